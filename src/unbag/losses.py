@@ -1,0 +1,271 @@
+"""Scores in, loss components per instance out: what each possible label would cost.
+
+Any loss is a sum of label components times loss components, loss = sum_r label_r * component_r:
+
+| kind of report | label components | loss components |
+|---|---|---|
+| binary         | (1, y)           | (f1, f2), loss = f1 + y f2 |
+| total          | (1, y)           | (f1, f2), the loss must be affine in the count y |
+| histogram      | one-hot y        | (loss if class 0, ..., loss if class c-1) |
+
+A loss never averages: multiply its components by the signed weights of `unbag.weights` and add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from unbag.arrays import is_numpy, like, log_softmax, namespace, softplus
+from unbag.bags import Kind
+
+
+@dataclass(frozen=True)
+class Form:
+    """A loss for one kind of report: score -> prediction -> components.
+
+    `predict` turns scores into what may be averaged over a bag (proportion matching does so): logarithms of
+    probabilities or rates when `log_space`, else plain predictions. `reports` is the range of reports for
+    which the loss of a mean prediction is bounded below.
+    """
+
+    predict: Callable[[Any], Any]
+    components: Callable[[Any], Any]
+    log_space: bool = True
+    reports: tuple[float, float] = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss as components; `forms` says for which kinds of report it exists.
+
+    >>> log.components(np.array([0.0])).round(3)
+    array([[0.693, 0.   ]])
+    >>> log.value(np.array([2.0]), np.array([1.0])).round(3)
+    array([0.127])
+    """
+
+    name: str
+    forms: Mapping[Kind, Form] = field(repr=False)
+
+    def form(self, kind: Kind | None = None) -> Form:
+        """The loss for this kind of report, by default the first it has."""
+        kind = kind or next(iter(self.forms))
+        if kind not in self.forms:
+            raise ValueError(_no_form(self.name, kind))
+        return self.forms[kind]
+
+    def components(self, score: Any, *, kind: Kind | None = None) -> Any:
+        """One row per instance, one column per component."""
+        form = self.form(kind)
+        return form.components(form.predict(score))
+
+    def value(self, score: Any, label: Any, *, kind: Kind | None = None) -> Any:
+        """The ordinary loss of each instance, for labels that are known.
+
+        Labels are numbers for binary and total, and class numbers or class probabilities for histogram.
+        """
+        components = self.components(score, kind=kind)
+        xp = namespace(components)
+        label = like(components, label)
+        if (kind or next(iter(self.forms))) != "histogram":
+            return components[..., 0] + label * components[..., 1]
+        if label.ndim < components.ndim:
+            label = like(components, label[..., None] == like(components, np.arange(components.shape[-1])))
+        return xp.sum(label * components, axis=-1)
+
+
+def _no_form(name: str, kind: str) -> str:
+    works = [loss.name for loss in LOSSES.values() if kind in loss.forms]
+    if kind == "total":
+        return (
+            "A loss for total counts must be affine in the label (loss = f1 + y f2), because only the sum of "
+            f"the counts in a bag is known: {name} is not. Use {' or '.join(works)}, or report full histograms."
+        )
+    reason = {
+        "binary": "must take one score per instance and labels 0 and 1",
+        "histogram": "must give one component per class",
+    }[kind]
+    return f"A loss for {kind} reports {reason}: {name} does not. Use {' or '.join(works)}."
+
+
+def _log_sigmoids(score: Any) -> Any:
+    """(log(1 - h), log h) for the probability h = sigmoid(score)."""
+    return namespace(score).stack([-softplus(score), -softplus(-score)], axis=-1)
+
+
+def _log_components(log_h: Any) -> Any:
+    """f1 = -log(1 - h), f2 = log((1 - h) / h)."""
+    return namespace(log_h).stack([-log_h[..., 0], log_h[..., 0] - log_h[..., 1]], axis=-1)
+
+
+def _square_components(log_h: Any) -> Any:
+    """(y - h)^2 = h^2 + y (1 - 2 h) for y in {0, 1}."""
+    xp = namespace(log_h)
+    h = xp.exp(log_h[..., 1])
+    return xp.stack([h**2, 1 - 2 * h], axis=-1)
+
+
+def _square_total_components(h: Any) -> Any:
+    """(y - h)^2 - y^2 = h^2 - 2 y h for any count y."""
+    return namespace(h).stack([h**2, -2 * h], axis=-1)
+
+
+def _poisson_components(log_h: Any) -> Any:
+    """h - y log h."""
+    xp = namespace(log_h)
+    return xp.stack([xp.exp(log_h), -log_h], axis=-1)
+
+
+def _brier_components(log_h: Any) -> Any:
+    """(1/c) sum_q ({q = r} - h_q)^2 = (1 - 2 h_r + sum_q h_q^2) / c."""
+    xp = namespace(log_h)
+    h = xp.exp(log_h)
+    return (1 - 2 * h + xp.sum(h**2, axis=-1, keepdims=True)) / log_h.shape[-1]
+
+
+_log_rates: dict[str, Callable[[Any], Any]] = {
+    "exp": lambda score: score,
+    "softplus": lambda score: _log_softplus(score),
+}
+
+
+def _log_softplus(score: Any) -> Any:
+    """log(log(1 + exp(score))); for very negative scores this is the score itself."""
+    xp = namespace(score)
+    low = score < -30
+    safe = xp.where(low, xp.zeros_like(score), score)
+    return xp.where(low, score, xp.log(softplus(safe)))
+
+
+def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
+    """The Poisson log loss h - y log h of a positive prediction h = link(score).
+
+    Its value leaves out log(y!), which no model changes, so it can be negative. With `cap`, counts are at
+    most `cap` by the way they were made, and h = cap * sigmoid(score) stays below it (the paper's capped loss).
+
+    Parameters
+    ----------
+    link : "exp" (score is the log of the rate; a log exposure may be added to it) or "softplus".
+    cap : the largest count one instance can have; replaces the link.
+
+    >>> poisson.components(np.array([0.0]))
+    array([[ 1., -0.]])
+    """
+    if link not in _log_rates:
+        raise ValueError(f"A link must be one of {sorted(_log_rates)}: {link!r} came. Choose one of these.")
+    if cap is None:
+        predict, name = _log_rates[link], "poisson" if link == "exp" else f"poisson({link})"
+    elif cap > 0:
+        log_cap, name = float(np.log(cap)), f"poisson(cap={cap:g})"
+        predict = lambda score: log_cap - softplus(-score)
+    else:
+        raise ValueError(f"A cap must be positive: {cap} came. Give the largest count one instance can have.")
+    form = Form(predict, _poisson_components, reports=(0, np.inf))
+    return Loss(name, {"total": form, "binary": form})
+
+
+log = Loss("log", {"binary": Form(_log_sigmoids, _log_components, reports=(0, 1))})
+"""Log loss of the logit: f1 = log(1 + e^z), f2 = -z."""
+
+square = Loss(
+    "square",
+    {
+        "binary": Form(_log_sigmoids, _square_components),
+        "total": Form(lambda score: score, _square_total_components, log_space=False),
+    },
+)
+"""Square loss. Binary: of the probability sigmoid(score). Total: of the predicted count, which is the score
+itself; the term y^2, which no model changes and no total tells, is dropped, so values can be negative."""
+
+poisson = poisson_loss()
+"""Poisson log loss with h = exp(score)."""
+
+cross_entropy = Loss("cross_entropy", {"histogram": Form(log_softmax, lambda log_h: -log_h, reports=(0, 1))})
+"""Multi-class log loss of the class scores."""
+
+brier = Loss("brier", {"histogram": Form(log_softmax, _brier_components)})
+"""Multi-class square loss with the paper's factor 1/c."""
+
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (log, square, poisson, cross_entropy, brier)}
+
+
+def smoothed(loss: Loss, epsilon: float = 0.1) -> Loss:
+    """The loss with smoothed labels: y becomes (1 - eps) y + eps / 2, a class becomes (1 - eps) {r} + eps / c.
+
+    Its optimum is (1 - eps) eta + eps / 2 and not eta, so probabilities learned with it are not calibrated.
+
+    >>> smoothed(log, 0.1).value(np.array([0.0]), np.array([1.0])).round(3)
+    array([0.693])
+    """
+    if not 0 <= epsilon < 1:
+        raise ValueError(f"Smoothing must lie in [0, 1): {epsilon} came. The paper uses 0.1.")
+    forms: dict[Kind, Form] = {
+        kind: _smoothed_form(form, epsilon, kind) for kind, form in loss.forms.items() if kind != "total"
+    }
+    if not forms:
+        raise ValueError(f"Smoothing must have classes to smooth over: {loss.name} has only counts. Leave it out.")
+    return Loss(f"smoothed({loss.name}, {epsilon:g})", forms)
+
+
+def _smoothed_form(form: Form, epsilon: float, kind: Kind) -> Form:
+    def binary(prediction: Any) -> Any:
+        f = form.components(prediction)
+        return namespace(f).stack([f[..., 0] + epsilon / 2 * f[..., 1], (1 - epsilon) * f[..., 1]], axis=-1)
+
+    def histogram(prediction: Any) -> Any:
+        f = form.components(prediction)
+        return (1 - epsilon) * f + epsilon * namespace(f).mean(f, axis=-1, keepdims=True)
+
+    return replace(form, components=binary if kind == "binary" else histogram)
+
+
+def from_callable(loss: Callable[[Any, Any], Any], labels: Sequence[float] = (0, 1), *, affine: bool = False) -> Loss:
+    """Your own `loss(prediction, label)`, taken apart by asking for its value at every label.
+
+    Parameters
+    ----------
+    loss : takes the predictions (any array) and one label, and returns one value per instance.
+    labels : the whole set of labels. (0, 1) makes a binary loss; 0, ..., c - 1 one for class histograms.
+    affine : say that the loss is affine in the label, which total counts need. NumPy values are checked.
+
+    >>> absolute = from_callable(lambda h, y: abs(y - h))
+    >>> absolute.components(np.array([0.25]))
+    array([[0.25, 0.5 ]])
+    """
+    labels = tuple(float(label) for label in labels)
+    if labels != tuple(range(len(labels))) or len(labels) < 2:
+        raise ValueError(f"Labels must be 0, 1, ..., c - 1 with c at least 2: {labels} came. Number your classes so.")
+
+    def classes(prediction: Any) -> Any:
+        values = [loss(prediction, label) for label in labels]
+        return namespace(prediction).stack(values, axis=-1)
+
+    def line(prediction: Any) -> Any:
+        f = classes(prediction)
+        f1, f2 = f[..., 0], f[..., 1] - f[..., 0]
+        if is_numpy(f):
+            _check_affine(f, f1, f2, name)
+        return namespace(f).stack([f1, f2], axis=-1)
+
+    name = getattr(loss, "__name__", "loss").replace("<lambda>", "your loss")
+    forms: dict[Kind, Form] = {}
+    if len(labels) == 2:
+        forms["binary"] = Form(lambda score: score, line, log_space=False)
+    forms["histogram"] = Form(lambda score: score, classes, log_space=False)
+    if affine:
+        forms["total"] = Form(lambda score: score, line, log_space=False)
+    return Loss(name, forms)
+
+
+def _check_affine(f: np.ndarray, f1: np.ndarray, f2: np.ndarray, name: str) -> None:
+    line = f1[..., None] + np.arange(f.shape[-1]) * f2[..., None]
+    if not np.allclose(line, f, rtol=1e-6, atol=1e-9):
+        worst = np.unravel_index(np.argmax(np.abs(line - f)), f.shape)
+        raise ValueError(
+            f"A loss declared affine must lie on a line through its values at 0 and 1: {name} at label "
+            f"{worst[-1]} is {f[worst]:.6g}, the line says {line[worst]:.6g}. Use full histograms instead."
+        )

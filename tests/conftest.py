@@ -1,0 +1,17 @@
+"""Shapes are types, and they are checked here: see the annotations in `unbag.arrays`."""
+
+import jaxtyping
+import pytest
+
+hook = jaxtyping.install_import_hook(["unbag.arrays", "unbag.weights", "unbag.matching"], "beartype.beartype")
+import unbag  # noqa: E402, F401
+
+hook.uninstall()
+
+
+@pytest.fixture
+def unchecked_shapes():
+    """Let wrong shapes through to the messages that users see."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -1,0 +1,71 @@
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unbag.datasets import load_adult
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_importing_unbag_imports_no_framework():
+    code = (
+        "import sys, unbag; print([m for m in ('jax', 'torch', 'sklearn', 'pandas', 'matplotlib') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_the_readmes_example_runs_and_prints_what_the_readme_says():
+    readme = (ROOT / "README.md").read_text()
+    code = re.search(r"```python\n(.*?)```", readme, re.DOTALL).group(1)
+    promised = re.search(r"It prints\n\n    (.*?)\n", readme).group(1)
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert printed.stdout.strip() == promised
+
+
+def test_adult_is_prepared_as_in_the_paper():
+    adult = load_adult()
+    assert adult.X.shape == (32561, len(adult.features))
+    assert adult.X_test.shape == (16281, len(adult.features))
+    assert adult.y.sum() == 7841
+    assert adult.y_test.sum() == 3846
+    assert (adult.X.min(), adult.X.max()) == (0, 1)
+    numbers = [i for i, name in enumerate(adult.features) if "=" not in name]
+    assert len(numbers) == 6
+    np.testing.assert_array_equal(adult.X[:, numbers].min(axis=0), 0)
+    np.testing.assert_array_equal(adult.X[:, numbers].max(axis=0), 1)
+    one_hot = np.delete(adult.X, numbers, axis=1)
+    np.testing.assert_array_equal(one_hot.sum(axis=1), 8)
+
+
+def test_the_demo_compares_the_methods():
+    from rich.console import Console
+
+    from unbag.demo import METHODS, run
+
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(run(sizes=(64,), seeds=(0,), epochs=2))
+    text = console.export_text()
+    losses = {name: float(re.search(rf"{name}\s+│ ([0-9.]+)", text).group(1)) for name in METHODS}
+    assert all(0.33 < loss < 0.54 for loss in losses.values())
+    assert min(losses, key=losses.get) == "labels"
+
+
+def test_the_command_line_shows_its_verbs():
+    from typer.testing import CliRunner
+
+    from unbag.cli import app
+
+    result = CliRunner().invoke(app, ["--help"])
+    assert result.exit_code == 0
+    assert "demo" in result.output
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"])
+def test_the_repository_has_what_a_stranger_looks_for(name):
+    assert (ROOT / name).read_text().strip()
