@@ -3,7 +3,9 @@
 import jaxtyping
 import pytest
 
-hook = jaxtyping.install_import_hook(["unbag.arrays", "unbag.weights", "unbag.matching"], "beartype.beartype")
+hook = jaxtyping.install_import_hook(
+    ["unbag.arrays", "unbag.weights", "unbag.matching", "unbag.medians"], "beartype.beartype"
+)
 import unbag  # noqa: E402, F401
 
 hook.uninstall()

@@ -66,9 +66,8 @@ def expectation(world, estimate, size, f, noise=None, **options):
 
 
 def test_every_linear_method_is_in_the_table():
-    public = {n for n, v in vars(weights).items() if callable(v) and getattr(v, "__module__", "") == weights.__name__}
-    helpers = {"noise_weights", "pseudo_labels", "PseudoLabels"}
-    assert {n for n in public if not n.startswith("_")} - helpers == set(METHODS)
+    helpers = {"noise_weights", "pseudo_labels", "PseudoLabels", "upm_by_bag"}
+    assert set(weights.__all__) - helpers == set(METHODS)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -267,6 +266,27 @@ def test_a_growing_pool_leads_to_the_known_means():
         assert np.abs(method(size, report, prior, pool=10)[-1] - known[-1]).max() > 1e-3
 
 
+def test_strata_with_pools_are_the_strata_one_by_one():
+    size, _, report, prior, *_ = random_batch("binary", 2)
+    stratum, pool = np.array([0, 0, 0, 1, 1, 1, 1]), np.array([5, 9])
+    priors = np.stack([prior, [1, 0.5]])
+    for method in (weights.upm, weights.easy):
+        W = method(size, report, priors, stratum=stratum, pool=pool)
+        for s in (0, 1):
+            own = stratum == s
+            alone = method(size[own], report[own], priors[s], pool=pool[s]) * size[own].sum() / size.sum()
+            np.testing.assert_allclose(W[:7][own], alone[:-1])
+            np.testing.assert_allclose(W[7 + s], alone[-1])
+
+
+def test_the_losses_of_the_bags_average_to_the_estimate():
+    for kind in KINDS:
+        size, bag, report, prior, f, *_ = random_batch(kind, 9)
+        by_bag = weights.upm_by_bag(f, bag, size, report, prior)
+        assert by_bag.shape == (len(size),)
+        assert by_bag.mean() == pytest.approx(np.sum(weights.upm(size, report, prior)[bag] * f), rel=1e-12)
+
+
 def test_a_lone_bag_is_fine_with_a_pool():
     W = weights.upm(np.array([4]), np.array([[1, 0.5]]), np.array([1, 0.25]), pool=8)
     np.testing.assert_allclose(W, [[0, 0.25], [1, 0.25 - 4 * 0.25]])
@@ -458,3 +478,26 @@ def test_sums_by_stratum_of_absent_strata_are_harmless():
     priors = np.array([[1, 0.9], [1, 0.25]])
     np.testing.assert_allclose(weights.upm(size, report, priors, stratum=np.array([1, 1])), alone)
     assert sum_by(np.array([1, 1]), np.ones(2), 3).tolist() == [0, 2, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_gradient_of_the_weighted_loss_is_that_of_the_papers_formula(kind):
+    """The means over the other bags carry a gradient too; in the weights it is already there."""
+    import jax
+    import jax.numpy as jnp
+
+    size, bag, report, prior, _, _, w = random_batch(kind, 7)
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(len(bag), 4))
+    theta = rng.normal(size=(4, 3) if kind == "histogram" else 4)
+    W = weights.upm(size, report, prior, weight=w)[bag]
+
+    def weighted(theta):
+        return jnp.sum(W * LOSS[kind].components(X @ theta, kind=kind))
+
+    def paper(theta):
+        return naive_upm(size, bag, report, prior, LOSS[kind].components(X @ theta, kind=kind), w)
+
+    with jax.enable_x64(True):
+        theta = jnp.asarray(theta)
+        np.testing.assert_allclose(jax.grad(weighted)(theta), jax.grad(paper)(theta), rtol=1e-10, atol=1e-12)
