@@ -154,6 +154,18 @@ def test_the_gradient_is_that_of_finite_differences(case):
         assert gradient[where] == pytest.approx((total(up) - total(down)) / (2 * step), abs=1e-7)
 
 
+def test_the_gradient_at_score_zero_is_right_where_models_start():
+    import jax
+
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    for loss, expected in ((losses.log, (0.5, -1.0)), (losses.square, (0.25, -0.5))):
+        for component, slope in enumerate(expected):
+            assert float(jax.grad(lambda z, c=component, f=loss: f.components(z)[0, c])(np.zeros(1))[0]) == slope
+            score = torch.zeros(1, requires_grad=True)
+            loss.components(score)[0, component].backward()
+            assert score.grad.item() == slope
+
+
 @pytest.mark.parametrize(
     "case, z",
     [(case, z) for case in CASES for z in (1e4, -1e4) if not (case[0] == "poisson" and z > 0)],

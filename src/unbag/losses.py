@@ -93,8 +93,13 @@ def _no_form(name: str, kind: str) -> str:
 
 
 def _log_sigmoids(score: Any) -> Any:
-    """(log(1 - h), log h) for the probability h = sigmoid(score)."""
-    return namespace(score).stack([-softplus(score), -softplus(-score)], axis=-1)
+    """(log(1 - h), log h) for the probability h = sigmoid(score); both share log(1 + e^-|score|).
+
+    -|score| is written as a minimum: JAX takes 1 for the slope of |0|, which would stop models that start at 0.
+    """
+    xp = namespace(score)
+    zero, shared = xp.zeros_like(score), xp.log1p(xp.exp(xp.minimum(score, -score)))
+    return xp.stack([-xp.maximum(score, zero) - shared, -xp.maximum(-score, zero) - shared], axis=-1)
 
 
 def _log_components(log_h: Any) -> Any:

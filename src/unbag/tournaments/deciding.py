@@ -63,7 +63,7 @@ class Tournament:
         if not self.pool:
             return (
                 f"No model is left of {len(self.names)}: every one is beaten by another, so {self.bags} bags are too "
-                f"few for beta = {self.beta:g}. Planning asks for {self.bags_needed:,.0f} bags, or for a beta of "
+                f"few for beta = {self.beta:.3g}. Planning asks for {self.bags_needed:,.0f} bags, or for a beta of "
                 f"{self.regret_supported:.3g} with these."
             )
         enough = (
@@ -71,11 +71,11 @@ class Tournament:
             if self.beta >= self.regret_supported
             else (
                 f" Planning supports only beta = {self.regret_supported:.3g} with {self.bags} bags; beta = "
-                f"{self.beta:g} would need {self.bags_needed:,.0f}."
+                f"{self.beta:.3g} would need {self.bags_needed:,.0f}."
             )
         )
         return (
-            f"{len(self.pool)} of {len(self.names)} models are left at beta = {self.beta:g}; chosen: {self.chosen}. "
+            f"{len(self.pool)} of {len(self.names)} models are left at beta = {self.beta:.3g}; chosen: {self.chosen}. "
             f"With confidence {self.confidence:.1%} its loss is within {self.regret_bound:.3g} of the best "
             f"model's.{enough}"
         )
