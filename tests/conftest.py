@@ -3,9 +3,8 @@
 import jaxtyping
 import pytest
 
-hook = jaxtyping.install_import_hook(
-    ["unbag.arrays", "unbag.weights", "unbag.matching", "unbag.medians"], "beartype.beartype"
-)
+CHECKED = ["unbag.arrays", "unbag.weights", "unbag.matching", "unbag.likelihood", "unbag.medians"]
+hook = jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 import unbag  # noqa: E402, F401
 
 hook.uninstall()

@@ -260,6 +260,11 @@ MESSAGES = [
         "stratum must have one entry for each bag: 3 came for 2 bags. Give them in the order of the bags.",
     ),
     (
+        lambda: weights.upm(SIZE, REPORT, np.stack([PRIOR, PRIOR]), stratum=np.array([0, 2])),
+        "A stratum number must lie between 0 and 1, the last prior: bag 1 has 2 (1 such bag). Give one prior for each "
+        "stratum.",
+    ),
+    (
         lambda: weights.upm(SIZE, REPORT, PRIOR, weight=np.full(3, 1 / 3)),
         "weight must have one entry for each bag: 3 came for 2 bags. Give them in the order of the bags.",
     ),
@@ -294,7 +299,8 @@ def refusals(path):
     """Line ranges of the places in a source file that refuse something."""
     for node in ast.walk(ast.parse(path.read_text())):
         helper = isinstance(node, ast.Call) and getattr(node.func, "id", "") in HELPERS
-        if helper or isinstance(node, ast.Raise):
+        raises = isinstance(node, ast.Raise) and getattr(getattr(node.exc, "func", None), "id", "") == "ValueError"
+        if helper or raises:
             yield node.lineno, node.end_lineno
 
 
@@ -305,7 +311,19 @@ def place_of(error):
     return Path(frame.filename).resolve(), frame.lineno
 
 
-TABLES = ("test_bad_input", "test_losses", "test_matching", "test_medians", "test_planning", "test_tournaments")
+TABLES = (
+    "test_bad_input",
+    "test_losses",
+    "test_matching",
+    "test_likelihood",
+    "test_medians",
+    "test_planning",
+    "test_tournaments",
+    "test_training",
+    "test_estimators",
+    "test_pytorch",
+    "test_boosting",
+)
 ELSEWHERE = {"checks.py", "demo.py", "cli.py", "adult.py"}
 
 

@@ -1,5 +1,7 @@
 """Every loss x every law, and one test that says that the table is complete."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -211,6 +213,24 @@ def test_smoothing_moves_the_optimum_to_what_the_docstring_says():
     assert best == pytest.approx((1 - eps) * eta + eps / 2, abs=1e-4)
 
 
+@pytest.mark.parametrize("case", [case for case in CASES if case[0] in LOSSES or "poisson" in case[0]], ids=str)
+def test_the_trivial_score_predicts_the_prior(case):
+    loss, _, _ = TABLE[case]
+    prior = np.array([0.2, 0.3, 0.5]) if case[1] == "histogram" else 0.3
+    form = loss.form(case[1])
+    prediction = form.predict(loss.trivial_score(prior, kind=case[1])[None])
+    prediction = np.exp(prediction) if form.log_space else prediction
+    np.testing.assert_allclose(
+        prediction[..., -1] if prediction.ndim > 1 else prediction, np.ravel(prior)[-1], rtol=1e-6
+    )
+
+
+def test_shipped_losses_can_be_pickled():
+    for loss in LOSSES.values():
+        z = np.zeros((2, 3)) if "histogram" in loss.forms else np.zeros(2)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(loss)).components(z), loss.components(z))
+
+
 def test_histogram_labels_may_be_class_probabilities():
     z = scores("cross_entropy", "histogram")
     share = np.tile([0.2, 0.3, 0.5], (4, 1))
@@ -235,6 +255,15 @@ MESSAGES = [
     (
         lambda: losses.log.form("histogram"),
         "A loss for histogram reports must give one component per class: log does not. Use cross_entropy or brier.",
+    ),
+    (
+        lambda: losses.log.form("ternary"),
+        "A kind of report must be one of binary, total, histogram: 'ternary' came. Choose one of these.",
+    ),
+    (
+        lambda: from_callable(lambda h, y: h * y).trivial_score(0.5),
+        "A loss must know the score that predicts a prior, to start from it: your loss does not. Start from the usual "
+        "initialisation.",
     ),
     (
         lambda: losses.brier.form("binary"),

@@ -33,10 +33,10 @@ def like(array: Any, value: Any) -> Any:
     dtype('float32')
     """
     xp = namespace(array)
-    if compat.is_array_api_obj(value) and namespace(value) is xp:
-        return xp.astype(value, array.dtype)
     if compat.is_torch_array(array):
         return xp.asarray(value, dtype=array.dtype, device=array.device)
+    if compat.is_array_api_obj(value) and namespace(value) is xp:
+        return xp.astype(value, array.dtype)
     return xp.asarray(value, dtype=array.dtype)
 
 

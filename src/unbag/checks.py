@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+PLURALS = {"stratum": "strata", "set of bags": "sets of bags"}
+
 
 def refuse(rule: str, bad: Any, *, thing: str, came: Any, remedy: str) -> None:
     """Raise when any entry of `bad` is true, naming the first offender and how many there are.
@@ -20,7 +22,7 @@ def refuse(rule: str, bad: Any, *, thing: str, came: Any, remedy: str) -> None:
         return
     first, count = int(np.argmax(bad)), int(bad.sum())
     value = np.asarray(came)[first]
-    plural = f"{count} such {thing}s" if count > 1 else f"1 such {thing}"
+    plural = f"{count} such {PLURALS.get(thing, thing + 's')}" if count > 1 else f"1 such {thing}"
     raise ValueError(f"{rule}: {thing} {first} has {_show(value)} ({plural}). {remedy}")
 
 

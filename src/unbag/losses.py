@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -29,16 +29,17 @@ class Form:
 
     `predict` turns scores into what may be averaged over a bag (proportion matching does so): logarithms of
     probabilities or rates when `log_space`, else plain predictions. `reports` is the range of reports for
-    which the loss of a mean prediction is bounded below.
+    which the loss of a mean prediction is bounded below. `constant` gives the best constant score for a prior.
     """
 
     predict: Callable[[Any], Any]
     components: Callable[[Any], Any]
     log_space: bool = True
     reports: tuple[float, float] = (-np.inf, np.inf)
+    constant: Callable[[Any], Any] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Loss:
     """A loss as components; `forms` says for which kinds of report it exists.
 
@@ -63,6 +64,20 @@ class Loss:
         form = self.form(kind)
         return form.components(form.predict(score))
 
+    def trivial_score(self, prior: Any, *, kind: Kind | None = None) -> np.ndarray:
+        """The score of the trivial predictor, which predicts the prior for everyone.
+
+        >>> float(log.trivial_score(0.5))
+        0.0
+        """
+        constant = self.form(kind).constant
+        if constant is None:
+            raise ValueError(
+                f"A loss must know the score that predicts a prior, to start from it: {self.name} does not. Start from "
+                "the usual initialisation."
+            )
+        return np.asarray(constant(np.asarray(prior, float)))
+
     def value(self, score: Any, label: Any, *, kind: Kind | None = None) -> Any:
         """The ordinary loss of each instance, for labels that are known.
 
@@ -79,6 +94,8 @@ class Loss:
 
 
 def _no_form(name: str, kind: str) -> str:
+    if kind not in get_args(Kind):
+        return f"A kind of report must be one of {', '.join(get_args(Kind))}: {kind!r} came. Choose one of these."
     works = [loss.name for loss in LOSSES.values() if kind in loss.forms]
     if kind == "total":
         return (
@@ -132,9 +149,26 @@ def _brier_components(log_h: Any) -> Any:
     return (1 - 2 * h + xp.sum(h**2, axis=-1, keepdims=True)) / log_h.shape[-1]
 
 
-_log_rates: dict[str, Callable[[Any], Any]] = {
-    "exp": lambda score: score,
-    "softplus": lambda score: _log_softplus(score),
+def _logit(p: Any) -> Any:
+    p = np.clip(p, 1e-6, 1 - 1e-6)
+    return np.log(p / (1 - p))
+
+
+def _log_of_positive(p: Any) -> Any:
+    return np.log(np.maximum(p, 1e-6))
+
+
+def _itself(score: Any) -> Any:
+    return score
+
+
+def _minus(log_h: Any) -> Any:
+    return -log_h
+
+
+_constants: dict[str, Callable[[Any], Any]] = {
+    "exp": _log_of_positive,
+    "softplus": lambda prior: np.log(np.expm1(np.maximum(prior, 1e-6))),
 }
 
 
@@ -144,6 +178,9 @@ def _log_softplus(score: Any) -> Any:
     low = score < -30
     safe = xp.where(low, xp.zeros_like(score), score)
     return xp.where(low, score, xp.log(softplus(safe)))
+
+
+_log_rates: dict[str, Callable[[Any], Any]] = {"exp": _itself, "softplus": _log_softplus}
 
 
 def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
@@ -163,24 +200,25 @@ def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
     if link not in _log_rates:
         raise ValueError(f"A link must be one of {sorted(_log_rates)}: {link!r} came. Choose one of these.")
     if cap is None:
-        predict, name = _log_rates[link], "poisson" if link == "exp" else f"poisson({link})"
+        predict, constant = _log_rates[link], _constants[link]
+        name = "poisson" if link == "exp" else f"poisson({link})"
     elif cap > 0:
         log_cap, name = float(np.log(cap)), f"poisson(cap={cap:g})"
-        predict = lambda score: log_cap - softplus(-score)
+        predict, constant = lambda score: log_cap - softplus(-score), lambda prior: _logit(prior / cap)
     else:
         raise ValueError(f"A cap must be positive: {cap} came. Give the largest count one instance can have.")
-    form = Form(predict, _poisson_components, reports=(0, np.inf))
+    form = Form(predict, _poisson_components, reports=(0, np.inf), constant=constant)
     return Loss(name, {"total": form, "binary": form})
 
 
-log = Loss("log", {"binary": Form(_log_sigmoids, _log_components, reports=(0, 1))})
+log = Loss("log", {"binary": Form(_log_sigmoids, _log_components, reports=(0, 1), constant=_logit)})
 """Log loss of the logit: f1 = log(1 + e^z), f2 = -z."""
 
 square = Loss(
     "square",
     {
-        "binary": Form(_log_sigmoids, _square_components),
-        "total": Form(lambda score: score, _square_total_components, log_space=False),
+        "binary": Form(_log_sigmoids, _square_components, constant=_logit),
+        "total": Form(_itself, _square_total_components, log_space=False, constant=_itself),
     },
 )
 """Square loss. Binary: of the probability sigmoid(score). Total: of the predicted count, which is the score
@@ -189,10 +227,12 @@ itself; the term y^2, which no model changes and no total tells, is dropped, so 
 poisson = poisson_loss()
 """Poisson log loss with h = exp(score)."""
 
-cross_entropy = Loss("cross_entropy", {"histogram": Form(log_softmax, lambda log_h: -log_h, reports=(0, 1))})
+cross_entropy = Loss(
+    "cross_entropy", {"histogram": Form(log_softmax, _minus, reports=(0, 1), constant=_log_of_positive)}
+)
 """Multi-class log loss of the class scores."""
 
-brier = Loss("brier", {"histogram": Form(log_softmax, _brier_components)})
+brier = Loss("brier", {"histogram": Form(log_softmax, _brier_components, constant=_log_of_positive)})
 """Multi-class square loss with the paper's factor 1/c."""
 
 LOSSES: dict[str, Loss] = {loss.name: loss for loss in (log, square, poisson, cross_entropy, brier)}
@@ -259,10 +299,10 @@ def from_callable(loss: Callable[[Any, Any], Any], labels: Sequence[float] = (0,
     name = getattr(loss, "__name__", "loss").replace("<lambda>", "your loss")
     forms: dict[Kind, Form] = {}
     if len(labels) == 2:
-        forms["binary"] = Form(lambda score: score, line, log_space=False)
-    forms["histogram"] = Form(lambda score: score, classes, log_space=False)
+        forms["binary"] = Form(_itself, line, log_space=False)
+    forms["histogram"] = Form(_itself, classes, log_space=False)
     if affine:
-        forms["total"] = Form(lambda score: score, line, log_space=False)
+        forms["total"] = Form(_itself, line, log_space=False)
     return Loss(name, forms)
 
 

@@ -62,7 +62,7 @@ def check_reports(report: np.ndarray, form: Form, *, name: str, kind: Kind) -> N
     """Refuse reports for which the matched loss has no lower bound; clipping them would bias the result."""
     low, high = form.reports
     value = np.asarray(report) if kind == "histogram" else np.asarray(report)[:, 1]
-    outside = (value < low) | (value > high)
+    outside = ~((value >= low) & (value <= high))
     refuse(
         f"Matching with the {name} loss must have reports in [{low:g}, {high:g}], because outside it has no "
         "lower bound",

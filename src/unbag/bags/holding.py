@@ -124,7 +124,7 @@ class Bags:
     def take(self, numbers: Any) -> Bags:
         """These bags in this order, their instances grouped by bag. A known prior stays; others are made anew."""
         numbers = np.asarray(numbers)
-        where = self._rows_of(numbers)
+        where = self.rows_of(numbers)
         return replace(
             self,
             bag=np.repeat(np.arange(len(numbers)), self.size[numbers]),
@@ -166,7 +166,8 @@ class Bags:
     def _start(self) -> np.ndarray:
         return np.cumsum(self.size) - self.size
 
-    def _rows_of(self, numbers: np.ndarray) -> np.ndarray:
+    def rows_of(self, numbers: np.ndarray) -> np.ndarray:
+        """Instance numbers of these bags, bag by bag."""
         size = self.size[numbers]
         offset = np.repeat(self._start[numbers] - (np.cumsum(size) - size), size)
         return self._order[offset + np.arange(size.sum())]

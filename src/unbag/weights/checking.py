@@ -23,6 +23,13 @@ def check_batch(
         )
     s = np.zeros(len(size), int) if stratum is None else np.asarray(stratum)
     rows(len(s), len(size), thing="stratum", of="bag")
+    refuse(
+        f"A stratum number must lie between 0 and {strata - 1}, the last prior",
+        (s < 0) | (s >= strata),
+        thing="bag",
+        came=s,
+        remedy="Give one prior for each stratum.",
+    )
     weight = None if weight is None else np.asarray(weight, float)
     if weight is not None:
         _check_weight(weight, s)

@@ -106,7 +106,8 @@ def easy(
     """
     if pool is None:
         b = _Batch.of(size, report, prior, weight, stratum, 0.0, leave_one_out=False)
-        return b.share * b.w * (b.a - b.p + b.p / b.k)
+        k = namespace(b.k).where(b.k > 0, b.k, 1.0)  # a bag of size 0 is padding
+        return b.share * b.w * (b.a - b.p + b.p / k)
     b = _Batch.of(size, report, prior, weight, stratum, pool, leave_one_out=False)
     per_instance = b.p / (b.instances + b.pool)
     own = b.share * (b.w * (b.a - b.p) + per_instance)
@@ -150,13 +151,13 @@ def anchored(
     """
     if is_numpy(report):
         check_instances(bag, size, reference)
-    reference, bag = like(report, reference), index_like(report, bag)
-    mean_of_bag = mean_by(bag, reference, size)
+    reference, bag, k = like(report, reference), index_like(report, bag), like(report, size)
+    mean_of_bag = mean_by(bag, reference, namespace(k).where(k > 0, k, 1.0))  # a bag of size 0 is padding
     if reference_mean is None:
         reference_mean = _mean_by_stratum(mean_of_bag, size, prior, stratum)
     residual = report - mean_of_bag
     W = upm(size, residual, prior - like(report, reference_mean), weight=weight, stratum=stratum, pool=pool)
-    own = reference / reference.shape[0] + W[: len(size)][bag]
+    own = reference / namespace(k).sum(k) + W[: len(size)][bag]
     return own if pool is None else namespace(report).concat((own, W[len(size) :]), axis=0)
 
 

@@ -1,0 +1,216 @@
+"""Features and bags in, a trained network out: what classifier and regressor share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from unbag import losses, models
+from unbag.arrays import namespace
+from unbag.bags import Bags, Kind, from_rows
+from unbag.bags.holding import take_rows
+from unbag.losses import Loss
+from unbag.saving import save_arrays
+from unbag.training import Method, default_loss, sweep
+
+RATES = (1e-3, 3e-3, 1e-2, 3e-2)
+ENOUGH_TO_HOLD_OUT = 10
+
+
+class BagEstimator(BaseEstimator):
+    """What classifier and regressor share: features, bags, training, persistence."""
+
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    classes_: np.ndarray
+    kind_: Kind
+    model_: Any
+
+    def __init__(
+        self,
+        method: str = "anchored",
+        loss: str | None = None,
+        *,
+        hidden: Sequence[int] = (32,),
+        learning_rate: float | str = "auto",
+        epochs: int = 60,
+        batch: int = 4096,
+        held_out: float = 0.2,
+        patience: int | None = 15,
+        weight_decay: float = 0.0,
+        random_state: Any = 0,
+    ) -> None:
+        self.method = method
+        self.loss = loss
+        self.hidden = hidden
+        self.learning_rate = learning_rate
+        self.epochs = epochs
+        self.batch = batch
+        self.held_out = held_out
+        self.patience = patience
+        self.weight_decay = weight_decay
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.non_deterministic = False
+        return tags
+
+    def _features(self, X: Any, *, reset: bool) -> np.ndarray:
+        """Rows as scaled single-precision numbers; the scale is that of the first rows seen."""
+        X = X.to_pandas() if hasattr(X, "to_pandas") and not hasattr(X, "iloc") else X
+        X = validate_data(self, X, reset=reset, accept_sparse=True, dtype=np.float64)
+        X = X.toarray() if sparse.issparse(X) else X
+        if reset:
+            self.mean_ = X.mean(axis=0)
+            spread = X.std(axis=0)
+            self.scale_ = np.where(spread > 1e-12, spread, 1.0)
+        return ((X - self.mean_) / self.scale_).astype(np.float32)
+
+    def _learn(self, bags: Bags, importance: np.ndarray | None) -> None:
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        loss = self._loss(bags.kind)
+        outputs = bags.report.shape[1] if bags.kind == "histogram" else 1
+        start = loss.trivial_score(bags.prior, kind=bags.kind)
+        width = bags.X.shape[1]
+        make = lambda s: models.mlp(width, tuple(self.hidden), key=s, outputs=outputs, start=start)
+        learn, held_out = bags, None
+        if self.held_out and len(bags) >= ENOUGH_TO_HOLD_OUT and importance is None:
+            learn, held_out = bags.split(1 - self.held_out, seed=seed)
+        auto = self.learning_rate == "auto"
+        rates = RATES if auto and held_out is not None else ((RATES[1],) if auto else (float(self.learning_rate),))
+        runs = sweep(
+            make,
+            learn,
+            cast(Method, self.method),
+            loss,
+            learning_rates=rates,
+            seeds=(seed,),
+            epochs=self.epochs,
+            batch=self.batch,
+            held_out=held_out,
+            patience=self.patience if held_out is not None else None,
+            weight_decay=self.weight_decay,
+            importance=importance,
+        )[0]
+        judged = lambda run: np.nanmin(run.history["held_out"]) if "held_out" in run.history else 0.0
+        good = [run for run in runs if run.epoch > 0]
+        if not good:
+            raise ValueError(
+                f"A training must not diverge: all of {len(runs)} learning rates did. Scale the features, or lower "
+                f"learning_rate (now {self.learning_rate})."
+            )
+        self.run_ = min(good, key=judged)
+        self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, loss.name
+
+    def _loss(self, kind: Kind) -> Loss:
+        if self.loss is None:
+            return default_loss(self.method, kind)
+        if self.loss not in losses.LOSSES:
+            raise ValueError(f"A loss must be one of {', '.join(losses.LOSSES)}: {self.loss!r} came. Choose one.")
+        return losses.LOSSES[self.loss]
+
+    def _scores(self, X: Any) -> np.ndarray:
+        """Scores in double precision, so that they do not depend on which rows come together."""
+        check_is_fitted(self)
+        X = self._features(X, reset=False)
+        with jax.enable_x64(True):
+            model = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), self.model_)
+            return np.asarray(model(jnp.asarray(X, jnp.float64)))
+
+    def _bags(self, X: np.ndarray, y: Any, bag: Any, kind: Kind) -> Bags:
+        bags = from_rows(bag, y, X=X, kind=kind)
+        if len(bags) < 2:
+            raise ValueError(
+                f"There must be at least two bags: {len(bags)} came (n_samples={len(X)}). One bag says nothing "
+                "about who is who in it."
+            )
+        return bags
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator to one file (safetensors, JSON, no pickle); a failed save leaves the old one."""
+        check_is_fitted(self)
+        leaves = jax.tree.leaves(self.model_)
+        arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+        arrays |= {"mean": self.mean_, "scale": self.scale_}
+        settings = {
+            "estimator": type(self).__name__,
+            "parameters": {k: list(v) if isinstance(v, tuple) else v for k, v in self.get_params().items()},
+            "kind": self.kind_,
+            "loss": self.loss_,
+            "outputs": int(leaves[-1].shape[-1]),
+            "features": int(self.n_features_in_),
+            "names": None if not hasattr(self, "feature_names_in_") else [str(n) for n in self.feature_names_in_],
+            "classes": self.classes_.tolist() if hasattr(self, "classes_") else None,
+        }
+        save_arrays(path, arrays, settings)
+
+    @classmethod
+    def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Any:
+        """The estimator that was saved as these arrays and settings."""
+        parameters = settings["parameters"] | {"hidden": tuple(settings["parameters"]["hidden"])}
+        model = cls(**parameters)
+        blank = models.mlp(settings["features"], parameters["hidden"], key=0, outputs=settings["outputs"])
+        leaves = [jnp.asarray(arrays[f"leaf{i}"]) for i in range(len(jax.tree.leaves(blank)))]
+        model.model_ = jax.tree.unflatten(jax.tree.structure(blank), leaves)
+        model.mean_, model.scale_ = arrays["mean"], arrays["scale"]
+        model.kind_, model.loss_, model.n_features_in_ = settings["kind"], settings["loss"], settings["features"]
+        if settings["names"] is not None:
+            model.feature_names_in_ = np.asarray(settings["names"], dtype=object)
+        if settings["classes"] is not None:
+            model.classes_ = np.asarray(settings["classes"])
+        return model
+
+    def export(self) -> bytes:
+        """The prediction (probabilities, or counts) as a program for serving: `jax.export`, for any number of rows.
+
+        Load it with `jax.export.deserialize(blob).call(X)`, X in single precision as given to `predict`.
+        """
+        check_is_fitted(self)
+        mean, scale = jnp.asarray(self.mean_, jnp.float32), jnp.asarray(self.scale_, jnp.float32)
+        serve = jax.jit(lambda X: self._link(self.model_((X - mean) / scale)))
+        rows = jax.export.symbolic_shape("rows")[0]
+        shape = jax.ShapeDtypeStruct((rows, self.n_features_in_), jnp.float32)
+        return bytes(jax.export.export(serve)(shape).serialize())
+
+    def _link(self, score: Any) -> Any:
+        """Scores as probabilities of the classes, or as counts."""
+        form = losses.LOSSES[self.loss_].form(self.kind_)
+        prediction = form.predict(score)
+        return namespace(prediction).exp(prediction) if form.log_space else prediction
+
+    def fit_bags(self, X: Any, bags: Sequence[Sequence[int]], proportions: Any) -> Any:
+        """The field's older convention: a list of row numbers for each bag, and one report for each."""
+        rows = np.concatenate([np.asarray(rows, int) for rows in bags])
+        bag = np.repeat(np.arange(len(bags)), [len(rows) for rows in bags])
+        X = take_rows(X if hasattr(X, "shape") else np.asarray(X), rows)
+        return self.fit(X, np.asarray(proportions, float)[bag], bag=bag)  # type: ignore[attr-defined]
+
+
+def row_importance(sample_weight: Any, bag: Any, count: int, labelled: bool) -> np.ndarray | None:
+    """Sample weights of rows that are bags of one, or nothing."""
+    if sample_weight is None:
+        return None
+    if not labelled:
+        raise ValueError(
+            "Rows in bags must not have weights: sample_weight came with bag. A report speaks of its whole bag; "
+            "declare noise with Bags(noise=...) instead."
+        )
+    weight = np.asarray(sample_weight, float)
+    weight = np.full(count, float(weight)) if weight.ndim == 0 else weight
+    if weight.shape != (count,) or not (np.isfinite(weight).all() and (weight >= 0).all() and weight.sum() > 0):
+        raise ValueError(
+            f"Sample weights must be finite, not negative, not all zero, and one for each of {count} rows: an array of "
+            f"shape {weight.shape} and sum {weight.sum():g} came. Leave the weights out for equal ones."
+        )
+    return weight

@@ -1,0 +1,57 @@
+"""Rows with the mean counts of their bags in, a regression of single counts out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import column_or_1d
+
+from unbag.estimators.base import BagEstimator, row_importance
+from unbag.estimators.scoring import estimate_loss
+
+
+class BagRegressor(RegressorMixin, BagEstimator):
+    """A regression of single counts, learned from the mean counts of bags; Poisson loss by default.
+
+    Parameters are those of `BagClassifier`; `loss` is "poisson" (predictions are exp(score)) or "square".
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2))
+    >>> counts, bag = rng.poisson(np.exp(0.5 * X[:, 0])), np.arange(2000) // 5
+    >>> y = np.bincount(bag, weights=counts)[bag] / 5
+    >>> model = BagRegressor(hidden=()).fit(X, y, bag=bag)
+    >>> bool(np.corrcoef(model.predict(X), np.exp(0.5 * X[:, 0]))[0, 1] > 0.9)
+    True
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def fit(self, X: Any, y: Any, bag: Any = None, sample_weight: Any = None) -> BagRegressor:
+        """Learn from the mean count of each row's bag, or from counts when no bag is given."""
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        X = self._features(X, reset=True)
+        y = column_or_1d(np.asarray(y, float), warn=True)
+        if len(y) != len(X):
+            raise ValueError(
+                f"y must have one entry for each row: {len(y)} came for {len(X)} rows. Give each row its own."
+            )
+        importance = row_importance(sample_weight, bag, len(X), bag is None)
+        bags = self._bags(X, y, np.arange(len(X)) if bag is None else bag, "total")
+        self._learn(bags, importance)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The expected count."""
+        return self._link(self._scores(X))
+
+    def score(self, X: Any, y: Any, bag: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Minus the Poisson loss (its constant left out), from bags or from counts."""
+        rate = np.log(np.maximum(self.predict(X), 1e-12))
+        return -estimate_loss(rate, np.asarray(y, float), bag, "total")

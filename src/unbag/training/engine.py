@@ -1,0 +1,418 @@
+"""A model and bags in, a `Run` out. Learning rates x seeds train together: a sweep is vmap over one compiled step."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from unbag.bags import Bags
+from unbag.losses import LOSSES, Loss, smoothed
+from unbag.training.epochs import Batches, Loader, epoch_batches
+from unbag.training.objectives import Method, Setting, batch_loss, check_method, default_loss, predict_components
+from unbag.training.watching import HeldOut, as_features, estimate_held_out, labelled_auc, labelled_loss
+
+Reference = Literal["current", "last"]
+DIVERGED = 1e6
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model and how it came about.
+
+    model : after the epoch that held-out bags chose, or the last one. history : per epoch, `train` (the objective),
+    `held_out` (loss estimated from held-out bags), and `test_loss`, `test_auc` where labelled test data were given.
+    epoch : the one whose model this is, counted from 1. diverged : the epoch in which the training broke off, or None.
+    """
+
+    model: Any = field(repr=False)
+    method: str
+    loss: str
+    learning_rate: float
+    seed: int
+    epoch: int
+    history: dict[str, np.ndarray] = field(repr=False)
+    diverged: int | None = None
+
+
+class _State(NamedTuple):
+    """Everything that changes, with leading axes (seeds, rates)."""
+
+    params: Any
+    moments: Any
+    memory: Any  # each instance's prediction at its last visit, or nothing
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """The compiled parts of a sweep."""
+
+    setting: Setting
+    apply: Callable[..., Any]
+    static: Any
+    optimizer: Any
+    reference: Reference
+
+    def model(self, params: Any) -> Any:
+        return eqx.combine(params, jax.tree.unflatten(*self.static))
+
+    def scores(self, params: Any, X: Any, key: Any = None) -> Any:
+        return self.apply(self.model(params), X, key)
+
+    def objective(self, params: Any, X: Any, batch: Batches, memory: Any, further: Any, key: Any) -> Any:
+        score = self.scores(params, X, key)
+        fixed = jax.lax.stop_gradient(predict_components(self.setting, score))
+        reference, mean = (fixed, None) if memory is None else (memory[batch.row], jnp.mean(memory, axis=0))
+        others = self.scores(params, further, key) if self.setting.pool else None
+        return batch_loss(self.setting, score, batch, reference, mean, others), fixed
+
+    def run_step(self, state: _State, rate: Any, X: Any, further: Any, batch: Batches, key: Any) -> tuple[_State, Any]:
+        """One step of one run."""
+        gradient = jax.value_and_grad(self.objective, has_aux=True)
+        (value, predicted), slope = gradient(state.params, X, batch, state.memory, further, key)
+        updates, moments = self.optimizer.update(slope, state.moments, state.params)
+        params = jax.tree.map(lambda p, u: p - rate * u, state.params, updates)
+        memory = state.memory
+        if memory is not None:
+            memory = memory.at[jnp.where(batch.real, batch.row, len(memory))].set(predicted, mode="drop")
+        return _State(params, moments, memory), value
+
+    @partial(jax.jit, static_argnums=0)
+    def step(self, state: _State, rates: Any, X: Any, batches: Batches, active: Any, keys: Any) -> tuple[_State, Any]:
+        """One step of all runs: rates share their seed's batch, which is gathered once."""
+
+        def of_seed(state: _State, batch: Batches, active: Any, key: Any) -> tuple[_State, Any]:
+            rows, further = X[batch.row], X[batch.further]
+            over_rates = jax.vmap(self.run_step, in_axes=(0, 0, None, None, None, None))
+            new, value = over_rates(state, rates, rows, further, batch, key)
+            return jax.tree.map(lambda a, b: jnp.where(active, a, b), new, state), value
+
+        return jax.vmap(of_seed)(state, batches, active, keys)
+
+    @partial(jax.jit, static_argnums=0)
+    def watch(self, params: Any, held_out: HeldOut | None, test: tuple[Any, Any] | None) -> dict[str, Any]:
+        """What held-out bags and test labels say of the runs of one seed."""
+        seen = {}
+        if held_out is not None:
+            score = jax.vmap(lambda p: self.scores(p, held_out.X))(params)
+            seen["held_out"] = jax.vmap(lambda s: estimate_held_out(self.setting, s, held_out))(score)
+        if test is not None:
+            score = jax.vmap(lambda p: self.scores(p, test[0]))(params)
+            seen["test_loss"] = jax.vmap(lambda s: labelled_loss(self.setting, s, test[1]))(score)
+            if self.setting.kind == "binary":
+                seen["test_auc"] = jax.vmap(lambda s: labelled_auc(s, test[1]))(score)
+        return seen
+
+
+def train(
+    model: Any,
+    bags: Bags,
+    method: Method = "anchored",
+    loss: Loss | str | None = None,
+    *,
+    learning_rate: float = 3e-3,
+    seed: int = 0,
+    epochs: int = 50,
+    **options: Any,
+) -> Run:
+    """Train a model from bags.
+
+    Parameters
+    ----------
+    model : any JAX pytree with `model(X)` or `model(X, key=...)`, e.g. of `unbag.models`; or give `apply=`.
+    bags : with features X. For `labels`, ordinary supervision, bags of one.
+    method : "anchored" (default), "upm", "easy", "matching", "likelihood" or "labels".
+    loss : of `unbag.losses`, or its name. Default: square (Brier) for anchored, log loss (cross entropy) for the other
+        methods, Poisson for counts.
+    learning_rate, epochs : of Adam. seed : of the order of the bags (and of dropout).
+    options : see `sweep`.
+
+    Returns
+    -------
+    A `Run`: the model, its history per epoch, and whether it diverged.
+
+    >>> import unbag
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(4096, 2))
+    >>> bags = unbag.random_bags(x, rng.uniform(size=4096) < 1 / (1 + np.exp(-2 * x[:, 0])), size=16, seed=0)
+    >>> run = train(unbag.models.linear(2, key=0), bags, learning_rate=0.1, epochs=40)
+    >>> run.model.layers[-1].weight[:, 0].round(0).tolist()
+    [2.0, 0.0]
+    """
+    runs = sweep(
+        lambda _: model, bags, method, loss, learning_rates=(learning_rate,), seeds=(seed,), epochs=epochs, **options
+    )
+    run = runs[0][0]
+    if run.diverged is not None:
+        warnings.warn(
+            f"The training diverged in epoch {run.diverged}: the model is the last good one. Lower the learning rate "
+            f"({learning_rate:g}), or clip gradients with clip=1.",
+            stacklevel=2,
+        )
+    return run
+
+
+def sweep(
+    make: Callable[[int], Any],
+    bags: Bags | Sequence[Bags],
+    method: Method = "anchored",
+    loss: Loss | str | None = None,
+    *,
+    learning_rates: Sequence[float],
+    seeds: Sequence[int] = (0,),
+    epochs: int = 50,
+    batch: int = 4096,
+    held_out: Bags | Sequence[Bags] | None = None,
+    test: tuple[Any, Any] | None = None,
+    X: Any = None,
+    apply: Callable[..., Any] | None = None,
+    smoothing: float = 0.0,
+    weight_decay: float = 0.0,
+    clip: float | None = None,
+    patience: int | None = None,
+    reference: Reference = "current",
+    pool: int = 0,
+    groups: int | None = None,
+    importance: np.ndarray | None = None,
+    progress: Callable[[int, dict[str, Any]], None] | None = None,
+) -> list[list[Run]]:
+    """Train learning rates x seeds together.
+
+    Parameters
+    ----------
+    make : from a seed to the model that this seed starts with.
+    bags, held_out : one for all seeds, or one for each. Held-out bags choose the epoch of each run.
+    batch : about how many instances; whole bags, two at least.
+    test : labelled features and labels, only ever to report `test_loss` and `test_auc`.
+    X : features that bags without X refer to by their `rows`, so that many sets of bags can share them.
+    apply : from (model, X, key) to scores, when the model is not callable.
+    smoothing : of labels; off by default, because its optimum is not calibrated.
+    weight_decay : of AdamW. clip : largest norm of a gradient.
+    patience : stop when held-out bags have seen no run improve for so many epochs.
+    reference : of the anchored method: the "current" prediction, or that of the instance's "last" visit.
+    pool : so many further instances estimate the means, for when a batch holds only a few bags.
+    groups : replace the mean over bags by the median of so many group means (with `upm` and bags of one size).
+    importance : of each bag, a factor on its weight; for labels (bags of one) this is what others call sample weight.
+    progress : called after each epoch as progress(epoch, what was seen).
+
+    Returns
+    -------
+    Runs by seed and learning rate: `runs[seed][rate]`.
+    """
+    many = [bags] * len(seeds) if isinstance(bags, Bags) else list(bags)
+    setting = _setting(many, method, loss, smoothing, pool, groups)
+    features, many = _features(many, X)
+    models = [make(seed) for seed in seeds]
+    params, static = eqx.partition(_stack(models, len(learning_rates)), eqx.is_inexact_array)
+    leaves, tree = jax.tree.flatten(static)
+    machine = _Machine(setting, apply or _call, (tree, tuple(leaves)), _optimizer(weight_decay, clip), reference)
+    state = _start(machine, params, features, many, len(seeds), len(learning_rates))
+    loaders = [
+        Loader(b, batch=batch, seed=seed, pool=pool, importance=importance) for b, seed in zip(many, seeds, strict=True)
+    ]
+    watched = _watched(held_out, test, X, len(seeds))
+    record = _Record(len(seeds), len(learning_rates), state.params)
+    rates, shape = jnp.asarray(learning_rates, jnp.float32), None
+    keys = jnp.stack([jax.random.key(seed) for seed in seeds])
+    for epoch in range(1, epochs + 1):
+        values = []
+        batches, shape = epoch_batches(loaders, epoch, shape)
+        for number, (arrays, active) in enumerate(batches):
+            now = jax.vmap(lambda key, n=epoch * 100_003 + number: jax.random.fold_in(key, n))(keys)
+            state, value = machine.step(state, rates, features, arrays, active, now)
+            values.append((value, active[:, None]))
+        seen = {"train": _mean_of_active(values)}
+        seen |= _look(machine, state.params, *watched)
+        state = record.add(epoch, seen, state)
+        if progress is not None:
+            progress(epoch, seen)
+        if record.finished(patience):
+            break
+    return record.runs(machine, setting, seeds, learning_rates)
+
+
+def _setting(
+    many: Sequence[Bags], method: Method, loss: Loss | str | None, smoothing: float, pool: int, groups: int | None
+) -> Setting:
+    check_method(method)
+    bags = many[0]
+    chosen = default_loss(method, bags.kind) if loss is None else LOSSES[loss] if isinstance(loss, str) else loss
+    chosen.form(bags.kind)
+    sizes = np.concatenate([b.size for b in many])
+    if method == "labels" and sizes.max() > 1:
+        raise ValueError(
+            f"The method labels must have bags of one, which are labels: bags of up to {sizes.max()} came. Make them "
+            "with random_bags(X, y, size=1, seed=0)."
+        )
+    if groups is not None and (method != "upm" or sizes.min() != sizes.max() or bags.stratum is not None):
+        raise ValueError(
+            "Medians of group means must have the method upm and bags of one size without strata: "
+            f"{method} and sizes {sizes.min()} to {sizes.max()} came. Leave groups out."
+        )
+    return Setting(
+        method="easy" if method == "labels" else method,
+        loss=_smoothed(chosen, smoothing) if smoothing else chosen,
+        kind=bags.kind,
+        strata=bags.stratum is not None,
+        largest=int(sizes.max()) if method == "likelihood" else 0,
+        pool=pool,
+        groups=groups,
+    )
+
+
+_smoothed = lru_cache(smoothed)
+
+
+def _features(many: Sequence[Bags], X: Any) -> tuple[Any, list[Any]]:
+    """One array of features for all, and bags whose rows point into it."""
+    if X is not None:
+        return as_features(X), [_Pointing(b, b.rows) for b in many]
+    if any(b.X is None for b in many):
+        raise ValueError("Bags to train on must have features: X is None. Give X to the bags, or to the trainer.")
+    if all(b is many[0] for b in many):
+        return as_features(many[0].X), list(many)
+    offsets = np.cumsum([0, *(len(b.bag) for b in many[:-1])])
+    stacked = np.concatenate([np.asarray(b.X) for b in many])
+    return as_features(stacked), [_Pointing(b, o + np.arange(len(b.bag))) for b, o in zip(many, offsets, strict=True)]
+
+
+class _Pointing:
+    """Bags whose instances are rows of another array."""
+
+    def __init__(self, bags: Bags, rows: Any) -> None:
+        self._bags, self._rows = bags, np.asarray(rows)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bags, name)
+
+    def rows_of(self, numbers: np.ndarray) -> np.ndarray:
+        return self._rows[self._bags.rows_of(numbers)]
+
+
+def _mean_of_active(values: list[tuple[Any, np.ndarray]]) -> np.ndarray:
+    """Mean objective of each run over the batches that it had."""
+    total = sum(np.where(active, np.asarray(value), 0.0) for value, active in values)
+    return np.asarray(total / sum(active for _, active in values))
+
+
+def _call(model: Any, X: Any, key: Any) -> Any:
+    return model(X) if key is None else model(X, key=key)
+
+
+def _stack(models: Sequence[Any], rates: int) -> Any:
+    """Models stacked along (seeds, rates)."""
+
+    def stack(*leaves: Any) -> Any:
+        if not eqx.is_inexact_array(leaves[0]):
+            return leaves[0]
+        return jnp.repeat(jnp.stack(leaves)[:, None], rates, axis=1)
+
+    return jax.tree.map(stack, *models)
+
+
+@lru_cache
+def _optimizer(weight_decay: float, clip: float | None) -> Any:
+    parts = [optax.clip_by_global_norm(clip)] if clip is not None else []
+    parts += [optax.scale_by_adam()]
+    parts += [optax.add_decayed_weights(weight_decay)] if weight_decay else []
+    return optax.chain(*parts)
+
+
+def _start(machine: _Machine, params: Any, X: Any, many: Sequence[Any], seeds: int, rates: int) -> _State:
+    over = lambda f: jax.vmap(jax.vmap(f))
+    moments = over(machine.optimizer.init)(params)
+    if machine.reference == "current" or machine.setting.method != "anchored":
+        return _State(params, moments, None)
+    first = over(lambda p: predict_components(machine.setting, machine.scores(p, X)))
+    return _State(params, moments, first(params))
+
+
+def _watched(held_out: Any, test: Any, X: Any, seeds: int) -> tuple[list[HeldOut | None], Any]:
+    labelled = None if test is None else (as_features(test[0]), jnp.asarray(np.asarray(test[1]), jnp.float32))
+    if held_out is None:
+        return [None] * seeds, labelled
+    each = [held_out] * seeds if isinstance(held_out, Bags) else list(held_out)
+    arrays = {id(bags): HeldOut.of(bags, X if bags.X is None else None) for bags in each}
+    return [arrays[id(bags)] for bags in each], labelled
+
+
+def _look(machine: _Machine, params: Any, held_out: Sequence[HeldOut | None], test: Any) -> dict[str, np.ndarray]:
+    looks = [
+        machine.watch(jax.tree.map(lambda leaf, s=s: leaf[s], params), each, test) for s, each in enumerate(held_out)
+    ]
+    return {name: np.stack([np.asarray(look[name]) for look in looks]) for name in looks[0]}
+
+
+class _Record:
+    """History, best models and divergence of all runs."""
+
+    def __init__(self, seeds: int, rates: int, params: Any) -> None:
+        self.history: dict[str, list[np.ndarray]] = {}
+        self.best, self.last = params, params
+        self.best_value = np.full((seeds, rates), np.inf)
+        self.best_epoch = np.zeros((seeds, rates), int)
+        self.diverged = np.zeros((seeds, rates), int)
+        self.epoch = 0
+
+    def add(self, epoch: int, seen: dict[str, np.ndarray], state: _State) -> _State:
+        """Note an epoch; a run that diverged in it goes back to its last good parameters, and stays there."""
+        self.epoch = epoch
+        finite = _all_finite(state.params) & np.isfinite(seen["train"]) & (np.abs(seen["train"]) < DIVERGED)
+        alive = (self.diverged == 0) & finite
+        self.diverged = np.where((self.diverged == 0) & ~finite, epoch, self.diverged)
+        params = _choose(alive, state.params, self.last)
+        self.last = params
+        for name, value in seen.items():
+            self.history.setdefault(name, []).append(np.where(alive, value, np.nan))
+        value = seen.get("held_out", np.full(alive.shape, -float(epoch)))
+        better = alive & np.isfinite(value) & (value < self.best_value)
+        self.best_value = np.where(better, value, self.best_value)
+        self.best_epoch = np.where(better, epoch, self.best_epoch)
+        self.best = _choose(better, params, self.best)
+        return state._replace(params=params, moments=jax.tree.map(jnp.nan_to_num, state.moments))
+
+    def finished(self, patience: int | None) -> bool:
+        """Whether nothing more is to be expected."""
+        if (self.diverged > 0).all():
+            return True
+        return patience is not None and "held_out" in self.history and self.epoch - self.best_epoch.max() >= patience
+
+    def runs(
+        self, machine: _Machine, setting: Setting, seeds: Sequence[int], rates: Sequence[float]
+    ) -> list[list[Run]]:
+        """One `Run` for each seed and rate."""
+        take = lambda s, r: machine.model(jax.tree.map(lambda leaf: leaf[s, r], self.best))
+        return [
+            [
+                Run(
+                    model=take(s, r),
+                    method=setting.method,
+                    loss=setting.loss.name,
+                    learning_rate=float(rate),
+                    seed=int(seed),
+                    epoch=int(self.best_epoch[s, r]),
+                    history={name: np.stack(values)[:, s, r] for name, values in self.history.items()},
+                    diverged=int(self.diverged[s, r]) or None,
+                )
+                for r, rate in enumerate(rates)
+            ]
+            for s, seed in enumerate(seeds)
+        ]
+
+
+def _all_finite(params: Any) -> np.ndarray:
+    leaves = [jnp.all(jnp.isfinite(leaf), axis=tuple(range(2, leaf.ndim))) for leaf in jax.tree.leaves(params)]
+    return np.asarray(jnp.all(jnp.stack(leaves), axis=0))
+
+
+def _choose(where: np.ndarray, new: Any, old: Any) -> Any:
+    pick = lambda a, b: jnp.where(jnp.asarray(where).reshape(where.shape + (1,) * (a.ndim - 2)), a, b)
+    return jax.tree.map(pick, new, old)

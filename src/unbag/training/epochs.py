@@ -1,0 +1,144 @@
+"""Bags and a seed in, the batches of an epoch as arrays of one shape out, so that a compiled step can run over them.
+
+Batches of bags of any sizes are padded. A padding bag has size 0 and weight 0 and holds at least one padding row, so
+that means by bag are finite; a padding row points to row 0 of the features and is masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from unbag.bags import Bags
+from unbag.bags.batching import batch_plan
+from unbag.weights import noise_weights
+
+
+class Batches(NamedTuple):
+    """One batch of each of several runs, which share the first axis; inside the step, of one run.
+
+    row, bag, real : of each row; size, weight, stratum, report : of each bag. prior : in component form.
+    further : rows of other bags, which help to estimate the means.
+    """
+
+    row: np.ndarray
+    bag: np.ndarray
+    real: np.ndarray
+    size: np.ndarray
+    weight: np.ndarray
+    stratum: np.ndarray
+    report: np.ndarray
+    prior: np.ndarray
+    further: np.ndarray
+
+
+class Shape(NamedTuple):
+    """What batches are padded to."""
+
+    rows: int
+    bags: int
+
+
+class Loader:
+    """The batches of one set of bags, epoch after epoch."""
+
+    def __init__(
+        self, bags: Bags, *, batch: int, seed: int, pool: int = 0, importance: np.ndarray | None = None
+    ) -> None:
+        self.bags, self.batch, self.seed, self.pool = bags, batch, seed, pool
+        self.importance = importance
+        self.report, self.prior = (array.astype(np.float32) for array in bags.components())
+
+    def plan(self, epoch: int) -> list[np.ndarray]:
+        """Bag numbers of each batch."""
+        bags = self.bags
+        return batch_plan(bags.size, self.batch, stratum=bags.stratum, seed=self.seed, epoch=epoch)
+
+    def shapes(self, plan: list[np.ndarray]) -> set[tuple[int, int]]:
+        """Rows and bags of each batch."""
+        return {(int(self.bags.size[numbers].sum()), len(numbers)) for numbers in plan}
+
+    def arrays(self, plan: list[np.ndarray], number: int, shape: Shape) -> Batches:
+        """One batch, padded."""
+        numbers = plan[number]
+        rows, size = self.bags.rows_of(numbers), self.bags.size[numbers]
+        missing, short = shape.bags - len(numbers), shape.rows - len(rows)
+        padding = np.arange(short) % max(missing, 1) + len(numbers)
+        fill = lambda values: np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)])
+        stratum = np.zeros(len(numbers), np.int32) if self.bags.stratum is None else self.bags.stratum[numbers]
+        return Batches(
+            row=np.concatenate([rows, np.zeros(short, int)]).astype(np.int32),
+            bag=np.concatenate([np.repeat(np.arange(len(numbers)), size), padding]).astype(np.int32),
+            real=np.arange(shape.rows) < len(rows),
+            size=fill(size.astype(np.float32)),
+            weight=fill(bag_weights(self.bags, numbers, stratum, self.importance).astype(np.float32)),
+            stratum=fill(stratum.astype(np.int32)),
+            report=fill(self.report[numbers]),
+            prior=self.prior,
+            further=self._further(plan, number),
+        )
+
+    def _further(self, plan: list[np.ndarray], number: int) -> np.ndarray:
+        """Rows of the bags that come after a batch in the epoch, and round to its beginning: never its own."""
+        if self.pool == 0:
+            return np.zeros(0, np.int32)
+        others = [*plan[number + 1 :], *plan[:number]]
+        rows = self.bags.rows_of(np.concatenate(others)) if others else np.zeros(0, int)
+        if len(rows) < self.pool:
+            raise ValueError(
+                f"A pool must fit into the bags outside a batch: {self.pool} came and there are {len(rows)} such rows. "
+                "Make the pool or the batch smaller."
+            )
+        return rows[: self.pool].astype(np.int32)
+
+
+def epoch_batches(loaders: Sequence[Loader], epoch: int, shape: Shape | None) -> tuple[Iterator, Shape]:
+    """The batches of all runs side by side: (arrays, whether each run still has a batch), and their shape.
+
+    The shape only ever grows, in coarse steps, so that a step is compiled once or twice and not for every batch.
+    """
+    plans = [loader.plan(epoch) for loader in loaders]
+    shapes = set().union(*(loader.shapes(plan) for loader, plan in zip(loaders, plans, strict=True)))
+    shape = _grown(shapes, shape)
+
+    def batches() -> Iterator[tuple[Batches, np.ndarray]]:
+        for number in range(max(map(len, plans))):
+            active = np.array([number < len(plan) for plan in plans])
+            each = [
+                loader.arrays(plan, min(number, len(plan) - 1), shape)
+                for loader, plan in zip(loaders, plans, strict=True)
+            ]
+            yield Batches(*(np.stack(column) for column in zip(*each, strict=True))), active
+
+    return batches(), shape
+
+
+def _grown(shapes: set[tuple[int, int]], before: Shape | None) -> Shape:
+    if len(shapes) == 1 and (before is None or before == next(iter(shapes))):
+        return Shape(*next(iter(shapes)))
+    if before is not None and all(r + before.bags - b <= before.rows and b < before.bags for r, b in shapes):
+        return before
+    coarse = lambda value, step: -(-value // step) * step
+    bags = coarse(1 + max(b for _, b in shapes), 8)
+    rows = coarse(max(r + bags - b for r, b in shapes), 128)
+    return Shape(max(rows, before.rows if before else 0), max(bags, before.bags if before else 0))
+
+
+def bag_weights(
+    bags: Bags, numbers: np.ndarray, stratum: np.ndarray, importance: np.ndarray | None = None
+) -> np.ndarray:
+    """Weights that add up to 1 in each stratum of a batch: equal, or the best ones when reports are noisy."""
+    noise = np.zeros(len(numbers)) if bags.noise is None else bags.noise[numbers]
+    weight = noise_weights(bags.size[numbers], noise, variance=label_variance(bags), stratum=stratum)
+    if importance is None:
+        return weight
+    weight = weight * importance[numbers]
+    return weight / np.maximum(np.bincount(stratum, weights=weight)[stratum], 1e-30)
+
+
+def label_variance(bags: Bags) -> float:
+    """Var y: p (1 - p) for binary labels and on average over classes; for counts that of a Poisson variable."""
+    p = np.asarray(bags.prior, float)
+    return float(max(np.mean(p if bags.kind == "total" else p * (1 - p)), 1e-6))

@@ -1,0 +1,113 @@
+"""A method in, the loss of a padded batch out: signed weights times components, matching, or the count's likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+
+from unbag import weights
+from unbag.bags import Kind
+from unbag.likelihood import count_likelihood
+from unbag.losses import LOSSES, Loss
+from unbag.matching import proportion_matching
+from unbag.medians import median_objective
+from unbag.training.epochs import Batches
+
+Method = Literal["anchored", "upm", "easy", "matching", "likelihood", "labels"]
+
+DEFAULT_LOSS: dict[tuple[str, Kind], str] = {
+    ("anchored", "binary"): "square",
+    ("anchored", "histogram"): "brier",
+    ("any", "binary"): "log",
+    ("any", "total"): "poisson",
+    ("any", "histogram"): "cross_entropy",
+}
+
+
+class Setting(NamedTuple):
+    """What stays the same over a training."""
+
+    method: Method
+    loss: Loss
+    kind: Kind
+    strata: bool = False
+    largest: int = 0  # bag, for the likelihood
+    pool: int = 0
+    groups: int | None = None
+
+
+def default_loss(method: str, kind: Kind) -> Loss:
+    """Square (Brier) for anchored, the log loss (cross entropy) for the other methods, Poisson for counts."""
+    return LOSSES[DEFAULT_LOSS.get((method, kind), DEFAULT_LOSS["any", kind])]
+
+
+def check_method(method: str) -> None:
+    """Refuse a method that does not exist."""
+    if method not in get_args(Method):
+        raise ValueError(
+            f"A method must be one of {', '.join(get_args(Method))}: {method!r} came. Choose one of these."
+        )
+
+
+def predict_components(setting: Setting, score: Any) -> Any:
+    """The prediction in the form of a report: (1, probability), (1, count) or class probabilities."""
+    form = setting.loss.form(setting.kind)
+    prediction = form.predict(score)
+    prediction = jnp.exp(prediction) if form.log_space else prediction
+    if setting.kind == "histogram":
+        return prediction
+    if prediction.ndim > 1:
+        prediction = prediction[..., 1]
+    return jnp.stack([jnp.ones_like(prediction), prediction], axis=-1)
+
+
+def batch_loss(setting: Setting, score: Any, batch: Batches, reference: Any, reference_mean: Any, further: Any) -> Any:
+    """The objective of a batch: what its bags say of the loss of these scores.
+
+    `reference` are predictions in component form, fixed; `further` are the scores of the pool.
+    """
+    if setting.method == "likelihood":
+        instances_per_bag = jnp.sum(batch.size) / jnp.sum(batch.size > 0)
+        return _bag_mean(_likelihood(setting, score, batch), batch) / instances_per_bag
+    if setting.method == "matching":
+        size = jnp.maximum(batch.size, 1)
+        by_bag = proportion_matching(score, batch.bag, size, batch.report, loss=setting.loss, kind=setting.kind)
+        return _bag_mean(by_bag, batch)
+    f = setting.loss.components(score, kind=setting.kind) * batch.real[:, None]
+    if setting.groups is not None:
+        by_bag = weights.upm_by_bag(f, batch.bag, batch.size, batch.report, batch.prior)
+        return median_objective(by_bag, jnp.arange(len(by_bag)) % setting.groups, setting.groups)
+    W, from_pool = _weights(setting, batch, reference, reference_mean)
+    total = jnp.sum(W * f)
+    if from_pool is not None:
+        total += jnp.sum(from_pool * jnp.mean(setting.loss.components(further, kind=setting.kind), axis=0))
+    return total
+
+
+def _bag_mean(by_bag: Any, batch: Batches) -> Any:
+    return jnp.sum(jnp.where(batch.weight > 0, by_bag, 0.0) * batch.weight) / jnp.sum(batch.weight)
+
+
+def _likelihood(setting: Setting, score: Any, batch: Batches) -> Any:
+    return count_likelihood(score, batch.bag, batch.size, batch.report, kind=setting.kind, largest=setting.largest)
+
+
+def _weights(setting: Setting, batch: Batches, reference: Any, reference_mean: Any) -> tuple[Any, Any]:
+    """Weights per row (and for the pool's mean), outside the gradient."""
+    options = {
+        "weight": batch.weight,
+        "stratum": batch.stratum if setting.strata else None,
+        "pool": jnp.asarray(float(setting.pool)) if setting.pool else None,
+    }
+    given = (batch.size, batch.report, batch.prior)
+    if setting.method == "anchored":
+        reference = reference * batch.real[:, None]
+        W = weights.anchored(batch.bag, *given, reference, reference_mean=reference_mean, **options)
+        rows = len(batch.bag)
+        return jax.lax.stop_gradient(W[:rows]), jax.lax.stop_gradient(W[rows:]) if setting.pool else None
+    linear: Callable[..., Any] = weights.upm if setting.method == "upm" else weights.easy
+    W, count = linear(*given, **options), len(batch.size)
+    return W[:count][batch.bag], W[count:] if setting.pool else None

@@ -1,0 +1,352 @@
+"""The trainer: its steps equal the formulas, its sweeps equal its single runs, its guards hold."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import unbag
+from unbag import Bags, losses, models, random_bags, weights
+from unbag.training import default_loss, sweep, train
+from unbag.training.epochs import Loader, Shape, epoch_batches
+from unbag.training.objectives import Setting, batch_loss, predict_components
+
+METHODS = ("anchored", "upm", "easy", "matching", "likelihood")
+
+
+def world(kind="binary", n=480, seed=0, features=3, stratum=None, size=8):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, features)).astype(np.float32)
+    z = X[:, 0] - 0.5
+    if kind == "histogram":
+        y = np.argmax(np.stack([z, X[:, 1], 0 * z], axis=1) + rng.gumbel(size=(n, 3)), axis=1)
+    elif kind == "total":
+        y = rng.poisson(np.exp(0.5 * z))
+    else:
+        y = (rng.uniform(size=n) < 1 / (1 + np.exp(-z))).astype(float)
+    return random_bags(X, y, size=size, seed=seed, kind=kind, stratum=stratum), y
+
+
+def ragged(kind="binary", seed=0):
+    rng = np.random.default_rng(seed)
+    bags, y = world(kind, seed=seed)
+    sizes = rng.integers(1, 12, size=60)
+    return random_bags(bags.X, y[bags.rows], size=sizes[np.cumsum(sizes) <= 480].tolist(), seed=seed, kind=kind)
+
+
+def model_for(kind, seed=0):
+    return models.mlp(3, (5,), key=seed, outputs=3 if kind == "histogram" else 1)
+
+
+def objective_by_hand(bags, method, score, loss, kind):
+    """The objective of all bags as one batch, from the public functions."""
+    report, prior = bags.components()
+    f = loss.components(score, kind=kind)
+    if method == "matching":
+        return unbag.proportion_matching(score, bags.bag, bags.size, report, loss=loss, kind=kind).mean()
+    if method == "likelihood":
+        from unbag.likelihood import count_likelihood
+
+        return count_likelihood(score, bags.bag, bags.size, report, kind=kind).mean() / bags.size.mean()
+    if method == "anchored":
+        g = np.asarray(predict_components(Setting(method, loss, kind), jnp.asarray(score)), float)
+        return np.sum(weights.anchored(bags.bag, bags.size, report, prior, g) * f)
+    return np.sum(getattr(weights, method)(bags.size, report, prior)[bags.bag] * f)
+
+
+@pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_objective_of_a_padded_batch_is_the_formula(method, kind):
+    bags = ragged(kind)
+    loss = default_loss(method, kind)
+    loader = Loader(bags, batch=10**6, seed=0)
+    plan = loader.plan(1)
+    rows, count = next(iter(loader.shapes(plan)))
+    rng = np.random.default_rng(1)
+    score = rng.normal(size=(len(bags.bag), 3) if kind == "histogram" else len(bags.bag)).astype(np.float32)
+    expected = objective_by_hand(bags, method, score.astype(float), loss, kind)
+    for shape in (Shape(rows, count), Shape(rows + 7, count + 3)):
+        batch = jax.tree.map(jnp.asarray, loader.arrays(plan, 0, shape))
+        setting = Setting(method, loss, kind, largest=int(bags.size.max()))
+        z = jnp.asarray(score)[batch.row]
+        value = batch_loss(setting, z, batch, predict_components(setting, z), None, None)
+        assert float(value) == pytest.approx(float(expected), rel=2e-4, abs=2e-5)
+        slope = jax.grad(lambda z, s=setting, b=batch: batch_loss(s, z, b, predict_components(s, z), None, None))(z)
+        assert np.isfinite(slope).all()
+        np.testing.assert_array_equal(np.asarray(slope)[~np.asarray(batch.real)], 0)
+
+
+def test_batches_of_all_runs_have_one_shape_and_hold_each_bag_once():
+    sets = [ragged(seed=0), ragged(seed=1)]
+    loaders = [Loader(bags, batch=64, seed=3) for bags in sets]
+    shape = None
+    for epoch in (1, 2, 3):
+        batches, shape = epoch_batches(loaders, epoch, shape)
+        rows = [[], []]
+        for arrays, active in batches:
+            assert arrays.row.shape == (2, shape.rows)
+            for run in range(2):
+                if active[run]:
+                    rows[run].extend(arrays.row[run][arrays.real[run]])
+                    counts = np.bincount(arrays.bag[run], minlength=shape.bags)
+                    assert counts.min() >= 1
+                    np.testing.assert_array_equal(
+                        np.bincount(arrays.bag[run][arrays.real[run]], minlength=shape.bags), arrays.size[run]
+                    )
+        for run, bags in enumerate(sets):
+            assert sorted(rows[run]) == list(range(len(bags.bag)))
+
+
+def test_a_step_is_adam_on_the_formula():
+    bags, _ = world()
+    model = models.linear(3, key=0)
+    run = train(model, bags, "upm", learning_rate=0.1, epochs=1, batch=10**6)
+    report, prior = bags.components()
+    W = weights.upm(bags.size, report, prior)[bags.bag]
+    gradient = jax.grad(lambda m: jnp.sum(W * losses.log.components(m(bags.X))))(model)
+    adam = optax.adam(0.1)
+    updates, _ = adam.update(gradient, adam.init(model))
+    expected = optax.apply_updates(model, updates)
+    for a, b in zip(jax.tree.leaves(run.model), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_sweep_is_its_runs_one_by_one(method):
+    sets = [world(seed=s)[0] for s in (0, 1)]
+    held_out = [world(seed=s + 10)[0] for s in (0, 1)]
+    options = {"epochs": 3, "batch": 100}
+    make = lambda seed: models.mlp(3, (4,), key=seed)
+    together = sweep(make, sets, method, learning_rates=(1e-3, 1e-2), seeds=(5, 6), held_out=held_out, **options)
+    for s, seed in enumerate((5, 6)):
+        for r, rate in enumerate((1e-3, 1e-2)):
+            alone = train(make(seed), sets[s], method, learning_rate=rate, seed=seed, held_out=held_out[s], **options)
+            run = together[s][r]
+            assert (run.seed, run.learning_rate, run.epoch) == (seed, pytest.approx(rate), alone.epoch)
+            for name in alone.history:
+                np.testing.assert_allclose(run.history[name], alone.history[name], rtol=2e-4, atol=2e-5)
+            for a, b in zip(jax.tree.leaves(run.model), jax.tree.leaves(alone.model), strict=True):
+                np.testing.assert_allclose(a, b, atol=2e-5)
+
+
+def test_the_same_seed_gives_the_same_run_and_another_seed_another():
+    bags, _ = world()
+    runs = [train(models.mlp(3, (4,), key=0), bags, seed=seed, epochs=2, batch=100) for seed in (1, 1, 2)]
+    first, again, other = ([np.asarray(leaf) for leaf in jax.tree.leaves(run.model)] for run in runs)
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+def test_bags_may_share_features_by_their_rows():
+    bags, _ = world()
+    bare = Bags(bags.bag, bags.report, rows=bags.rows)
+    full = np.zeros((480, 3), np.float32)
+    full[bags.rows] = bags.X
+    one = train(model_for("binary"), bags, epochs=2)
+    other = train(model_for("binary"), bare, epochs=2, X=full)
+    for a, b in zip(jax.tree.leaves(one.model), jax.tree.leaves(other.model), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_held_out_bags_choose_the_epoch_and_patience_ends_the_training():
+    bags, _ = world(n=160)
+    held_out, _ = world(n=800, seed=9)
+    run = train(models.mlp(3, (64,), key=0), bags, "upm", learning_rate=0.1, epochs=60, held_out=held_out, patience=5)
+    seen = run.history["held_out"]
+    assert run.epoch == int(np.argmin(seen)) + 1
+    assert len(seen) == run.epoch + 5 < 60
+
+
+def test_the_held_out_estimate_is_the_anchored_one_with_the_model_as_reference():
+    bags, _ = world()
+    held_out, _ = world(seed=5, size=4)
+    run = train(model_for("binary"), bags, epochs=1, held_out=held_out)
+    score = np.asarray(run.model(held_out.X), float)
+    h = 1 / (1 + np.exp(-score))
+    report, prior = held_out.components()
+    W = weights.anchored(held_out.bag, held_out.size, report, prior, np.stack([np.ones_like(h), h], axis=1))
+    assert run.history["held_out"][0] == pytest.approx(np.sum(W * losses.log.components(score)), rel=1e-4)
+
+
+def test_test_data_are_reported_and_never_used():
+    bags, y = world()
+    test = (bags.X, y[bags.rows])
+    with_test = train(model_for("binary"), bags, epochs=3, test=test)
+    without = train(model_for("binary"), bags, epochs=3)
+    for a, b in zip(jax.tree.leaves(with_test.model), jax.tree.leaves(without.model), strict=True):
+        np.testing.assert_array_equal(a, b)
+    score = np.asarray(with_test.model(test[0]))
+    assert with_test.history["test_loss"][-1] == pytest.approx(losses.log.value(score, test[1]).mean(), rel=1e-5)
+    wins = (score[test[1] == 1][:, None] > score[test[1] == 0]).mean()
+    assert with_test.history["test_auc"][-1] == pytest.approx(wins, abs=1e-5)
+
+
+def test_labels_are_ordinary_supervision():
+    _, y = world()
+    bags, _ = world()
+    ones = random_bags(bags.X, y[bags.rows], size=1, seed=0)
+    run = train(models.linear(3, key=0), ones, "labels", learning_rate=0.1, epochs=1, batch=10**6)
+    gradient = jax.grad(lambda m: jnp.mean(losses.log.value(m(ones.X), ones.report[ones.bag])))
+    adam, model = optax.adam(0.1), models.linear(3, key=0)
+    updates, _ = adam.update(gradient(model), adam.init(model))
+    for a, b in zip(jax.tree.leaves(run.model), jax.tree.leaves(optax.apply_updates(model, updates)), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_learns_every_kind(method, kind):
+    bags, _ = world(kind, n=4000, size=4)
+    test, labels = world(kind, n=2000, seed=1, size=4)
+    loss = default_loss("any", kind)
+    start = loss.trivial_score(bags.prior)
+    model = models.mlp(3, (), key=0, outputs=3 if kind == "histogram" else 1, start=start)
+    run = train(model, bags, method, learning_rate=0.03, epochs=25, test=(test.X, labels[test.rows]))
+    trivial = loss.value(np.broadcast_to(start, (2000, *np.shape(start))), labels[test.rows], kind=kind).mean()
+    assert run.history["test_loss"][-1] < trivial - 0.02
+
+
+def test_strata_are_learned_within():
+    """Campaigns with different rates and features: pooled GeneralUPM is misled, within strata it is not."""
+    rng = np.random.default_rng(3)
+    campaign = np.arange(8000) // 1000
+    x = rng.normal(size=8000) + np.linspace(-2, 2, 8)[campaign]
+    y = rng.uniform(size=8000) < 1 / (1 + np.exp(-(0.5 * x - 0.6 * np.linspace(-2, 2, 8)[campaign] - 0.5)))
+    X = np.stack([x, *(campaign == c for c in range(8))], axis=1).astype(np.float32)
+    stratified = random_bags(X, y, size=20, seed=0, stratum=campaign)
+    pooled = Bags(stratified.bag, stratified.report, X=stratified.X)
+    truth = 0.5
+    slopes = {}
+    for name, bags in {"stratified": stratified, "pooled": pooled}.items():
+        run = train(models.linear(9, key=0), bags, "upm", "square", learning_rate=0.03, epochs=60)
+        slopes[name] = float(run.model.layers[-1].weight[0, 0])
+    assert abs(slopes["stratified"] - truth) < 0.3 < abs(slopes["pooled"] - truth)
+
+
+def test_a_pool_gives_better_means_and_stays_unbiased():
+    bags, _ = world(n=960, size=120)
+    loader = Loader(bags, batch=240, seed=0, pool=300)
+    plan = loader.plan(1)
+    shape = Shape(*next(iter(loader.shapes(plan))))
+    batch = loader.arrays(plan, 0, shape)
+    assert not set(batch.further) & set(batch.row)
+    setting = Setting("upm", losses.log, "binary", pool=300)
+    score = np.random.default_rng(0).normal(size=960).astype(np.float32)
+    value = batch_loss(setting, jnp.asarray(score[batch.row]), batch, None, None, jnp.asarray(score[batch.further]))
+    own = bags.take(plan[0])
+    W = weights.upm(own.size, own.components().report, bags.components().prior, pool=300)
+    f = losses.log.components(score.astype(float))
+    expected = np.sum(W[:-1][own.bag] * f[batch.row]) + W[-1] @ f[batch.further].mean(axis=0)
+    assert float(value) == pytest.approx(expected, rel=1e-4)
+    run = train(model_for("binary"), bags, "anchored", epochs=2, batch=240, pool=300)
+    assert np.isfinite(run.history["train"]).all()
+
+
+def test_medians_of_group_means_train_too():
+    bags, y = world(n=4000, size=4)
+    run = train(
+        models.linear(3, key=0), bags, "upm", learning_rate=0.05, epochs=25, groups=5, test=(bags.X, y[bags.rows])
+    )
+    assert run.history["test_loss"][-1] < 0.64
+
+
+def test_noisy_reports_get_less_weight():
+    bags, _ = world()
+    noise = np.where(np.arange(len(bags)) % 2, 40.0, 0.0)
+    noisy = Bags(bags.bag, bags.report, X=bags.X, noise=noise)
+    batch = Loader(noisy, batch=10**6, seed=0).arrays([np.arange(len(bags))], 0, Shape(480, len(bags)))
+    np.testing.assert_allclose(batch.weight[1] / batch.weight[0], 0.25 / (0.25 + 40 / 8), rtol=0.2)
+
+
+def test_the_last_visit_can_be_the_reference():
+    bags, _ = world()
+    current, last = (train(model_for("binary"), bags, epochs=3, batch=100, reference=r) for r in ("current", "last"))
+    assert np.isfinite(last.history["train"]).all()
+    assert not np.allclose(current.history["train"], last.history["train"])
+
+
+def test_a_diverging_run_is_stopped_and_reported_and_its_neighbours_go_on():
+    bags, _ = world()
+    broken = bags.X.copy()
+    runs = sweep(
+        lambda seed: models.mlp(3, (4,), key=seed), bags, "upm", learning_rates=(1e-3, 1e30), seeds=(0,), epochs=4
+    )
+    fine, wild = runs[0]
+    assert fine.diverged is None
+    assert wild.diverged is not None
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(wild.model))
+    with pytest.warns(UserWarning, match="The training diverged in epoch 1: the model is the last good one"):
+        train(
+            models.mlp(3, (4,), key=0),
+            Bags(bags.bag, bags.report, X=broken * 1e30),
+            "upm",
+            learning_rate=1e30,
+            epochs=3,
+        )
+
+
+def test_progress_is_told_after_each_epoch():
+    bags, _ = world()
+    told = []
+    train(model_for("binary"), bags, epochs=3, progress=lambda epoch, seen: told.append((epoch, sorted(seen))))
+    assert told == [(1, ["train"]), (2, ["train"]), (3, ["train"])]
+
+
+def test_dropout_weight_decay_and_clipping_do_something():
+    bags, _ = world()
+    base = train(models.mlp(3, (8,), key=0), bags, epochs=2)
+    others = {
+        "dropout": train(models.mlp(3, (8,), key=0, dropout=0.5), bags, epochs=2),
+        "weight decay": train(models.mlp(3, (8,), key=0), bags, epochs=2, weight_decay=1.0),
+        "smoothing": train(models.mlp(3, (8,), key=0), bags, "upm", epochs=2, smoothing=0.1),
+        "clip": train(models.mlp(3, (8,), key=0), bags, epochs=2, clip=1e-6),
+    }
+    for name, run in others.items():
+        assert not np.allclose(run.model.layers[0].weight, base.model.layers[0].weight, atol=1e-7), name
+
+
+def test_any_pytree_with_an_apply_function_is_accepted():
+    bags, _ = world()
+    model = {"slope": jnp.zeros(3), "shift": jnp.zeros(())}
+    run = train(model, bags, learning_rate=0.05, epochs=20, apply=lambda m, X, key: X @ m["slope"] + m["shift"])
+    assert float(run.model["slope"][0]) > 0.3
+
+
+MESSAGES = [
+    (
+        lambda: train(model_for("binary"), world()[0], "magic"),
+        "A method must be one of anchored, upm, easy, matching, likelihood, labels: 'magic' came. Choose one of these.",
+    ),
+    (
+        lambda: train(model_for("binary"), world()[0], "labels"),
+        "The method labels must have bags of one, which are labels: bags of up to 8 came. Make them with "
+        "random_bags(X, y, size=1, seed=0).",
+    ),
+    (
+        lambda: train(model_for("binary"), world()[0], "easy", groups=3),
+        "Medians of group means must have the method upm and bags of one size without strata: easy and sizes 8 to 8 "
+        "came. Leave groups out.",
+    ),
+    (
+        lambda: train(model_for("binary"), Bags(np.arange(4), np.ones(4))),
+        "Bags to train on must have features: X is None. Give X to the bags, or to the trainer.",
+    ),
+    (
+        lambda: train(model_for("binary"), world()[0], pool=1000),
+        "A pool must fit into the bags outside a batch: 1000 came and there are 0 such rows. Make the pool or the "
+        "batch smaller.",
+    ),
+    (
+        lambda: train(model_for("total"), world("total")[0], "upm", "cross_entropy"),
+        "A loss for total counts must be affine in the label (loss = f1 + y f2), because only the sum of the counts in "
+        "a bag is known: cross_entropy is not. Use square or poisson, or report full histograms.",
+    ),
+]
+
+
+@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
+def test_bad_input_gets_a_clear_error(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message
