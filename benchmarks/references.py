@@ -2,8 +2,8 @@
 
     python benchmarks/references.py [--out benchmarks/results/references.csv]
 
-Adult, the paper's network started at the trivial predictor, bags of 64 and 512, square and log loss; the lowest over rate
-and epoch of the mean test log loss over seeds, as the paper reports.
+Adult, the paper's network started at the trivial predictor, bags of 64 and 512, square and log loss; the lowest over
+rate and epoch of the mean test log loss over seeds, as the paper reports.
 """
 
 import argparse

@@ -12,24 +12,26 @@ from rich.console import Console
 from rich.table import Table
 
 import unbag
+from unbag import models
 from unbag.datasets import load_adult
-from unbag.demo import train
 
 LOSS = unbag.losses.square
 
 
 def dozen(bags):
     """Twelve linear models: three methods after few and many epochs, and some that nobody should choose."""
-    models = {}
+    start = unbag.losses.log.trivial_score(bags.prior)
+    blank = models.linear(bags.X.shape[1], key=0, start=start)
+    scores = {}
     for method in ("upm", "easy", "matching"):
-        for epoch, model in enumerate(train(bags, method, seed=0, epochs=40), start=1):
-            if epoch in (2, 10, 40):
-                models[f"{method}, epoch {epoch}"] = model
-    best = models["upm, epoch 40"]
-    models["trivial"] = best._replace(slope=0 * best.slope, intercept=np.log(bags.prior / (1 - bags.prior)))
-    models["four times too sure"] = best._replace(slope=4 * best.slope, intercept=4 * best.intercept)
-    models["turned around"] = best._replace(slope=-best.slope, intercept=-best.intercept)
-    return {name: lambda X, model=model: np.asarray(model.scores(X)) for name, model in models.items()}
+        for epochs in (2, 10, 40):
+            model = unbag.train(blank, bags, method, learning_rate=0.01, epochs=epochs).model
+            scores[f"{method}, epoch {epochs}"] = lambda X, model=model: np.asarray(model(X))
+    best = scores["upm, epoch 40"]
+    scores["trivial"] = lambda X: np.full(len(X), start)
+    scores["four times too sure"] = lambda X: 4 * best(X)
+    scores["turned around"] = lambda X: -best(X)
+    return scores
 
 
 def main():

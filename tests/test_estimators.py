@@ -130,7 +130,8 @@ def test_pipelines_grid_searches_and_group_folds_receive_the_bags():
 def test_tables_and_sparse_matrices_are_accepted(make):
     X, y, bag, _ = people(n=400)
     expected = BagClassifier(**FAST).fit(X, y, bag=bag).predict_proba(X)
-    table = pa.table({str(i): column for i, column in enumerate(X.T)}) if make == "arrow" else make(X)
+    columns = {str(i): column for i, column in enumerate(X.T)}
+    table = pa.table(columns) if make == "arrow" else make(X)
     if make is pd.DataFrame:
         table.columns = ["a", "b", "c"]
     model = BagClassifier(**FAST).fit(table, y, bag=bag)
@@ -224,8 +225,8 @@ def settings(**changes):
 MESSAGES = [
     (
         lambda: ONE.fit(X, np.where(np.arange(80) == 3, 0.99, Y), bag=BAG),
-        f"A report must be the same for all rows of a bag: bag {BAG[3]} has {Y[3]} and 0.99 (1 such bag). Give every row "
-        "its bag's report, or pass labels of the rows as y=.",
+        f"A report must be the same for all rows of a bag: bag {BAG[3]} has 0.99 and {Y[3]} (1 such bag). Give every "
+        "row its bag's report, or pass labels of the rows as y=.",
     ),
     (
         lambda: ONE.fit(X, Y, bag=[None, *BAG[1:]]),
@@ -261,8 +262,8 @@ MESSAGES = [
     ),
     (
         lambda: ONE.fit(X, LABELS, sample_weight=np.zeros(80)),
-        "Sample weights must be finite, not negative, not all zero, and one for each of 80 rows: an array of shape (80,) "
-        "and sum 0 came. Leave the weights out for equal ones.",
+        "Sample weights must be finite, not negative, not all zero, and one for each of 80 rows: an array of shape "
+        "(80,) and sum 0 came. Leave the weights out for equal ones.",
     ),
     (
         lambda: BagClassifier(loss="hinge").fit(X, Y, bag=BAG),

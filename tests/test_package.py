@@ -52,13 +52,14 @@ def test_adult_is_prepared_as_in_the_paper():
 def test_the_demo_compares_the_methods():
     from rich.console import Console
 
-    from unbag.demo import METHODS, run
+    from unbag.demo import run
 
     console = Console(width=100, record=True, file=io.StringIO())
-    console.print(run(sizes=(64,), seeds=(0,), epochs=2))
+    console.print(run(sizes=(64,), seeds=(0,), epochs=3))
     text = console.export_text()
-    losses = {name: float(re.search(rf"{name}\s+│ ([0-9.]+)", text).group(1)) for name in METHODS}
-    assert all(0.33 < loss < 0.54 for loss in losses.values())
+    methods = ("anchored", "upm", "easy", "matching", "likelihood", "labels")
+    losses = {name: float(re.search(rf"{name}\s+│ ([0-9.]+)", text).group(1)) for name in methods}
+    assert all(0.3 < loss < 0.54 for loss in losses.values())
     assert min(losses, key=losses.get) == "labels"
 
 

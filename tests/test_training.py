@@ -153,7 +153,7 @@ def test_held_out_bags_choose_the_epoch_and_patience_ends_the_training():
     bags, _ = world(n=160)
     held_out, _ = world(n=800, seed=9)
     run = train(models.mlp(3, (64,), key=0), bags, "upm", learning_rate=0.1, epochs=60, held_out=held_out, patience=5)
-    seen = run.history["held_out"]
+    seen = run.history["choice"]
     assert run.epoch == int(np.argmin(seen)) + 1
     assert len(seen) == run.epoch + 5 < 60
 

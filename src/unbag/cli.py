@@ -14,7 +14,7 @@ def main() -> None:
 
 @app.command()
 def demo() -> None:
-    """Learn a linear model from bags of the shipped Adult data, in three ways, and print their test log losses.
+    """Learn from bags of the shipped Adult data in every way, and print the test log losses.
 
     Example: unbag demo
     """

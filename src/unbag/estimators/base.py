@@ -69,7 +69,7 @@ class BagEstimator(BaseEstimator):
     def _features(self, X: Any, *, reset: bool) -> np.ndarray:
         """Rows as scaled single-precision numbers; the scale is that of the first rows seen."""
         X = X.to_pandas() if hasattr(X, "to_pandas") and not hasattr(X, "iloc") else X
-        X = validate_data(self, X, reset=reset, accept_sparse=True, dtype=np.float64)
+        X = validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=np.float64)
         X = X.toarray() if sparse.issparse(X) else X
         if reset:
             self.mean_ = X.mean(axis=0)
@@ -103,7 +103,7 @@ class BagEstimator(BaseEstimator):
             weight_decay=self.weight_decay,
             importance=importance,
         )[0]
-        judged = lambda run: np.nanmin(run.history["held_out"]) if "held_out" in run.history else 0.0
+        judged = lambda run: np.nanmin(run.history["choice"]) if "choice" in run.history else 0.0
         good = [run for run in runs if run.epoch > 0]
         if not good:
             raise ValueError(
@@ -197,7 +197,7 @@ class BagEstimator(BaseEstimator):
         return self.fit(X, np.asarray(proportions, float)[bag], bag=bag)  # type: ignore[attr-defined]
 
 
-def row_importance(sample_weight: Any, bag: Any, count: int, labelled: bool) -> np.ndarray | None:
+def row_importance(sample_weight: Any, count: int, *, labelled: bool) -> np.ndarray | None:
     """Sample weights of rows that are bags of one, or nothing."""
     if sample_weight is None:
         return None

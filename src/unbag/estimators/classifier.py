@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import assert_all_finite, column_or_1d
 
 from unbag import losses
 from unbag.bags import Kind
@@ -88,7 +88,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
             raise ValueError("requires y to be passed, but the target y is None")
         X = self._features(X, reset=reset)
         y, bag, kind = self._targets(y, bag, len(X), classes)
-        importance = row_importance(sample_weight, bag, len(X), self._labelled)
+        importance = row_importance(sample_weight, len(X), labelled=self._labelled)
         bags = self._bags(X, y, bag, kind)
         self._learn(bags, importance)
         return self
@@ -103,6 +103,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
             )
         if bag is None:
             y = column_or_1d(y, warn=True)
+            assert_all_finite(y, input_name="y")
             check_classification_targets(y)
             self.classes_ = np.unique(y) if classes is None else np.unique(classes)
             if len(self.classes_) < 2:
@@ -141,11 +142,14 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         probability = self.predict_proba(X)
         return self.classes_[np.argmax(probability, axis=1)]
 
-    def score(self, X: Any, y: Any, bag: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def score(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, X: Any, y: Any, bag: Any = None, sample_weight: Any = None
+    ) -> float:
         """Minus the log loss: estimated from bags without bias when `bag` is given, else from labels."""
         score = self._scores(X)
+        weight = row_importance(sample_weight, len(score), labelled=bag is None)
         y, bag, kind = self._score_targets(y, bag, len(score))
-        return -estimate_loss(score, y, bag, kind)
+        return -estimate_loss(score, y, bag, kind, sample_weight=weight)
 
     def _score_targets(self, y: Any, bag: Any, count: int) -> tuple[np.ndarray, Any, Kind]:
         reports, ids = self._reports(y, bag, count, self.classes_)

@@ -42,7 +42,7 @@ class BagRegressor(RegressorMixin, BagEstimator):
             raise ValueError(
                 f"y must have one entry for each row: {len(y)} came for {len(X)} rows. Give each row its own."
             )
-        importance = row_importance(sample_weight, bag, len(X), bag is None)
+        importance = row_importance(sample_weight, len(X), labelled=bag is None)
         bags = self._bags(X, y, np.arange(len(X)) if bag is None else bag, "total")
         self._learn(bags, importance)
         return self
@@ -51,7 +51,10 @@ class BagRegressor(RegressorMixin, BagEstimator):
         """The expected count."""
         return self._link(self._scores(X))
 
-    def score(self, X: Any, y: Any, bag: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def score(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, X: Any, y: Any, bag: Any = None, sample_weight: Any = None
+    ) -> float:
         """Minus the Poisson loss (its constant left out), from bags or from counts."""
         rate = np.log(np.maximum(self.predict(X), 1e-12))
-        return -estimate_loss(rate, np.asarray(y, float), bag, "total")
+        weight = row_importance(sample_weight, len(rate), labelled=bag is None)
+        return -estimate_loss(rate, np.asarray(y, float), bag, "total", sample_weight=weight)

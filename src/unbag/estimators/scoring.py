@@ -11,11 +11,11 @@ from unbag.bags import Kind, as_components, from_rows
 from unbag.training import default_loss
 
 
-def estimate_loss(score: np.ndarray, y: Any, bag: Any, kind: Kind) -> float:
+def estimate_loss(score: np.ndarray, y: Any, bag: Any, kind: Kind, *, sample_weight: Any = None) -> float:
     """Mean log loss (cross entropy, Poisson) from labels, or from bags with the model's own prediction as reference."""
     loss = default_loss("any", kind)
     if bag is None:
-        return float(np.mean(loss.value(score, y, kind=kind)))
+        return float(np.average(loss.value(score, y, kind=kind), weights=sample_weight))
     bags = from_rows(bag, y, kind=kind)
     report, prior = bags.components()
     form = loss.form(kind)

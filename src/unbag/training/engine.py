@@ -29,7 +29,8 @@ class Run:
     """A trained model and how it came about.
 
     model : after the epoch that held-out bags chose, or the last one. history : per epoch, `train` (the objective),
-    `held_out` (loss estimated from held-out bags), and `test_loss`, `test_auc` where labelled test data were given.
+    `held_out` (loss estimated from held-out bags), `choice` (what the epoch is chosen by: it plus two standard
+    errors), and `test_loss`, `test_auc` where labelled test data were given.
     epoch : the one whose model this is, counted from 1. diverged : the epoch in which the training broke off, or None.
     """
 
@@ -89,13 +90,14 @@ class _Machine:
     def step(self, state: _State, rates: Any, X: Any, batches: Batches, active: Any, keys: Any) -> tuple[_State, Any]:
         """One step of all runs: rates share their seed's batch, which is gathered once."""
 
-        def of_seed(state: _State, batch: Batches, active: Any, key: Any) -> tuple[_State, Any]:
+        def of_seed(given: tuple[_State, Batches, Any, Any]) -> tuple[_State, Any]:
+            state, batch, active, key = given
             rows, further = X[batch.row], X[batch.further]
             over_rates = jax.vmap(self.run_step, in_axes=(0, 0, None, None, None, None))
             new, value = over_rates(state, rates, rows, further, batch, key)
             return jax.tree.map(lambda a, b: jnp.where(active, a, b), new, state), value
 
-        return jax.vmap(of_seed)(state, batches, active, keys)
+        return jax.lax.map(of_seed, (state, batches, active, keys))
 
     @partial(jax.jit, static_argnums=0)
     def watch(self, params: Any, held_out: HeldOut | None, test: tuple[Any, Any] | None) -> dict[str, Any]:
@@ -103,7 +105,7 @@ class _Machine:
         seen = {}
         if held_out is not None:
             score = jax.vmap(lambda p: self.scores(p, held_out.X))(params)
-            seen["held_out"] = jax.vmap(lambda s: estimate_held_out(self.setting, s, held_out))(score)
+            seen |= jax.vmap(lambda s: estimate_held_out(self.setting, s, held_out))(score)
         if test is not None:
             score = jax.vmap(lambda p: self.scores(p, test[0]))(params)
             seen["test_loss"] = jax.vmap(lambda s: labelled_loss(self.setting, s, test[1]))(score)
@@ -372,7 +374,7 @@ class _Record:
         self.last = params
         for name, value in seen.items():
             self.history.setdefault(name, []).append(np.where(alive, value, np.nan))
-        value = seen.get("held_out", np.full(alive.shape, -float(epoch)))
+        value = seen.get("choice", np.full(alive.shape, -float(epoch)))
         better = alive & np.isfinite(value) & (value < self.best_value)
         self.best_value = np.where(better, value, self.best_value)
         self.best_epoch = np.where(better, epoch, self.best_epoch)

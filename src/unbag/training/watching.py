@@ -9,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from unbag import weights
+from unbag.arrays import mean_by
 from unbag.bags import Bags
+from unbag.losses import Loss
 from unbag.training.objectives import Setting, default_loss, predict_components
 
 
@@ -32,16 +34,25 @@ class HeldOut(NamedTuple):
         return HeldOut(features, jnp.asarray(bags.bag), jnp.asarray(bags.size, jnp.float32), report, prior, stratum)
 
 
-def estimate_held_out(setting: Setting, score: Any, held_out: HeldOut) -> Any:
-    """The loss that held-out bags estimate (log loss, cross entropy, Poisson), with the model itself as reference.
+def estimate_held_out(setting: Setting, score: Any, held_out: HeldOut) -> dict[str, Any]:
+    """What held-out bags say, with the model itself as reference: unbiased, since their reports never touched it.
 
-    Unbiased, since the held-out reports never touched the model, and narrower than GeneralUPM.
+    held_out : the loss (log loss, cross entropy, Poisson). choice : what epochs and rates are chosen by, the same plus
+    two standard errors. The estimate alone is a bad judge: for a model with wild scores it has an enormous variance,
+    and the lowest of many estimates then belongs to the wildest model (`docs/training.md` has the numbers).
     """
-    loss = default_loss("any", setting.kind)
-    reference = predict_components(setting, score)
+    value, error = _with_error(setting, default_loss("any", setting.kind), score, held_out)
+    return {"held_out": value, "choice": value + 2 * error}
+
+
+def _with_error(setting: Setting, loss: Loss, score: Any, held_out: HeldOut) -> tuple[Any, Any]:
+    """The estimated loss, and its standard error from the spread between bags."""
+    reference, f = predict_components(setting, score), loss.components(score, kind=setting.kind)
     _, bag, size, report, prior, stratum = held_out
     W = weights.anchored(bag, size, report, prior, reference, stratum=stratum)
-    return jnp.sum(W * loss.components(score, kind=setting.kind))
+    residual = report - mean_by(bag, reference, size)
+    by_bag = weights.upm_by_bag(f, bag, size, residual, size @ residual / jnp.sum(size))
+    return jnp.sum(W * f), jnp.std(by_bag, ddof=1) / jnp.sqrt(len(by_bag))
 
 
 def labelled_loss(setting: Setting, score: Any, y: Any) -> Any:

@@ -1,0 +1,55 @@
+"""Every method on Adult at growing bag sizes, as the paper reports: lowest over rate and epoch of the mean test loss.
+
+    python benchmarks/methods.py [--out benchmarks/results/methods.csv]
+
+The paper's network (32 hidden units) started at the trivial predictor, no label smoothing, all bags for training, 4
+seeds, 6 learning rates, 150 epochs. DESIGN section 4 has what a prototype found.
+"""
+
+import argparse
+import csv
+from pathlib import Path
+
+import numpy as np
+from references import best
+from rich.console import Console
+from rich.progress import track
+
+import unbag
+from unbag import models
+from unbag.datasets import load_adult
+from unbag.training import sweep
+
+RATES, SEEDS, EPOCHS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1), (0, 1, 2, 3), 150
+METHODS = [("anchored", "square"), ("anchored", "log")]
+METHODS += [(method, "log") for method in ("upm", "easy", "matching", "likelihood")]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    adult, console = load_adult(), Console()
+    start = unbag.losses.log.trivial_score(adult.y.mean())
+    jobs = [(1, "labels", "log"), *((k, *method) for k in (64, 512, 16, 256) for method in METHODS)]
+    rows = []
+    for k, method, loss in track(jobs, console=Console(stderr=True), transient=True):
+        bags = [unbag.random_bags(adult.X, adult.y, size=k, seed=seed) for seed in SEEDS]
+        runs = sweep(
+            lambda seed: models.adult_network(key=seed, start=start),
+            bags, method, loss, learning_rates=RATES, seeds=SEEDS,
+            epochs=EPOCHS if method != "labels" else 60, test=(adult.X_test, adult.y_test),
+        )  # fmt: skip
+        value, error, rate, epoch = best(runs)
+        rows.append((k, method, loss, f"{value:.4f}", f"{error:.4f}", f"{rate:g}", epoch))
+        console.print(*rows[-1])
+        if options.out:
+            with options.out.open("w", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(["k", "method", "loss", "test_log_loss", "standard_error", "rate", "epoch"])
+                writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    np.seterr(all="ignore")
+    main()
