@@ -328,14 +328,20 @@ ELSEWHERE = {"checks.py", "demo.py", "cli.py", "adult.py"}
 
 
 def test_every_refusal_has_a_test_of_its_text(unchecked_shapes):
-    seen = set()
+    seen, absent = set(), set()
     for table in TABLES:
-        for make, _ in importlib.import_module(table).MESSAGES:
+        try:
+            messages = importlib.import_module(table).MESSAGES
+        except pytest.skip.Exception:  # an optional package is not installed
+            absent.add(table.removeprefix("test_"))
+            continue
+        for make, _ in messages:
             with pytest.raises(ValueError) as error:
                 make()
             seen.add(place_of(error.value))
     for path in sorted(Path(unbag.__file__).resolve().parent.rglob("*.py")):
-        for first, last in refusals(path) if path.name not in ELSEWHERE else ():
+        left_out = path.name in ELSEWHERE or path.parent.name in absent
+        for first, last in refusals(path) if not left_out else ():
             hit = any(where == path and first <= line <= last for where, line in seen)
             assert hit, f"no test of the message at {path.name}:{first}"
 

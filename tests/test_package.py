@@ -30,8 +30,16 @@ def test_every_example_of_the_readme_says_what_it_prints():
 
 @pytest.mark.parametrize("code, promised", EXAMPLES, ids=range(len(EXAMPLES)))
 def test_the_readmes_examples_run_and_print_what_the_readme_says(code, promised):
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert printed.stdout.split() == promised.split()
+    """Word for word; numbers that training ends in may differ a little from machine to machine."""
+    if "import torch" in code:
+        pytest.importorskip("torch", reason="PyTorch is not installed")
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    for said, word in zip(promised.split(), printed.split(), strict=True):
+        number = re.fullmatch(r"([0-9]*\.[0-9]+)(\D?)", said)
+        if number is None:
+            assert word == said
+        else:
+            assert float(word.rstrip(",.;%")) == pytest.approx(float(number.group(1)), abs=0.02)
 
 
 def test_adult_is_prepared_as_in_the_paper():

@@ -12,17 +12,30 @@ from unbag.tournaments import Tournament, tournament
 
 __version__ = "0.1.0"
 
-# what needs JAX is imported when it is asked for
-_LATER = {"models": "unbag.models", "likelihood": "unbag.likelihood", "training": "unbag.training"}
-_LATER_NAMES = {"train": "unbag.training", "sweep": "unbag.training", "Run": "unbag.training"}
+# what needs JAX, scikit-learn or PyTorch is imported when it is asked for
+_MODULES = ("models", "likelihood", "training", "estimators", "saving", "pytorch", "boosting", "datasets")
+_NAMES = {
+    "count_likelihood": "likelihood",
+    "train": "training",
+    "sweep": "training",
+    "Run": "training",
+    "BagClassifier": "estimators",
+    "BagRegressor": "estimators",
+    "BagScorer": "estimators",
+    "load": "estimators",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return _import_module(_LATER[name])
-    if name in _LATER_NAMES:
-        return getattr(_import_module(_LATER_NAMES[name]), name)
+    if name in _MODULES:
+        return _import_module(f"unbag.{name}")
+    if name in _NAMES:
+        return getattr(_import_module(f"unbag.{_NAMES[name]}"), name)
     raise AttributeError(f"module 'unbag' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_MODULES, *_NAMES})
 
 
 __all__ = [

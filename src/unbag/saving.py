@@ -46,7 +46,7 @@ def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]
         arrays = load_file(path)
     except (SafetensorError, OSError) as error:
         raise ValueError(
-            f"A model file must be whole: {path.name} is cut short or is something else ({error}). Save it again."
+            f"A model file must be whole: {path.name} is cut short or is something else. Save it again."
         ) from error
     if text is None:
         raise ValueError(

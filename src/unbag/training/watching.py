@@ -41,11 +41,11 @@ def estimate_held_out(setting: Setting, score: Any, held_out: HeldOut) -> dict[s
     two standard errors. The estimate alone is a bad judge: for a model with wild scores it has an enormous variance,
     and the lowest of many estimates then belongs to the wildest model (`docs/training.md` has the numbers).
     """
-    value, error = _with_error(setting, default_loss("any", setting.kind), score, held_out)
+    value, error = estimate_with_error(setting, default_loss("any", setting.kind), score, held_out)
     return {"held_out": value, "choice": value + 2 * error}
 
 
-def _with_error(setting: Setting, loss: Loss, score: Any, held_out: HeldOut) -> tuple[Any, Any]:
+def estimate_with_error(setting: Setting, loss: Loss, score: Any, held_out: HeldOut) -> tuple[Any, Any]:
     """The estimated loss, and its standard error from the spread between bags."""
     reference, f = predict_components(setting, score), loss.components(score, kind=setting.kind)
     _, bag, size, report, prior, stratum = held_out
