@@ -147,6 +147,10 @@ def test_learning_can_go_on():
         losses.append(log_loss(labels, model.predict_proba(X)))
     assert losses[-1] < losses[0] - 0.05
     assert (model.held_out, model.epochs) == (0.2, 60)
+    counts = BagRegressor(hidden=(), learning_rate=0.03)
+    for _ in range(20):
+        counts.partial_fit(X, 3 * y, bag=bag)
+    assert counts.predict(X).mean() == pytest.approx(3 * labels.mean(), rel=0.2)
     labelled = BagClassifier(hidden=()).partial_fit(X[:50], np.zeros(50), classes=[0, 1])
     assert labelled.classes_.tolist() == [0, 1]
 

@@ -293,6 +293,19 @@ def test_progress_is_told_after_each_epoch():
     assert told == [(1, ["train"]), (2, ["train"]), (3, ["train"])]
 
 
+def test_a_bar_shows_the_lowest_losses_on_stderr(capsys):
+    bags, _ = world()
+    train(model_for("binary"), bags, epochs=2, progress=True)
+    assert capsys.readouterr().out == ""
+    from unbag.training.watching import EpochBar
+
+    bar = EpochBar(2)
+    bar(1, {"train": np.array([[0.7, 0.6]]), "choice": np.array([[1.0, 1.0]])})
+    bar(2, {"train": np.array([[0.9, np.nan]])})
+    bar.close()
+    assert bar.bar.tasks[0].description == "lowest train 0.6000"
+
+
 def test_dropout_weight_decay_and_clipping_do_something():
     bags, _ = world()
     base = train(models.mlp(3, (8,), key=0), bags, epochs=2)

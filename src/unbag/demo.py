@@ -38,7 +38,7 @@ def run(*, sizes: Sequence[int] = (64, 512), seeds: Sequence[int] = (0, 1, 2), e
 
 
 def train_all(
-    adult: Dataset, method: str, size: int, *, seeds: Sequence[int], epochs: int, progress: Any = None
+    adult: Dataset, method: str, size: int, *, seeds: Sequence[int], epochs: int, progress: Any = False
 ) -> list[list[Run]]:
     """Runs by seed and learning rate, with a fifth of the bags held out."""
     parts = [random_bags(adult.X, adult.y, size=size, seed=seed).split(0.8, seed=seed) for seed in seeds]

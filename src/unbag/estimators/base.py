@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -112,6 +112,23 @@ class BagEstimator(BaseEstimator):
             )
         self.run_ = min(good, key=judged)
         self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, loss.name
+
+    def _first_epoch(self, fit: Callable[[], Any]) -> Any:
+        """Fit with one epoch and nothing held out: how learning in parts begins."""
+        held_out, epochs = self.held_out, self.epochs
+        try:
+            self.held_out, self.epochs = 0, 1
+            return fit()
+        finally:
+            self.held_out, self.epochs = held_out, epochs
+
+    def _next_epoch(self, bags: Bags) -> None:
+        """One more epoch from where the model is."""
+        rate = RATES[1] if self.learning_rate == "auto" else float(self.learning_rate)
+        model, loss = self.model_, losses.LOSSES[self.loss_]
+        method = cast(Method, self.method)
+        runs = sweep(lambda _: model, bags, method, loss, learning_rates=(rate,), epochs=1, batch=self.batch)
+        self.run_, self.model_ = runs[0][0], runs[0][0].model
 
     def _loss(self, kind: Kind) -> Loss:
         if self.loss is None:

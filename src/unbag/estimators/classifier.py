@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
-from unbag import losses
 from unbag.bags import Kind
-from unbag.estimators.base import RATES, BagEstimator, row_importance
+from unbag.estimators.base import BagEstimator, row_importance
 from unbag.estimators.scoring import estimate_loss
-from unbag.training import Method, sweep
 
 
 class BagClassifier(ClassifierMixin, BagEstimator):
@@ -60,27 +58,9 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         The first call needs `classes` when y are labels and not all classes are among them.
         """
         if not hasattr(self, "model_"):
-            held_out, epochs = self.held_out, self.epochs
-            try:
-                self.held_out, self.epochs = 0, 1
-                return self._fit(X, y, bag, None, reset=True, classes=classes)
-            finally:
-                self.held_out, self.epochs = held_out, epochs
+            return self._first_epoch(lambda: self._fit(X, y, bag, None, reset=True, classes=classes))
         X = self._features(X, reset=False)
-        bags = self._bags(X, *self._reports(y, bag, len(X), self.classes_), self.kind_)
-        rate = RATES[1] if self.learning_rate == "auto" else float(self.learning_rate)
-        loss = losses.LOSSES[self.loss_]
-        model = self.model_
-        runs = sweep(
-            lambda _: model,
-            bags,
-            cast(Method, self.method),
-            loss,
-            learning_rates=(rate,),
-            epochs=1,
-            batch=self.batch,
-        )
-        self.run_, self.model_ = runs[0][0], runs[0][0].model
+        self._next_epoch(self._bags(X, *self._reports(y, bag, len(X), self.classes_), self.kind_))
         return self
 
     def _fit(self, X: Any, y: Any, bag: Any, sample_weight: Any, *, reset: bool, classes: Any = None) -> BagClassifier:

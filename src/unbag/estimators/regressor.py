@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
+from unbag.bags import Bags
 from unbag.estimators.base import BagEstimator, row_importance
 from unbag.estimators.scoring import estimate_loss
 
@@ -34,18 +35,27 @@ class BagRegressor(RegressorMixin, BagEstimator):
 
     def fit(self, X: Any, y: Any, bag: Any = None, sample_weight: Any = None) -> BagRegressor:
         """Learn from the mean count of each row's bag, or from counts when no bag is given."""
+        bags = self._counts(X, y, bag, reset=True)
+        self._learn(bags, row_importance(sample_weight, len(bags.bag), labelled=bag is None))
+        return self
+
+    def partial_fit(self, X: Any, y: Any, bag: Any = None) -> BagRegressor:
+        """Go on learning with one epoch over these bags (Adam starts afresh each time)."""
+        if not hasattr(self, "model_"):
+            return self._first_epoch(lambda: self.fit(X, y, bag))
+        self._next_epoch(self._counts(X, y, bag, reset=False))
+        return self
+
+    def _counts(self, X: Any, y: Any, bag: Any, *, reset: bool) -> Bags:
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        X = self._features(X, reset=True)
+        X = self._features(X, reset=reset)
         y = column_or_1d(np.asarray(y, float), warn=True)
         if len(y) != len(X):
             raise ValueError(
                 f"y must have one entry for each row: {len(y)} came for {len(X)} rows. Give each row its own."
             )
-        importance = row_importance(sample_weight, len(X), labelled=bag is None)
-        bags = self._bags(X, y, np.arange(len(X)) if bag is None else bag, "total")
-        self._learn(bags, importance)
-        return self
+        return self._bags(X, y, np.arange(len(X)) if bag is None else bag, "total")
 
     def predict(self, X: Any) -> np.ndarray:
         """The expected count."""

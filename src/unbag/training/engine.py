@@ -18,7 +18,7 @@ from unbag.bags import Bags
 from unbag.losses import LOSSES, Loss, smoothed
 from unbag.training.epochs import Batches, Loader, epoch_batches
 from unbag.training.objectives import Method, Setting, batch_loss, check_method, default_loss, predict_components
-from unbag.training.watching import HeldOut, as_features, estimate_held_out, labelled_auc, labelled_loss
+from unbag.training.watching import EpochBar, HeldOut, as_features, estimate_held_out, labelled_auc, labelled_loss
 
 Reference = Literal["current", "last"]
 DIVERGED = 1e6
@@ -184,7 +184,7 @@ def sweep(
     pool: int = 0,
     groups: int | None = None,
     importance: np.ndarray | None = None,
-    progress: Callable[[int, dict[str, Any]], None] | None = None,
+    progress: Callable[[int, dict[str, Any]], None] | bool = False,
 ) -> list[list[Run]]:
     """Train learning rates x seeds together.
 
@@ -203,7 +203,7 @@ def sweep(
     pool : so many further instances estimate the means, for when a batch holds only a few bags.
     groups : replace the mean over bags by the median of so many group means (with `upm` and bags of one size).
     importance : of each bag, a factor on its weight; for labels (bags of one) this is what others call sample weight.
-    progress : called after each epoch as progress(epoch, what was seen).
+    progress : True for a bar with losses and the time left, or a function called as progress(epoch, what was seen).
 
     Returns
     -------
@@ -224,6 +224,7 @@ def sweep(
     record = _Record(len(seeds), len(learning_rates), state.params)
     rates, shape = jnp.asarray(learning_rates, jnp.float32), None
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
+    told = EpochBar(epochs) if progress is True else progress or (lambda epoch, seen: None)
     for epoch in range(1, epochs + 1):
         values = []
         batches, shape = epoch_batches(loaders, epoch, shape)
@@ -234,10 +235,11 @@ def sweep(
         seen = {"train": _mean_of_active(values)}
         seen |= _look(machine, state.params, *watched)
         state = record.add(epoch, seen, state)
-        if progress is not None:
-            progress(epoch, seen)
+        told(epoch, seen)
         if record.finished(patience):
             break
+    if isinstance(told, EpochBar):
+        told.close()
     return record.runs(machine, setting, seeds, learning_rates)
 
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from unbag import weights
 from unbag.arrays import mean_by
@@ -71,6 +73,29 @@ def labelled_auc(score: Any, y: Any) -> Any:
     rank = (jnp.searchsorted(ordered, score, side="left") + jnp.searchsorted(ordered, score, side="right") + 1) / 2
     pairs = count * (len(score) - count).astype(jnp.float32)
     return (jnp.sum(jnp.where(positive, rank, 0.0)) - count * (count + 1) / 2) / pairs
+
+
+class EpochBar:
+    """A progress bar on stderr: epochs, the lowest losses seen so far, and the time left. It vanishes at the end."""
+
+    def __init__(self, epochs: int) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self.task = self.bar.add_task("training", total=epochs)
+        self.lowest: dict[str, float] = {}
+        self.bar.start()
+
+    def __call__(self, epoch: int, seen: dict[str, np.ndarray]) -> None:
+        """Note an epoch."""
+        for name, value in seen.items():
+            if name in ("train", "held_out", "test_loss") and np.isfinite(value).any():
+                self.lowest[name] = min(self.lowest.get(name, np.inf), float(np.nanmin(value)))
+        text = ", ".join(f"{name} {value:.4f}" for name, value in self.lowest.items())
+        self.bar.update(self.task, completed=epoch, description=f"lowest {text}")
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self.bar.stop()
 
 
 def as_features(X: Any) -> jax.Array:

@@ -1,0 +1,77 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from unbag import losses, models, random_bags
+from unbag.training import train
+
+
+def parameters(model):
+    return sum(leaf.size for leaf in jax.tree.leaves(model) if hasattr(leaf, "size"))
+
+
+@pytest.mark.parametrize(
+    "model, X, expected",
+    [
+        (models.linear(7, key=0), np.ones((2, 7)), 8),
+        (models.mlp(7, (5, 4), key=0), np.ones((2, 7)), 40 + 24 + 5),
+        (models.adult_network(key=0), np.ones((2, 108)), 108 * 32 + 32 + 33),
+        (models.higgs_network(key=0), np.ones((2, 21)), 22 * 300 + 3 * 301 * 300 + 301),
+        (models.cnn((28, 28, 1), key=0), np.ones((2, 28, 28, 1)), 9 * 32 + 32 + 9 * 32 * 64 + 64 + 14 * 14 * 64 + 1),
+        (models.cnn((32, 32, 3), key=0), np.ones((2, 32, 32, 3)), 27 * 32 + 32 + 9 * 32 * 64 + 64 + 16 * 16 * 64 + 1),
+        (
+            models.embedding_network([40, 10], [10, 3], key=0),
+            np.array([[0, 9], [39, 0]]),
+            400 + 30 + 14 * 256 + 257 * 128 + 129 * 64 + 65,
+        ),
+    ],
+    ids=["linear", "mlp", "adult", "higgs", "mnist", "cifar", "criteo"],
+)
+def test_the_networks_are_the_papers(model, X, expected):
+    assert parameters(model) == expected
+    assert model(X).shape == (2,)
+
+
+def test_classes_have_a_score_each():
+    assert models.mlp(7, (5,), key=0, outputs=3)(np.ones((2, 7))).shape == (2, 3)
+    assert models.cnn((8, 8, 1), key=0, outputs=10)(np.ones((2, 8, 8, 1))).shape == (2, 10)
+
+
+def test_a_start_is_the_trivial_predictor():
+    X = np.random.default_rng(0).normal(size=(5, 7))
+    start = losses.log.trivial_score(0.2)
+    np.testing.assert_allclose(models.mlp(7, (5,), key=0, start=start)(X), np.log(0.25), rtol=1e-6)
+    shares = losses.cross_entropy.trivial_score([0.2, 0.3, 0.5])
+    score = models.mlp(7, (5,), key=0, outputs=3, start=shares)(X)
+    np.testing.assert_allclose(jax.nn.softmax(score), np.tile([0.2, 0.3, 0.5], (5, 1)), rtol=1e-5)
+
+
+def test_dropout_needs_a_key():
+    model, X = models.mlp(7, (50,), key=0, dropout=0.5), np.ones((3, 7))
+    np.testing.assert_array_equal(model(X), model(X))
+    assert not np.allclose(model(X, key=jax.random.key(1)), model(X))
+    mean = np.mean([model(X, key=jax.random.key(i)) for i in range(300)], axis=0)
+    np.testing.assert_allclose(mean, model(X), atol=0.15)
+
+
+def test_the_convolution_is_a_convolution():
+    """Against the sum written out, at an inner pixel."""
+    rng = np.random.default_rng(0)
+    X, kernel = rng.normal(size=(1, 6, 6, 2)), rng.normal(size=(3, 3, 2, 4))
+    out = models._convolve(jnp.asarray(X), jnp.asarray(kernel))
+    expected = np.einsum("ijc,ijco->o", X[0, 1:4, 2:5], kernel)
+    np.testing.assert_allclose(out[0, 2, 3], expected, rtol=1e-4)
+
+
+def test_images_and_buckets_are_learned_from_bags():
+    rng = np.random.default_rng(1)
+    images = rng.normal(size=(256, 8, 8, 1)).astype(np.float32)
+    y = images.mean(axis=(1, 2, 3)) > 0
+    run = train(models.cnn((8, 8, 1), key=0), random_bags(images, y, size=4, seed=0), learning_rate=0.01, epochs=5)
+    assert np.isfinite(run.history["train"]).all()
+    buckets = rng.integers(0, 5, size=(2000, 2))
+    bags = random_bags(buckets, buckets[:, 0] > 2, size=4, seed=0)
+    model = models.embedding_network([5, 5], [3, 3], key=0, widths=(8,))
+    run = train(model, bags, learning_rate=0.03, epochs=15, test=(buckets, buckets[:, 0] > 2))
+    assert run.history["test_auc"][-1] > 0.95
