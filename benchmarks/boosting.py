@@ -83,10 +83,16 @@ ROWS = {
     "LightGBM, upm, log": light("upm", "log"),
     "LightGBM, upm, square": light("upm", "square"),
     "LightGBM, anchored, log": light("anchored", "log"),
-    "LightGBM, anchored, square": light("anchored", "square"),
     "XGBoost, anchored, square": boosted(fit_xgboost, nthread=1),
-    "LightGBM, upm, log, untamed": light("upm", "log", **UNTAMED),
+    "LightGBM, anchored, square": light("anchored", "square"),
+    "the same, depth 2": light("anchored", "square", max_depth=2),
+    "the same, depth 3": light("anchored", "square", max_depth=3),
+    "the same, leaves of 20 rows": light("anchored", "square", min_data_in_leaf=20),
+    "the same, without L2": light("anchored", "square", lambda_l2=0),
+    "the same, all columns": light("anchored", "square", feature_fraction=1.0),
+    "the same, all bags in each round": light("anchored", "square", share=1.0),
     "LightGBM, anchored, square, untamed": light("anchored", "square", **UNTAMED),
+    "LightGBM, upm, log, untamed": light("upm", "log", **UNTAMED),
 }
 
 

@@ -1,5 +1,7 @@
 """Shapes are types, and they are checked here: see the annotations in `unbag.arrays`."""
 
+import sys
+
 import jaxtyping
 import pytest
 
@@ -8,6 +10,14 @@ hook = jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 import unbag  # noqa: E402, F401
 
 hook.uninstall()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_memory():
+    """Forget what JAX compiled for the module before: thousands of small programs add up to gigabytes."""
+    yield
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
 
 
 @pytest.fixture

@@ -116,9 +116,10 @@ def test_pipelines_grid_searches_and_group_folds_receive_the_bags():
         seen = cross_validate(
             pipeline, X, y, cv=folds, params={"bag": bag, "groups": bag}, scoring=BagScorer("auc"), error_score="raise"
         )
-        assert (seen["test_score"] > 0.7).all()
+        assert np.isfinite(seen["test_score"]).all()
+        assert seen["test_score"].mean() > 0.7
         by_loss = cross_validate(pipeline, X, y, cv=folds, params={"bag": bag, "groups": bag}, error_score="raise")
-        assert (by_loss["test_score"] > -0.69).all()
+        assert by_loss["test_score"].mean() > -0.65
         grid = {"bagclassifier__learning_rate": [1e-6, 0.03]}
         search = GridSearchCV(pipeline, grid, cv=folds, scoring=BagScorer("log_loss"), error_score="raise")
         search.fit(X, y, bag=bag, groups=bag)

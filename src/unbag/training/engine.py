@@ -146,8 +146,9 @@ def train(
     >>> x = rng.normal(size=(4096, 2))
     >>> bags = unbag.random_bags(x, rng.uniform(size=4096) < 1 / (1 + np.exp(-2 * x[:, 0])), size=16, seed=0)
     >>> run = train(unbag.models.linear(2, key=0), bags, learning_rate=0.1, epochs=40)
-    >>> run.model.layers[-1].weight[:, 0].round(0).tolist()
-    [2.0, 0.0]
+    >>> slope = run.model.layers[-1].weight[:, 0]
+    >>> bool(abs(slope[0] - 2) < 0.5 and abs(slope[1]) < 0.5)
+    True
     """
     runs = sweep(
         lambda _: model, bags, method, loss, learning_rates=(learning_rate,), seeds=(seed,), epochs=epochs, **options
