@@ -8,7 +8,7 @@ import pytest
 
 from unbag import Bags, losses, random_bags, weights
 from unbag.boosting import BagObjective, fit_lightgbm, fit_xgboost
-from unbag.boosting.fitting import LIGHTGBM_ALIASES, XGBOOST_ALIASES
+from unbag.boosting.fitting import LIGHTGBM, XGBOOST
 from unbag.boosting.objective import CURVES, FLOOR
 from unbag.datasets import load_adult
 
@@ -139,7 +139,7 @@ def test_noisier_reports_weigh_less():
 @pytest.mark.parametrize("kind, loss", [(kind, loss) for kind, losses in CURVES.items() for loss in losses])
 def test_the_value_is_what_bags_estimate_of_the_loss(kind, loss):
     found, true = [], []
-    for seed in range(200):
+    for seed in range(100):
         bags, rate = world(kind, n=240, seed=seed)
         z = bags.X[:, 0] - 1
         h = rate / (1 + rate) if kind == "binary" else rate
@@ -194,6 +194,15 @@ def test_held_out_bags_choose_the_round_and_the_booster_ends_there(fit):
     assert str(model).split("(")[1].startswith(f"{model.rounds} of 60 rounds; loss from held-out bags 0.")
 
 
+def test_all_bags_are_learned_from_after_the_choice_unless_held_out_bags_are_given(fit):
+    bags, _ = world()
+    learn, held_out = bags.split(0.8, seed=0)
+    chosen, part = fit(bags, rounds=20), fit(learn, held_out=held_out, rounds=20)
+    np.testing.assert_array_equal(chosen.history, part.history)
+    assert chosen.start == BagObjective(bags).start != part.start
+    assert not np.allclose(chosen.scores(bags.X), part.scores(bags.X))
+
+
 def test_the_trivial_predictor_stays_where_held_out_bags_say_the_opposite(fit):
     learn, held_out = world()[0].split(0.5, seed=0)
     mirrored = 2 * held_out.prior - held_out.report
@@ -233,12 +242,12 @@ def test_bags_with_strata_and_sparse_features_can_be_boosted(fit):
     assert np.corrcoef(model.scores(sparse.csr_matrix(bags.X)), bags.X[:, 0])[0, 1] > 0.3
 
 
-@pytest.mark.parametrize("name, aliases", [("lightgbm", LIGHTGBM_ALIASES), ("xgboost", XGBOOST_ALIASES)])
-def test_a_users_parameter_wins_under_each_of_its_names(name, aliases):
-    fit = fit_with(name)
+@pytest.mark.parametrize("library", [LIGHTGBM, XGBOOST], ids=lambda library: library.name)
+def test_a_users_parameter_wins_under_each_of_its_names(library):
+    fit = fit_with(library.name)
     bags, _ = world()
     slow = fit(bags, rounds=3, learning_rate=1e-9).history
-    for alias in aliases["learning_rate"]:
+    for alias in library.aliases["learning_rate"]:
         np.testing.assert_allclose(fit(bags, rounds=3, **{alias: 1e-9}).history, slow)
     assert np.ptp(slow) < 1e-6
 
@@ -302,7 +311,7 @@ MESSAGES = [
     ),
     (
         lambda: fit_lightgbm(BAGS, objective="binary"),
-        "The objective must be that of the bags: another came. Choose with method= and loss=.",
+        "Objective and rounds must be chosen with method=, loss= and rounds=: objective came. Leave it out.",
     ),
     (
         lambda: fit_xgboost(BAGS, rounds=0),

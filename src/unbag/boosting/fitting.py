@@ -1,9 +1,9 @@
-"""Bags in, a boosted model out: LightGBM or XGBoost with tame defaults, stopped by held-out bags."""
+"""Bags in, a boosted model out: LightGBM or XGBoost with tame defaults, stopped where held-out bags say."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -75,7 +75,7 @@ class BoostedByXGBoost(Boosted):
     """Boosted trees of XGBoost."""
 
     def _scores(self, X: Any) -> Any:
-        return self.booster.predict(_library("xgboost").DMatrix(X), output_margin=True)
+        return self.booster.predict(_import("xgboost").DMatrix(X), output_margin=True)
 
 
 def best_round(history: np.ndarray) -> int:
@@ -103,38 +103,15 @@ def fit_lightgbm(
     Parameters
     ----------
     bags : with features X and binary reports or totals.
-    held_out : bags to choose with; by default a fifth of the bags, which then are not learned from.
+    held_out : bags to choose with. By default a fifth of the bags, and after the choice all bags are learned from.
     method, loss, share : as in `BagObjective`, but each round listens to half of the bags.
     rounds : how many to try.
     seed : of the split, of the draws of bags and of LightGBM.
     params : LightGBM's own, which replace the defaults here: learning_rate 0.05, max_depth 1 (3 from 3,000 bags on),
         min_data_in_leaf five bags, lambda_l2 the curvature of four bags, feature_fraction 0.5.
     """
-    task = _task(bags, held_out, params, method=method, loss=loss, rounds=rounds, share=share, seed=seed)
-    lightgbm, start = _library("lightgbm"), task.objective.start
-    tame = {
-        **_shared_defaults(task),
-        "min_data_in_leaf": _leaf(task.learn),
-        "lambda_l2": 4 * _mean_size(task.learn) * task.objective.unit,
-        "feature_fraction": 0.5,
-        "deterministic": True,
-        "force_col_wise": True,
-        "verbosity": -1,
-    }
-    params = {**_without(tame, params, LIGHTGBM_ALIASES), **params, "objective": task.objective}
-    data = lambda b, of=None: lightgbm.Dataset(
-        b.X, b.report[b.bag], init_score=np.full(len(b.bag), start), reference=of, params=params
-    )
-    learn, history = data(task.learn), [task.judge.value(np.full(len(task.held_out.bag), start))]
-
-    def judge(score: np.ndarray, _: Any) -> tuple[str, float, bool]:
-        history.append(task.judge.value(score))
-        return "estimated_loss", history[-1], False
-
-    booster = lightgbm.train(params, learn, rounds, valid_sets=[data(task.held_out, learn)], feval=judge)
-    best = best_round(np.array(history))
-    cut = lightgbm.Booster(model_str=booster.model_to_string(num_iteration=best)) if best else None
-    return BoostedByLightGBM(cut, start, bags.kind, task.objective.loss, np.array(history))
+    choices = {"method": method, "loss": loss, "share": share, "seed": seed}
+    return _fit(LIGHTGBM, bags, held_out, rounds, params, choices)
 
 
 def fit_xgboost(
@@ -153,72 +130,70 @@ def fit_xgboost(
     Parameters
     ----------
     bags : with features X and binary reports or totals.
-    held_out : bags to choose with; by default a fifth of the bags, which then are not learned from.
+    held_out : bags to choose with. By default a fifth of the bags, and after the choice all bags are learned from.
     method, loss, share : as in `BagObjective`, but each round listens to half of the bags.
     rounds : how many to try.
     seed : of the split, of the draws of bags and of XGBoost.
     params : XGBoost's own, which replace the defaults here: learning_rate 0.05, max_depth 1 (3 from 3,000 bags on),
         min_child_weight the curvature of five bags, reg_lambda that of four, colsample_bytree 0.5.
     """
-    task = _task(bags, held_out, params, method=method, loss=loss, rounds=rounds, share=share, seed=seed)
-    xgboost, start = _library("xgboost"), task.objective.start
-    tame = {
-        **_shared_defaults(task),
-        "min_child_weight": _leaf(task.learn) * task.objective.unit,
-        "reg_lambda": 4 * _mean_size(task.learn) * task.objective.unit,
-        "colsample_bytree": 0.5,
-        "base_score": start,
-        "disable_default_eval_metric": True,
-    }
-    history = [task.judge.value(np.full(len(task.held_out.bag), start))]
-
-    def judge(score: np.ndarray, _: Any) -> tuple[str, float]:
-        history.append(task.judge.value(score))
-        return "estimated_loss", history[-1]
-
-    booster = xgboost.train(
-        {**_without(tame, params, XGBOOST_ALIASES), **params},
-        xgboost.DMatrix(task.learn.X),
-        rounds,
-        evals=[(xgboost.DMatrix(task.held_out.X), "held_out")],
-        obj=task.objective,
-        custom_metric=judge,
-        verbose_eval=False,
-    )
-    best = best_round(np.array(history))
-    return BoostedByXGBoost(booster[:best] if best else None, start, bags.kind, task.objective.loss, np.array(history))
+    choices = {"method": method, "loss": loss, "share": share, "seed": seed}
+    return _fit(XGBOOST, bags, held_out, rounds, params, choices)
 
 
-class _Task(NamedTuple):
-    """What both libraries need: bags to learn from and to hold out, what to minimise, and who judges a round."""
+class _Watch(NamedTuple):
+    """Held-out bags, and what is done with their scores after each round."""
 
-    learn: Bags
-    held_out: Bags
-    objective: BagObjective
-    judge: BagObjective
+    bags: Bags
+    look: Callable[[np.ndarray], float]
 
 
-def _task(
+class _Library(NamedTuple):
+    """What differs between the two: their words, and the way they are called."""
+
+    name: str
+    defaults: Callable[[BagObjective], dict[str, Any]]
+    aliases: Mapping[str, tuple[str, ...]]
+    grow: Callable[[BagObjective, Any, int, dict[str, Any], _Watch | None], Any]
+    cut: Callable[[Any, int], Any]
+    model: type[Boosted]
+
+
+def _fit(
+    library: _Library,
     bags: Bags,
     held_out: Bags | None,
-    params: Mapping[str, Any],
-    *,
-    method: Method,
-    loss: str | None,
     rounds: int,
-    share: float,
-    seed: int,
-) -> _Task:
-    loss = checked_loss(bags.kind, method, loss)
+    params: dict[str, Any],
+    choices: dict[str, Any],
+) -> Boosted:
+    choices["loss"] = checked_loss(bags.kind, choices["method"], choices["loss"])
     _check(bags, held_out, params, rounds)
-    learn, held_out = bags.split(0.8, seed=seed) if held_out is None else (bags, held_out)
-    objective = BagObjective(learn, method=method, loss=loss, share=share, seed=seed)
-    return _Task(learn, held_out, objective, BagObjective(held_out, loss="square" if bags.kind == "binary" else loss))
+    learn, judges = bags.split(0.8, seed=choices["seed"]) if held_out is None else (bags, held_out)
+    objective = BagObjective(learn, **choices)
+    judge = BagObjective(judges, loss="square" if bags.kind == "binary" else choices["loss"])
+    history = [judge.value(np.full(len(judges.bag), objective.start))]
+
+    def look(score: np.ndarray) -> float:
+        history.append(judge.value(score))
+        return history[-1]
+
+    params = _tame(library, objective, params)
+    booster = library.grow(objective, learn.X, rounds, params, _Watch(judges, look))
+    best = best_round(np.array(history))
+    if held_out is None and best:
+        objective = BagObjective(bags, **choices)
+        booster = library.grow(objective, bags.X, best, params, None)
+    cut = library.cut(booster, best) if best else None
+    return library.model(cut, objective.start, bags.kind, objective.loss, np.array(history))
 
 
 def _check(bags: Bags, held_out: Bags | None, params: Mapping[str, Any], rounds: int) -> None:
-    if "objective" in params or "obj" in params:
-        raise ValueError("The objective must be that of the bags: another came. Choose with method= and loss=.")
+    taken = sorted({"objective", "obj", "n_estimators", "num_boost_round", "num_iterations"} & set(params))
+    if taken:
+        raise ValueError(
+            f"Objective and rounds must be chosen with method=, loss= and rounds=: {taken[0]} came. Leave it out."
+        )
     if rounds < 1:
         raise ValueError(f"Rounds must be at least 1: {rounds} came. 600 suit the learning rate of 0.05.")
     if bags.X is None or (held_out is not None and held_out.X is None):
@@ -230,41 +205,87 @@ def _check(bags: Bags, held_out: Bags | None, params: Mapping[str, Any], rounds:
         )
 
 
-def _mean_size(bags: Bags) -> float:
-    return len(bags.bag) / len(bags)
+def _tame(library: _Library, objective: BagObjective, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The user's parameters, and our defaults for the rest; given both, LightGBM would prefer its main names, ours."""
+    depth = 3 if len(objective.bags) >= MANY_BAGS else 1
+    ours = {"learning_rate": 0.05, "max_depth": depth, "seed": objective.seed, **library.defaults(objective)}
+    return {k: v for k, v in ours.items() if not set(library.aliases.get(k, ())) & set(params)} | dict(params)
 
 
 def _leaf(bags: Bags) -> int:
     """Rows of a leaf: five bags' worth, and less where there are fewer than fifty bags."""
-    return max(1, min(round(5 * _mean_size(bags)), len(bags.bag) // 10))
+    return max(1, min(round(5 * np.mean(bags.size)), len(bags.bag) // 10))
 
 
-def _shared_defaults(task: _Task) -> dict[str, Any]:
-    depth = 3 if len(task.learn) >= MANY_BAGS else 1
-    return {"learning_rate": 0.05, "max_depth": depth, "seed": task.objective.seed}
+def _penalty(objective: BagObjective) -> float:
+    return float(4 * np.mean(objective.bags.size) * objective.unit)
 
 
-LIGHTGBM_ALIASES = {
-    "learning_rate": ("shrinkage_rate", "eta"),
-    "min_data_in_leaf": ("min_data_per_leaf", "min_data", "min_child_samples", "min_samples_leaf"),
-    "lambda_l2": ("reg_lambda", "lambda", "l2_regularization"),
-    "feature_fraction": ("sub_feature", "colsample_bytree"),
-    "verbosity": ("verbose",),
-    "force_col_wise": ("force_row_wise",),
-    "seed": ("random_seed", "random_state"),
-}
-XGBOOST_ALIASES = {"learning_rate": ("eta",), "reg_lambda": ("lambda",), "seed": ("random_state",)}
+def _grow_lightgbm(objective: BagObjective, X: Any, rounds: int, params: dict[str, Any], watch: _Watch | None) -> Any:
+    lightgbm, b = _import("lightgbm"), objective.bags
+    params = {**params, "objective": objective}
+    start = lambda bags: np.full(len(bags.bag), objective.start)
+    data = lightgbm.Dataset(X, b.report[b.bag], init_score=start(b), params=params)
+    if watch is None:
+        return lightgbm.train(params, data, rounds)
+    held_out = data.create_valid(watch.bags.X, watch.bags.report[watch.bags.bag], init_score=start(watch.bags))
+    look = lambda score, _: ("estimated_loss", watch.look(score), False)
+    return lightgbm.train(params, data, rounds, valid_sets=[held_out], feval=look)
 
 
-def _without(
-    defaults: Mapping[str, Any], params: Mapping[str, Any], aliases: Mapping[str, tuple[str, ...]]
-) -> dict[str, Any]:
-    """Defaults that the user did not set under another name; LightGBM would prefer ours, silently."""
-    return {name: value for name, value in defaults.items() if not set(aliases.get(name, ())) & set(params)}
+def _cut_lightgbm(booster: Any, rounds: int) -> Any:
+    return _import("lightgbm").Booster(model_str=booster.model_to_string(num_iteration=rounds))
 
 
-def _library(name: str) -> Any:
+def _grow_xgboost(objective: BagObjective, X: Any, rounds: int, params: dict[str, Any], watch: _Watch | None) -> Any:
+    xgboost = _import("xgboost")
+    options = {"obj": objective, "verbose_eval": False}
+    if watch is not None:
+        options["evals"] = [(xgboost.DMatrix(watch.bags.X), "held_out")]
+        options["custom_metric"] = lambda score, _: ("estimated_loss", watch.look(score))
+    params = {**params, "base_score": objective.start, "disable_default_eval_metric": True}
+    return xgboost.train(params, xgboost.DMatrix(X), rounds, **options)
+
+
+def _import(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
         raise ImportError(f"{name} must be installed to boost with it. Run pip install 'unbag[boosting]'.") from error
+
+
+LIGHTGBM = _Library(
+    name="lightgbm",
+    defaults=lambda objective: {
+        "min_data_in_leaf": _leaf(objective.bags),
+        "lambda_l2": _penalty(objective),
+        "feature_fraction": 0.5,
+        "deterministic": True,
+        "force_col_wise": True,
+        "verbosity": -1,
+    },
+    aliases={
+        "learning_rate": ("shrinkage_rate", "eta"),
+        "min_data_in_leaf": ("min_data_per_leaf", "min_data", "min_child_samples", "min_samples_leaf"),
+        "lambda_l2": ("reg_lambda", "lambda", "l2_regularization"),
+        "feature_fraction": ("sub_feature", "colsample_bytree"),
+        "seed": ("random_seed", "random_state"),
+        "force_col_wise": ("force_row_wise",),
+        "verbosity": ("verbose",),
+    },
+    grow=_grow_lightgbm,
+    cut=_cut_lightgbm,
+    model=BoostedByLightGBM,
+)
+XGBOOST = _Library(
+    name="xgboost",
+    defaults=lambda objective: {
+        "min_child_weight": _leaf(objective.bags) * objective.unit,
+        "reg_lambda": _penalty(objective),
+        "colsample_bytree": 0.5,
+    },
+    aliases={"learning_rate": ("eta",), "reg_lambda": ("lambda",), "seed": ("random_state",)},
+    grow=_grow_xgboost,
+    cut=lambda booster, rounds: booster[:rounds],
+    model=BoostedByXGBoost,
+)
