@@ -68,7 +68,8 @@ class BagEstimator(BaseEstimator):
 
     def _features(self, X: Any, *, reset: bool) -> np.ndarray:
         """Rows as scaled single-precision numbers; the scale is that of the first rows seen."""
-        X = X.to_pandas() if hasattr(X, "to_pandas") and not hasattr(X, "iloc") else X
+        if type(X).__module__.startswith("pyarrow"):
+            X = np.column_stack([np.asarray(column) for column in X.columns])
         X = validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=np.float64)
         X = X.toarray() if sparse.issparse(X) else X
         if reset:
