@@ -26,7 +26,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
-	@echo "setting up $(VENV) (once; about 600 MB)"
+	@echo "setting up $(VENV) (once)"
 	$(PIP) -e .
 	@touch $@
 

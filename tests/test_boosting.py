@@ -1,7 +1,9 @@
 import pickle
+import re
 import subprocess
 import sys
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from unbag.boosting.fitting import LIGHTGBM, XGBOOST
 from unbag.boosting.objective import CURVES, FLOOR
 from unbag.datasets import load_adult
 
+PAGE = (Path(__file__).parent.parent / "docs" / "boosting.md").read_text()
 CASES = [(kind, loss, method) for kind, losses in CURVES.items() for loss in losses for method in ("anchored", "upm")]
 FITS = {"lightgbm": (fit_lightgbm, {"num_threads": 1}), "xgboost": (fit_xgboost, {"nthread": 1})}
 
@@ -173,6 +176,18 @@ def test_boosting_from_bags_of_64_is_far_better_than_trivial_on_adult(fit):
     np.testing.assert_allclose(probability[:, 1], model.predict(adult.X_test))
     loss = losses.log.value(model.scores(adult.X_test), adult.y_test).mean()
     assert loss < 0.40, model  # trivial: 0.547
+
+
+def test_the_page_on_boosting_runs_and_prints_what_it_says(capsys):
+    pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    first, second = re.findall(r"```py\n(.*?)```", PAGE, re.DOTALL)
+    exec(first, {})
+    promised = re.search(r"\nprinted\n\n    (.*?)\n    (.*?)\n", PAGE)
+    chosen, loss = capsys.readouterr().out.splitlines()
+    assert chosen.split("(")[0] == promised.group(1).split("(")[0]
+    assert float(loss) == pytest.approx(float(promised.group(2)), abs=0.005)  # versions of LightGBM may differ a little
+    exec(second, {})
+    assert capsys.readouterr().out == "True\n"
 
 
 def test_results_depend_on_the_seed_only(fit):

@@ -20,7 +20,7 @@ All noise of the reports is in t, and trees fit noise quickly. These defaults ta
 - A leaf knows as much as it has *bags*, not rows. Leaves hold at least five bags' worth of rows, the L2 penalty is
   worth four bags, and trees are stumps unless there are thousands of bags.
 - Each round listens to half of the bags, drawn anew; the others lend their instances to the means.
-- Boosting starts at the prior, and held-out bags choose the number of rounds.
+- Boosting starts at the prior; held-out bags choose the number of rounds, then all bags are learned from.
 
 `objective` is what both libraries call in each round, `fitting` calls them. They are imported only when used.
 """
