@@ -68,13 +68,14 @@ def _check_weight(weight: np.ndarray, stratum: np.ndarray) -> None:
 def check_instances(bag: Any, size: Any, reference: Any) -> None:
     """One row per instance, and whole bags."""
     rows(len(reference), len(bag), thing="reference", of="instance")
-    counted = np.bincount(bag, minlength=len(size))
-    refuse(
-        "A size must be the number of instances of the bag",
-        counted != np.asarray(size),
-        thing="bag",
-        came=[f"size {k} and {c} instances" for k, c in zip(size, counted, strict=True)]
-        if len(counted) == len(size)
-        else counted,
-        remedy="Batches must hold whole bags.",
-    )
+    counted, size = np.bincount(bag, minlength=len(size)), np.asarray(size)
+    wrong = counted != size if len(counted) == len(size) else np.arange(len(counted)) >= len(size)
+    if wrong.any():
+        claimed = [size[j] if j < len(size) else "no" for j in range(len(counted))]
+        refuse(
+            "A size must be the number of instances of the bag",
+            wrong,
+            thing="bag",
+            came=[f"size {k} and {c} instances" for k, c in zip(claimed, counted, strict=True)],
+            remedy="Batches must hold whole bags.",
+        )
