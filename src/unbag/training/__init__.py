@@ -1,10 +1,11 @@
 """A model and bags in, a trained model with its history out; learning rates x seeds train together.
 
 `epochs` makes batches of one shape, `objectives` turns a method into the loss of a batch, `watching` asks held-out bags
-and test labels after each epoch, `engine` runs it all.
+and test labels after each epoch, `recording` keeps what they said, `engine` runs it all.
 """
 
-from unbag.training.engine import Run, sweep, train
+from unbag.training.engine import sweep, train
 from unbag.training.objectives import Method, default_loss
+from unbag.training.recording import Run
 
 __all__ = ["Method", "Run", "default_loss", "sweep", "train"]
