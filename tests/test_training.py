@@ -187,6 +187,7 @@ def test_labels_are_ordinary_supervision():
     bags, _ = world()
     ones = random_bags(bags.X, y[bags.rows], size=1, seed=0)
     run = train(models.linear(3, key=0), ones, "labels", learning_rate=0.1, epochs=1, batch=10**6)
+    assert (run.method, run.loss) == ("labels", "log")
     gradient = jax.grad(lambda m: jnp.mean(losses.log.value(m(ones.X), ones.report[ones.bag])))
     adam, model = optax.adam(0.1), models.linear(3, key=0)
     updates, _ = adam.update(gradient(model), adam.init(model))
@@ -257,6 +258,16 @@ def test_noisy_reports_get_less_weight():
     noisy = Bags(bags.bag, bags.report, X=bags.X, noise=noise)
     batch = Loader(noisy, batch=10**6, seed=0).arrays([np.arange(len(bags))], 0, Shape(480, len(bags)))
     np.testing.assert_allclose(batch.weight[1] / batch.weight[0], 0.25 / (0.25 + 40 / 8), rtol=0.2)
+
+
+def test_the_last_visits_of_a_run_are_its_own_when_runs_share_features():
+    sets = [world(seed=s)[0] for s in (0, 1)]
+    options = {"epochs": 3, "batch": 100, "reference": "last"}
+    make = lambda seed: models.mlp(3, (4,), key=seed)
+    together = sweep(make, sets, learning_rates=(1e-2,), seeds=(5, 6), **options)
+    for s, seed in enumerate((5, 6)):
+        alone = train(make(seed), sets[s], learning_rate=1e-2, seed=seed, **options)
+        np.testing.assert_allclose(together[s][0].history["train"], alone.history["train"], rtol=2e-4, atol=2e-5)
 
 
 def test_the_last_visit_can_be_the_reference():
@@ -330,6 +341,10 @@ MESSAGES = [
     (
         lambda: train(model_for("binary"), world()[0], "magic"),
         "A method must be one of anchored, upm, easy, matching, likelihood, labels: 'magic' came. Choose one of these.",
+    ),
+    (
+        lambda: train(model_for("binary"), world()[0], "upm", "hinge"),
+        "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. Choose one.",
     ),
     (
         lambda: train(model_for("binary"), world()[0], "labels"),

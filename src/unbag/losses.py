@@ -238,6 +238,13 @@ brier = Loss("brier", {"histogram": Form(log_softmax, _brier_components, constan
 LOSSES: dict[str, Loss] = {loss.name: loss for loss in (log, square, poisson, cross_entropy, brier)}
 
 
+def named_loss(name: str) -> Loss:
+    """A shipped loss by its name."""
+    if name not in LOSSES:
+        raise ValueError(f"A loss must be one of {', '.join(LOSSES)}: {name!r} came. Choose one.")
+    return LOSSES[name]
+
+
 def smoothed(loss: Loss, epsilon: float = 0.1) -> Loss:
     """The loss with smoothed labels: y becomes (1 - eps) y + eps / 2, a class becomes (1 - eps) {r} + eps / c.
 

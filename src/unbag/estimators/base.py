@@ -134,9 +134,7 @@ class BagEstimator(BaseEstimator):
     def _loss(self, kind: Kind) -> Loss:
         if self.loss is None:
             return default_loss(self.method, kind)
-        if self.loss not in losses.LOSSES:
-            raise ValueError(f"A loss must be one of {', '.join(losses.LOSSES)}: {self.loss!r} came. Choose one.")
-        return losses.LOSSES[self.loss]
+        return losses.named_loss(self.loss)
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores in double precision, so that they do not depend on which rows come together."""

@@ -15,7 +15,7 @@ class Spread(NamedTuple):
 
     f1, f2 : Var(f_i(h(x)) - f_i(best(x))); mean : (E[f2(h(x)) - f2(best(x))])^2; and, where it was measured,
     bag : the variance over bags of the difference of bag losses. Without it the proof's bound, 9.5 f2 and a little
-    more, is taken, which is often 50 times too large.
+    more, is taken: a worst case.
     """
 
     f1: Any

@@ -15,7 +15,7 @@ import numpy as np
 import optax
 
 from unbag.bags import Bags
-from unbag.losses import LOSSES, Loss, smoothed
+from unbag.losses import Loss, named_loss, smoothed
 from unbag.training.epochs import Batches, Loader, epoch_batches
 from unbag.training.objectives import Method, Setting, batch_loss, check_method, default_loss, predict_components
 from unbag.training.recording import Record, Run
@@ -24,12 +24,22 @@ from unbag.training.watching import EpochBar, HeldOut, as_features, estimate_hel
 Reference = Literal["current", "last"]
 
 
+class _Memory(NamedTuple):
+    """Each instance's prediction at its last visit, and which rows are instances of this run's bags."""
+
+    value: Any
+    own: Any
+
+    def mean(self) -> Any:
+        return jnp.sum(self.value * self.own[:, None], axis=0) / jnp.sum(self.own)
+
+
 class _State(NamedTuple):
     """Everything that changes, with leading axes (seeds, rates)."""
 
     params: Any
     moments: Any
-    memory: Any  # each instance's prediction at its last visit, or nothing
+    memory: _Memory | None
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class _Machine:
     def objective(self, params: Any, X: Any, batch: Batches, memory: Any, further: Any, key: Any) -> Any:
         score = self.scores(params, X, key)
         fixed = jax.lax.stop_gradient(predict_components(self.setting, score))
-        reference, mean = (fixed, None) if memory is None else (memory[batch.row], jnp.mean(memory, axis=0))
+        reference, mean = (fixed, None) if memory is None else (memory.value[batch.row], memory.mean())
         others = self.scores(params, further, key) if self.setting.pool else None
         return batch_loss(self.setting, score, batch, reference, mean, others), fixed
 
@@ -63,7 +73,8 @@ class _Machine:
         params = jax.tree.map(lambda p, u: p - rate * u, state.params, updates)
         memory = state.memory
         if memory is not None:
-            memory = memory.at[jnp.where(batch.real, batch.row, len(memory))].set(predicted, mode="drop")
+            row = jnp.where(batch.real, batch.row, len(memory.value))
+            memory = memory._replace(value=memory.value.at[row].set(predicted, mode="drop"))
         return _State(params, moments, memory), value
 
     @partial(jax.jit, static_argnums=0)
@@ -221,7 +232,7 @@ def sweep(
             break
     if isinstance(told, EpochBar):
         told.close()
-    return record.runs(machine.model, setting, seeds, learning_rates)
+    return record.runs(machine.model, method, setting.loss.name, seeds, learning_rates)
 
 
 def _setting(
@@ -229,7 +240,7 @@ def _setting(
 ) -> Setting:
     check_method(method)
     bags = many[0]
-    chosen = default_loss(method, bags.kind) if loss is None else LOSSES[loss] if isinstance(loss, str) else loss
+    chosen = default_loss(method, bags.kind) if loss is None else named_loss(loss) if isinstance(loss, str) else loss
     chosen.form(bags.kind)
     sizes = np.concatenate([b.size for b in many])
     if method == "labels" and sizes.max() > 1:
@@ -317,7 +328,10 @@ def _start(machine: _Machine, params: Any, X: Any, many: Sequence[Any], seeds: i
     if machine.reference == "current" or machine.setting.method != "anchored":
         return _State(params, moments, None)
     first = over(lambda p: predict_components(machine.setting, machine.scores(p, X)))
-    return _State(params, moments, first(params))
+    own = np.zeros((seeds, rates, X.shape[0]), np.float32)
+    for seed, bags in enumerate(many):
+        own[seed][:, bags.rows_of(np.arange(len(bags.report)))] = 1
+    return _State(params, moments, _Memory(first(params), jnp.asarray(own)))
 
 
 def _watched(held_out: Any, test: Any, X: Any, seeds: int) -> tuple[list[HeldOut | None], Any]:

@@ -10,8 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from unbag.training.objectives import Setting
-
 DIVERGED = 1e6
 
 
@@ -70,7 +68,7 @@ class Record:
         return patience is not None and "held_out" in self.history and self.epoch - self.best_epoch.max() >= patience
 
     def runs(
-        self, model_of: Callable[[Any], Any], setting: Setting, seeds: Sequence[int], rates: Sequence[float]
+        self, model_of: Callable[[Any], Any], method: str, loss: str, seeds: Sequence[int], rates: Sequence[float]
     ) -> list[list[Run]]:
         """One `Run` for each seed and rate."""
         take = lambda s, r: model_of(jax.tree.map(lambda leaf: leaf[s, r], self.best))
@@ -78,8 +76,8 @@ class Record:
             [
                 Run(
                     model=take(s, r),
-                    method=setting.method,
-                    loss=setting.loss.name,
+                    method=method,
+                    loss=loss,
                     learning_rate=float(rate),
                     seed=int(seed),
                     epoch=int(self.best_epoch[s, r]),
