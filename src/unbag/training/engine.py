@@ -79,10 +79,11 @@ class _Machine:
 
     @partial(jax.jit, static_argnums=0)
     def step(self, state: _State, rates: Any, X: Any, batches: Batches, active: Any, keys: Any) -> tuple[_State, Any]:
-        """One step of all runs: rates share their seed's batch, which is gathered once."""
+        """One step of all runs: rates share their seed's batch, which is gathered once. keys : a seed and a count."""
 
-        def of_seed(given: tuple[_State, Batches, Any, Any]) -> tuple[_State, Any]:
-            state, batch, active, key = given
+        def of_seed(given: tuple[_State, Batches, Any, tuple[Any, Any]]) -> tuple[_State, Any]:
+            state, batch, active, (seed, count) = given
+            key = jax.random.fold_in(jax.random.key(seed), count)
             rows, further = X[batch.row], X[batch.further]
             over_rates = jax.vmap(self.run_step, in_axes=(0, 0, None, None, None, None))
             new, value = over_rates(state, rates, rows, further, batch, key)
@@ -215,14 +216,13 @@ def sweep(
     watched = _watched(held_out, test, X, len(seeds))
     record = Record(len(seeds), len(learning_rates), state.params)
     rates, shape = jnp.asarray(learning_rates, jnp.float32), None
-    keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     told = EpochBar(epochs) if progress is True else progress or (lambda epoch, seen: None)
     for epoch in range(1, epochs + 1):
         values = []
         batches, shape = epoch_batches(loaders, epoch, shape)
         for number, (arrays, active) in enumerate(batches):
-            now = jax.vmap(lambda key, n=epoch * 100_003 + number: jax.random.fold_in(key, n))(keys)
-            state, value = machine.step(state, rates, features, arrays, active, now)
+            keys = np.asarray(seeds, np.int32), np.full(len(seeds), epoch * 100_003 + number, np.int32)
+            state, value = machine.step(state, rates, features, arrays, active, keys)
             values.append((value, active[:, None]))
         seen = {"train": _mean_of_active(values)}
         seen |= _look(machine, state.params, *watched)
