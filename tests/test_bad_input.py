@@ -323,6 +323,7 @@ TABLES = (
     "test_estimators",
     "test_pytorch",
     "test_boosting",
+    "test_datasets_synthetic",
 )
 ELSEWHERE = {"checks.py", "demo.py", "cli.py", "adult.py"}
 

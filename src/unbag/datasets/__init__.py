@@ -2,5 +2,6 @@
 
 from unbag.datasets.adult import load_adult
 from unbag.datasets.holding import Dataset
+from unbag.datasets.synthetic import make_campaigns, make_counts, make_gaussian, make_heavy_tailed
 
-__all__ = ["Dataset", "load_adult"]
+__all__ = ["Dataset", "load_adult", "make_campaigns", "make_counts", "make_gaussian", "make_heavy_tailed"]
