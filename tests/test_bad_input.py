@@ -20,13 +20,13 @@ SIZE = np.array([2, 2])
 MESSAGES = [
     (
         lambda: Bags(BAG, [0.5, np.nan]),
-        "A report must be finite: bag 1 has nan (1 such bag). Leave out bags that were suppressed for their size, or "
-        "fix the export; never write 0 for them.",
+        "A report must be finite: bag 1 has nan (1 such bag). Say with status= which bags are suppressed or pending, "
+        "or fix the export; never write 0 for them.",
     ),
     (
         lambda: Bags(BAG, [np.inf, -np.inf]),
-        "A report must be finite: bag 0 has inf (2 such bags). Leave out bags that were suppressed for their size, or "
-        "fix the export; never write 0 for them.",
+        "A report must be finite: bag 0 has inf (2 such bags). Say with status= which bags are suppressed or pending, "
+        "or fix the export; never write 0 for them.",
     ),
     (
         lambda: Bags(BAG, [0.5, 1.5]),
@@ -323,6 +323,7 @@ TABLES = (
     "test_estimators",
     "test_pytorch",
     "test_boosting",
+    "test_statuses",
     "test_datasets_synthetic",
 )
 ELSEWHERE = {"checks.py", "demo.py", "cli.py", "adult.py"}

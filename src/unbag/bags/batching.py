@@ -7,12 +7,27 @@ import numpy as np
 from unbag.checks import refuse, two_bags
 
 
-def split_plan(count: int, fraction: float, *, stratum: np.ndarray | None, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Bag numbers of the two parts of a split; each part gets at least two bags of each stratum.
+def split_plan(
+    count: int, fraction: float, *, stratum: np.ndarray | None, observed: np.ndarray | None = None, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bag numbers of the two parts of a split; each part gets at least two observed bags of each stratum.
+
+    Bags whose report is not observed are shared out by the same fraction.
 
     >>> split_plan(4, 0.5, stratum=None, seed=0)
     (array([0, 2]), array([1, 3]))
     """
+    seen = np.arange(count) if observed is None else np.flatnonzero(observed)
+    rest = np.random.default_rng([seed, 1]).permutation(np.setdiff1d(np.arange(count), seen))
+    first, second = _split_observed(len(seen), fraction, stratum=None if stratum is None else stratum[seen], seed=seed)
+    with_rest = lambda part, more: np.sort(np.concatenate([seen[part], more]))
+    cut = round(fraction * len(rest))
+    return with_rest(first, rest[:cut]), with_rest(second, rest[cut:])
+
+
+def _split_observed(
+    count: int, fraction: float, *, stratum: np.ndarray | None, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     if not 0 < fraction < 1:
         raise ValueError(f"A fraction must lie between 0 and 1: {fraction} came. Use 0.8 to hold out a fifth.")
     rng = np.random.default_rng(seed)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unbag.arrays import sum_by
 from unbag.bags.batching import batch_plan, split_plan
-from unbag.checks import refuse, rows
-
-Kind = Literal["binary", "total", "histogram"]
+from unbag.bags.checking import Kind, check_bags, check_observed
 
 
 class Components(NamedTuple):
@@ -53,6 +51,11 @@ class Bags:
     names : what the user calls each bag.
     rows : where each instance stood in the table that the bags were made from.
     dropped : how many rows of that table are in no bag.
+    status : of each bag's report: "observed", "suppressed_by_size", "suppressed_by_value", "pending" or "interval"
+        (hidden behind a range such as "<5"); None when all are observed. A report that is not observed is not used
+        and may be NaN; it becomes NaN here, so that nothing can learn from it by mistake.
+    accept_bias : whether reports that were hidden for their value may be left out all the same. They are refused
+        otherwise, because whether they are hidden depends on the labels, and what remains is then biased.
 
     >>> bags = Bags(np.array([0, 0, 1]), np.array([0.5, 1.0]))
     >>> bags
@@ -73,13 +76,18 @@ class Bags:
     names: np.ndarray | None = None
     rows: np.ndarray | None = None
     dropped: int = 0
+    status: np.ndarray | None = None
+    accept_bias: bool = False
 
     def __post_init__(self) -> None:
         for name in ("bag", "stratum", "rows"):
             _set_array(self, name, np.int64)
         for name in ("report", "noise", "known_prior"):
             _set_array(self, name, np.float64)
-        _check(self)
+        _set_array(self, "status", np.str_)
+        check_bags(self)
+        if not self.observed.all():
+            object.__setattr__(self, "report", np.where(self._by_report(self.observed), self.report, np.nan))
 
     def __len__(self) -> int:
         return len(self.report)
@@ -87,10 +95,11 @@ class Bags:
     def __repr__(self) -> str:
         low, high = self.size.min(), self.size.max()
         sizes = f"{low}" if low == high else f"{low} to {high}"
-        prior = np.array2string(self.prior, precision=4, threshold=8, separator=", ")
+        prior = np.array2string(self._prior, precision=4, threshold=8, separator=", ")
         told = [f"{len(self)} bags of {sizes}", f"{len(self.bag)} instances", f"{self.kind}, prior {prior}"]
         told += [f"{self.strata} strata"] if self.stratum is not None else []
         told += [f"{self.dropped} leftover rows dropped"] if self.dropped else []
+        told += [f"{(~self.observed).sum()} reports not observed"] if not self.observed.all() else []
         return f"Bags({'; '.join(told)})"
 
     @cached_property
@@ -106,16 +115,53 @@ class Bags:
         return len(self.known_prior) if self.known_prior is not None else int(self.stratum.max()) + 1
 
     @cached_property
+    def observed(self) -> np.ndarray:
+        """Whether the report of each bag is observed."""
+        return np.ones(len(self), bool) if self.status is None else self.status == "observed"
+
+    @property
     def prior(self) -> np.ndarray:
-        """The label marginal, in the form of a report; with strata, one per stratum."""
+        """The label marginal, in the form of a report; with strata, one per stratum.
+
+        The mean of the observed reports, weighted by size, unless it is known.
+        """
+        if self.known_prior is None:
+            check_observed(self)
+        return self._prior
+
+    @cached_property
+    def _prior(self) -> np.ndarray:
+        """The prior, NaN where no report is observed."""
         if self.known_prior is not None:
             return self.known_prior
         stratum = np.zeros(len(self), int) if self.stratum is None else self.stratum
-        size = self.size.reshape((-1,) + (1,) * (self.report.ndim - 1))
-        instances = sum_by(stratum, self.size.astype(float), self.strata)
-        total = sum_by(stratum, self.report * size, self.strata)
-        prior = total / instances.reshape((-1,) + (1,) * (self.report.ndim - 1))
+        size = np.where(self.observed, self.size, 0).astype(float)
+        seen = np.where(self._by_report(self.observed), self.report, 0.0)
+        instances = self._by_report(sum_by(stratum, size, self.strata))
+        total = sum_by(stratum, seen * self._by_report(size), self.strata)
+        prior = np.divide(total, instances, out=np.full_like(total, np.nan), where=instances > 0)
         return prior if self.stratum is not None else prior[0]
+
+    def _by_report(self, values: np.ndarray) -> np.ndarray:
+        """Numbers of bags or strata in the shape that goes with reports: with a class axis for histograms."""
+        return values.reshape((-1,) + (1,) * (self.report.ndim - 1))
+
+    def reported(self) -> Bags:
+        """The bags whose report is observed, which are those to learn from; the prior stays.
+
+        >>> bags = Bags(np.array([0, 1, 2]), np.array([0, 1, np.nan]), status=["observed", "observed", "pending"])
+        >>> bags.reported()
+        Bags(2 bags of 1; 2 instances; binary, prior 0.5)
+        """
+        return self._reported
+
+    @cached_property
+    def _reported(self) -> Bags:
+        """Kept, so that whoever asks twice gets the same object."""
+        if self.observed.all():
+            return self
+        check_observed(self)
+        return self.take(np.flatnonzero(self.observed))
 
     def components(self) -> Components:
         """Reports and prior with a leading 1 for binary and total: what the weights take."""
@@ -133,6 +179,7 @@ class Bags:
             noise=None if self.noise is None else self.noise[numbers],
             stratum=None if self.stratum is None else self.stratum[numbers],
             names=None if self.names is None else self.names[numbers],
+            status=None if self.status is None else self.status[numbers],
             rows=where if self.rows is None else self.rows[where],
         )
 
@@ -144,17 +191,17 @@ class Bags:
         >>> len(train), len(held_out)
         (16, 4)
         """
-        first, second = split_plan(len(self), fraction, stratum=self.stratum, seed=seed)
+        first, second = split_plan(len(self), fraction, stratum=self.stratum, observed=self.observed, seed=seed)
         return self.take(first), self.take(second)
 
     def batches(self, instances: int = 4096, *, seed: int, epoch: int = 0) -> Iterator[Bags]:
-        """One epoch: every bag once, in an order that depends on seed and epoch, in batches of whole bags.
+        """One epoch: every observed bag once, in an order that depends on seed and epoch, in batches of whole bags.
 
         A batch holds about `instances` instances and at least two bags (of each stratum in it), and keeps the
         prior of all bags: a prior of the batch alone would turn EasyLLP and GeneralUPM into one biased method.
         """
-        whole = replace(self, known_prior=self.prior)
-        for numbers in batch_plan(self.size, instances, stratum=self.stratum, seed=seed, epoch=epoch):
+        whole = replace(self.reported(), known_prior=self.prior)
+        for numbers in batch_plan(whole.size, instances, stratum=whole.stratum, seed=seed, epoch=epoch):
             yield whole.take(numbers)
 
     @cached_property
@@ -184,109 +231,3 @@ def _set_array(bags: Bags, name: str, dtype: type) -> None:
     value = getattr(bags, name)
     if value is not None:
         object.__setattr__(bags, name, np.asarray(value, dtype))
-
-
-def _check(bags: Bags) -> None:
-    if bags.kind not in get_args(Kind):
-        raise ValueError(
-            f"A kind of report must be one of {', '.join(get_args(Kind))}: {bags.kind!r} came. "
-            "Proportions are binary, mean counts are total, class shares are histogram."
-        )
-    _check_shapes(bags)
-    refuse(
-        "A bag must hold at least one instance",
-        bags.size == 0,
-        thing="bag",
-        came=bags.size,
-        remedy="Drop its report, or add its rows.",
-    )
-    _check_reports(bags)
-    _check_prior(bags)
-
-
-def _check_shapes(bags: Bags) -> None:
-    dimensions = 2 if bags.kind == "histogram" else 1
-    if bags.report.ndim != dimensions or len(bags.report) == 0:
-        raise ValueError(
-            f"Reports of kind {bags.kind} must have {dimensions} dimension(s), one entry per bag: an array of "
-            f"shape {bags.report.shape} came. Use kind='histogram' for class shares, else one number per bag."
-        )
-    refuse(
-        f"A bag number must lie between 0 and {len(bags) - 1}, the last report",
-        (bags.bag < 0) | (bags.bag >= len(bags)),
-        thing="row",
-        came=bags.bag,
-        remedy="Number the bags in the order of the reports, or use from_rows for ids of any kind.",
-    )
-    if bags.X is not None:
-        rows(_length(bags.X), len(bags.bag), thing="X", of="instance")
-    for name in ("noise", "stratum", "names"):
-        value = getattr(bags, name)
-        if value is not None:
-            rows(len(value), len(bags), thing=name, of="bag")
-
-
-def _length(X: Any) -> int:
-    return X.shape[0] if hasattr(X, "shape") else len(X)
-
-
-def _check_reports(bags: Bags) -> None:
-    report = bags.report if bags.kind == "histogram" else bags.report[:, None]
-    refuse(
-        "A report must be finite",
-        ~np.isfinite(report).all(axis=1),
-        thing="bag",
-        came=bags.report,
-        remedy="Leave out bags that were suppressed for their size, or fix the export; never write 0 for them.",
-    )
-    noise = np.zeros(len(bags)) if bags.noise is None else bags.noise
-    refuse(
-        "A noise variance must be finite and not negative",
-        ~(np.isfinite(noise) & (noise >= 0)),
-        thing="bag",
-        came=noise,
-        remedy="Give the variance of the noise on the bag's count, 0 for an exact report.",
-    )
-    high = (np.inf if bags.cap is None else bags.cap) if bags.kind == "total" else 1.0
-    outside = ((report < -1e-9) | (report > high + 1e-9)).any(axis=1) & (noise == 0)
-    rule = {"binary": "A proportion", "total": "A mean count", "histogram": "A class share"}[bags.kind]
-    refuse(
-        f"{rule} without noise must lie in [0, {high:g}]",
-        outside,
-        thing="bag",
-        came=bags.report,
-        remedy="Divide totals by the bag size; if noise was added on purpose, declare its variance with noise=.",
-    )
-    if bags.kind == "histogram":
-        refuse(
-            "A histogram without noise must sum to 1",
-            (np.abs(report.sum(axis=1) - 1) > 1e-6) & (noise == 0),
-            thing="bag",
-            came=report.sum(axis=1),
-            remedy="Divide class counts by the bag size; if noise was added, declare its variance with noise=.",
-        )
-
-
-def _check_prior(bags: Bags) -> None:
-    if bags.stratum is not None:
-        refuse(
-            "A stratum number must not be negative",
-            bags.stratum < 0,
-            thing="bag",
-            came=bags.stratum,
-            remedy="Number the strata from 0, or use from_rows for strata of any kind.",
-        )
-    if bags.known_prior is None:
-        return
-    strata = () if bags.stratum is None else (max(bags.strata, int(bags.stratum.max()) + 1),)
-    expected = (*strata, *bags.report.shape[1:])
-    if bags.known_prior.shape != expected or not np.isfinite(bags.known_prior).all():
-        raise ValueError(
-            f"A prior must be finite and look like one report (one per stratum), of shape {expected}: "
-            f"{_brief(bags.known_prior)} of shape {bags.known_prior.shape} came. Leave it out to take the "
-            "size-weighted mean report."
-        )
-
-
-def _brief(value: np.ndarray) -> str:
-    return np.array2string(value, precision=4, threshold=6, separator=", ")

@@ -123,6 +123,8 @@ def from_rows(
     prior: Any = None,
     classes: int | None = None,
     cap: float | None = None,
+    status: Any = None,
+    accept_bias: bool = False,
 ) -> Bags:
     """Bags from rows in any order, each with the id of its bag (whole numbers or strings).
 
@@ -135,6 +137,8 @@ def from_rows(
     size : reported sizes, to be checked against the rows; per row or a mapping, like the reports.
     noise, stratum : per row or a mapping, like the reports; strata may have any ids.
     prior : label marginal if known; with strata, one for each in sorted order.
+    status : of each report, per row or a mapping; bags that a mapping leaves out are observed. The others need no
+        report. accept_bias : see `Bags`.
 
     >>> from_rows(["b", "a", "b"], {"a": 1.0, "b": 0.5})
     Bags(2 bags of 1 to 2; 3 instances; binary, prior 0.6667)
@@ -142,6 +146,9 @@ def from_rows(
     names, first, bag = np.unique(_ids(bag_id, "bag id"), return_index=True, return_inverse=True)
     if (report is None) == (y is None):
         raise ValueError("Bags must have either reports or labels: both or neither came. Give report= or y=.")
+    if status is not None:
+        status = _statuses(status, names, first, bag)
+        report, noise = (_without_missing(values, status, names) for values in (report, noise))
     if y is not None:
         y = _labels(y, kind, classes)
         rows(len(y), len(bag), thing="y", of="row")
@@ -154,7 +161,23 @@ def from_rows(
         _check_sizes(_per_bag(size, "size", names, first, bag), np.bincount(bag))
     if noise is not None:
         noise = _per_bag(noise, "noise", names, first, bag)
-    return Bags(bag, report, kind, X, noise, stratum, prior, cap, names, np.arange(len(bag)))
+    where = np.arange(len(bag))
+    return Bags(bag, report, kind, X, noise, stratum, prior, cap, names, where, 0, status, accept_bias)
+
+
+def _statuses(status: Any, names: np.ndarray, first: np.ndarray, bag: np.ndarray) -> np.ndarray:
+    """The status of each bag; those that a mapping leaves out are observed."""
+    if isinstance(status, Mapping):
+        status = dict.fromkeys(names.tolist(), "observed") | dict(status)
+    return _per_bag(status, "status", names, first, bag)
+
+
+def _without_missing(values: Any, status: np.ndarray, names: np.ndarray) -> Any:
+    """A mapping with NaN for the bags that are not observed and not in it; anything else as it came."""
+    if not isinstance(values, Mapping) or len(values) == 0:
+        return values
+    nothing = np.full_like(np.asarray(next(iter(values.values())), float), np.nan)
+    return dict.fromkeys(names[status != "observed"].tolist(), nothing) | dict(values)
 
 
 def _ids(ids: Any, thing: str) -> np.ndarray:

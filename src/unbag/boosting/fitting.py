@@ -169,6 +169,7 @@ def _fit(
 ) -> Boosted:
     choices["loss"] = checked_loss(bags.kind, choices["method"], choices["loss"])
     _check(bags, held_out, params, rounds)
+    bags, held_out = bags.reported(), None if held_out is None else held_out.reported()
     learn, judges = bags.split(0.8, seed=choices["seed"]) if held_out is None else (bags, held_out)
     objective = BagObjective(learn, **choices)
     judge = BagObjective(judges, loss="square" if bags.kind == "binary" else choices["loss"])

@@ -11,7 +11,7 @@ import numpy as np
 from unbag import losses, weights
 from unbag.arrays import softplus
 from unbag.bags import Bags, Kind, as_components
-from unbag.checks import rows
+from unbag.checks import refuse, rows
 
 Method = Literal["anchored", "upm"]
 
@@ -71,6 +71,13 @@ class BagObjective:
         self.loss = checked_loss(bags.kind, method, loss)
         if not 0 < share <= 1:
             raise ValueError(f"A share of the bags must lie in (0, 1]: {share} came. Use 1 to listen to all of them.")
+        refuse(
+            "A bag to boost from must have an observed report, because its rows are the rows of the booster's data",
+            ~bags.observed,
+            thing="bag",
+            came=bags.status,
+            remedy="Give bags.reported(), and train on its X.",
+        )
         self.bags = replace(bags, X=None)  # LightGBM copies its objective
         self.method, self.share, self.seed, self.calls = method, share, seed, 0
         self.curve, prior = CURVES[bags.kind][self.loss], _prior_of_all(bags)

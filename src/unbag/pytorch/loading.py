@@ -24,7 +24,7 @@ class BagDataset(Dataset[Tensors]):
 
     Parameters
     ----------
-    bags : with features.
+    bags : with features; only those whose report is observed are items, numbered as in `bags.reported()`.
     transform : from the rows of `bags.X` of a batch to a tensor, or None: floats (and booleans) of type `dtype`, whole
         numbers as they are. With workers that are spawned it must be a named function.
     extra : what each batch holds beside (X, bag, report, size): "stratum", "noise" or "rows" (row numbers).
@@ -49,6 +49,7 @@ class BagDataset(Dataset[Tensors]):
         missing = [name for name in ("X", *extra) if name != "rows" and getattr(bags, name) is None]
         if missing:
             raise ValueError(f"Bags to load must have {missing[0]}: these have none. Make the bags with {missing[0]}=.")
+        bags = bags.reported()
         bags.take([0])  # sorts the rows by bag once, before workers copy the bags
         self.bags, self.transform, self.extra = bags, transform, tuple(extra)
         self.dtype = dtype or torch.get_default_dtype()
@@ -99,6 +100,7 @@ class BagBatchSampler(Sampler[list[int]]):
     """
 
     def __init__(self, bags: Bags, *, batch: int = 4096, seed: int = 0):
+        bags = bags.reported()
         self.size, self.stratum, self.batch, self.seed, self.epoch = bags.size, bags.stratum, batch, seed, 0
         self._plan()
 

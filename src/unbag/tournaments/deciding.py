@@ -10,6 +10,7 @@ import numpy as np
 
 from unbag import losses
 from unbag.bags import Bags
+from unbag.bags.checking import check_observed
 from unbag.losses import Loss
 from unbag.medians import group_count
 from unbag.planning import (
@@ -104,7 +105,7 @@ def tournament(
     ----------
     models : a sequence, or a mapping from names, of: scores of all instances (in the order of `bags`), the path of an
         .npy file with them, or a function from rows of X to scores. Scores are what `loss` takes.
-    bags : held-out bags of any kind and sizes.
+    bags : held-out bags of any kind and sizes; only those whose report is observed play.
     beta : the regret to allow. delta : the chance of failure, for the whole tournament; each median of means takes its
         share over all pairs and components, because the paper's number of groups has no union bound.
     loss : any loss of `unbag.losses` that fits the kind of report.
@@ -125,6 +126,7 @@ def tournament(
     if not beta > 0:
         raise ValueError(f"beta must be positive: {beta} came. It is the regret that you can accept.")
     loss.form(bags.kind)
+    check_observed(bags)
     names, values = read_models(models, bags)
     components = bags.report.shape[1] if bags.kind == "histogram" else 2
     count = events(len(values), components=components)
@@ -135,7 +137,8 @@ def tournament(
     problem = _problem(bags, parts, layout, delta, len(values), spreads, best=int(np.argmin(Q.max(axis=1))))
     share = exp(-r / 8)
     C = _deviations(spreads, problem, len(parts.estimator), share)
-    return _decide(names, Q, C, beta, max(0.0, 1 - count * share), layout, bags, problem)
+    confidence = max(0.0, 1 - count * share)
+    return _decide(names, Q, C, beta, confidence, layout, int(bags.observed.sum()), problem)
 
 
 def _checked(delta: float) -> float:
@@ -180,7 +183,7 @@ def _problem(
 ) -> Problem:
     """The planning problem with the spread of the models around the one that looks best."""
     two = len(parts.prior) == len(parts.means) and parts.prior is parts.means
-    cap = 1.0 if bags.kind != "total" else float(bags.cap or max(bags.report.max(), 1.0))
+    cap = 1.0 if bags.kind != "total" else float(bags.cap or max(np.nanmax(bags.report), 1.0))
     return Problem(
         models=models,
         size=float(bags.size[parts.estimator].mean()),
@@ -208,7 +211,7 @@ def _decide(
     beta: float,
     confidence: float,
     layout: Layout,
-    bags: Bags,
+    bags: int,
     problem: Problem,
 ) -> Tournament:
     beats = beta / 2 < Q
@@ -228,9 +231,9 @@ def _decide(
         confidence=confidence,
         groups=layout.groups,
         prior=layout.prior,
-        bags=len(bags),
+        bags=bags,
         bags_needed=bags_needed(beta, problem) if np.isfinite(C).all() else inf,
-        regret_supported=regret_supported(len(bags), problem),
+        regret_supported=regret_supported(bags, problem),
         regret_bound=inf if chosen is None else float((Q[chosen] + C[chosen]).max()),
         problem=problem,
     )

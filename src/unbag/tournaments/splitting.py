@@ -45,19 +45,18 @@ class Layout(NamedTuple):
 
 
 def split_bags(bags: Bags, split: Split, rng: np.random.Generator) -> Parts:
-    """A random split into parts; bags that are left over go to the means."""
-    equal = bags.size.min() == bags.size.max()
-    if split == "three" and not equal:
+    """A random split of the observed bags into parts; bags that are left over go to the means."""
+    order = rng.permutation(np.flatnonzero(bags.observed))
+    smallest, largest = bags.size[order].min(), bags.size[order].max()
+    if split == "three" and smallest != largest:
         raise ValueError(
-            f"The three-way split must have bags of one size: sizes {bags.size.min()} to {bags.size.max()} came. Use "
-            "split='two'."
+            f"The three-way split must have bags of one size: sizes {smallest} to {largest} came. Use split='two'."
         )
-    order = rng.permutation(len(bags))
-    if split == "three" or (split == "auto" and equal):
-        m = len(bags) // 3
+    if split == "three" or (split == "auto" and smallest == largest):
+        m = len(order) // 3
         return Parts(order[2 * m :], order[:m], order[m : 2 * m])
     order = order[np.argsort(bags.size[order], kind="stable")]
-    m = len(bags) // 2
+    m = len(order) // 2
     return Parts(order[m:], order[m:], order[:m])
 
 

@@ -202,7 +202,8 @@ def sweep(
     -------
     Runs by seed and learning rate: `runs[seed][rate]`.
     """
-    many = [bags] * len(seeds) if isinstance(bags, Bags) else list(bags)
+    given = [bags] * len(seeds) if isinstance(bags, Bags) else list(bags)
+    many = [b.reported() for b in given]
     setting = _setting(many, method, loss, smoothing, pool, groups)
     features, many = _features(many, X)
     models = [make(seed) for seed in seeds]
@@ -210,8 +211,10 @@ def sweep(
     leaves, tree = jax.tree.flatten(static)
     machine = _Machine(setting, apply or _call, (tree, tuple(leaves)), _optimizer(weight_decay, clip), reference)
     state = _start(machine, params, features, many, len(seeds), len(learning_rates))
+    factors = [None if importance is None else importance[b.observed] for b in given]
     loaders = [
-        Loader(b, batch=batch, seed=seed, pool=pool, importance=importance) for b, seed in zip(many, seeds, strict=True)
+        Loader(b, batch=batch, seed=seed, pool=pool, importance=factor)
+        for b, seed, factor in zip(many, seeds, factors, strict=True)
     ]
     watched = _watched(held_out, test, X, len(seeds))
     record = Record(len(seeds), len(learning_rates), state.params)
@@ -338,7 +341,7 @@ def _watched(held_out: Any, test: Any, X: Any, seeds: int) -> tuple[list[HeldOut
     labelled = None if test is None else (as_features(test[0]), jnp.asarray(np.asarray(test[1]), jnp.float32))
     if held_out is None:
         return [None] * seeds, labelled
-    each = [held_out] * seeds if isinstance(held_out, Bags) else list(held_out)
+    each = [b.reported() for b in ([held_out] * seeds if isinstance(held_out, Bags) else held_out)]
     arrays = {id(bags): HeldOut.of(bags, X if bags.X is None else None) for bags in each}
     return [arrays[id(bags)] for bags in each], labelled
 
