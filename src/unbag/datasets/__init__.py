@@ -1,7 +1,22 @@
 """Nothing or a file in, labelled training and test data out; labels are for making bags and for the truth."""
 
 from unbag.datasets.adult import load_adult
+from unbag.datasets.cifar10 import load_cifar10
+from unbag.datasets.finding import data_folder
+from unbag.datasets.higgs import load_higgs
 from unbag.datasets.holding import Dataset
+from unbag.datasets.mnist import load_mnist
 from unbag.datasets.synthetic import make_campaigns, make_counts, make_gaussian, make_heavy_tailed
 
-__all__ = ["Dataset", "load_adult", "make_campaigns", "make_counts", "make_gaussian", "make_heavy_tailed"]
+__all__ = [
+    "Dataset",
+    "data_folder",
+    "load_adult",
+    "load_cifar10",
+    "load_higgs",
+    "load_mnist",
+    "make_campaigns",
+    "make_counts",
+    "make_gaussian",
+    "make_heavy_tailed",
+]

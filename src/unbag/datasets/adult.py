@@ -11,6 +11,7 @@ from importlib.resources import files
 
 import numpy as np
 
+from unbag.datasets.encoding import one_hot, scaled, side_by_side
 from unbag.datasets.holding import Dataset
 
 COLUMNS = (
@@ -34,6 +35,7 @@ SHA256 = {
     "adult.data": "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
     "adult.test": "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
 }
+CITATION = "Becker and Kohavi: Adult, UCI Machine Learning Repository, 1996"
 
 
 def load_adult() -> Dataset:
@@ -47,14 +49,11 @@ def load_adult() -> Dataset:
     ((32561, 108), (16281, 108), 0.2408)
     """
     train, test = _read("adult.data"), _read("adult.test")
-    blocks, tests, names = [], [], []
-    for number, column in enumerate(COLUMNS):
-        encode = _scale if column in NUMBERS else _one_hot
-        block, block_test, name = encode(column, train[:, number], test[:, number])
-        blocks.append(block)
-        tests.append(block_test)
-        names.extend(name)
-    return Dataset(np.hstack(blocks), _label(train), np.hstack(tests), _label(test), tuple(names))
+    encoder = lambda column: scaled if column in NUMBERS else one_hot
+    X, X_test, names = side_by_side([encoder(c)(c, train[:, i], test[:, i]) for i, c in enumerate(COLUMNS)])
+    return Dataset(
+        X, _label(train), X_test, _label(test), names, name="adult/income", citation=CITATION, licence="CC BY 4.0"
+    )
 
 
 def _read(name: str) -> np.ndarray:
@@ -68,16 +67,3 @@ def _read(name: str) -> np.ndarray:
 
 def _label(table: np.ndarray) -> np.ndarray:
     return np.char.startswith(table[:, -1], ">50K").astype(np.float32)
-
-
-def _scale(column: str, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    train, test = train.astype(np.float64), test.astype(np.float64)
-    low, high = train.min(), train.max()
-    scale = lambda x: ((x - low) / (high - low)).astype(np.float32)[:, None]
-    return scale(train), scale(test), [column]
-
-
-def _one_hot(column: str, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    values = np.unique(train)
-    encode = lambda x: (x[:, None] == values).astype(np.float32)
-    return encode(train), encode(test), [f"{column}={value}" for value in values]
