@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import runpy
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
 import typer
 
 app = typer.Typer(no_args_is_help=True, help="Learning from label proportions.", add_completion=False)
@@ -23,3 +28,51 @@ def demo() -> None:
     from unbag.demo import run
 
     Console().print(run())
+
+
+@app.command()
+def reproduce(
+    task: Annotated[
+        str | None, typer.Argument(help="adult, or another task; none when only a report is wanted")
+    ] = None,
+    preset: Annotated[str | None, typer.Option(help="smoke (a minute), laptop (hours), paper (the whole grid)")] = None,
+    plan: Annotated[Path | None, typer.Option(help="a plan as a TOML file, instead of a preset")] = None,
+    store: Annotated[Path | None, typer.Option(help="folder for the runs; by default unbag-store/<preset>")] = None,
+    method: Annotated[list[str] | None, typer.Option(help="method or method:loss; may be repeated")] = None,
+    size: Annotated[list[int] | None, typer.Option(help="bag size; may be repeated")] = None,
+    rate: Annotated[list[float] | None, typer.Option(help="learning rate; may be repeated")] = None,
+    model: Annotated[str | None, typer.Option(help="linear, perceptron, deep or cnn; by default the paper's")] = None,
+    repetitions: Annotated[int | None, typer.Option()] = None,
+    epochs: Annotated[int | None, typer.Option()] = None,
+    holdout: Annotated[float | None, typer.Option(help="share of the bags that chooses rate and epoch")] = None,
+    start: Annotated[str | None, typer.Option(help="usual or trivial")] = None,
+    rates_together: Annotated[int | None, typer.Option(help="rates trained at once; fewer need less memory")] = None,
+    repetitions_together: Annotated[int | None, typer.Option(help="repetitions trained and stored at once")] = None,
+    extra: Annotated[list[Path] | None, typer.Option(help="Python file that adds methods or tasks")] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="folder for tables, figures and claims made from the store")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="overwrite what the report folder holds")] = False,
+) -> None:
+    """Make the runs of the paper's batch experiments, and report them. What is in the store is not made again.
+
+    Example: unbag reproduce adult --preset smoke
+    """
+    from unbag.lab.commands import reproduce as work
+
+    for path in extra or ():
+        runpy.run_path(str(path))
+    changes: dict[str, Any] = {
+        "methods": method, "sizes": size, "rates": rate, "model": model, "repetitions": repetitions, "epochs": epochs,
+        "holdout": holdout, "start": start, "rates_together": rates_together,
+        "repetitions_together": repetitions_together,
+    }  # fmt: skip
+    changes = {name: value for name, value in changes.items() if value is not None}
+    try:
+        work(task, preset, plan, store, changes, report, force)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        print("stopped; start again with the same words to go on\n\nhint: finished groups are kept", file=sys.stderr)
+        raise typer.Exit(130) from None

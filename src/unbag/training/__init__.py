@@ -5,7 +5,7 @@ and test labels after each epoch, `recording` keeps what they said, `engine` run
 """
 
 from unbag.training.engine import sweep, train
-from unbag.training.objectives import Method, default_loss
+from unbag.training.objectives import Method, Objective, default_loss
 from unbag.training.recording import Run
 
-__all__ = ["Method", "Run", "default_loss", "sweep", "train"]
+__all__ = ["Method", "Objective", "Run", "default_loss", "sweep", "train"]

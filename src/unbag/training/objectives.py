@@ -18,7 +18,12 @@ from unbag.training.epochs import Batches
 
 Method = Literal["anchored", "upm", "easy", "matching", "likelihood", "labels"]
 
-DEFAULT_LOSS: dict[tuple[str, Kind], str] = {
+Objective = Callable[[Any, Batches, Loss], Any]
+"""A method of your own: from (score, batch, loss) to the value that training lowers, in JAX.
+
+Rows where `batch.real` is false and bags whose `batch.weight` is 0 are padding: they must not count."""
+
+DEFAULT_LOSS: dict[tuple[str | Objective, Kind], str] = {
     ("anchored", "binary"): "square",
     ("anchored", "histogram"): "brier",
     ("any", "binary"): "log",
@@ -30,7 +35,7 @@ DEFAULT_LOSS: dict[tuple[str, Kind], str] = {
 class Setting(NamedTuple):
     """What stays the same over a training."""
 
-    method: Method
+    method: Method | Objective
     loss: Loss
     kind: Kind
     strata: bool = False
@@ -39,14 +44,14 @@ class Setting(NamedTuple):
     groups: int | None = None
 
 
-def default_loss(method: str, kind: Kind) -> Loss:
+def default_loss(method: str | Objective, kind: Kind) -> Loss:
     """Square (Brier) for anchored, the log loss (cross entropy) for the other methods, Poisson for counts."""
     return LOSSES[DEFAULT_LOSS.get((method, kind), DEFAULT_LOSS["any", kind])]
 
 
-def check_method(method: str) -> None:
+def check_method(method: str | Objective) -> None:
     """Refuse a method that does not exist."""
-    if method not in get_args(Method):
+    if not callable(method) and method not in get_args(Method):
         raise ValueError(
             f"A method must be one of {', '.join(get_args(Method))}: {method!r} came. Choose one of these."
         )
@@ -69,6 +74,8 @@ def batch_loss(setting: Setting, score: Any, batch: Batches, reference: Any, ref
 
     `reference` are predictions in component form, fixed; `further` are the scores of the pool.
     """
+    if callable(setting.method):
+        return setting.method(score, batch, setting.loss)
     if setting.method == "likelihood":
         instances_per_bag = jnp.sum(batch.size) / jnp.sum(batch.size > 0)
         return _bag_mean(_likelihood(setting, score, batch), batch) / instances_per_bag

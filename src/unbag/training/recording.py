@@ -68,7 +68,7 @@ class Record:
         return patience is not None and "held_out" in self.history and self.epoch - self.best_epoch.max() >= patience
 
     def runs(
-        self, model_of: Callable[[Any], Any], method: str, loss: str, seeds: Sequence[int], rates: Sequence[float]
+        self, model_of: Callable[[Any], Any], method: Any, loss: str, seeds: Sequence[int], rates: Sequence[float]
     ) -> list[list[Run]]:
         """One `Run` for each seed and rate."""
         best = jax.tree.map(np.asarray, self.best)  # one copy to the host: slices of device arrays cost 1 ms a run
@@ -77,7 +77,7 @@ class Record:
             [
                 Run(
                     model=take(s, r),
-                    method=method,
+                    method=getattr(method, "__name__", method),
                     loss=loss,
                     learning_rate=float(rate),
                     seed=int(seed),

@@ -1,0 +1,76 @@
+"""A name in, a method of learning from bags out; `add_method` puts yours beside ours."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast, get_args
+
+from unbag.losses import LOSSES
+from unbag.training import Method, Objective
+
+
+class Way(NamedTuple):
+    """A method and the loss it is used with: one curve of a figure.
+
+    >>> Way.named("anchored:square"), Way.named("upm")
+    (Way(method='anchored', loss='square'), Way(method='upm', loss='log'))
+    """
+
+    method: str
+    loss: str
+
+    def __str__(self) -> str:
+        return f"{self.method}:{self.loss}"
+
+    @staticmethod
+    def named(text: str) -> Way:
+        """From "method" or "method:loss"; the loss of a method alone is its usual one."""
+        method, _, loss = text.partition(":")
+        if method not in METHODS:
+            raise ValueError(f"A method must be one of {', '.join(METHODS)}: {method!r} came. Choose one, or add it.")
+        loss = loss or USUAL_LOSS.get(method, "log")
+        if loss not in LOSSES:
+            raise ValueError(f"A method's loss must be one of {', '.join(LOSSES)}: {loss!r} came. Choose one.")
+        return Way(method, loss)
+
+    @property
+    def title(self) -> str:
+        """What figures and tables call it."""
+        name = TITLES.get(self.method, self.method)
+        return f"{name}, {self.loss}" if self.method == "anchored" or self.loss != "log" else name
+
+
+METHODS: dict[str, Method | Objective] = {name: cast(Method, name) for name in get_args(Method)}
+USUAL_LOSS = {"anchored": "square"}
+TITLES = {"matching": "PM", "easy": "EasyLLP", "upm": "GeneralUPM", "likelihood": "count likelihood"}
+WAYS = ("matching:log", "easy:log", "upm:log", "anchored:log", "anchored:square", "likelihood:log", "labels:log")
+
+
+def add_method(name: str, objective: Objective, *, loss: str = "log", title: str | None = None) -> None:
+    """Make a method of your own known to plans under a name: `objective(score, batch, loss) -> value`, in JAX.
+
+    The name is part of a run's identity: change the name when you change the method, or old runs count as new ones.
+    `docs/adding.md` has an example.
+    """
+    if not callable(objective) or not name.isidentifier() or name in get_args(Method):
+        raise ValueError(
+            f"A method to add must be a function with a new name of letters, digits and _: {name!r} came. See "
+            "docs/adding.md."
+        )
+    METHODS[name] = objective
+    USUAL_LOSS[name] = loss
+    TITLES[name] = title or name
+
+
+def smoothing_of(way: Way, smoothing: float) -> float:
+    """The label smoothing of a method: off for the square loss, for the likelihood and for labels.
+
+    The likelihood has no label to smooth. Labels are there as the ceiling, and smoothed labels end above it; what they
+    do smoothed, EasyLLP and PM with bags of one do.
+    """
+    smooth = way.loss in ("log", "cross_entropy") and way.method not in ("likelihood", "labels")
+    return smoothing if smooth else 0.0
+
+
+def objective_of(way: Way) -> Any:
+    """What `unbag.training.sweep` takes as its method."""
+    return METHODS[way.method]

@@ -1,0 +1,74 @@
+"""A name in, a task out: labelled data and the network that the paper trains on them; `add_task` adds yours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unbag import datasets, models
+from unbag.bags import Kind
+from unbag.datasets import Dataset
+
+
+class Task(NamedTuple):
+    """Data to learn from.
+
+    load : gives labelled training and test data. model : the name of the paper's network, or of the usual one.
+    paper_rows : how many rows the paper trains on, to tell whether results can be compared with it.
+    kind, outputs : of the reports, and how many scores the model gives for a row.
+    """
+
+    name: str
+    load: Callable[[], Dataset]
+    model: str = "perceptron"
+    title: str = ""
+    paper_rows: int | None = None
+    kind: Kind = "binary"
+    outputs: int = 1
+
+
+Build = Callable[..., Any]
+"""From (shape of one row, outputs=, key=, start=) to a model."""
+
+MODELS: dict[str, Build] = {
+    "linear": lambda shape, **options: models.mlp(int(np.prod(shape)), (), **options),
+    "perceptron": lambda shape, **options: models.mlp(int(np.prod(shape)), (32,), **options),
+    "deep": lambda shape, **options: models.mlp(int(np.prod(shape)), (300,) * 4, **options),
+    "cnn": lambda shape, **options: models.cnn(shape, **options),
+}
+"""`perceptron` (one hidden layer of 32) is the paper's network for Adult, `deep` for Higgs, `cnn` for images."""
+
+TASKS: dict[str, Task] = {}
+
+
+def add_task(
+    name: str,
+    load: Callable[[], Dataset],
+    *,
+    model: str = "perceptron",
+    title: str = "",
+    paper_rows: int | None = None,
+    kind: Kind = "binary",
+    outputs: int = 1,
+) -> None:
+    """Make data known to plans under a name. See `Task` and `docs/adding.md`."""
+    if model not in MODELS:
+        raise ValueError(f"A task's model must be one of {', '.join(MODELS)}: {model!r} came. Choose one, or add it.")
+    TASKS[name] = Task(name, load, model, title or name, paper_rows, kind, outputs)
+
+
+def add_model(name: str, build: Build) -> None:
+    """Make a network known to plans under a name: `build(shape, outputs=, key=, start=)` gives the model."""
+    MODELS[name] = build
+
+
+@lru_cache(maxsize=1)
+def data_of(name: str) -> Dataset:
+    """The data of a task, kept while it is the one worked on."""
+    return TASKS[name].load()
+
+
+add_task("adult", datasets.load_adult, title="Adult", paper_rows=32_561)
