@@ -1,8 +1,10 @@
 """Nothing or a file in, labelled training and test data out; labels are for making bags and for the truth."""
 
 from unbag.datasets.adult import load_adult
+from unbag.datasets.bike_sharing import load_bike_sharing
 from unbag.datasets.cifar10 import load_cifar10
 from unbag.datasets.finding import data_folder
+from unbag.datasets.fremtpl2 import load_fremtpl2
 from unbag.datasets.higgs import load_higgs
 from unbag.datasets.holding import Dataset
 from unbag.datasets.mnist import load_mnist
@@ -12,7 +14,9 @@ __all__ = [
     "Dataset",
     "data_folder",
     "load_adult",
+    "load_bike_sharing",
     "load_cifar10",
+    "load_fremtpl2",
     "load_higgs",
     "load_mnist",
     "make_campaigns",

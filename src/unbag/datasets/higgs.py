@@ -100,6 +100,9 @@ def _read(path: Path, features: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray
             "get it again."
         ) from error
     y, *columns = (column.to_numpy() for column in table.itercolumns())
-    if not np.isin(y, (0, 1)).all():
-        raise ValueError(f"A label in {path} must be 0 or 1: there are others. Delete it and get it again.")
-    return y, np.column_stack(columns)
+    X = np.column_stack(columns)
+    if not (np.isin(y, (0, 1)).all() and np.isfinite(X).all()):
+        raise ValueError(
+            f"A label in {path} must be 0 or 1 and a feature finite: there are others. Delete it and get it again."
+        )
+    return y, X
