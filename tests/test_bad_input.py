@@ -324,6 +324,7 @@ TABLES = (
     "test_pytorch",
     "test_boosting",
     "test_statuses",
+    "test_noise",
     "test_datasets_synthetic",
 )
 ELSEWHERE = {"checks.py", "demo.py", "cli.py", "adult.py"}

@@ -3,11 +3,12 @@
 from importlib import import_module as _import_module
 from typing import Any
 
-from unbag import bags, losses, matching, medians, planning, tournaments, weights
+from unbag import bags, losses, matching, medians, metrics, noise, planning, tournaments, weights
 from unbag.bags import Bags, as_components, from_rows, random_bags
 from unbag.losses import Loss
 from unbag.matching import proportion_matching
 from unbag.medians import median_of_means
+from unbag.metrics import Evaluation, Evaluator, compare, evaluate, evaluate_labels
 from unbag.tournaments import Tournament, tournament
 
 __version__ = "0.1.0"
@@ -40,15 +41,22 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Bags",
+    "Evaluation",
+    "Evaluator",
     "Loss",
     "Tournament",
     "as_components",
     "bags",
+    "compare",
+    "evaluate",
+    "evaluate_labels",
     "from_rows",
     "losses",
     "matching",
     "median_of_means",
     "medians",
+    "metrics",
+    "noise",
     "planning",
     "proportion_matching",
     "random_bags",
