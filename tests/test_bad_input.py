@@ -323,8 +323,10 @@ TABLES = (
     "test_estimators",
     "test_pytorch",
     "test_boosting",
+    "test_metrics",
     "test_statuses",
     "test_noise",
+    "test_designing",
     "test_datasets_synthetic",
 )
 ELSEWHERE = {"checks.py", "demo.py", "cli.py", "adult.py"}

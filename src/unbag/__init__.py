@@ -4,7 +4,7 @@ from importlib import import_module as _import_module
 from typing import Any
 
 from unbag import bags, losses, matching, medians, metrics, noise, planning, tournaments, weights
-from unbag.bags import Bags, as_components, from_rows, random_bags
+from unbag.bags import Bags, as_components, design_bags, from_rows, random_bags
 from unbag.losses import Loss
 from unbag.matching import proportion_matching
 from unbag.medians import median_of_means
@@ -48,6 +48,7 @@ __all__ = [
     "as_components",
     "bags",
     "compare",
+    "design_bags",
     "evaluate",
     "evaluate_labels",
     "from_rows",

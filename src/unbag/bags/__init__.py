@@ -1,11 +1,22 @@
 """Rows and reports in, `Bags` out: who is in which bag, what each bag reported, and the prior.
 
-`holding` is what bags are, `checking` what they must be, `making` how they come about, `batching` how an epoch
-visits them.
+`holding` is what bags are, `checking` what they must be, `making` how they come about, `designing` who shall be
+in which, `batching` how an epoch visits them.
 """
 
 from unbag.bags.checking import Status
+from unbag.bags.designing import design_bags, stable_hash
 from unbag.bags.holding import Bags, Components, Kind, as_components
 from unbag.bags.making import from_rows, random_bags
 
-__all__ = ["Bags", "Components", "Kind", "Status", "as_components", "from_rows", "random_bags"]
+__all__ = [
+    "Bags",
+    "Components",
+    "Kind",
+    "Status",
+    "as_components",
+    "design_bags",
+    "from_rows",
+    "random_bags",
+    "stable_hash",
+]

@@ -87,7 +87,7 @@ def _labels(y: Any, kind: Kind, classes: int | None) -> np.ndarray:
 def _strata_of_rows(count: int, stratum: Any) -> tuple[list[np.ndarray], np.ndarray | None]:
     if stratum is None:
         return [np.arange(count)], None
-    names, number = np.unique(_ids(stratum, "stratum"), return_inverse=True)
+    names, number = np.unique(as_ids(stratum, "stratum"), return_inverse=True)
     rows(len(number), count, thing="stratum", of="row")
     return [np.flatnonzero(number == s) for s in range(len(names))], names
 
@@ -143,7 +143,7 @@ def from_rows(
     >>> from_rows(["b", "a", "b"], {"a": 1.0, "b": 0.5})
     Bags(2 bags of 1 to 2; 3 instances; binary, prior 0.6667)
     """
-    names, first, bag = np.unique(_ids(bag_id, "bag id"), return_index=True, return_inverse=True)
+    names, first, bag = np.unique(as_ids(bag_id, "bag id"), return_index=True, return_inverse=True)
     if (report is None) == (y is None):
         raise ValueError("Bags must have either reports or labels: both or neither came. Give report= or y=.")
     if status is not None:
@@ -156,7 +156,7 @@ def from_rows(
     else:
         report = _per_bag(report, "report", names, first, bag)
     if stratum is not None:
-        stratum = np.unique(_ids(_per_bag(stratum, "stratum", names, first, bag), "stratum"), return_inverse=True)[1]
+        stratum = np.unique(as_ids(_per_bag(stratum, "stratum", names, first, bag), "stratum"), return_inverse=True)[1]
     if size is not None:
         _check_sizes(_per_bag(size, "size", names, first, bag), np.bincount(bag))
     if noise is not None:
@@ -180,7 +180,7 @@ def _without_missing(values: Any, status: np.ndarray, names: np.ndarray) -> Any:
     return dict.fromkeys(names[status != "observed"].tolist(), nothing) | dict(values)
 
 
-def _ids(ids: Any, thing: str) -> np.ndarray:
+def as_ids(ids: Any, thing: str) -> np.ndarray:
     """Ids that can be sorted and compared, or an error: mixed types would compare as text, silently."""
     array = ids if isinstance(ids, np.ndarray) else np.asarray(ids, dtype=object)
     if array.ndim != 1:
