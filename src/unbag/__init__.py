@@ -3,8 +3,9 @@
 from importlib import import_module as _import_module
 from typing import Any
 
-from unbag import bags, losses, matching, medians, metrics, noise, planning, tournaments, weights
+from unbag import bags, diagnosis, losses, matching, medians, metrics, noise, planning, tournaments, weights
 from unbag.bags import Bags, as_components, design_bags, from_rows, random_bags
+from unbag.diagnosis import BagsNotRandom, Diagnosis, diagnose, drift
 from unbag.losses import Loss
 from unbag.matching import proportion_matching
 from unbag.medians import median_of_means
@@ -41,6 +42,8 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Bags",
+    "BagsNotRandom",
+    "Diagnosis",
     "Evaluation",
     "Evaluator",
     "Loss",
@@ -49,6 +52,9 @@ __all__ = [
     "bags",
     "compare",
     "design_bags",
+    "diagnose",
+    "diagnosis",
+    "drift",
     "evaluate",
     "evaluate_labels",
     "from_rows",

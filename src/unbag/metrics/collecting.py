@@ -1,0 +1,196 @@
+"""Scores and bags in, a few sums per bag out: all that any metric needs, so that bags can come in pieces and merge.
+
+With a reference prediction g (the model's own), a loss f1 + y f2 is estimated as
+
+    mean of (f1 + g f2)  +  GeneralUPM of the residual y - g on f2
+
+and of a bag's instances this needs only the sums of g, of f1 + g f2 and of f2. What depends on the order of the scores
+(AUC, bands of calibration) needs, in addition, how many instances fall into each of many narrow bins of the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unbag.arrays import sum_by
+from unbag.bags import Bags, Kind
+from unbag.checks import refuse, rows
+from unbag.losses import Loss
+
+FINE = 512  # bins of the score for each unit of asinh(score): 0.002 wide near 0, wider far out
+
+
+class Sums(NamedTuple):
+    """Per bag: size, report and sums over its instances. `T`, `S` per metric: sums of g.f and of f."""
+
+    name: np.ndarray | None
+    size: np.ndarray
+    report: np.ndarray  # label components that are not constant: (bags, 1), or (bags, classes)
+    noise: np.ndarray
+    observed: np.ndarray
+    stratum: np.ndarray
+    prediction: np.ndarray  # (bags, components)
+    reference: np.ndarray
+    variance: np.ndarray  # sum of Var(y | x) under the reference
+    T: np.ndarray  # (bags, metrics)
+    S: np.ndarray  # (bags, metrics, components)
+    Q: np.ndarray  # (bags, metrics): sum of the loss squared, expected under the reference
+    bins: Bins
+
+
+class Bins(NamedTuple):
+    """How many instances of a bag fall into a bin of the score, and the sums of their predictions; sparse."""
+
+    bag: np.ndarray
+    bin: np.ndarray
+    instances: np.ndarray
+    prediction: np.ndarray
+    reference: np.ndarray
+
+
+def collect(score: Any, bags: Bags, losses: Sequence[Loss], *, reference: Any = None) -> Sums:
+    """Sums per bag of these scores.
+
+    Parameters
+    ----------
+    score : logits, class scores or log rates, one row per instance.
+    losses : the first one says how a score predicts.
+    reference : prediction to centre by, instead of the model's own; made without the labels of these bags.
+    """
+    kind, count = bags.kind, len(bags)
+    score = checked_scores(score, len(bags.bag), kind)
+    h = predict(score, losses[0], kind)
+    g = h if reference is None else np.asarray(reference, float).reshape(len(h), -1)
+    spread = g * (1 - g) if kind != "total" else np.maximum(g, 0)
+    T, S, Q = zip(*(_loss_sums(loss, score, g, spread, bags) for loss in losses), strict=True)
+    stratum = np.zeros(count, int) if bags.stratum is None else bags.stratum
+    return Sums(
+        name=bags.names,
+        size=bags.size.astype(float),
+        report=bags.report.reshape(count, -1),
+        noise=np.zeros(count) if bags.noise is None else bags.noise,
+        observed=bags.observed,
+        stratum=stratum,
+        prediction=sum_by(bags.bag, h, count),
+        reference=sum_by(bags.bag, g, count),
+        variance=sum_by(bags.bag, spread, count).mean(axis=1),
+        T=np.stack(T, axis=1),
+        S=np.stack(S, axis=1),
+        Q=np.stack(Q, axis=1),
+        bins=_bin(score, h, g, bags) if kind != "histogram" else _no_bins(),
+    )
+
+
+def _loss_sums(loss: Loss, score: np.ndarray, g: np.ndarray, spread: np.ndarray, bags: Bags) -> tuple[Any, Any, Any]:
+    f = loss.components(score, kind=bags.kind)
+    f1, f2 = (0.0, f) if bags.kind == "histogram" else (f[:, 0], f[:, 1:])
+    expected = f1 + np.sum(g * f2, axis=1)
+    square = np.sum(g * f2**2, axis=1) if bags.kind == "histogram" else expected**2 + np.sum(spread * f2**2, axis=1)
+    add = lambda values: sum_by(bags.bag, values, len(bags))
+    return add(expected), add(f2), add(square)
+
+
+def predict(score: np.ndarray, loss: Loss, kind: Kind) -> np.ndarray:
+    """What a score predicts: class probabilities, or one column with the probability or the count."""
+    form = loss.form(kind)
+    prediction = form.predict(score)
+    prediction = np.exp(prediction) if form.log_space else prediction
+    if kind == "histogram":
+        return prediction
+    return prediction[:, 1:] if prediction.ndim > 1 else prediction[:, None]
+
+
+def bin_of(score: np.ndarray) -> np.ndarray:
+    """The narrow bin that a score falls into; bins grow with the size of the score, so that any score has one.
+
+    >>> bin_of(np.array([0.0, 1.0, -1.0, 1e4]))
+    array([   0,  451, -451, 5071])
+    """
+    return np.rint(FINE * np.arcsinh(score)).astype(np.int64)
+
+
+def score_of(bins: np.ndarray) -> np.ndarray:
+    """The score in the middle of a bin."""
+    return np.sinh(bins / FINE)
+
+
+def _bin(score: np.ndarray, h: np.ndarray, g: np.ndarray, bags: Bags) -> Bins:
+    return group_bins(bags.bag, bin_of(score), np.ones(len(score)), h[:, 0], g[:, 0])
+
+
+def group_bins(bag: np.ndarray, number: np.ndarray, *values: np.ndarray) -> Bins:
+    """One entry for each bag and bin."""
+    if len(bag) == 0:
+        return _no_bins()
+    low = number.min()
+    width = number.max() - low + 1
+    key, where = np.unique(bag * width + (number - low), return_inverse=True)
+    return Bins(key // width, key % width + low, *(np.bincount(where, weights=v) for v in values))
+
+
+def _no_bins() -> Bins:
+    empty = np.zeros(0)
+    return Bins(empty.astype(int), empty.astype(int), empty, empty, empty)
+
+
+def merge(pieces: Sequence[Sums]) -> Sums:
+    """One table of pieces that came one after the other, or from several machines.
+
+    Bags with names are the same bag when they have the same name: their sums add up, and their report must agree.
+    Bags without names are all different.
+    """
+    offsets = np.cumsum([0, *(len(piece.size) for piece in pieces[:-1])])
+    bins = Bins(*(np.concatenate(column) for column in zip(*(piece.bins for piece in pieces), strict=True)))
+    shift = np.repeat(offsets, [len(piece.bins.bag) for piece in pieces])
+    columns = {f: np.concatenate([getattr(piece, f) for piece in pieces]) for f in Sums._fields[1:-1]}
+    whole = Sums(name=None, bins=bins._replace(bag=bins.bag + shift), **columns)
+    if any(piece.name is None for piece in pieces):
+        return whole
+    name, first, which = np.unique(
+        np.concatenate([np.asarray(piece.name) for piece in pieces]), return_index=True, return_inverse=True
+    )
+    return whole._replace(name=name) if len(first) == len(which) else _add_up(whole, name, first, which)
+
+
+def _add_up(whole: Sums, name: np.ndarray, first: np.ndarray, which: np.ndarray) -> Sums:
+    same = np.isclose(whole.report, whole.report[first][which], equal_nan=True).all(axis=1)
+    refuse(
+        "Parts of a bag must carry the same report",
+        ~same,
+        thing="part",
+        came=[f"{float(np.ravel(r)[0]):g} for bag {n}" for r, n in zip(whole.report, name[which], strict=True)],
+        remedy="Give each part the report of its whole bag, or different bags different names.",
+    )
+    add = lambda values: sum_by(which, values, len(name))
+    b = whole.bins
+    kept = {field: getattr(whole, field)[first] for field in ("report", "noise", "observed", "stratum")}
+    added = {
+        field: add(getattr(whole, field)) for field in ("size", "prediction", "reference", "variance", "T", "S", "Q")
+    }
+    bins = group_bins(which[b.bag], b.bin, b.instances, b.prediction, b.reference) if len(b.bag) else b
+    return Sums(name=name, bins=bins, **kept, **added)
+
+
+def checked_scores(score: Any, count: int, kind: Kind) -> np.ndarray:
+    """Scores as floats, one row per instance, all finite."""
+    score = np.asarray(score, float)
+    if kind != "histogram" and score.ndim == 2 and score.shape[1] == 1:
+        score = score[:, 0]
+    rows(len(score), count, thing="scores", of="instance")
+    dimensions = 2 if kind == "histogram" else 1
+    if score.ndim != dimensions:
+        raise ValueError(
+            f"Scores for {kind} reports must have {dimensions} dimension(s): an array of shape {score.shape} came. "
+            "Give one logit or log rate per instance, or one score per class for histograms."
+        )
+    refuse(
+        "A score must be finite",
+        ~np.isfinite(score.reshape(count, -1)).all(axis=1),
+        thing="instance",
+        came=score,
+        remedy="A model that predicts NaN has diverged: train it with a lower learning rate.",
+    )
+    return score

@@ -1,0 +1,53 @@
+"""Two models and held-out bags in, paired differences with intervals out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from unbag.bags import Bags
+from unbag.losses import Loss
+from unbag.metrics.collecting import collect, predict
+from unbag.metrics.estimating import Judge
+from unbag.metrics.evaluating import chosen_losses
+from unbag.metrics.intervals import Estimate, interval
+from unbag.metrics.ranking import auc
+from unbag.metrics.scoring import scores_of
+from unbag.metrics.summarising import named, why_no_auc
+
+
+def compare(
+    model: Any,
+    other: Any,
+    bags: Bags,
+    *,
+    losses: Sequence[Loss | str] | None = None,
+    level: float = 0.95,
+    scale: Literal["score", "probability"] | None = None,
+) -> dict[str, Estimate]:
+    """Paired differences between two models, model - other, from the same bags: negative losses favour the first.
+
+    Both are centred by the average of their predictions, and what they have in common cancels: the interval of a
+    difference is much narrower than those of its two sides.
+
+    >>> from unbag import random_bags
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=20_000)
+    >>> bags = random_bags(None, rng.uniform(size=20_000) < 1 / (1 + np.exp(-x)), size=100, seed=0)
+    >>> print(compare(x, 2 * x, bags)["log_loss"])
+    -0.0818 [-0.1453, -0.0183]
+    """
+    chosen = chosen_losses(losses, bags.kind)
+    scores = [scores_of(m, bags.X, bags.kind, scale) for m in (model, other)]
+    g = np.mean([predict(score, chosen[0], bags.kind) for score in scores], axis=0)
+    first, second = (collect(score, bags, chosen, reference=g) for score in scores)
+    judge = Judge(first)
+    found = {
+        named(loss, bags.kind): judge.expectation(first.T[:, i] - second.T[:, i], first.S[:, i] - second.S[:, i])
+        for i, loss in enumerate(chosen)
+    }
+    if bags.kind == "binary" and not (why_no_auc(first, judge) or why_no_auc(second, judge)):
+        found["auc"] = auc(first, judge)[0] - auc(second, judge)[0]
+    return {name: interval(value, judge, level=level) for name, value in found.items()}

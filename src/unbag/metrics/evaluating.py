@@ -1,0 +1,159 @@
+"""A model (or its scores) and held-out bags in, an `Evaluation` out: every metric with its interval, no label used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from unbag.bags import Bags, Kind
+from unbag.losses import Loss, named_loss
+from unbag.metrics.collecting import Sums, collect, merge
+from unbag.metrics.estimating import Judge
+from unbag.metrics.holding import Evaluation
+from unbag.metrics.scoring import check_apart, scores_of
+from unbag.metrics.summarising import summarise
+
+USUAL: dict[Kind, tuple[str, ...]] = {
+    "binary": ("log", "square"),
+    "histogram": ("cross_entropy", "brier"),
+    "total": ("poisson", "square"),
+}
+
+
+class Evaluator:
+    """Evaluate in pieces: `update` with scores and bags as they come, `merge` with other machines, then `compute`.
+
+    What is kept of a bag are a few sums and how many of its scores fall into each narrow bin, so that memory grows with
+    the bags and never with the features. A bag with a name may come in parts.
+
+    >>> rng = np.random.default_rng(0)
+    >>> evaluator = Evaluator()
+    >>> for day in range(2):
+    ...     x = rng.normal(size=2000)
+    ...     y = rng.uniform(size=2000) < 1 / (1 + np.exp(-x))
+    ...     from unbag import random_bags
+    ...     evaluator = evaluator.update(x, random_bags(None, y, size=10, seed=day))
+    >>> print(evaluator.compute()["log_loss"])
+    0.6119 [0.5717, 0.6521]
+    """
+
+    def __init__(self, losses: Sequence[Loss | str] | None = None, *, level: float = 0.95, bands: int = 10) -> None:
+        if not 0 < level < 1:
+            raise ValueError(f"A level must lie between 0 and 1: {level} came. Use 0.95 for intervals of 95%.")
+        if bands < 1:
+            raise ValueError(f"There must be at least one band: {bands} came. Ten is usual.")
+        self.losses, self.level, self.bands = losses, level, bands
+        self.pieces: list[Sums] = []
+        self.kind: Kind | None = None
+
+    def update(self, score: Any, bags: Bags, *, reference: Any = None) -> Evaluator:
+        """Add scores of these bags."""
+        if self.kind not in (None, bags.kind):
+            raise ValueError(f"Pieces must be of one kind: {bags.kind} came after {self.kind}. Evaluate them apart.")
+        self.kind = bags.kind
+        self.pieces.append(collect(score, bags, self._losses(), reference=reference))
+        return self
+
+    def merge(self, other: Evaluator) -> Evaluator:
+        """Add what another evaluator has seen."""
+        if (other.losses, other.kind) != (self.losses, self.kind):
+            raise ValueError(
+                f"Evaluators to merge must have the same losses and kind of report: {other.losses} of {other.kind} "
+                f"came for {self.losses} of {self.kind}. Make them alike."
+            )
+        self.pieces += other.pieces
+        return self
+
+    def compute(self) -> Evaluation:
+        """All metrics with their intervals."""
+        sums = self.sums()
+        return summarise(sums, Judge(sums), self._losses(), self.kind or "binary", self.level, self.bands, "bags")
+
+    def sums(self) -> Sums:
+        """All pieces as one table."""
+        if not self.pieces:
+            raise ValueError("An evaluation must have bags: none came. Call update with scores and bags first.")
+        return merge(self.pieces)
+
+    def _losses(self) -> list[Loss]:
+        return chosen_losses(self.losses, self.kind or "binary")
+
+
+def chosen_losses(losses: Sequence[Loss | str] | None, kind: Kind) -> list[Loss]:
+    """The losses asked for, or the usual ones of this kind of report."""
+    return [named_loss(loss) if isinstance(loss, str) else loss for loss in losses or USUAL[kind]]
+
+
+def evaluate(
+    model: Any,
+    bags: Bags,
+    *,
+    losses: Sequence[Loss | str] | None = None,
+    level: float = 0.95,
+    bands: int = 10,
+    scale: Literal["score", "probability"] | None = None,
+    trained_on: Bags | None = None,
+) -> Evaluation:
+    """How good is a model, from held-out bags alone: log loss, Brier score, AUC, calibration, each with an interval.
+
+    Unbiased, because the reports of these bags never touched the model; no label of an instance is used. The bags must
+    be random (see `diagnose`), within their strata if they have any. Events whose report is pending or was suppressed
+    for its size serve for the means. Intervals are Student's t from the spread between bags.
+
+    Parameters
+    ----------
+    model : an estimator, a `Run`, a function from features to scores, or the scores (logits) of the instances.
+    bags : held-out bags.
+    losses : of `unbag.losses`, or names; by default log loss and Brier score (Poisson and square loss for totals).
+    level : of the intervals. bands : number of bands in the calibration.
+    scale : say "probability" when you give probabilities in place of scores.
+    trained_on : the bags the model learned from, to make sure that none of them is held out as well.
+
+    >>> from unbag import random_bags
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=20_000)
+    >>> y = rng.uniform(size=20_000) < 1 / (1 + np.exp(-x))
+    >>> print(evaluate(x, random_bags(None, y, size=100, seed=0)))
+    from 200 bags, 20,000 rows; intervals of 95%
+      log_loss                  0.6235  [0.5599, 0.6871]  worth 121 labelled rows
+      brier                     0.2191  [0.1924, 0.2458]  worth 132 labelled rows
+      auc                       0.6997  [0.6256, 0.7739]  worth 174 labelled rows
+      mean_prediction           0.5011  [0.4981, 0.5041]
+      mean_report               0.4988  [0.4921, 0.5055]  worth 21,466 labelled rows
+      prediction_minus_report   0.0023  [-0.0039, 0.0085]
+    """
+    check_apart(model, bags, trained_on)
+    score = scores_of(model, bags.X, bags.kind, scale)
+    return Evaluator(losses, level=level, bands=bands).update(score, bags).compute()
+
+
+def evaluate_labels(
+    model: Any,
+    y: Any,
+    *,
+    X: Any = None,
+    kind: Kind = "binary",
+    losses: Sequence[Loss | str] | None = None,
+    level: float = 0.95,
+    bands: int = 10,
+    scale: Literal["score", "probability"] | None = None,
+) -> Evaluation:
+    """The same metrics under the same names from labels, so that the two can be compared.
+
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=20_000)
+    >>> y = rng.uniform(size=20_000) < 1 / (1 + np.exp(-x))
+    >>> found = evaluate_labels(x, y)
+    >>> print(found["auc"])
+    0.7388 [0.7321, 0.7456]
+    """
+    score = scores_of(model, X, kind, scale)
+    y = np.asarray(y, float)
+    if kind == "histogram" and y.ndim == 1:
+        y = np.eye(score.shape[1])[y.astype(int)]
+    evaluator = Evaluator(losses, level=level, bands=bands)
+    evaluator.update(score, Bags(np.arange(len(y)), y, kind), reference=y)  # labels as reference: no residual is left
+    sums = evaluator.sums()
+    return summarise(sums, Judge(sums), evaluator._losses(), kind, level, bands, "labels")

@@ -1,0 +1,49 @@
+"""What each bag contributes to the error of a value in, a standard error and an interval out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from unbag.metrics.estimating import Estimated, Judge
+
+
+class Estimate(NamedTuple):
+    """A value with its standard error and interval.
+
+    worth : how many labelled rows would give an interval of the same width; None where that has no meaning.
+    """
+
+    value: float
+    error: float
+    low: float
+    high: float
+    worth: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
+
+
+def interval(found: Estimated, judge: Judge, *, level: float = 0.95, variance_of_one: float | None = None) -> Estimate:
+    """Student's t interval from the spread between bags.
+
+    The variance is that of a sum of independent shares, sum_s B_s / (B_s - 1) sum psi^2, and the degrees of freedom are
+    Satterthwaite's over the strata: with one stratum, the number of bags - 1.
+
+    Parameters
+    ----------
+    variance_of_one : variance of the metric's value for one labelled row, to tell what the bags are worth.
+    """
+    from scipy.special import stdtrit
+
+    strata = judge.strata
+    count = np.bincount(judge.s, weights=judge.observed, minlength=strata)
+    count = np.where(count > 1, count, 2.0)
+    by_stratum = np.bincount(judge.s, weights=found.psi**2, minlength=strata) * count / (count - 1)
+    variance = float(by_stratum.sum())
+    error = float(np.sqrt(variance))
+    freedom = variance**2 / np.sum(by_stratum**2 / (count - 1)) if variance > 0 else float(count.sum())
+    reach = float(stdtrit(freedom, (1 + level) / 2)) * error
+    worth = variance_of_one / variance if variance_of_one is not None and variance > 0 else None
+    return Estimate(found.value, error, found.value - reach, found.value + reach, worth)

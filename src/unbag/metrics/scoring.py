@@ -1,0 +1,75 @@
+"""A model of any kind and features in, scores out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unbag.bags import Bags, Kind
+
+
+def scores_of(model: Any, X: Any, kind: Kind, scale: str | None = None) -> np.ndarray:
+    """Scores (logits, log rates, class scores) of a fitted estimator, a `Run`, a function, or an array of scores."""
+    if scale not in (None, "score", "probability"):
+        raise ValueError(f"A scale must be score or probability: {scale!r} came. Leave it out for scores.")
+    if _is_array(model):
+        return _given(np.asarray(model, float), kind, scale)
+    if X is None:
+        raise ValueError("A model must have features to score: bags without X came. Give X to the bags, or scores.")
+    model = getattr(model, "model", model) if hasattr(model, "history") else model
+    for name in ("decision_function", "scores"):
+        if hasattr(model, name):
+            return np.asarray(getattr(model, name)(X), float)
+    if hasattr(model, "predict_proba"):
+        return _to_scores(np.asarray(model.predict_proba(X), float), kind)
+    if kind == "total" and hasattr(model, "predict"):
+        return _to_scores(np.asarray(model.predict(X), float), kind)
+    if callable(model):
+        return np.asarray(model(np.asarray(X, np.float32)), float)
+    raise ValueError(
+        f"A model must have decision_function, predict_proba or predict, or be a function: {type(model).__name__} "
+        "came. Or give the scores themselves."
+    )
+
+
+def _is_array(model: Any) -> bool:
+    return isinstance(model, list | tuple | np.ndarray) or (hasattr(model, "__array__") and not callable(model))
+
+
+def _given(score: np.ndarray, kind: Kind, scale: str | None) -> np.ndarray:
+    if scale == "probability":
+        return _to_scores(score, kind)
+    looks_like_probability = kind == "binary" and len(score) and score.min() >= 0 and score.max() <= 1
+    if looks_like_probability and scale is None and score.min() < score.max():
+        raise ValueError(
+            f"Scores must be logits: all of {len(score)} values lie between 0 and 1, like probabilities. Say "
+            "scale='probability', or scale='score' if they are logits all the same."
+        )
+    return score
+
+
+def _to_scores(prediction: np.ndarray, kind: Kind) -> np.ndarray:
+    if kind == "binary":
+        h = np.clip(prediction[:, 1] if prediction.ndim > 1 else prediction, 1e-12, 1 - 1e-12)
+        return np.log(h) - np.log1p(-h)
+    return np.log(np.maximum(prediction, 1e-12))
+
+
+def check_apart(model: Any, held_out: Bags, trained_on: Bags | None) -> None:
+    """Refuse held-out bags that the model has learned from: by names of bags, or by the rows they came from."""
+    names = getattr(model, "bag_names_", None) if trained_on is None else trained_on.names
+    shared = _shared(names, held_out.names)
+    if not shared and trained_on is not None and names is None:
+        shared = _shared(trained_on.rows, held_out.rows)
+    if shared:
+        raise ValueError(
+            f"Held-out bags must not overlap the bags that the model learned from: {shared[0]} is in both "
+            f"({len(shared)} such). Split by bag before training, with bags.split(0.8, seed=0)."
+        )
+
+
+def _shared(one: Any, other: Any) -> list[Any]:
+    if one is None or other is None:
+        return []
+    return np.intersect1d(np.asarray(one), np.asarray(other)).tolist()

@@ -1,0 +1,99 @@
+"""Sums per bag in, an `Evaluation` out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from unbag.bags import Kind
+from unbag.losses import Loss
+from unbag.metrics.collecting import Sums
+from unbag.metrics.estimating import Estimated, Judge
+from unbag.metrics.holding import Band, Evaluation
+from unbag.metrics.intervals import Estimate, interval
+from unbag.metrics.ranking import auc, bands
+
+CALLED = {"log": "log_loss", "cross_entropy": "log_loss", "square": "brier"}
+
+
+def named(loss: Loss, kind: Kind) -> str:
+    """What a loss is called in an evaluation."""
+    return loss.name if kind == "total" else CALLED.get(loss.name, loss.name)
+
+
+def summarise(
+    sums: Sums, judge: Judge, losses: Sequence[Loss], kind: Kind, level: float, count: int, source: Any
+) -> Evaluation:
+    """Every metric with its interval."""
+    n = judge.k.sum()
+    found: dict[str, Estimate] = {}
+    for i, loss in enumerate(losses):
+        value = judge.expectation(sums.T[:, i], sums.S[:, i])
+        one = max(float(sums.Q[:, i].sum() / n) - value.value**2, 0.0)
+        found[named(loss, kind)] = interval(value, judge, level=level, variance_of_one=one)
+    notes = []
+    if kind == "binary":
+        why = why_no_auc(sums, judge)
+        notes += [why] if why else []
+        if not why:
+            value, one = auc(sums, judge)
+            found["auc"] = interval(value, judge, level=level, variance_of_one=one)
+    if kind != "histogram":
+        found |= _averages(sums, judge, level)
+    cuts = bands(sums, judge, count) if kind != "histogram" else []
+    return Evaluation(
+        estimates=found,
+        calibration=[
+            Band(c.low, c.high, c.share, c.prediction, _observed(c.prediction, c.gap, judge, level)) for c in cuts
+        ],
+        strata=_by_stratum(sums, judge, level) if judge.strata > 1 else [],
+        source=source,
+        bags=int(judge.observed.sum()),
+        instances=int(n),
+        level=level,
+        notes=tuple(notes),
+    )
+
+
+def why_no_auc(sums: Sums, judge: Judge) -> str | None:
+    """Why there is no AUC, if so."""
+    if len(np.unique(sums.bins.bin)) < 2:
+        return "The AUC is not defined: all scores are the same."
+    p = float(np.sum(np.where(judge.observed, sums.report[:, 0], 0) * judge.seen * judge.share))
+    if not 0 < p < 1:
+        return f"The AUC is not defined: the mean report is {p:g}, so one of the two labels is missing."
+    return None
+
+
+def _averages(sums: Sums, judge: Judge, level: float) -> dict[str, Estimate]:
+    """Mean prediction, mean report and their difference."""
+    zero = np.zeros((len(judge.k), 1))
+    prediction = judge.expectation(sums.prediction[:, 0], zero)
+    report = judge.expectation(sums.reference[:, 0], np.ones_like(zero) * judge.k[:, None])
+    missed = judge.expectation(sums.reference[:, 0] - sums.prediction[:, 0], np.ones_like(zero) * judge.k[:, None])
+    gap = Estimated(-missed.value, -missed.psi)
+    p = float(np.clip(report.value, 0, 1))
+    told = {"mean_prediction": prediction, "mean_report": report, "prediction_minus_report": gap}
+    one = {"mean_report": p * (1 - p)}
+    return {name: interval(v, judge, level=level, variance_of_one=one.get(name)) for name, v in told.items()}
+
+
+def _observed(prediction: float, gap: Estimated, judge: Judge, level: float) -> Estimate:
+    return interval(Estimated(prediction + gap.value, gap.psi), judge, level=level)
+
+
+def _by_stratum(sums: Sums, judge: Judge, level: float) -> list[Band]:
+    """Mean prediction and mean report of each stratum."""
+    told = []
+    for stratum in np.unique(judge.s):
+        inside = judge.s == stratum
+        n = judge.k[inside].sum()
+        prediction = float(sums.prediction[inside, 0].sum() / n)
+        centred = np.where(judge.observed, judge.e[:, 0] - judge.residual[:, 0], 0.0)
+        missed = float(judge.residual[inside][0, 0] + (sums.reference - sums.prediction)[inside, 0].sum() / n)
+        gap = Estimated(missed, np.where(inside, judge.seen * centred, 0.0))
+        share = float(n / judge.k.sum())
+        told.append(Band(-np.inf, np.inf, share, prediction, _observed(prediction, gap, judge, level)))
+    return told

@@ -1,0 +1,432 @@
+"""Evaluation from bags: equal to the weights' formula, unbiased by enumeration, intervals that cover."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+
+import unbag
+from unbag import Bags, Evaluator, compare, evaluate, evaluate_labels, from_rows, losses, random_bags, weights
+from unbag.bags import as_components
+from unbag.metrics.collecting import collect
+from unbag.metrics.estimating import Judge
+from unbag.metrics.intervals import interval
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+def world(n=4000, seed=0, shift=-1.0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n) + shift
+    return x, (rng.uniform(size=n) < sigmoid(x)).astype(float)
+
+
+CASES = {
+    "log": ("binary", losses.log),
+    "square": ("binary", losses.square),
+    "poisson": ("total", losses.poisson),
+    "square of totals": ("total", losses.square),
+    "cross entropy": ("histogram", losses.cross_entropy),
+    "brier": ("histogram", losses.brier),
+}
+
+
+def case(name, seed=0, stratum=None):
+    """Scores, bags of uneven sizes, and the reference in component form."""
+    kind, loss = CASES[name]
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, size=24)
+    n = int(sizes.sum())
+    shape = (n, 3) if kind == "histogram" else (n,)
+    score = rng.normal(size=shape) * 0.5
+    y = rng.integers(0, 2 if kind == "binary" else 3, size=n)
+    bags = from_rows(
+        np.repeat(np.arange(24), sizes), y=y, kind=kind, stratum=None if stratum is None else np.repeat(stratum, sizes)
+    )
+    form = loss.form(kind)
+    g = np.exp(form.predict(score)) if form.log_space else form.predict(score)
+    return score, bags, g if kind == "histogram" else as_components(g[:, 1] if g.ndim > 1 else g), loss
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("strata", [1, 3])
+def test_the_estimate_is_that_of_the_anchored_weights(name, strata):
+    stratum = None if strata == 1 else np.arange(24) % strata
+    score, bags, g, loss = case(name, stratum=stratum)
+    W = weights.anchored(bags.bag, bags.size, *bags.components(), g, stratum=bags.stratum)
+    naive = np.sum(W * loss.components(score, kind=bags.kind))
+    found = next(iter(evaluate(score, bags, losses=[loss], scale="score").estimates.values()))
+    assert found.value == pytest.approx(naive, rel=1e-12)
+
+
+def test_every_loss_has_a_case():
+    assert {loss.name for _, loss in CASES.values()} == set(losses.LOSSES)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (1, 3), (1, 1, 2)])
+@pytest.mark.parametrize("loss", [losses.log, losses.square], ids=lambda loss: loss.name)
+def test_over_all_outcomes_of_a_small_world_the_mean_estimate_is_the_loss_up_to_a_covariance_over_n(sizes, loss):
+    """The prior is the bags' own mean report, which costs Cov(y - g, f2) / n and no more (DESIGN section 4)."""
+    score_of, p_of, share = np.array([-1.0, 1.5]), np.array([0.3, 0.6]), np.array([0.4, 0.6])
+    f = loss.components(score_of)
+    truth = share @ (f[:, 0] + p_of * f[:, 1])
+    residual = p_of - sigmoid(score_of)
+    covariance = share @ (residual * f[:, 1]) - (share @ residual) * (share @ f[:, 1])
+    n, bag = sum(sizes), np.repeat(np.arange(len(sizes)), sizes)
+    mean = 0.0
+    for x in product((0, 1), repeat=n):
+        for y in product((0, 1), repeat=n):
+            chance = np.prod([share[i] * (p_of[i] if j else 1 - p_of[i]) for i, j in zip(x, y, strict=True)])
+            bags = from_rows(bag, y=np.array(y))
+            sums = collect(score_of[list(x)], bags, [loss])
+            mean += chance * Judge(sums).expectation(sums.T[:, 0], sums.S[:, 0]).value
+    assert mean - truth == pytest.approx(covariance / n, abs=1e-12)
+
+
+def test_labels_give_the_ordinary_metrics():
+    x, y = world()
+    found = evaluate_labels(1.5 * x, y)
+    h = sigmoid(1.5 * x)
+    assert found["log_loss"].value == pytest.approx(log_loss(y, h))
+    assert found["brier"].value == pytest.approx(brier_score_loss(y, h))
+    assert found["auc"].value == pytest.approx(roc_auc_score(y, x), abs=2e-5)
+    loss = losses.log.value(1.5 * x, y)
+    assert found["log_loss"].error == pytest.approx(loss.std(ddof=1) / np.sqrt(len(y)))
+    assert found["mean_report"].value == pytest.approx(y.mean())
+    top = found.calibration[-1]
+    inside = x * 1.5 >= top.low - 1e-3
+    assert top.observed.value == pytest.approx(y[inside].mean(), abs=0.01)
+    assert top.prediction == pytest.approx(h[inside].mean(), abs=0.01)
+
+
+def test_labels_of_counts_and_classes_give_the_ordinary_loss():
+    rng = np.random.default_rng(0)
+    y, rate = rng.poisson(2.0, size=500), rng.normal(size=500)
+    found = evaluate_labels(rate, y, kind="total")
+    assert found["poisson"].value == pytest.approx(np.mean(np.exp(rate) - y * rate))
+    score, classes = rng.normal(size=(500, 3)), rng.integers(3, size=500)
+    found = evaluate_labels(score, classes, kind="histogram")
+    h = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
+    assert found["log_loss"].value == pytest.approx(log_loss(classes, h))
+
+
+def test_labelled_rows_are_worth_themselves():
+    x, y = world(20_000)
+    found = evaluate_labels(x, y)
+    assert [found[m].worth / 20_000 for m in ("log_loss", "brier", "auc")] == pytest.approx([1, 1, 1], abs=0.05)
+
+
+def test_bags_of_one_are_worth_about_as_many_labelled_rows():
+    x, y = world(20_000)
+    found = evaluate(x, random_bags(None, y, size=1, seed=0))
+    assert found["log_loss"].worth / 20_000 == pytest.approx(1, abs=0.1)
+    assert found["log_loss"].value == pytest.approx(evaluate_labels(x, y)["log_loss"].value, abs=0.002)
+
+
+def jackknife(value_of, bags):
+    """Standard error from leaving out one bag at a time."""
+    values = np.array([value_of(bags.take(np.delete(np.arange(len(bags)), j))) for j in range(len(bags))])
+    return np.sqrt((len(bags) - 1) / len(bags) * np.sum((values - values.mean()) ** 2))
+
+
+@pytest.mark.parametrize("metric", ["log_loss", "brier", "auc", "prediction_minus_report", "mean_report"])
+def test_the_standard_error_is_that_of_the_jackknife(metric):
+    x, y = world(1500)
+    bags = random_bags(x, y, size=15, seed=0)
+    score = lambda X: 1.2 * X + 0.3
+    error = jackknife(lambda some: evaluate(score, some, bands=1)[metric].value, bags)
+    assert evaluate(score, bags)[metric].error == pytest.approx(error, rel=0.05)
+
+
+def test_the_standard_error_of_a_difference_and_of_a_band_is_that_of_the_jackknife():
+    x, y = world(1500)
+    bags = random_bags(x, y, size=15, seed=0)
+    one, other = (lambda X: X), (lambda X: 0.5 * np.abs(X) - 0.5)
+    for metric in ("log_loss", "auc"):
+        error = jackknife(lambda some, m=metric: compare(one, other, some)[m].value, bags)
+        assert compare(one, other, bags)[metric].error == pytest.approx(error, rel=0.05)
+    gap = lambda some: (lambda b: b.observed.value - b.prediction)(evaluate(one, some, bands=3).calibration[-1])
+    assert evaluate(one, bags, bands=3).calibration[-1].observed.error == pytest.approx(
+        jackknife(gap, bags), rel=0.15
+    )  # the jackknife moves the limits of the band too
+
+
+def test_a_difference_is_that_of_the_estimates_with_one_reference_and_narrower_than_either():
+    x, y = world()
+    bags = random_bags(None, y, size=40, seed=0)
+    scores = x, 1.3 * x
+    g = np.mean([sigmoid(s) for s in scores], axis=0)
+    W = weights.anchored(bags.bag, bags.size, *bags.components(), as_components(g))
+    naive = np.sum(W * (losses.log.components(scores[0]) - losses.log.components(scores[1])))
+    found = compare(*scores, bags)["log_loss"]
+    assert found.value == pytest.approx(naive)
+    assert found.error < evaluate(x, bags)["log_loss"].error / 2
+
+
+def test_a_model_does_not_differ_from_itself():
+    x, y = world()
+    assert compare(x, x, random_bags(None, y, size=40, seed=0))["log_loss"][:2] == (0, 0)
+
+
+def test_pieces_and_machines_and_parts_of_bags_add_up_to_the_whole():
+    x, y = world(600)
+    bags = from_rows(np.arange(600) // 20, y=y, X=x)
+    whole = evaluate(x, bags)
+    first, second = bags.take(range(12)), bags.take(range(12, 30))
+    by_pieces = Evaluator().update(first.X, first).update(second.X, second).compute()
+    merged = Evaluator().update(first.X, first).merge(Evaluator().update(second.X, second)).compute()
+    report = bags.report[bags.bag]
+    even = np.arange(600) % 2 == 0
+    parts = Evaluator()
+    for part in (even, ~even):
+        parts.update(x[part], from_rows((np.arange(600) // 20)[part], report[part]))
+    for other in (by_pieces, merged, parts.compute()):
+        assert other.estimates.keys() == whole.estimates.keys()
+        for name, estimate in whole.estimates.items():
+            assert other[name][:4] == pytest.approx(estimate[:4], rel=1e-9)
+        for one, two in zip(whole.calibration, other.calibration, strict=True):
+            assert two.observed[:4] == pytest.approx(one.observed[:4], rel=1e-9)
+
+
+def test_events_whose_report_is_pending_serve_for_the_means():
+    x, y = world(600)
+    bags = from_rows(np.arange(600) // 20, y=y)
+    status = np.where(np.arange(30) < 6, "pending", "observed")
+    report = np.where(np.arange(30) < 6, np.nan, bags.report)
+    pending = Bags(bags.bag, report, status=status)
+    h = sigmoid(x)
+    k, N, f = 20, 600, losses.log.components(x)
+    observed = np.arange(30) >= 6
+    e = np.where(observed, bags.report - np.bincount(bags.bag, weights=h) / k, 0.0)
+    mean = e[observed].mean()
+    S = np.bincount(bags.bag, weights=f[:, 1])
+    m = (S.sum() - S) / (N - k)
+    naive = np.mean(f[:, 0] + h * f[:, 1]) + np.mean(((e - mean) * (S - k * m) + mean * m)[observed])
+    found = evaluate(x, pending)
+    assert found["log_loss"].value == pytest.approx(naive)
+    assert (found.bags, found.instances) == (24, 600)
+
+
+def test_noisy_bags_count_less():
+    x, y = world(4000)
+    clean = random_bags(None, y, size=40, seed=0)
+    noise = np.where(np.arange(100) < 50, 400.0, 0.0)
+    rng = np.random.default_rng(0)
+    report = clean.report + rng.normal(size=100) * np.sqrt(noise) / 40
+    told = evaluate(x, Bags(clean.bag, report, noise=noise))["log_loss"].error
+    untold = evaluate(x, Bags(clean.bag, report, noise=np.full(100, 200.0)))["log_loss"].error
+    assert told < untold / 1.5
+
+
+def test_strata_are_calibrated_one_by_one():
+    x, y = world(2000)
+    stratum = (x > -1).astype(int)
+    bags = random_bags(x, y, size=10, seed=0, stratum=stratum)
+    found = evaluate(lambda X: X - 0.5, bags)
+    for s, band in enumerate(found.strata):
+        rows = bags.rows[bags.stratum[bags.bag] == s]
+        assert band.prediction == pytest.approx(sigmoid(x[rows] - 0.5).mean())
+        assert band.observed.value == pytest.approx(y[rows].mean())
+        assert band.observed.low < y[rows].mean() < band.observed.high
+
+
+def test_one_call_on_adult_with_labels_hidden_holds_the_truth(adult):
+    """k = 256: log loss, AUC, and the calibration picture (DESIGN: what issue 5 promises)."""
+    model = LogisticRegression(max_iter=300).fit(adult.X[:8000], adult.y[:8000])
+    rest = slice(8000, None)
+    held_out = random_bags(adult.X[rest], adult.y[rest], size=256, seed=0)
+    found, truth = evaluate(model, held_out), evaluate_labels(model, adult.y[rest], X=adult.X[rest])
+    for metric in ("log_loss", "auc", "brier"):
+        assert found[metric].low < truth[metric].value < found[metric].high
+    inside = [
+        b.observed.low < t.observed.value < b.observed.high
+        for b, t in zip(found.calibration, truth.calibration, strict=True)
+    ]
+    assert sum(inside) >= 8
+    assert len(found.plot().axes[0].containers) == 1
+
+
+@pytest.fixture(scope="module")
+def adult():
+    return unbag.datasets.load_adult()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", ["synthetic", "Adult"])
+def test_intervals_of_95_percent_cover_93_to_97_percent_at_256_bags(data, adult):
+    """2,000 repetitions: the standard error of a coverage of 95% is half a point."""
+    count, k, repetitions = 256, 12, 2000
+    if data == "Adult":
+        model = LogisticRegression(C=1.0, max_iter=300).fit(adult.X[:5000], adult.y[:5000])
+        score, y = model.decision_function(adult.X_test), adult.y_test.astype(float)
+    else:
+        x, y = world(200_000)
+        score = 1.3 * x + 0.4
+    truth = evaluate_labels(score, y, bands=1)
+    bag, hits = np.repeat(np.arange(count), k), {"log_loss": 0, "brier": 0, "auc": 0}
+    for repetition in range(repetitions):
+        row = np.random.default_rng([7, repetition]).integers(len(y), size=count * k)
+        found = evaluate(score[row], Bags(bag, y[row].reshape(count, k).mean(axis=1)), bands=1)
+        for metric in hits:
+            hits[metric] += found[metric].low <= truth[metric].value <= found[metric].high
+    shares = {metric: count / repetitions for metric, count in hits.items()}
+    assert all(0.93 <= share <= 0.97 for share in shares.values()), shares
+
+
+def test_few_bags_get_students_t():
+    x, y = world(300)
+    found = evaluate(x, random_bags(None, y, size=60, seed=0))["log_loss"]
+    assert (found.high - found.value) / found.error == pytest.approx(2.776, abs=0.001)
+
+
+def test_strata_get_satterthwaites_degrees_of_freedom():
+    x, y = world(400)
+    bags = random_bags(None, y, size=50, seed=0, stratum=np.arange(400) % 2)
+    sums = collect(x, bags, [losses.log])
+    judge = Judge(sums)
+    found = judge.expectation(sums.T[:, 0], sums.S[:, 0])
+    estimate = interval(found, judge)
+    parts = np.array([np.sum(found.psi[judge.s == s] ** 2) * 4 / 3 for s in (0, 1)])
+    assert estimate.error == pytest.approx(np.sqrt(parts.sum()))
+    from scipy import stats
+
+    freedom = parts.sum() ** 2 / np.sum(parts**2 / 3)
+    assert (estimate.high - estimate.value) / estimate.error == pytest.approx(stats.t.ppf(0.975, freedom))
+
+
+def test_constant_scores_have_a_loss_and_a_word_instead_of_an_auc():
+    _, y = world(400)
+    found = evaluate(np.zeros(400), random_bags(None, y, size=20, seed=0))
+    assert found["log_loss"].value == pytest.approx(np.log(2))
+    assert found.notes == ("The AUC is not defined: all scores are the same.",)
+    assert "auc" not in found.estimates
+
+
+def test_reports_that_are_all_zero_have_a_loss_and_a_word_instead_of_an_auc():
+    x, _ = world(400)
+    found = evaluate(x, random_bags(None, np.zeros(400), size=20, seed=0))
+    assert np.isfinite(found["log_loss"]).all()
+    assert found.notes == ("The AUC is not defined: the mean report is 0, so one of the two labels is missing.",)
+    assert "note: The AUC is not defined" in str(found)
+
+
+def test_any_kind_of_model_can_be_evaluated():
+    x, y = world(800)
+    X = np.stack([x, x**2], axis=1)
+    bags = random_bags(X, y, size=8, seed=0)
+    ours = unbag.BagClassifier(hidden=(), epochs=3).fit(X, bags.report[bags.bag], bag=bags.bag)
+    theirs = LogisticRegression().fit(X, y)
+    run = unbag.train(unbag.models.linear(2, key=0), bags, epochs=1)
+    for model, score in [
+        (ours, ours.decision_function(X)),
+        (theirs, theirs.decision_function(X)),
+        (run, np.asarray(run.model(X.astype(np.float32)))),
+        (lambda X: X[:, 0], x),
+    ]:
+        assert evaluate(model, random_bags(X, y, size=8, seed=1))["log_loss"].value == pytest.approx(
+            evaluate(score, random_bags(None, y, size=8, seed=1), scale="score")["log_loss"].value, rel=1e-4
+        )
+    probability = evaluate(theirs.predict_proba(X)[:, 1], bags, scale="probability")
+    assert probability["log_loss"].value == pytest.approx(evaluate(theirs, bags)["log_loss"].value)
+
+
+X, Y = world(60)
+BAGS = random_bags(X, Y, size=6, seed=0)
+NAMED = from_rows(np.arange(60) // 6, y=Y, X=X)
+
+
+class Remembering:
+    bag_names_ = np.arange(3)
+
+    def decision_function(self, X):
+        return X
+
+
+MESSAGES = [
+    (
+        lambda: evaluate(sigmoid(X), BAGS),
+        "Scores must be logits: all of 60 values lie between 0 and 1, like probabilities. Say scale='probability', or "
+        "scale='score' if they are logits all the same.",
+    ),
+    (
+        lambda: evaluate(X, BAGS, scale="odds"),
+        "A scale must be score or probability: 'odds' came. Leave it out for scores.",
+    ),
+    (
+        lambda: evaluate(X[:59], BAGS),
+        "scores must have one entry for each instance: 59 came for 60 instances. Give them in the order of the "
+        "instances.",
+    ),
+    (
+        lambda: evaluate(np.stack([X, X], axis=1), BAGS),
+        "Scores for binary reports must have 1 dimension(s): an array of shape (60, 2) came. Give one logit or log "
+        "rate per instance, or one score per class for histograms.",
+    ),
+    (
+        lambda: evaluate(np.where(np.arange(60) == 3, np.nan, X), BAGS),
+        "A score must be finite: instance 3 has nan (1 such instance). A model that predicts NaN has diverged: train "
+        "it with a lower learning rate.",
+    ),
+    (
+        lambda: evaluate(X, random_bags(None, Y, size=60, seed=0)),
+        "An evaluation must hold at least two bags, because each bag is centred by the mean of the others: 1 came. "
+        "Give more bags, or a pool of further instances.",
+    ),
+    (
+        lambda: evaluate(lambda X: X, random_bags(None, Y, size=6, seed=0)),
+        "A model must have features to score: bags without X came. Give X to the bags, or scores.",
+    ),
+    (
+        lambda: evaluate(object(), BAGS),
+        "A model must have decision_function, predict_proba or predict, or be a function: object came. Or give the "
+        "scores themselves.",
+    ),
+    (
+        lambda: evaluate(X, BAGS)["f1"],
+        "A metric must be one of log_loss, brier, auc, mean_prediction, mean_report, prediction_minus_report: 'f1' "
+        "came.",
+    ),
+    (lambda: evaluate(X, BAGS, level=95), "A level must lie between 0 and 1: 95 came. Use 0.95 for intervals of 95%."),
+    (lambda: evaluate(X, BAGS, bands=0), "There must be at least one band: 0 came. Ten is usual."),
+    (
+        lambda: evaluate(Remembering(), NAMED),
+        "Held-out bags must not overlap the bags that the model learned from: 0 is in both (3 such). Split by bag "
+        "before training, with bags.split(0.8, seed=0).",
+    ),
+    (
+        lambda: evaluate(X, BAGS, trained_on=BAGS.take([1])),
+        f"Held-out bags must not overlap the bags that the model learned from: {BAGS.take([1]).rows.min()} is in both "
+        "(6 such). Split by bag before training, with bags.split(0.8, seed=0).",
+    ),
+    (lambda: Evaluator().compute(), "An evaluation must have bags: none came. Call update with scores and bags first."),
+    (
+        lambda: Evaluator().update(X, BAGS).update(X, Bags(BAGS.bag, BAGS.report, "total")),
+        "Pieces must be of one kind: total came after binary. Evaluate them apart.",
+    ),
+    (
+        lambda: Evaluator().update(X, BAGS).merge(Evaluator(["log"]).update(X, BAGS)),
+        "Evaluators to merge must have the same losses and kind of report: ['log'] of binary came for None of binary. "
+        "Make them alike.",
+    ),
+    (
+        lambda: (
+            Evaluator()
+            .update(X, NAMED)
+            .update(X, from_rows(np.arange(60) // 6, np.full(60, 2), noise=np.ones(60)))
+            .compute()
+        ),
+        "Parts of a bag must carry the same report: part 10 has 2 for bag 0 (10 such parts). Give each part the report "
+        "of its whole bag, or different bags different names.",
+    ),
+]
+
+
+@pytest.mark.parametrize("make, message", MESSAGES)
+def test_bad_input_is_refused_in_words(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message
