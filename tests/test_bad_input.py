@@ -193,8 +193,8 @@ MESSAGES = [
     (
         lambda: list(Bags(np.arange(4), np.ones(4), stratum=[0, 1, 1, 1]).batches(seed=0)),
         "A stratum must hold at least two bags, because each bag is centred by the mean of the others: stratum 0 has "
-        "1 (1 such stratum). Merge small strata, or cut them into random sub-bags; where a stratum has one report only, "
-        "leave the strata out and train by matching or likelihood.",
+        "1 (1 such stratum). Merge small strata, or cut them into random sub-bags; where a stratum has one report "
+        "only, leave the strata out and train by matching or likelihood.",
     ),
     (
         lambda: list(Bags(BAG, [0.5, 0.5]).batches(0, seed=0)),
@@ -208,8 +208,8 @@ MESSAGES = [
     (
         lambda: weights.upm(np.ones(3), np.ones((3, 2)), np.ones((2, 2)), stratum=np.array([0, 0, 1])),
         "A stratum must hold at least two bags, because each bag is centred by the mean of the others: stratum 1 has "
-        "1 (1 such stratum). Merge small strata, or cut them into random sub-bags; where a stratum has one report only, "
-        "leave the strata out and train by matching or likelihood.",
+        "1 (1 such stratum). Merge small strata, or cut them into random sub-bags; where a stratum has one report "
+        "only, leave the strata out and train by matching or likelihood.",
     ),
     (
         lambda: weights.upm(SIZE, REPORT, np.ones(3)),

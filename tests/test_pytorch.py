@@ -417,7 +417,8 @@ MESSAGES = [
     (
         lambda: BagLoss([0.3, 0.4])(Z, BAG, REPORT, SIZE, stratum=[0, 1]),
         "A stratum must hold at least two bags, because each bag is centred by the mean of the others: stratum 0 has "
-        "1 (2 such strata). Merge small strata, or cut their bags into random sub-bags.",
+        "1 (2 such strata). Merge small strata, or cut them into random sub-bags; where a stratum has one report only, "
+        "leave the strata out and train by matching or likelihood.",
     ),
     (
         lambda: BagLoss(0.3)(Z, [0, 0, 0, 0], [0.5], [4]),

@@ -42,7 +42,8 @@ def two_bags(count: np.ndarray | int, *, pool: np.ndarray | float = 0.0, of: str
         lone,
         thing="stratum",
         came=count,
-        remedy="Merge small strata, or cut their bags into random sub-bags.",
+        remedy="Merge small strata, or cut them into random sub-bags; where a stratum has one report only, leave the "
+        "strata out and train by matching or likelihood.",
     )
 
 
