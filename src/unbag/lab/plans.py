@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 
 from unbag.lab.methods import WAYS, Way, smoothing_of
 from unbag.lab.tasks import MODELS, TASKS, data_of
+from unbag.losses import LOSSES
 
 STARTS = ("usual", "trivial")
 
@@ -150,6 +151,8 @@ def _check_names(plan: Plan) -> None:
     ):
         if came not in known:
             raise ValueError(f"A plan's {thing} must be one of {', '.join(known)}: {came!r} came. Choose one of these.")
+    for way in plan.ways:
+        LOSSES[way.loss].form(TASKS[plan.task].kind)
     object.__setattr__(plan, "methods", tuple(str(way) for way in plan.ways))
 
 
@@ -237,8 +240,3 @@ def write_plan(plan: Plan) -> str:
     """
     value = lambda v: repr(list(v)).replace("'", '"') if isinstance(v, tuple) else repr(v).replace("'", '"')
     return "".join(f"{name} = {value(v)}\n" for name, v in asdict(plan).items())
-
-
-def with_holdout(plan: Plan, holdout: float = 0.2) -> Plan:
-    """The same plan with a share of the bags held out."""
-    return replace(plan, holdout=holdout)

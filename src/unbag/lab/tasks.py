@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,4 +71,25 @@ def data_of(name: str) -> Dataset:
     return TASKS[name].load()
 
 
+_images = {"images": True}
 add_task("adult", datasets.load_adult, title="Adult", paper_rows=32_561)
+add_task("mnist", partial(datasets.load_mnist, **_images), model="cnn", title="MNIST, even or odd", paper_rows=60_000)
+add_task(
+    "cifar-animal",
+    partial(datasets.load_cifar10, "animal_machine", **_images),
+    model="cnn",
+    title="CIFAR-10, animal or machine",
+    paper_rows=50_000,
+)
+add_task(
+    "cifar-cat",
+    partial(datasets.load_cifar10, "cat_rest", **_images),
+    model="cnn",
+    title="CIFAR-10, cat or not",
+    paper_rows=50_000,
+)
+add_task("higgs", datasets.load_higgs, model="deep", title="Higgs", paper_rows=10_990_000)
+add_task(
+    "mnist-digits", partial(datasets.load_mnist, "digits"), title="MNIST, ten digits", kind="histogram", outputs=10
+)
+add_task("bike-sharing", datasets.load_bike_sharing, title="bike sharing", kind="total")

@@ -102,7 +102,7 @@ class _Machine:
             score = jax.vmap(lambda p: self.scores(p, test[0]))(params)
             seen["test_loss"] = jax.vmap(lambda s: labelled_loss(self.setting, s, test[1]))(score)
             if self.setting.kind == "binary":
-                seen["test_auc"] = jax.vmap(lambda s: labelled_auc(s, test[1]))(score)
+                seen["test_score"] = score
         return seen
 
 
@@ -350,4 +350,7 @@ def _look(machine: _Machine, params: Any, held_out: Sequence[HeldOut | None], te
     looks = [
         machine.watch(jax.tree.map(lambda leaf, s=s: leaf[s], params), each, test) for s, each in enumerate(held_out)
     ]
+    for look in looks:
+        if "test_score" in look:
+            look["test_auc"] = labelled_auc(look.pop("test_score"), test[1])
     return {name: np.stack([np.asarray(look[name]) for look in looks]) for name in looks[0]}

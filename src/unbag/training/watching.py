@@ -62,17 +62,16 @@ def labelled_loss(setting: Setting, score: Any, y: Any) -> Any:
     return jnp.mean(default_loss("any", setting.kind).value(score, y, kind=setting.kind))
 
 
-def labelled_auc(score: Any, y: Any) -> Any:
-    """The area under the ROC curve, ties counted half.
+def labelled_auc(score: Any, y: Any) -> np.ndarray:
+    """The area under the ROC curve of each row of scores, ties counted half. On the host: XLA is slow at sorting.
 
-    >>> round(float(labelled_auc(jnp.array([0.1, 0.1, 0.7]), jnp.array([0, 1, 1]))), 2)
-    0.75
+    >>> labelled_auc(np.array([[0.1, 0.1, 0.7]]), np.array([0, 1, 1])).round(2)
+    array([0.75])
     """
-    positive = y > 0.5
-    count, ordered = jnp.sum(positive), jnp.sort(score)
-    rank = (jnp.searchsorted(ordered, score, side="left") + jnp.searchsorted(ordered, score, side="right") + 1) / 2
-    pairs = count * (len(score) - count).astype(jnp.float32)
-    return (jnp.sum(jnp.where(positive, rank, 0.0)) - count * (count + 1) / 2) / pairs
+    score, positive = np.asarray(score), np.asarray(y) > 0.5
+    high, low = np.sort(score[:, positive], axis=1), np.sort(score[:, ~positive], axis=1)
+    below = lambda side: np.array([np.searchsorted(b, a, side=side).sum() for a, b in zip(high, low, strict=True)])
+    return (below("left") + below("right")) / 2 / max(high.shape[1] * low.shape[1], 1)
 
 
 class EpochBar:
