@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -62,6 +63,30 @@ def test_the_convolution_is_a_convolution():
     out = models._convolve(jnp.asarray(X), jnp.asarray(kernel))
     expected = np.einsum("ijc,ijco->o", X[0, 1:4, 2:5], kernel)
     np.testing.assert_allclose(out[0, 2, 3], expected, rtol=1e-4)
+
+
+def library_network(model, X):
+    """The same network with the library's convolution and window."""
+    convolve = lambda X, kernel: jax.lax.conv_general_dilated(
+        X, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+    X = jax.nn.relu(convolve(X, model.first) + model.first_bias)
+    X = jax.lax.reduce_window(X, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+    return model.head(jax.nn.relu(convolve(X, model.second) + model.second_bias))
+
+
+@pytest.mark.parametrize("shape", [(8, 8, 1), (7, 9, 3)])
+def test_patches_times_a_matrix_are_the_librarys_convolution(shape):
+    """Values and gradients, with background of one colour, where all of a window is level; odd sides too."""
+    rng = np.random.default_rng(2)
+    X = jnp.asarray(np.maximum(rng.normal(size=(3, *shape)), 0), jnp.float32).at[:, :4].set(0)
+    model = models.cnn(shape, key=0)
+    bias = jnp.asarray(rng.normal(size=32), jnp.float32)
+    model = eqx.tree_at(lambda m: m.first_bias, model, bias)
+    square = lambda network: jax.jit(jax.value_and_grad(lambda m: jnp.sum(network(m, X) ** 2)))(model)
+    ours, theirs = square(lambda m, X: m(X)), square(library_network)
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4 * np.abs(b).max())
 
 
 def test_images_and_buckets_are_learned_from_bags():
