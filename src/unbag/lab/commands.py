@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import csv
 import sys
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+from unbag.lab import claims, plots
+from unbag.lab.claims import Verdict, as_markdown, judge
 from unbag.lab.plans import Plan, preset, read_plan
+from unbag.lab.reporting import (
+    Experiment,
+    Runs,
+    best_on_test,
+    best_rows,
+    experiment_table,
+    price_rows,
+    prices,
+    read_runs,
+)
 from unbag.lab.running import run_plan
 from unbag.lab.store import Store
+from unbag.lab.tasks import data_of
+
+METRICS: dict[str, Any] = {"log-loss": "test_loss", "auc": "test_auc"}
 
 
 def reproduce(
@@ -22,12 +40,15 @@ def reproduce(
 ) -> None:
     """Make the missing runs of a task, then report; without a task only report."""
     store = Store(folder or Path("unbag-store") / (name or (path.stem if path else "smoke")))
-    if task is not None or path is not None:
-        plan = _plan(task, name, path, changes)
-        made = run_plan(plan, store, progress=True)
-        print(f"{made} runs made, {plan.count() - made} were there already: {store.folder}", file=sys.stderr)
-    elif report is None:
+    if task is None and path is None and report is None:
         raise ValueError("A task, a plan or a report must be asked for: none came. Try: unbag reproduce adult")
+    if report is not None:
+        _check_report(report, force)
+    if task is not None or path is not None:
+        _make(_plan(task, name, path, changes), store)
+    if report is not None:
+        written = write_report(store, report)
+        _tell(f"{len(written)} files written: {report}")
 
 
 def _plan(task: str | None, name: str | None, path: Path | None, changes: dict[str, Any]) -> Plan:
@@ -36,3 +57,97 @@ def _plan(task: str | None, name: str | None, path: Path | None, changes: dict[s
     if path is not None:
         return read_plan(path, **changes, **({"task": task} if task else {}))
     return preset(name or "smoke", str(task), **changes)
+
+
+def _make(plan: Plan, store: Store) -> None:
+    note = data_of(plan.task).note
+    if note:
+        _tell(f"{plan.task}: {note}")
+    made = run_plan(plan, store, progress=True)
+    _tell(f"{made} runs made, {plan.count() - made} were there already: {store.folder}")
+    everything = read_runs(store, task=plan.task)
+    wanted = Experiment(plan.task, plan.model, plan.start, plan.epochs, plan.batch, plan.rows)
+    print(f"{wanted.title}: test log loss\n\n{experiment_table(everything, wanted, 'test_loss')}")
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _check_report(folder: Path, force: bool) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"A report must go to a folder: {folder} is a file. Choose another name.")
+    if folder.exists() and any(folder.iterdir()) and not force:
+        raise ValueError(f"A report must go to an empty folder: {folder} is not empty. Use --force to overwrite.")
+
+
+def write_report(store: Store, folder: Path) -> list[Path]:
+    """Tables, figures and claims of everything in a store."""
+    everything = read_runs(store)
+    if not everything:
+        raise ValueError(f"A report must have runs: {store.folder} has none. Make some: unbag reproduce adult")
+    folder.mkdir(parents=True, exist_ok=True)
+    spreads = store.spreads()
+    verdicts = judge(everything, spreads)
+    experiments = sorted({runs.experiment for runs in everything if not runs.holdout})
+    tables = {
+        "best.csv": best_rows(everything),
+        "choice.csv": price_rows(prices(everything)),
+        "claims.csv": [verdict._asdict() for verdict in verdicts],
+        "variance.csv": [spread._asdict() for spread in spreads],
+    }
+    written = [_write_csv(folder / name, rows) for name, rows in tables.items() if rows]
+    figures = _figures(everything, experiments, folder)
+    pages = {"claims.md": _claims_page(verdicts), "report.md": _report_page(store, everything, experiments)}
+    for name, text in pages.items():
+        (folder / name).write_text(text)
+    return [*written, *figures, *(folder / name for name in pages)]
+
+
+def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def _figures(everything: Sequence[Runs], experiments: Sequence[Experiment], folder: Path) -> list[Path]:
+    """Each experiment alone, and all together as in the paper: both metrics, all bag sizes and from 16 on."""
+    pictures = {experiment.name: [experiment] for experiment in experiments}
+    pictures |= {"all": list(experiments)} if len(experiments) > 1 else {}
+    written = []
+    for name, metric, smallest in product(pictures, METRICS, (1, 16)):
+        sizes = lambda e, m=metric: _sizes(everything, [e], METRICS[m])
+        shown = [e for e in pictures[name] if any(k >= smallest for k in sizes(e))]
+        if shown:
+            figure = plots.draw(everything, shown, METRICS[metric], smallest=smallest)
+            written += plots.save(figure, folder / f"{name}-{metric}{'-from-16' if smallest > 1 else ''}")
+    return written
+
+
+def _sizes(everything: Sequence[Runs], shown: Sequence[Experiment], metric: Any) -> list[int]:
+    """Bag sizes of the curves that there are."""
+    curves = [r for r in everything if r.experiment in shown and r.way.method != "labels" and not r.holdout]
+    return [r.size for r in curves if best_on_test(r, metric)]
+
+
+def _claims_page(verdicts: Sequence[Verdict]) -> str:
+    rule = str(claims.__doc__).partition("\n\n")[2].strip()
+    return f"# Claims\n\n{rule}\n\n{as_markdown(verdicts)}"
+
+
+def _report_page(store: Store, everything: Sequence[Runs], experiments: Sequence[Experiment]) -> str:
+    parts = [
+        "# Results\n\nFor each method and bag size the best over learning rate and epoch of the mean over repetitions, "
+        "with its standard error; the best is chosen on test data, as in the paper. Details: `best.csv`. What held-out "
+        f"bags choose: `choice.csv`. Claims: `claims.md`. Made by `unbag reproduce --report ... --store {store.folder}`.\n"
+    ]
+    for experiment in experiments:
+        parts.append(f"## {experiment.title}\n")
+        for metric in METRICS:
+            if not _sizes(everything, [experiment], METRICS[metric]):
+                continue
+            table = experiment_table(everything, experiment, METRICS[metric])
+            parts.append(f"{plots.NAMES[METRICS[metric]]}\n\n{table}\n![{metric}]({experiment.name}-{metric}.png)\n")
+    return "\n".join(parts)

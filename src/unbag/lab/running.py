@@ -16,6 +16,7 @@ from unbag.lab.methods import Way, objective_of
 from unbag.lab.plans import Group, Plan, Settings
 from unbag.lab.store import HISTORY, Store
 from unbag.lab.tasks import MODELS, TASKS, data_of
+from unbag.lab.variance import bag_spread
 from unbag.training import Run, default_loss, sweep
 
 Told = Callable[[Group, int], None]
@@ -29,6 +30,7 @@ def run_plan(plan: Plan, store: Store, *, progress: bool = False, patience: floa
     is done, so it may wait for another process (looking again every `patience` seconds).
     """
     plan.check_data()
+    _measure_spread(plan, store)
     if not progress:
         return _run(plan, store, lambda group, runs: None, lambda: None, patience)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f}%"))
@@ -45,6 +47,15 @@ def run_plan(plan: Plan, store: Store, *, progress: bool = False, patience: floa
             bar.update(work, total=bar.tasks[0].completed + missing)
 
         return _run(plan, store, told, recount, patience)
+
+
+def _measure_spread(plan: Plan, store: Store) -> None:
+    """How much bags of each size differ, measured once for a task."""
+    if TASKS[plan.task].kind != "binary" or any(spread.task == plan.task for spread in store.spreads()):
+        return
+    data = data_of(plan.task)
+    sizes = [2**i for i in range(12) if 2 ** (i + 1) <= len(data.y)]
+    store.add_spreads(plan.task, bag_spread(plan.task, data, sizes))
 
 
 def _run(plan: Plan, store: Store, told: Told, recount: Callable[[], None], patience: float) -> int:

@@ -7,6 +7,7 @@ when the process ends, however it ends. Runs that are there twice count once.
 
 from __future__ import annotations
 
+import csv
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unbag.lab.plans import Group, Settings
+from unbag.lab.variance import Spread
 
 try:
     import fcntl
@@ -125,6 +127,24 @@ class Store:
                 str(self.folder),
             ) from error
         return path
+
+    def spreads(self) -> list[Spread]:
+        """What was measured of the variance of bags, for every task."""
+        found = []
+        for path in sorted(self.folder.glob("*/variance.csv")):
+            with path.open(newline="") as file:
+                rows = list(csv.reader(file))[1:]
+            found += [Spread(task, int(k), int(bags), float(upm), float(easy)) for task, k, bags, upm, easy in rows]
+        return found
+
+    def add_spreads(self, task: str, spreads: Sequence[Spread]) -> None:
+        """Write what was measured for a task."""
+        path, draft = self.folder / task / "variance.csv", self._claims() / f"variance-{os.getpid()}.draft"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with draft.open("w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerows([Spread._fields, *((*s[:3], f"{s.upm:.5f}", f"{s.easy:.5f}") for s in spreads)])
+        draft.replace(path)
 
     @contextmanager
     def claim(self, group: Group) -> Iterator[bool]:

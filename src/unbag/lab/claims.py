@@ -1,0 +1,188 @@
+"""Results of a store in, a verdict on each claim out: the paper's and ours, with the numbers behind it.
+
+A claim that A is the best is supported when at no bag size another method is better by more than one standard error of
+the (paired) difference, and A is the best at most of the sizes. "Small" bags are 2 to 32, "large" ones 256 to 1024: the
+paper gives no borders. A result is trivial when it is less than a tenth of the way from the trivial predictor to the
+best with bags of one. Where we have fewer than half of the paper's rows, its claims are not comparable. Numbers are the
+best over rate and epoch, mean and standard error over repetitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from unbag.lab.methods import Way
+from unbag.lab.reporting import Experiment, Found, Metric, Runs, best_on_test, chosen_from_bags
+from unbag.lab.tasks import TASKS
+from unbag.lab.variance import Spread
+
+SMALL, LARGE = (2, 4, 8, 16, 32), (256, 512, 1024)
+BATCH_TASKS = ("mnist", "cifar-animal", "cifar-cat", "higgs", "adult")
+PM, EASY, UPM = Way("matching", "log"), Way("easy", "log"), Way("upm", "log")
+PAPERS, OURS = (PM, EASY, UPM), Way("anchored", "square")
+METRICS: tuple[Metric, ...] = ("test_loss", "test_auc")
+SUPPORTED, NOT_SUPPORTED, NOT_RUN, NOT_COMPARABLE = "supported", "not supported", "not yet run", "not comparable"
+
+
+class Verdict(NamedTuple):
+    """What the runs say of one claim in one experiment."""
+
+    whose: str
+    claim: str
+    where: str
+    verdict: str
+    numbers: str
+
+
+class Cells(NamedTuple):
+    """The best results of one experiment, by method and bag size."""
+
+    metric: Metric
+    best: dict[tuple[Way, int], Found]
+    bags: dict[int, int]
+    trivial: float
+
+    def sizes(self, ways: Sequence[Way], among: Sequence[int]) -> list[int]:
+        """Bag sizes at which all these ways were run."""
+        return [k for k in among if all((way, k) in self.best for way in ways)]
+
+    def worse(self, a: Way, b: Way, size: int) -> tuple[float, float]:
+        """By how much a is worse than b, and the standard error."""
+        gap, error = self.best[a, size].minus(self.best[b, size])
+        return (gap if self.metric == "test_loss" else -gap), float(np.nan_to_num(error))
+
+
+def judge(everything: Sequence[Runs], spreads: Sequence[Spread] = ()) -> list[Verdict]:
+    """Every claim in every experiment of the five batch tasks (and of further tasks for our own claims)."""
+    binary = {r.experiment.task for r in everything if np.isfinite(r.test_auc).any()}
+    tasks = [*BATCH_TASKS, *sorted(binary - set(BATCH_TASKS))]
+    verdicts: list[Verdict] = []
+    for task in tasks:
+        experiments = sorted({r.experiment for r in everything if r.experiment.task == task and not r.holdout})
+        for experiment in experiments or [None]:
+            mine = [runs for runs in everything if runs.experiment == experiment]
+            verdicts += _of_paper(task, experiment, mine) if task in BATCH_TASKS else []
+            verdicts += _of_ours(task, experiment, mine)
+        verdicts += [_spread(task, [s for s in spreads if s.task == task])] if task in BATCH_TASKS else []
+    return sorted(verdicts, key=lambda v: (v.whose == "ours", v.claim))
+
+
+def _cells(mine: Sequence[Runs], metric: Metric) -> Cells:
+    full = [runs for runs in mine if runs.holdout == 0]
+    best = {(r.way, r.size): found for r in full if (found := best_on_test(r, metric))}
+    return Cells(metric, best, {r.size: r.bags for r in full}, full[0].trivial if full else np.nan)
+
+
+def _of_paper(task: str, experiment: Experiment | None, mine: Sequence[Runs]) -> Iterator[Verdict]:
+    title, comparable = _title(task, experiment), _comparable(task, mine)
+    for metric in METRICS:
+        by = "log loss" if metric == "test_loss" else "AUC"
+        cells = _cells(mine, metric)
+        claims: list[tuple[str, tuple[str, str]]] = [
+            (f"PM is best at small bag sizes ({by})", _is_best(cells, PM, (EASY, UPM), SMALL)),
+            (f"bags of 2048 give a trivial result with every method ({by})", _is_trivial(cells)),
+        ]
+        large = _is_best(cells, UPM, (PM, EASY), LARGE)
+        if task == "mnist":
+            large = ({SUPPORTED: NOT_SUPPORTED, NOT_SUPPORTED: SUPPORTED}.get(large[0], NOT_RUN), large[1])
+            claims.append((f"on MNIST GeneralUPM is not best at large bag sizes ({by})", large))
+        else:
+            claims.append((f"GeneralUPM is better than PM and EasyLLP at large bag sizes ({by})", large))
+        for claim, (verdict, numbers) in claims:
+            verdict = NOT_COMPARABLE if not comparable and verdict != NOT_RUN else verdict
+            yield Verdict("paper", claim, title, verdict, numbers)
+
+
+def _of_ours(task: str, experiment: Experiment | None, mine: Sequence[Runs]) -> Iterator[Verdict]:
+    title, cells = _title(task, experiment), _cells(mine, "test_loss")
+    claim = "anchored with the square loss is not worse than PM, EasyLLP or GeneralUPM at any bag size"
+    yield Verdict("ours", claim, title, *_is_not_worse(cells, OURS, PAPERS))
+    claim = "method, rate and epoch chosen from held-out bags are not worse than the best single method chosen so"
+    yield Verdict("ours", claim, title, *_choice_is_good(mine))
+
+
+def _title(task: str, experiment: Experiment | None) -> str:
+    return experiment.title if experiment else TASKS[task].title if task in TASKS else task
+
+
+def _comparable(task: str, mine: Sequence[Runs]) -> bool:
+    rows = max((runs.bags * runs.size for runs in mine if not runs.holdout), default=0)
+    return rows >= (TASKS[task].paper_rows or 0) / 2
+
+
+def _is_best(cells: Cells, a: Way, others: Sequence[Way], among: Sequence[int]) -> tuple[str, str]:
+    sizes = cells.sizes([a, *others], among)
+    if not sizes:
+        return NOT_RUN, ""
+    worse = {(b, k): cells.worse(a, b, k) for k in sizes for b in others}
+    beaten = any(gap > error for gap, error in worse.values())
+    first = [k for k in sizes if all(worse[b, k][0] < 0 for b in others)]
+    verdict = SUPPORTED if not beaten and len(first) > len(sizes) / 2 else NOT_SUPPORTED
+    return verdict, _show(cells, [a, *others], sizes)
+
+
+def _is_not_worse(cells: Cells, a: Way, others: Sequence[Way]) -> tuple[str, str]:
+    sizes = cells.sizes([a, *others], sorted(cells.bags))
+    if not sizes:
+        return NOT_RUN, ""
+    worse = {(b, k): cells.worse(a, b, k) for k in sizes for b in others}
+    beaten = {pair: w for pair, w in worse.items() if w[0] > w[1]}
+    if not beaten:
+        return SUPPORTED, _show(cells, [a, *others], sizes)
+    told = [f"k={k}: {gap:.4f} ± {error:.4f} above {b.title}" for (b, k), (gap, error) in beaten.items()]
+    return NOT_SUPPORTED, f"{'; '.join(told)} ({len(sizes)} sizes run)"
+
+
+def _is_trivial(cells: Cells) -> tuple[str, str]:
+    ways = [way for way in PAPERS if (way, 2048) in cells.best]
+    at_one = [found.mean for (_, size), found in cells.best.items() if size == 1]
+    if len(ways) < len(PAPERS) or not at_one:
+        return NOT_RUN, ""
+    trivial, good = (cells.trivial, min(at_one)) if cells.metric == "test_loss" else (0.5, max(at_one))
+    share = {way: (trivial - cells.best[way, 2048].mean) / (trivial - good) for way in ways}
+    told = [f"{way.title} {cells.best[way, 2048]} ({share[way]:.0%} of the way)" for way in ways]
+    verdict = SUPPORTED if max(share.values()) < 0.1 else NOT_SUPPORTED
+    return verdict, f"trivial {trivial:.4f}, bags of one {good:.4f}, {cells.bags[2048]} bags: {', '.join(told)}"
+
+
+def _choice_is_good(mine: Sequence[Runs]) -> tuple[str, str]:
+    held = [runs for runs in mine if runs.holdout and runs.way.method != "labels"]
+    told, bad = [], False
+    for size in sorted({runs.size for runs in held}):
+        here = [runs for runs in held if runs.size == size]
+        single = [(runs.way, found) for runs in here if (found := chosen_from_bags(runs))]
+        chosen = chosen_from_bags(here) if len(here) > 1 else None
+        if chosen is None or len(single) < len(here):
+            continue
+        way, best = min(single, key=lambda pair: pair[1].mean)
+        gap, error = chosen.minus(best)
+        bad |= gap > np.nan_to_num(error)
+        told.append(f"k={size}: chosen {chosen}, {way.title} {best}")
+    if not told:
+        return NOT_RUN, ""
+    return NOT_SUPPORTED if bad else SUPPORTED, "; ".join(told)
+
+
+def _spread(task: str, spreads: Sequence[Spread]) -> Verdict:
+    claim = "the variance of GeneralUPM's estimate from one bag does not grow with the bag size"
+    many = [s for s in spreads if s.size > 1]
+    if len(many) < 2:
+        return Verdict("paper", claim, TASKS[task].title, NOT_RUN, "")
+    upm = [s.upm for s in many]
+    told = ", ".join(f"k={s.size}: {s.upm:.3f} (EasyLLP {s.easy:.3f})" for s in many)
+    verdict = SUPPORTED if max(upm) < 1.5 * min(upm) else NOT_SUPPORTED
+    return Verdict("paper", claim, TASKS[task].title, verdict, f"standard deviation between bags, {told}")
+
+
+def _show(cells: Cells, ways: Sequence[Way], sizes: Sequence[int]) -> str:
+    line: Callable[[int], str] = lambda k: ", ".join(f"{way.title} {cells.best[way, k]}" for way in ways)
+    return "; ".join(f"k={k} ({cells.bags[k]} bags): {line(k)}" for k in sizes)
+
+
+def as_markdown(verdicts: Sequence[Verdict]) -> str:
+    """The claims as a table."""
+    lines = ["| whose | claim | where | verdict | numbers |", "| --- | --- | --- | --- | --- |"]
+    return "\n".join([*lines, *(f"| {' | '.join(verdict)} |" for verdict in verdicts), ""])

@@ -1,0 +1,247 @@
+"""A store in, what the paper reports out: lowest over rate and epoch of the mean over repetitions, with its error.
+
+Beside it what a user can get: rate and epoch chosen from held-out bags, and what that costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from unbag.lab.methods import WAYS, Way
+from unbag.lab.store import Store
+from unbag.lab.tasks import TASKS
+
+Metric = Literal["test_loss", "test_auc"]
+
+
+class Experiment(NamedTuple):
+    """What all curves of one figure have in common."""
+
+    task: str
+    model: str
+    start: str
+    epochs: int
+    batch: int
+    rows: int
+
+    @property
+    def title(self) -> str:
+        """What figures and tables call it."""
+        name = TASKS[self.task].title if self.task in TASKS else self.task
+        some = f", first {self.rows} rows" if self.rows else ""
+        return f"{name} ({self.model}, {self.start} start, {self.epochs} epochs{some})"
+
+    @property
+    def name(self) -> str:
+        """For files."""
+        return "-".join(map(str, self[:4])) + (f"-{self.rows}rows" if self.rows else "")
+
+
+class Runs(NamedTuple):
+    """All runs of one experiment with one method and bag size; arrays by (repetition, rate, epoch), NaN where none."""
+
+    experiment: Experiment
+    way: Way
+    size: int
+    smoothing: float
+    holdout: float
+    bags: int
+    trivial: float
+    repetitions: tuple[int, ...]
+    rates: tuple[float, ...]
+    test_loss: np.ndarray
+    test_auc: np.ndarray
+    choice: np.ndarray
+
+    def part(self, repetitions: Sequence[int], rates: Sequence[float]) -> Runs:
+        """Only these repetitions and rates."""
+        where = np.ix_([self.repetitions.index(s) for s in repetitions], [self.rates.index(r) for r in rates])
+        arrays = (array[where] for array in (self.test_loss, self.test_auc, self.choice))
+        return Runs(*self[:7], tuple(repetitions), tuple(rates), *arrays)
+
+
+class Found(NamedTuple):
+    """A number of a figure: mean over repetitions, its standard error, and where it was found.
+
+    values : one per repetition. rate, epoch : NaN and 0 where each repetition has its own.
+    """
+
+    mean: float
+    error: float
+    values: np.ndarray
+    repetitions: tuple[int, ...]
+    rate: float
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f} ± {self.error:.4f}"
+
+    def minus(self, other: Found) -> tuple[float, float]:
+        """The mean difference and its standard error, by repetitions in common: these had the same rows in bags."""
+        both = [s for s in self.repetitions if s in other.repetitions]
+        pick = lambda found: found.values[[found.repetitions.index(s) for s in both]]
+        gap = pick(self) - pick(other)
+        return float(np.mean(gap)) if len(gap) else np.nan, _error(gap)
+
+
+COMMON = "task, model, start, epochs, batch, rows, method, loss, size, smoothing, holdout"
+
+
+def read_runs(store: Store, *, task: str | None = None) -> list[Runs]:
+    """Everything in a store, in a fixed order."""
+    table = store.arrow(
+        f"SELECT {COMMON}, bags, trivial, repetition, rate, test_loss, test_auc, choice FROM runs "
+        f"WHERE coalesce(task = ?, true) ORDER BY {COMMON}, repetition, rate",
+        task,
+    )
+    names = COMMON.split(", ")
+    keys = zip(*(table[name].to_pylist() for name in names), strict=True)
+    parts = [(key, [n for n, _ in rows]) for key, rows in groupby(enumerate(keys), key=lambda pair: pair[1])]
+    return [_runs(key, table.slice(where[0], len(where))) for key, where in parts]
+
+
+def _runs(key: tuple, table: pa.Table) -> Runs:
+    experiment, way, (size, smoothing, holdout) = Experiment(*key[:6]), Way(*key[6:8]), key[8:]
+    seeds, rates = (table[name].to_numpy() for name in ("repetition", "rate"))
+    repetitions, s = np.unique(seeds, return_inverse=True)
+    distinct, r = np.unique(rates, return_inverse=True)
+    arrays = []
+    for name in ("test_loss", "test_auc", "choice"):
+        array = np.full((len(repetitions), len(distinct), experiment.epochs), np.nan)
+        for row, values in enumerate(table[name]):
+            if values.is_valid and len(values):
+                history = values.values.to_numpy(zero_copy_only=False)
+                array[s[row], r[row], : len(history)] = history
+        arrays.append(array)
+    facts = (table["bags"][0].as_py(), table["trivial"][0].as_py())
+    seen = (tuple(repetitions.tolist()), tuple(distinct.tolist()))
+    return Runs(experiment, way, size, smoothing, holdout, *facts, *seen, *arrays)
+
+
+def best_on_test(runs: Runs, metric: Metric = "test_loss") -> Found | None:
+    """As the paper reports: the rate and epoch with the best mean over repetitions.
+
+    A rate at which a repetition diverged, or which not all repetitions have, is out. None when nothing is left.
+    """
+    values = getattr(runs, metric)
+    mean = values.mean(axis=0)
+    if not np.isfinite(mean).any():
+        return None
+    where = np.nanargmin(mean) if metric == "test_loss" else np.nanargmax(mean)
+    rate, epoch = np.unravel_index(where, mean.shape)
+    return _found(values[:, rate, epoch], runs.repetitions, runs.rates[rate], int(epoch) + 1)
+
+
+def chosen_from_bags(runs: Runs | Sequence[Runs], metric: Metric = "test_loss") -> Found | None:
+    """What a user can get: for each repetition the rate and epoch that its held-out bags choose.
+
+    Of several methods they choose the method too. None when some repetition has nothing to choose by.
+    """
+    many = [runs] if isinstance(runs, Runs) else list(runs)
+    repetitions = tuple(s for s in many[0].repetitions if all(s in each.repetitions for each in many))
+    parts = [each.part(repetitions, each.rates) for each in many]
+    flat = lambda name: np.concatenate([getattr(p, name).reshape(len(repetitions), -1) for p in parts], axis=1)
+    choice = np.where(np.isfinite(flat("choice")), flat("choice"), np.inf)
+    if not repetitions or not np.isfinite(choice).any(axis=1).all():
+        return None
+    values = flat(metric)[np.arange(len(repetitions)), choice.argmin(axis=1)]
+    return _found(values, repetitions, np.nan, 0)
+
+
+def _found(values: np.ndarray, repetitions: tuple[int, ...], rate: float, epoch: int) -> Found:
+    return Found(float(np.mean(values)), _error(values), values, repetitions, rate, epoch)
+
+
+def _error(values: np.ndarray) -> float:
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
+
+
+class Price(NamedTuple):
+    """What choosing from held-out bags costs in test loss, against the best on test with all bags."""
+
+    runs: Runs
+    best: Found
+    chosen: Found
+    fewer_bags: tuple[float, float]
+    worse_choice: tuple[float, float]
+
+
+def price_of_choosing(held: Runs, full: Runs) -> Price | None:
+    """Split into fewer bags (best on test with and without a holdout) and worse choice (chosen against best on test).
+
+    Only rates and repetitions that both have are compared.
+    """
+    both = ([s for s in held.repetitions if s in full.repetitions], [r for r in held.rates if r in full.rates])
+    if not all(both):
+        return None
+    held, full = held.part(*both), full.part(*both)
+    best, with_all, chosen = best_on_test(held), best_on_test(full), chosen_from_bags(held)
+    if best is None or with_all is None or chosen is None:
+        return None
+    return Price(held, with_all, chosen, best.minus(with_all), chosen.minus(best))
+
+
+def prices(everything: Sequence[Runs]) -> list[Price]:
+    """The price of choosing wherever runs with and without a holdout exist."""
+    key = lambda runs: (runs.experiment, runs.way, runs.size, runs.smoothing)
+    full = {key(runs): runs for runs in everything if runs.holdout == 0}
+    pairs = [(held, full[key(held)]) for held in everything if held.holdout and key(held) in full]
+    return [price for pair in pairs if (price := price_of_choosing(*pair))]
+
+
+def in_order(ways: Sequence[Way]) -> list[Way]:
+    """Ways in the order of figures: the paper's, ours, then yours."""
+    return sorted(set(ways), key=lambda way: (WAYS.index(str(way)) if str(way) in WAYS else len(WAYS), way))
+
+
+def best_rows(everything: Sequence[Runs]) -> list[dict[str, Any]]:
+    """The table of all best results, one row per experiment, method, bag size, holdout and metric."""
+    rows = []
+    for runs in everything:
+        for metric in ("test_loss", "test_auc"):
+            found = best_on_test(runs, metric)
+            if found:
+                rows.append({
+                    **runs.experiment._asdict(), **runs.way._asdict(), "size": runs.size, "bags": runs.bags,
+                    "smoothing": runs.smoothing, "holdout": runs.holdout, "metric": metric, "mean": f"{found.mean:.6f}",
+                    "standard_error": f"{found.error:.6f}", "rate": found.rate, "epoch": found.epoch,
+                    "repetitions": len(runs.repetitions), "rates": len(runs.rates), "trivial": f"{runs.trivial:.6f}",
+                })  # fmt: skip
+    return rows
+
+
+def price_rows(found: Sequence[Price]) -> list[dict[str, Any]]:
+    """The table of prices."""
+    number = lambda pair: f"{pair[0]:.4f} ± {pair[1]:.4f}"
+    return [
+        {
+            **p.runs.experiment._asdict(), **p.runs.way._asdict(), "size": p.runs.size, "bags": p.runs.bags,
+            "holdout": p.runs.holdout, "best_on_test_all_bags": str(p.best), "chosen_from_bags": str(p.chosen),
+            "fewer_bags": number(p.fewer_bags), "worse_choice": number(p.worse_choice),
+            "repetitions": len(p.runs.repetitions), "rates": len(p.runs.rates),
+        }
+        for p in found
+    ]  # fmt: skip
+
+
+def experiment_table(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> str:
+    """Methods by bag sizes, in Markdown; the number of bags stands below each size."""
+    mine = [runs for runs in everything if runs.experiment == experiment and runs.holdout == 0]
+    cells = {(runs.way, runs.size): found for runs in mine if (found := best_on_test(runs, metric))}
+    sizes = sorted({size for _, size in cells})
+    bags = {runs.size: runs.bags for runs in mine}
+    lines = [
+        ["bags of", *map(str, sizes)],
+        ["---"] * (len(sizes) + 1),
+        ["number of bags", *(str(bags[k]) for k in sizes)],
+    ]
+    for way in in_order([way for way, _ in cells]):
+        lines.append([way.title, *(str(cells.get((way, k), "")) for k in sizes)])
+    if metric == "test_loss" and mine:
+        lines.append(["(trivial)", *([f"{mine[0].trivial:.4f}"] * len(sizes))])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
