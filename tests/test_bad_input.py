@@ -329,6 +329,7 @@ TABLES = (
     "test_statuses",
     "test_noise",
     "test_designing",
+    "test_datasets",
     "test_datasets_synthetic",
 )
 ELSEWHERE = {"checks.py", "demo.py", "cli.py", "adult.py"}

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from shutil import copyfileobj
 from typing import IO, Any, NamedTuple
-from urllib.error import URLError
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from rich.console import Console
@@ -139,7 +139,10 @@ def _unfinished(path: Path) -> Iterator[Path]:
 def _download(url: str, part: Path) -> None:
     try:
         response = urlopen(url, timeout=SECONDS)
-    except (URLError, OSError) as error:
+    except HTTPError as error:
+        error.close()
+        raise _no_way(url, f"{error.code} {error.reason}") from error
+    except OSError as error:
         raise _no_way(url, getattr(error, "reason", error)) from error
     length = int(response.headers.get("Content-Length") or 0)
     with response, part.open("wb") as file, _bar() as bar:
