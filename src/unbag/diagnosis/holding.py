@@ -66,7 +66,7 @@ class Diagnosis:
         if self.features:
             lines += [f"{'feature':<30} {'F':>9} {'corrected p':>12} {'intraclass correlation':>23}"]
             lines += [
-                f"{f.name[:30]:<30} {f.F:>9.3f} {f.p:>12.2g} {f.intraclass:>23.5f}" for f in self.features[:SHOWN]
+                f"{f.name[:30]:<30} {f.F:>9.3f} {_tell_p(f.p):>12} {f.intraclass:>23.5f}" for f in self.features[:SHOWN]
             ]
             lines += [f"... and {len(self.features) - SHOWN} more"] if len(self.features) > SHOWN else []
         return "\n".join(lines + [f"Note: {note}." for note in self.notes])
@@ -100,3 +100,7 @@ def _tell_labels(labels: Dispersion | None) -> list[str]:
     test = "not tested" if labels.p is None else f"p = {labels.p:.2g}"
     assumed = f"; assumed: {labels.assumed}" if labels.assumed else ""
     return [f"The reports vary {labels.ratio:.3g} times as much as in random bags ({test}{assumed})."]
+
+
+def _tell_p(p: float) -> str:
+    return "< 1e-15" if p < 1e-15 else f"{p:.2g}"

@@ -1,8 +1,8 @@
 """Numbers of instances in bags in, a one-way analysis of variance out: do bags differ more than chance allows?
 
 Random bags are a random order of the rows (within each stratum), so chance is the set of all orders. Its first three
-moments give every feature a p-value at once, also for rare features, where the F distribution fails; when that finds
-something, random orders are drawn and decide, which keeps the false-alarm rate whatever the features look like.
+moments give every feature a p-value at once, also for rare features, where the F distribution fails; where that leaves
+a doubt, random orders are drawn and decide, which keeps the false-alarm rate whatever the features look like.
 """
 
 from __future__ import annotations
@@ -57,14 +57,32 @@ class Layout:
 
     def sums_by_bag(self, values: Any) -> np.ndarray:
         """Sums over the rows of each bag."""
-        return _dense(_indicator(self.bag, len(self.size)) @ values)
+        return _dense(self.group() @ values)
 
     def shuffled(self, rng: np.random.Generator) -> np.ndarray:
-        """The bag of each row after a random exchange of rows between the bags of each stratum."""
-        of_row = self.stratum[self.bag]
-        bag = np.empty_like(self.bag)
-        bag[np.lexsort((rng.random(len(bag)), of_row))] = self.bag[np.argsort(of_row, kind="stable")]
-        return bag
+        """The rows, bag by bag, after a random exchange of rows between the bags of each stratum."""
+        order = np.empty_like(self.order)
+        for places in self._places:
+            order[places] = rng.permutation(self.order[places])
+        return order
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """The rows, bag by bag."""
+        return np.argsort(self.bag, kind="stable")
+
+    @cached_property
+    def _places(self) -> list[np.ndarray]:
+        """Where the rows of each stratum stand in the order."""
+        stratum = np.repeat(self.stratum, self.size)
+        return np.split(np.argsort(stratum, kind="stable"), np.cumsum(self.instances.astype(int))[:-1])
+
+    def group(self, order: np.ndarray | None = None) -> Any:
+        """The matrix that adds up the rows of each bag, in this order of the rows or as they are."""
+        from scipy import sparse
+
+        rows, start = len(self.bag), np.append(0, np.cumsum(self.size))
+        return sparse.csr_array((np.ones(rows), self.order if order is None else order, start), (len(self.size), rows))
 
 
 def _indicator(group: np.ndarray, count: int) -> Any:
@@ -143,16 +161,17 @@ def squares_between(sums: np.ndarray, columns: Columns, layout: Layout) -> np.nd
     return (sums**2 / layout.size[:, None]).sum(axis=0) - (columns.sums**2 / layout.instances[:, None]).sum(axis=0)
 
 
-def pairs(columns: Columns, layout: Layout, bag: np.ndarray | None = None) -> np.ndarray:
+def pairs(columns: Columns, layout: Layout, order: np.ndarray | None = None) -> np.ndarray:
     """What the pairs of a bag say: SSB without the squares of single rows, which tell nothing about bags.
 
     sum_j (1 / k_j) sum_{i != i' in j} z_i z_i',   z centred within strata
     """
-    bag = layout.bag if bag is None else bag
-    group = _indicator(bag, len(layout.size))
-    sums = _dense(group @ columns.values)
+    order = layout.order if order is None else order
+    sums = _dense(layout.group(order) @ columns.values)
     mean = columns.sums / layout.instances[:, None]
-    single = (1 / layout.size)[bag] @ columns.squares
+    share = np.empty(len(order))
+    share[order] = np.repeat(1 / layout.size, layout.size)
+    single = share @ columns.squares
     single = single - 2 * _dense(_by_stratum(layout) @ (sums / layout.size[:, None]) * mean).sum(axis=0)
     single = single + (mean**2 * layout.bags[:, None]).sum(axis=0)
     return squares_between(sums, columns, layout) - single

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -18,12 +19,15 @@ from unbag import losses, models
 from unbag.arrays import namespace
 from unbag.bags import Bags, Kind, from_rows
 from unbag.bags.holding import take_rows
+from unbag.diagnosis import BagsNotRandom
+from unbag.diagnosis import diagnose as diagnose_bags
 from unbag.losses import Loss
 from unbag.saving import save_arrays
 from unbag.training import Method, default_loss, sweep
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
 ENOUGH_TO_HOLD_OUT = 10
+LOOK_AT = 2e6  # numbers in bags, so that the diagnosis stays a small part of a fit
 
 
 class BagEstimator(BaseEstimator):
@@ -47,6 +51,7 @@ class BagEstimator(BaseEstimator):
         held_out: float = 0.2,
         patience: int | None = 15,
         weight_decay: float = 0.0,
+        diagnose: bool = True,
         random_state: Any = 0,
     ) -> None:
         self.method = method
@@ -58,6 +63,7 @@ class BagEstimator(BaseEstimator):
         self.held_out = held_out
         self.patience = patience
         self.weight_decay = weight_decay
+        self.diagnose = diagnose
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -79,6 +85,8 @@ class BagEstimator(BaseEstimator):
         return ((X - self.mean_) / self.scale_).astype(np.float32)
 
     def _learn(self, bags: Bags, importance: np.ndarray | None) -> None:
+        if self.diagnose:
+            _warn_unless_random(bags)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         loss = self._loss(bags.kind)
         outputs = bags.report.shape[1] if bags.kind == "histogram" else 1
@@ -211,6 +219,14 @@ class BagEstimator(BaseEstimator):
         bag = np.repeat(np.arange(len(bags)), [len(rows) for rows in bags])
         X = take_rows(X if hasattr(X, "shape") else np.asarray(X), rows)
         return self.fit(X, np.asarray(proportions, float)[bag], bag=bag)  # type: ignore[attr-defined]
+
+
+def _warn_unless_random(bags: Bags) -> None:
+    """Warn of bags that are not random; bags of one, which are labels, never are."""
+    found = diagnose_bags(bags, most=LOOK_AT)
+    if not found.random:
+        text = f"{found.verdict} {found.remedy} unbag.diagnose(bags) tells more; diagnose=False says that you know."
+        warnings.warn(text, BagsNotRandom, stacklevel=4)
 
 
 def row_importance(sample_weight: Any, count: int, *, labelled: bool) -> np.ndarray | None:
