@@ -460,6 +460,20 @@ def test_an_archive_is_downloaded_once_for_all_its_files(server, tmp_path, monke
     assert left(tmp_path / "here") == sorted(cifar10.SHA256)
 
 
+@pytest.mark.parametrize("damage", [lambda whole: whole[:-200], lambda whole: whole[:40] + b"x" * 99 + whole[139:]])
+def test_a_damaged_archive_leaves_nothing(server, tmp_path, damage):
+    served, url, _ = server
+    noise, packed = np.random.default_rng(0).bytes(5000), io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        member = tarfile.TarInfo("x")
+        member.size = len(noise)
+        tar.addfile(member, io.BytesIO(noise))
+    put(served / "a.tar.gz", damage(packed.getvalue()))
+    with pytest.raises(ValueError, match=r"The archive at .*a.tar.gz must hold x: .* Nothing was kept"):
+        fetch([Source("there", "x", url + "a.tar.gz", "", "x")], tmp_path / "here")
+    assert left(tmp_path / "here") == []
+
+
 def test_a_zip_archive_is_opened(server, tmp_path, monkeypatch):
     served, url, _ = server
     with zipfile.ZipFile(served / "bike.zip", "w") as archive:

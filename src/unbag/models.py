@@ -84,9 +84,10 @@ def drop(X: jax.Array, rate: float, key: Any) -> jax.Array:
 
 
 def _convolve(X: jax.Array, kernel: jax.Array) -> jax.Array:
-    """A "same" convolution of odd width as patches times a matrix: see benchmarks/cnn.py.
+    """A "same" convolution of odd width as patches times a matrix.
 
-    The library's convolution is slower on a CPU, and many times slower once a sweep maps it over runs.
+    On a CPU the library's convolution is no faster by itself, and many times slower once a sweep maps it over runs:
+    see benchmarks/cnn.py.
     """
     height, width = X.shape[1:3]
     reach = [(size // 2, size // 2) for size in kernel.shape[:2]]

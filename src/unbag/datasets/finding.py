@@ -9,8 +9,11 @@ import hashlib
 import os
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from gzip import BadGzipFile
+from http.client import HTTPException
 from pathlib import Path
 from shutil import copyfileobj
 from typing import IO, Any, NamedTuple
@@ -159,7 +162,7 @@ def _blocks(url: str, response: Any) -> Iterator[bytes]:
     while True:
         try:
             block = response.read(BLOCK)
-        except OSError as error:
+        except (OSError, HTTPException) as error:
             raise _no_way(url, error) from error
         if not block:
             return
@@ -191,7 +194,7 @@ def _extract(archive: Path, source: Source, path: Path) -> None:
         try:
             with _member(archive, source) as inside, part.open("wb") as file:
                 copyfileobj(inside, file)
-        except (KeyError, EOFError, tarfile.TarError, zipfile.BadZipFile) as error:
+        except (KeyError, EOFError, BadGzipFile, zlib.error, tarfile.TarError, zipfile.BadZipFile) as error:
             raise ValueError(
                 f"The archive at {source.url} must hold {source.member}: {error}. Nothing was kept; look at the "
                 "address."
@@ -207,7 +210,7 @@ def _member(archive: Path, source: Source) -> Iterator[IO[bytes]]:
         with zipfile.ZipFile(archive) as zipped, zipped.open(source.member) as file:
             yield file
         return
-    with tarfile.open(archive) as tar:
+    with tarfile.open(archive, "r:gz") as tar:
         file = tar.extractfile(source.member)
         if file is None:
             raise KeyError(f"{source.member} is a folder")
