@@ -1,9 +1,11 @@
 """Random bags are left alone, campaigns are caught, trifles are shrugged off: naive formulas and simulation."""
 
 import itertools
+import re
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -406,6 +408,22 @@ def test_drift_of_counts_and_of_classes(tmp_path):
     assert found.prior.shape == found.p.shape == (4, 3)
     assert "of class" in found.verdict
     found.picture(tmp_path / "classes.png")
+
+
+PAGE = (Path(__file__).parent.parent / "docs" / "campaigns.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```\n\nprints\n\n(.*?)\n\n\S", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("code, promised", BLOCKS, ids=["campaigns", "drift"])
+def test_the_page_on_campaigns_prints_what_it_says(code, promised, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "campaigns.md", "exec"), {})
+    for said, word in zip(promised.split(), capsys.readouterr().out.split(), strict=True):
+        number = re.fullmatch(r"\[?([-+]?[0-9]*\.[0-9]+)[\],;)]*", said)
+        if number is None:
+            assert word == said
+        else:
+            assert float(word.strip("[],;)")) == pytest.approx(float(number.group(1)), abs=0.01)
 
 
 TEN = Bags(np.arange(20) // 2, np.full(10, 0.5))

@@ -12,7 +12,7 @@ from unbag.checks import refuse, rows
 from unbag.diagnosis.bias import Bias, Dispersion, bounded, direct, f2_of, label_dispersion, upper_between
 from unbag.diagnosis.holding import Diagnosis, Feature
 from unbag.diagnosis.reading import Features, read_features
-from unbag.diagnosis.testing import Found, find
+from unbag.diagnosis.testing import Found, find, worst_first
 from unbag.diagnosis.variance import Columns, Layout
 from unbag.losses import Loss, cross_entropy, log, poisson
 
@@ -214,7 +214,7 @@ def _decide(case: _Case, bias: Bias, lone: int, tolerance: float) -> Diagnosis:
         Feature(name, float(F), float(q), float(between / total))
         for name, F, q, between, total in zip(names, variance.F, p, variance.between, whole, strict=True)
     ]
-    features = tuple(features[i] for i in np.lexsort((-variance.F, p)))
+    features = tuple(features[i] for i in worst_first(variance, p))
     differ = int((p <= case.level).sum())
     spread = case.labels.p is not None and case.labels.p <= case.level
     matters = bias.share > tolerance

@@ -30,7 +30,12 @@ def find(columns: Columns, layout: Layout, *, level: float, seed: int) -> Found:
     p = holm(variance.p)
     if BEYOND_DOUBT * level < p.min() <= level:
         p = np.maximum(p, _confirm(columns, layout, level, np.random.default_rng(seed)))
-    return Found(variance, p, _standard_means(columns, layout, variance, int(np.argmin(variance.p))))
+    return Found(variance, p, _standard_means(columns, layout, variance, int(worst_first(variance, p)[0])))
+
+
+def worst_first(variance: Variance, p: np.ndarray) -> np.ndarray:
+    """The columns by corrected p-value, then by F."""
+    return np.lexsort((-variance.F, p))
 
 
 def _standard_means(columns: Columns, layout: Layout, variance: Variance, worst: int) -> np.ndarray:
