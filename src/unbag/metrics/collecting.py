@@ -64,28 +64,40 @@ def collect(score: Any, bags: Bags, losses: Sequence[Loss], *, reference: Any = 
     score = checked_scores(score, len(bags.bag), kind)
     h = predict(score, losses[0], kind)
     g = h if reference is None else np.asarray(reference, float).reshape(len(h), -1)
-    spread = g * (1 - g) if kind != "total" else np.maximum(g, 0)
-    T, S, Q = zip(*(_loss_sums(loss, score, g, spread, bags) for loss in losses), strict=True)
-    stratum = np.zeros(count, int) if bags.stratum is None else bags.stratum
+    sums = [loss_sums(loss.components(score, kind=kind), g, _spread(g, kind), bags) for loss in losses]
+    T, S, Q = (np.stack(column, axis=1) for column in zip(*sums, strict=True))
+    bins = _bin(score, h, g, bags) if kind != "histogram" else _no_bins()
+    return empty_sums(bags, g)._replace(prediction=sum_by(bags.bag, h, count), T=T, S=S, Q=Q, bins=bins)
+
+
+def empty_sums(bags: Bags, g: np.ndarray) -> Sums:
+    """What the bags say of a reference, before any loss."""
+    count = len(bags)
+    nothing = np.zeros((count, 0))
     return Sums(
         name=bags.names,
         size=bags.size.astype(float),
         report=bags.report.reshape(count, -1),
         noise=np.zeros(count) if bags.noise is None else bags.noise,
         observed=bags.observed,
-        stratum=stratum,
-        prediction=sum_by(bags.bag, h, count),
+        stratum=np.zeros(count, int) if bags.stratum is None else bags.stratum,
+        prediction=nothing,
         reference=sum_by(bags.bag, g, count),
-        variance=sum_by(bags.bag, spread, count).mean(axis=1),
-        T=np.stack(T, axis=1),
-        S=np.stack(S, axis=1),
-        Q=np.stack(Q, axis=1),
-        bins=_bin(score, h, g, bags) if kind != "histogram" else _no_bins(),
+        variance=sum_by(bags.bag, _spread(g, bags.kind), count).mean(axis=1),
+        T=nothing,
+        S=nothing[:, :, None],
+        Q=nothing,
+        bins=_no_bins(),
     )
 
 
-def _loss_sums(loss: Loss, score: np.ndarray, g: np.ndarray, spread: np.ndarray, bags: Bags) -> tuple[Any, Any, Any]:
-    f = loss.components(score, kind=bags.kind)
+def _spread(g: np.ndarray, kind: Kind) -> np.ndarray:
+    """Var(y | x) if the reference were right."""
+    return np.maximum(g, 0) if kind == "total" else g * (1 - g)
+
+
+def loss_sums(f: np.ndarray, g: np.ndarray, spread: np.ndarray, bags: Bags) -> tuple[Any, Any, Any]:
+    """Sums over each bag of f1 + g f2, of f2, and of the loss squared as expected under the reference."""
     f1, f2 = (0.0, f) if bags.kind == "histogram" else (f[:, 0], f[:, 1:])
     expected = f1 + np.sum(g * f2, axis=1)
     square = np.sum(g * f2**2, axis=1) if bags.kind == "histogram" else expected**2 + np.sum(spread * f2**2, axis=1)

@@ -17,9 +17,17 @@ import optax
 from unbag.bags import Bags
 from unbag.losses import Loss, named_loss, smoothed
 from unbag.training.epochs import Batches, Loader, epoch_batches
-from unbag.training.objectives import Method, Setting, batch_loss, check_method, default_loss, predict_components
+from unbag.training.objectives import (
+    Method,
+    Setting,
+    batch_loss,
+    check_method,
+    default_loss,
+    judging_loss,
+    predict_components,
+)
 from unbag.training.recording import Record, Run
-from unbag.training.watching import EpochBar, HeldOut, as_features, estimate_held_out, labelled_auc, labelled_loss
+from unbag.training.watching import EpochBar, Watcher, as_features
 
 Reference = Literal["current", "last"]
 
@@ -92,18 +100,9 @@ class _Machine:
         return jax.lax.map(of_seed, (state, batches, active, keys))
 
     @partial(jax.jit, static_argnums=0)
-    def watch(self, params: Any, held_out: HeldOut | None, test: tuple[Any, Any] | None) -> dict[str, Any]:
-        """What held-out bags and test labels say of the runs of one seed."""
-        seen = {}
-        if held_out is not None:
-            score = jax.vmap(lambda p: self.scores(p, held_out.X))(params)
-            seen |= jax.vmap(lambda s: estimate_held_out(self.setting, s, held_out))(score)
-        if test is not None:
-            score = jax.vmap(lambda p: self.scores(p, test[0]))(params)
-            seen["test_loss"] = jax.vmap(lambda s: labelled_loss(self.setting, s, test[1]))(score)
-            if self.setting.kind == "binary":
-                seen["test_score"] = score
-        return seen
+    def scores_of_seed(self, params: Any, X: Any) -> Any:
+        """Scores of the runs of one seed: a row of scores for each rate."""
+        return jax.vmap(lambda p: self.scores(p, X))(params)
 
 
 def train(
@@ -216,7 +215,8 @@ def sweep(
         Loader(b, batch=batch, seed=seed, pool=pool, importance=factor)
         for b, seed, factor in zip(many, seeds, factors, strict=True)
     ]
-    watched = _watched(held_out, test, X, len(seeds))
+    judges = [held_out] * len(seeds) if isinstance(held_out, Bags) else held_out
+    watcher = Watcher(judges, test, X, loss=judging_loss(setting), calm_loss=judging_loss(setting, calm=True))
     record = Record(len(seeds), len(learning_rates), state.params)
     rates, shape = jnp.asarray(learning_rates, jnp.float32), None
     told = EpochBar(epochs) if progress is True else progress or (lambda epoch, seen: None)
@@ -228,7 +228,8 @@ def sweep(
             state, value = machine.step(state, rates, features, arrays, active, keys)
             values.append((value, active[:, None]))
         seen = {"train": _mean_of_active(values)}
-        seen |= _look(machine, state.params, *watched)
+        by_seed = [jax.tree.map(lambda leaf, s=s: leaf[s], state.params) for s in range(len(seeds))]
+        seen |= watcher.look(machine.scores_of_seed, by_seed, epoch, setting.kind)
         state = record.add(epoch, seen, state)
         told(epoch, seen)
         if record.finished(patience):
@@ -335,22 +336,3 @@ def _start(machine: _Machine, params: Any, X: Any, many: Sequence[Any], seeds: i
     for seed, bags in enumerate(many):
         own[seed][:, bags.rows_of(np.arange(len(bags.report)))] = 1
     return _State(params, moments, _Memory(first(params), jnp.asarray(own)))
-
-
-def _watched(held_out: Any, test: Any, X: Any, seeds: int) -> tuple[list[HeldOut | None], Any]:
-    labelled = None if test is None else (as_features(test[0]), jnp.asarray(np.asarray(test[1]), jnp.float32))
-    if held_out is None:
-        return [None] * seeds, labelled
-    each = [b.reported() for b in ([held_out] * seeds if isinstance(held_out, Bags) else held_out)]
-    arrays = {id(bags): HeldOut.of(bags, X if bags.X is None else None) for bags in each}
-    return [arrays[id(bags)] for bags in each], labelled
-
-
-def _look(machine: _Machine, params: Any, held_out: Sequence[HeldOut | None], test: Any) -> dict[str, np.ndarray]:
-    looks = [
-        machine.watch(jax.tree.map(lambda leaf, s=s: leaf[s], params), each, test) for s, each in enumerate(held_out)
-    ]
-    for look in looks:
-        if "test_score" in look:
-            look["test_auc"] = labelled_auc(look.pop("test_score"), test[1])
-    return {name: np.stack([np.asarray(look[name]) for look in looks]) for name in looks[0]}

@@ -49,6 +49,11 @@ def default_loss(method: str | Objective, kind: Kind) -> Loss:
     return LOSSES[DEFAULT_LOSS.get((method, kind), DEFAULT_LOSS["any", kind])]
 
 
+def judging_loss(setting: Setting, *, calm: bool = False) -> Loss:
+    """What models are judged by, however trained: log loss, square (Brier) to be calm; for counts their own loss."""
+    return setting.loss if setting.kind == "total" else default_loss("anchored" if calm else "any", setting.kind)
+
+
 def check_method(method: str | Objective) -> None:
     """Refuse a method that does not exist."""
     if not callable(method) and method not in get_args(Method):

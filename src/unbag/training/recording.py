@@ -18,8 +18,8 @@ class Run:
     """A trained model and how it came about.
 
     model : after the epoch that held-out bags chose, or the last one. history : per epoch, `train` (the objective),
-    `held_out` (loss estimated from held-out bags), `choice` (what the epoch is chosen by: it plus two standard
-    errors), and `test_loss`, `test_auc` where labelled test data were given.
+    `held_out` (loss estimated from held-out bags), `choice` (what the epoch is chosen by, see
+    `unbag.training.watching`), and `test_loss`, `test_auc` where labelled test data were given.
     epoch : the one whose model this is, counted from 1. diverged : the epoch in which the training broke off, or None.
     """
 

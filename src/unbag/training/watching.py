@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,56 +11,64 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from unbag import weights
-from unbag.arrays import mean_by
-from unbag.bags import Bags
+from unbag.bags import Bags, Kind
 from unbag.losses import Loss
-from unbag.training.objectives import Setting, default_loss, predict_components
+from unbag.metrics.collecting import predict
+from unbag.metrics.paired import judge_all
+
+Scores = Callable[[Any, Any], Any]
+"""From the parameters of one seed and features to a row of scores for each rate."""
 
 
-class HeldOut(NamedTuple):
-    """Held-out bags as arrays."""
+class Watcher:
+    """What held-out bags and test labels say after each epoch, for the runs of every seed.
 
-    X: Any
-    bag: Any
-    size: Any
-    report: Any
-    prior: Any
-    stratum: Any
+    The held-out reports never touch a model. `held_out` is the loss that they estimate; `choice` is what epochs are
+    chosen by: the square loss plus the standard error of its difference to the consensus, which is the mean of the
+    run's predictions so far. The estimate alone is a bad judge (`unbag.metrics.paired`; docs/training.md has numbers).
 
-    @staticmethod
-    def of(bags: Bags, X: Any = None) -> HeldOut:
-        """From bags that hold their features, or whose rows are those of X."""
-        report, prior = (jnp.asarray(a, jnp.float32) for a in bags.components())
-        features = as_features(bags.X) if X is None else as_features(np.asarray(X)[bags.rows])
-        stratum = None if bags.stratum is None else jnp.asarray(bags.stratum)
-        return HeldOut(features, jnp.asarray(bags.bag), jnp.asarray(bags.size, jnp.float32), report, prior, stratum)
-
-
-def estimate_held_out(setting: Setting, score: Any, held_out: HeldOut) -> dict[str, Any]:
-    """What held-out bags say, with the model itself as reference: unbiased, since their reports never touched it.
-
-    held_out : the loss (log loss, cross entropy, Poisson). choice : what epochs and rates are chosen by, the same plus
-    two standard errors. The estimate alone is a bad judge: for a model with wild scores it has an enormous variance,
-    and the lowest of many estimates then belongs to the wildest model (`docs/training.md` has the numbers).
+    loss : what models are judged by. calm_loss : what epochs are chosen by; bounded where the loss is not.
     """
-    value, error = estimate_with_error(setting, default_loss("any", setting.kind), score, held_out)
-    return {"held_out": value, "choice": value + 2 * error}
 
+    def __init__(self, held_out: Sequence[Bags] | None, test: Any, X: Any, *, loss: Loss, calm_loss: Loss) -> None:
+        self.held_out, self.loss, self.calm_loss = held_out or (), loss, calm_loss
+        inside = {id(bags): bags.X if bags.X is not None else np.asarray(X)[bags.rows] for bags in self.held_out}
+        once = {key: as_features(features) for key, features in inside.items()}
+        self.features = [once[id(bags)] for bags in self.held_out]
+        self.test = None if test is None else (as_features(test[0]), jnp.asarray(np.asarray(test[1]), jnp.float32))
+        self.consensus: dict[tuple[int, int], np.ndarray] = {}
 
-def estimate_with_error(setting: Setting, loss: Loss, score: Any, held_out: HeldOut) -> tuple[Any, Any]:
-    """The estimated loss, and its standard error from the spread between bags."""
-    reference, f = predict_components(setting, score), loss.components(score, kind=setting.kind)
-    _, bag, size, report, prior, stratum = held_out
-    W = weights.anchored(bag, size, report, prior, reference, stratum=stratum)
-    residual = report - mean_by(bag, reference, size)
-    by_bag = weights.upm_by_bag(f, bag, size, residual, size @ residual / jnp.sum(size))
-    return jnp.sum(W * f), jnp.std(by_bag, ddof=1) / jnp.sqrt(len(by_bag))
+    def look(self, scores: Scores, params: Sequence[Any], epoch: int, kind: Kind) -> dict[str, np.ndarray]:
+        """Everything seen after an epoch, by seed and rate. params : those of each seed."""
+        looks = [self._look(scores, of_seed, seed, epoch, kind) for seed, of_seed in enumerate(params)]
+        return {name: np.stack([look[name] for look in looks]) for name in looks[0]}
 
+    def _look(self, scores: Scores, params: Any, seed: int, epoch: int, kind: Kind) -> dict[str, np.ndarray]:
+        seen: dict[str, np.ndarray] = {}
+        if self.held_out:
+            seen |= self._from_bags(np.asarray(scores(params, self.features[seed]), float), seed, epoch)
+        if self.test is not None:
+            X, y = self.test
+            score = scores(params, X)
+            seen["test_loss"] = np.asarray(jax.vmap(lambda s: jnp.mean(self.loss.value(s, y, kind=kind)))(score))
+            if kind == "binary":
+                seen["test_auc"] = labelled_auc(score, y)
+        return seen
 
-def labelled_loss(setting: Setting, score: Any, y: Any) -> Any:
-    """The mean loss with labels."""
-    return jnp.mean(default_loss("any", setting.kind).value(score, y, kind=setting.kind))
+    def _from_bags(self, score: np.ndarray, seed: int, epoch: int) -> dict[str, np.ndarray]:
+        told = [self._judge(one, (seed, rate), epoch) for rate, one in enumerate(score)]
+        return dict(zip(("held_out", "choice"), np.array(told).T, strict=True))
+
+    def _judge(self, score: np.ndarray, run: tuple[int, int], epoch: int) -> tuple[float, float]:
+        """The estimated loss of a run, and what its epochs are compared by."""
+        if not np.isfinite(score).all():
+            return np.nan, np.nan
+        bags = self.held_out[run[0]]
+        now = predict(score, self.loss, bags.kind)
+        before = self.consensus.get(run, now)
+        self.consensus[run] = before + (now - before) / epoch
+        value = judge_all([score], bags, self.consensus[run], self.loss).value[0]
+        return value, judge_all([score], bags, self.consensus[run], self.calm_loss).cautious()[0]
 
 
 def labelled_auc(score: Any, y: Any) -> np.ndarray:
