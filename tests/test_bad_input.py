@@ -325,6 +325,7 @@ TABLES = (
     "test_estimators",
     "test_pytorch",
     "test_boosting",
+    "test_lab",
     "test_diagnosis",
     "test_metrics",
     "test_statuses",

@@ -3,19 +3,20 @@
 from importlib import import_module as _import_module
 from typing import Any
 
-from unbag import bags, diagnosis, losses, matching, medians, metrics, noise, planning, tournaments, weights
+from unbag import bags, diagnosis, losses, matching, medians, metrics, noise, planning, selection, tournaments, weights
 from unbag.bags import Bags, as_components, design_bags, from_rows, random_bags
 from unbag.diagnosis import BagsNotRandom, Diagnosis, diagnose, drift
 from unbag.losses import Loss
 from unbag.matching import proportion_matching
 from unbag.medians import median_of_means
 from unbag.metrics import Evaluation, Evaluator, compare, evaluate, evaluate_labels
+from unbag.selection import Choice, choose
 from unbag.tournaments import Tournament, tournament
 
 __version__ = "0.1.0"
 
 # what needs JAX, scikit-learn or PyTorch is imported when it is asked for
-_MODULES = ("models", "likelihood", "training", "estimators", "saving", "pytorch", "boosting", "datasets")
+_MODULES = ("models", "likelihood", "training", "estimators", "saving", "pytorch", "boosting", "datasets", "lab")
 _NAMES = {
     "count_likelihood": "likelihood",
     "train": "training",
@@ -42,6 +43,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Bags",
+    "Choice",
     "BagsNotRandom",
     "Diagnosis",
     "Evaluation",
@@ -50,6 +52,7 @@ __all__ = [
     "Tournament",
     "as_components",
     "bags",
+    "choose",
     "compare",
     "design_bags",
     "diagnose",
@@ -67,6 +70,7 @@ __all__ = [
     "planning",
     "proportion_matching",
     "random_bags",
+    "selection",
     "tournament",
     "tournaments",
     "weights",

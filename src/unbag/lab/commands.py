@@ -141,7 +141,8 @@ def _report_page(store: Store, everything: Sequence[Runs], experiments: Sequence
     parts = [
         "# Results\n\nFor each method and bag size the best over learning rate and epoch of the mean over repetitions, "
         "with its standard error; the best is chosen on test data, as in the paper. Details: `best.csv`. What held-out "
-        f"bags choose: `choice.csv`. Claims: `claims.md`. Made by `unbag reproduce --report ... --store {store.folder}`.\n"
+        "bags choose: `choice.csv`. Claims: `claims.md`. Made by "
+        f"`unbag reproduce --report ... --store {store.folder}`.\n"
     ]
     for experiment in experiments:
         parts.append(f"## {experiment.title}\n")
@@ -149,5 +150,6 @@ def _report_page(store: Store, everything: Sequence[Runs], experiments: Sequence
             if not _sizes(everything, [experiment], METRICS[metric]):
                 continue
             table = experiment_table(everything, experiment, METRICS[metric])
-            parts.append(f"{plots.NAMES[METRICS[metric]]}\n\n{table}\n![{metric}]({experiment.name}-{metric}.png)\n")
+            name, picture = plots.name_of(METRICS[metric], experiment), f"{experiment.name}-{metric}.png"
+            parts.append(f"{name}\n\n{table}\n![{metric}]({picture})\n")
     return "\n".join(parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -229,14 +229,3 @@ def read_plan(path: str | Path, **changes: Any) -> Plan:
         )
     given |= changes
     return preset(base, given.pop("task"), **given)
-
-
-def write_plan(plan: Plan) -> str:
-    """The plan as TOML.
-
-    >>> import tomllib
-    >>> tomllib.loads(write_plan(preset("smoke", "adult")))["sizes"]
-    [16, 256]
-    """
-    value = lambda v: repr(list(v)).replace("'", '"') if isinstance(v, tuple) else repr(v).replace("'", '"')
-    return "".join(f"{name} = {value(v)}\n" for name, v in asdict(plan).items())

@@ -10,130 +10,153 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import NullLocator
 
 from unbag.lab.methods import Way
 from unbag.lab.reporting import Experiment, Metric, Runs, best_on_test, in_order
+from unbag.lab.tasks import TASKS
 
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#555555")  # Okabe and Ito: safe for all
-MARKERS = "osD^vPX"
-FAMILIAR = ("matching:log", "easy:log", "upm:log", "anchored:log", "anchored:square", "likelihood:log")
-NAMES: dict[Metric, str] = {"test_loss": "test log loss", "test_auc": "test AUC"}
-STYLE: Any = {"font.size": 9, "svg.fonttype": "none", "pdf.fonttype": 42}
+LOOKS = {  # colours of Okabe and Ito, which everyone can tell apart
+    "matching": ("#0072B2", "o"),
+    "easy": ("#E69F00", "s"),
+    "upm": ("#009E73", "D"),
+    "anchored": ("#CC79A7", "^"),
+    "likelihood": ("#56B4E9", "P"),
+}
+OURS = ("#D55E00", "v")  # anchored with the square or the Brier loss
+OTHERS = (("#444444", "X"), ("#8C564B", "*"), ("#B8A800", "h"))
+GREY = "#777777"
+STYLE: Any = {
+    "font.size": 9,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+}
+End = tuple[str, str, float]
+"""Name, colour and height of what is named at the right edge."""
+
+
+def name_of(metric: Metric, experiment: Experiment) -> str:
+    """What the axis shows."""
+    counts = experiment.task in TASKS and TASKS[experiment.task].kind == "total"
+    return "test AUC" if metric == "test_auc" else "test Poisson loss" if counts else "test log loss"
 
 
 def draw(everything: Sequence[Runs], experiments: Sequence[Experiment], metric: Metric, *, smallest: int = 1) -> Figure:
     """One panel for each experiment; bags of at least `smallest`."""
     columns = min(len(experiments), 3)
-    rows = -(-len(experiments) // columns)
-    alone = len(experiments) == 1
-    figure = Figure(figsize=(6.2 if alone else 4.0 * columns, 4.2 if alone else 3.5 * rows + 0.5), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    for panel, experiment in zip(panels, experiments, strict=False):
-        draw_panel(
-            panel, [r for r in everything if r.experiment == experiment and not r.holdout], metric, smallest, alone
-        )
-    for panel in panels[len(experiments) :]:
-        panel.remove()
-    if not alone:
-        handles = {
-            label: h for panel in figure.axes for h, label in zip(*panel.get_legend_handles_labels(), strict=True)
-        }
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False)
+    rows, alone = -(-len(experiments) // columns), len(experiments) == 1
+    with rc_context(STYLE):
+        size = (5.6, 3.6) if alone else (3.3 * columns, 2.9 * rows + 0.5)
+        figure = Figure(figsize=size, layout="constrained")
+        panels = figure.subplots(rows, columns, squeeze=False).ravel()
+        for panel, experiment in zip(panels, experiments, strict=False):
+            mine = [r for r in everything if r.experiment == experiment and not r.holdout]
+            draw_panel(panel, mine, metric, smallest=smallest, alone=alone)
+        for panel in panels[len(experiments) :]:
+            panel.remove()
+        if not alone:
+            _legend(figure)
     return figure
 
 
-def draw_panel(panel: Axes, mine: Sequence[Runs], metric: Metric, smallest: int, alone: bool) -> None:
+def draw_panel(panel: Axes, mine: Sequence[Runs], metric: Metric, *, smallest: int, alone: bool) -> None:
     """Curves with bands of one standard error; labels and the trivial predictor are lines across."""
     curves = [r for r in mine if r.way.method != "labels" and r.size >= smallest]
-    ends = []
-    for way in in_order([r.way for r in curves]):
+    ways, ends = in_order([r.way for r in curves]), []
+    for way in ways:
         points = [(r.size, found) for r in curves if r.way == way and (found := best_on_test(r, metric))]
         if points:
-            ends.append((way, *_curve(panel, way, points)))
-    _lines_across(panel, mine, metric)
+            ends.append(_curve(panel, way, _look(way, ways), points))
+    ends += _lines_across(panel, mine, metric)
     _axes(panel, curves, metric)
     if alone:
         _direct_labels(panel, ends)
 
 
-def _look(way: Way) -> tuple[str, str]:
-    number = FAMILIAR.index(str(way)) if str(way) in FAMILIAR else len(FAMILIAR)
-    return COLOURS[number], MARKERS[number]
+def _look(way: Way, ways: Sequence[Way]) -> tuple[str, str]:
+    if way.method == "anchored" and way.loss in ("square", "brier"):
+        return OURS
+    others = [each for each in ways if each.method not in LOOKS]
+    return LOOKS[way.method] if way.method in LOOKS else OTHERS[others.index(way) % len(OTHERS)]
 
 
-def _curve(panel: Axes, way: Way, points: Sequence) -> tuple[float, float]:
+def _curve(panel: Axes, way: Way, look: tuple[str, str], points: Sequence) -> End:
     size, mean, error = (np.array(column) for column in zip(*((k, f.mean, f.error) for k, f in points), strict=True))
-    colour, marker = _look(way)
-    panel.plot(size, mean, color=colour, marker=marker, markersize=4, linewidth=1.4, label=way.title)
+    colour, marker = look
+    panel.plot(size, mean, color=colour, marker=marker, markersize=3.5, linewidth=1.3, label=way.title)
     error = np.nan_to_num(error)
     panel.fill_between(size, mean - error, mean + error, color=colour, alpha=0.18, linewidth=0)
-    return float(size[-1]), float(mean[-1])
+    return way.title, colour, float(mean[-1])
 
 
-def _lines_across(panel: Axes, mine: Sequence[Runs], metric: Metric) -> None:
+def _lines_across(panel: Axes, mine: Sequence[Runs], metric: Metric) -> list[End]:
     level = {"trivial predictor": mine[0].trivial if metric == "test_loss" else 0.5} if mine else {}
     labels = [found for r in mine if r.way.method == "labels" and (found := best_on_test(r, metric))]
     level |= {"labels": labels[0].mean} if labels else {}
     for name, value in level.items():
-        panel.axhline(value, color="#777777", linewidth=0.9, linestyle=":" if name != "labels" else "--", zorder=0)
-        panel.annotate(
-            name, (0.01, value), xycoords=("axes fraction", "data"), xytext=(0, 2), textcoords="offset points",
-            color="#777777", fontsize=7.5,
-        )  # fmt: skip
+        style = "--" if name == "labels" else ":"
+        panel.axhline(value, color=GREY, linewidth=0.9, linestyle=style, zorder=0, label=name)
+    return [(name, GREY, value) for name, value in level.items()]
 
 
 def _axes(panel: Axes, curves: Sequence[Runs], metric: Metric) -> None:
-    sizes = sorted({r.size for r in curves})
-    bags = {r.size: r.bags for r in curves}
+    """Sizes as powers of two below; how many bags that makes above."""
+    bags = dict(sorted((r.size, r.bags) for r in curves))
     panel.set_xscale("log", base=2)
-    panel.xaxis.set_major_locator(FixedLocator(sizes))
+    panel.set_xticks(list(bags), [f"$2^{{{np.log2(k):.3g}}}$" for k in bags])
     panel.xaxis.set_minor_locator(NullLocator())
-    panel.set_xticks(sizes, [f"$2^{{{np.log2(k):g}}}$" for k in sizes])
     panel.set_xlabel("bag size")
-    panel.set_ylabel(NAMES[metric])
+    panel.set_ylabel(name_of(metric, curves[0].experiment))
     panel.spines[["top", "right"]].set_visible(False)
     panel.grid(axis="y", color="#e6e6e6", linewidth=0.7)
     panel.set_axisbelow(True)
-    top = panel.secondary_xaxis("top")
-    top.set_xticks(sizes, [_short(bags[k]) for k in sizes], fontsize=6.5, color="#777777")
-    top.tick_params(length=0, pad=1)
-    top.minorticks_off()
-    top.spines["top"].set_visible(False)
-    if curves:
-        panel.set_title(f"{curves[0].experiment.title}\n", fontsize=9, pad=4)
-        panel.annotate(
-            "bags:", (0, 1), xycoords="axes fraction", xytext=(-4, 3), textcoords="offset points", ha="right",
-            fontsize=6.5, color="#777777",
-        )  # fmt: skip
+    above = panel.secondary_xaxis("top")
+    above.set_xticks(list(bags), [_short(count) for count in bags.values()], fontsize=6.5, color=GREY)
+    above.xaxis.set_minor_locator(NullLocator())
+    above.tick_params(length=0, pad=1)
+    above.spines["top"].set_visible(False)
+    above.set_xlabel(f"number of bags; {curves[0].experiment.details}", fontsize=6.5, color=GREY, labelpad=2)
+    panel.set_title(curves[0].experiment.data, fontsize=10, fontweight="bold", pad=22)
 
 
 def _short(count: int) -> str:
-    """1,234 as it is, 32561 as 33k.
+    """A number of bags in four characters or fewer.
 
-    >>> _short(254), _short(32561)
-    ('254', '33k')
+    >>> _short(254), _short(2035), _short(32561)
+    ('254', '2.0k', '33k')
     """
     return f"{count / 1000:.0f}k" if count >= 10_000 else f"{count / 1000:.1f}k" if count >= 1000 else str(count)
 
 
-def _direct_labels(panel: Axes, ends: Sequence[tuple[Way, float, float]]) -> None:
-    """Names at the right ends of the curves, moved apart where they would overlap."""
+def _direct_labels(panel: Axes, ends: Sequence[End]) -> None:
+    """Names at the right edge, moved apart where they would overlap."""
     low, high = panel.get_ylim()
-    gap, place = 0.052 * (high - low), -np.inf
-    shown = []
-    for way, x, y in sorted(ends, key=lambda end: end[2]):
-        place = max(y, place + gap)
-        shown.append((way, x, y, place))
-    shift = max(0.0, place - high)
-    for way, _, y, place in shown:
-        colour, _ = _look(way)
+    gap = 0.058 * (high - low)
+    places: list[float] = []
+    for _, _, y in (ordered := sorted(ends, key=lambda end: end[2])):
+        places.append(max(y, places[-1] + gap if places else -np.inf))
+    down = max(0.0, places[-1] - high) if places else 0.0
+    for (name, colour, y), place in zip(ordered, places, strict=True):
+        line = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5)}
         panel.annotate(
-            way.title, (1.0, y), xycoords=("axes fraction", "data"), xytext=(1.03, place - shift),
-            textcoords=("axes fraction", "data"), color=colour, va="center", fontsize=8.5, annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0},
+            name, (1.0, y), xycoords=("axes fraction", "data"), xytext=(1.05, place - down),
+            textcoords=("axes fraction", "data"), color=colour, va="center", fontsize=8, annotation_clip=False,
+            arrowprops=line,
         )  # fmt: skip
     panel.set_ylim(low, high)
+
+
+def _legend(figure: Figure) -> None:
+    shown = [pair for panel in figure.axes for pair in zip(*panel.get_legend_handles_labels(), strict=True)]
+    handles = {label: handle for handle, label in shown}
+    last = [name for name in ("labels", "trivial predictor") if name in handles]
+    names = [name for name in handles if name not in last] + last
+    figure.legend(
+        [handles[n] for n in names], names, loc="outside lower center", ncols=min(len(names), 5), frameon=False
+    )
 
 
 def save(figure: Figure, path: Path) -> list[Path]:
@@ -142,6 +165,7 @@ def save(figure: Figure, path: Path) -> list[Path]:
     with rc_context(STYLE):
         for ending in ("pdf", "svg", "png"):
             target = path.with_name(f"{path.name}.{ending}")
-            figure.savefig(target, dpi=200, facecolor="white", bbox_inches="tight")
+            date = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(ending)  # the same figure, the same file
+            figure.savefig(target, dpi=200, facecolor="white", bbox_inches="tight", metadata=date)
             written.append(target)
     return written

@@ -30,11 +30,20 @@ class Experiment(NamedTuple):
     rows: int
 
     @property
-    def title(self) -> str:
-        """What figures and tables call it."""
-        name = TASKS[self.task].title if self.task in TASKS else self.task
+    def data(self) -> str:
+        """What figures and tables call the task."""
+        return TASKS[self.task].title if self.task in TASKS else self.task
+
+    @property
+    def details(self) -> str:
+        """What else belongs beside every number."""
         some = f", first {self.rows} rows" if self.rows else ""
-        return f"{name} ({self.model}, {self.start} start, {self.epochs} epochs{some})"
+        return f"{self.model}, {self.start} start, {self.epochs} epochs{some}"
+
+    @property
+    def title(self) -> str:
+        """Both."""
+        return f"{self.data} ({self.details})"
 
     @property
     def name(self) -> str:

@@ -1,0 +1,522 @@
+"""Plans, the store, resuming, sharing, the report and the claims; small sets of runs on made-up data."""
+
+import csv
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from unbag.cli import app
+from unbag.datasets import Dataset
+from unbag.lab import Plan, Store, Way, add_method, add_task, preset, read_plan, reporting, run_plan, running
+from unbag.lab import claims as judging
+from unbag.lab.commands import reproduce, write_report
+from unbag.lab.methods import METHODS
+from unbag.lab.store import FORMAT, SCHEMA
+from unbag.lab.tasks import MODELS, TASKS
+from unbag.lab.variance import Spread, bag_spread
+
+
+def toy():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 3)).astype(np.float32)
+    y = (rng.uniform(size=1200) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(np.float32)
+    return Dataset(X[:1000], y[:1000], X[1000:], y[1000:], ("a", "b", "c"))
+
+
+add_task("toy", toy, model="linear", title="Toy")
+TOY = {
+    "task": "toy",
+    "methods": ("upm", "anchored:square"),
+    "sizes": (5, 20),
+    "rates": (0.01, 0.1),
+    "repetitions": 3,
+    "epochs": 3,
+}
+
+
+def invent(group, told=None, seed=0):
+    """Rows of a group that was never trained."""
+    rng, rows = np.random.default_rng([seed, int(group.identity(), 16)]), []
+    for run in group.runs():
+        loss = rng.uniform(0.3, 0.6, run.epochs).astype(np.float32)
+        held = {"choice": loss + rng.normal(size=run.epochs) * 0.1, "held_out": loss} if run.holdout else {}
+        facts = {"bags": 1000 // run.size, "trivial": 0.5, "seconds": 1.0, "version": "test", "diverged": None}
+        rows.append({"run": run.identity(), **run._asdict(), **facts, "test_loss": loss, "test_auc": 1 - loss, **held})
+    return rows
+
+
+def invent_slowly(group, told=None):
+    time.sleep(0.1)
+    return invent(group)
+
+
+def made_up(plan, store):
+    """Fill a store with invented histories, as if the plan had been run."""
+    for group in plan.groups():
+        store.add(group, invent(group))
+
+
+@pytest.fixture
+def untrained(monkeypatch):
+    """What is stored is not looked at, so nothing need be trained."""
+    monkeypatch.setattr(running, "train_group", invent)
+
+
+def test_the_paper_preset_is_the_papers_grid():
+    plan = preset("paper", "adult")
+    assert plan.sizes == tuple(2**i for i in range(12))
+    assert len(plan.rates) == 16
+    assert (plan.rates[0], plan.rates[-1]) == (1e-7, 0.1)
+    ratio = np.diff(np.log(plan.rates))
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-4)
+    assert (plan.repetitions, plan.batch, plan.start, plan.holdout) == (10, 4096, "usual", 0)
+    groups = list(plan.groups())
+    smoothing = {(g.common.method, g.common.loss): g.common.smoothing for g in groups}
+    for method in ("matching", "easy", "upm", "anchored"):
+        assert smoothing[method, "log"] == 0.1
+    assert smoothing["anchored", "square"] == smoothing["likelihood", "log"] == smoothing["labels", "log"] == 0
+    assert {g.common.size for g in groups if g.common.method == "labels"} == {1}
+    assert plan.count() == (6 * 12 + 1) * 160
+
+
+def test_a_plan_is_read_from_toml(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('task = "toy"\npreset = "laptop"\nmethods = ["upm"]\nsizes = [4]\nrates = [1, 0.1]\n')
+    plan = read_plan(path, epochs=7)
+    assert (plan.task, plan.methods, plan.sizes, plan.rates, plan.epochs) == ("toy", ("upm:log",), (4,), (1.0, 0.1), 7)
+    assert plan.repetitions == preset("laptop", "toy").repetitions
+
+
+def test_a_run_is_identified_by_its_settings_and_nothing_else():
+    runs = [run for group in Plan(**TOY).groups() for run in group.runs()]
+    assert len({run.identity() for run in runs}) == len(runs) == 2 * 2 * 2 * 3
+    cut = Plan(**TOY, rates_together=1, repetitions_together=2)
+    assert {run.identity() for group in cut.groups() for run in group.runs()} == {run.identity() for run in runs}
+    held = Plan(**TOY, holdout=0.2)
+    assert not {run.identity() for group in held.groups() for run in group.runs()} & {run.identity() for run in runs}
+
+
+def test_a_group_is_the_sweep_it_stands_for():
+    import unbag
+    from unbag.training import sweep
+
+    group = next(Plan(**TOY, holdout=0.2).groups())
+    rows = running.train_group(group)
+    data = toy()
+    parts = [unbag.random_bags(data.X, data.y, size=20, seed=s).split(0.8, seed=s) for s in range(3)]
+    runs = sweep(
+        lambda seed: unbag.models.linear(3, key=seed), [p[0] for p in parts], "upm", "log", learning_rates=(0.01, 0.1),
+        seeds=(0, 1, 2), epochs=3, smoothing=0.1, held_out=[p[1] for p in parts], test=(data.X_test, data.y_test),
+    )  # fmt: skip
+    for row, run in zip(rows, [run for by_rate in runs for run in by_rate], strict=True):
+        assert (row["repetition"], row["bags"]) == (run.seed, 40)
+        for name in ("train", "test_loss", "test_auc", "choice"):
+            np.testing.assert_allclose(row[name], run.history[name], rtol=2e-4, atol=1e-5)
+
+
+def test_finished_runs_are_not_made_again_and_new_ones_are_added(tmp_path, untrained):
+    store, plan = Store(tmp_path), Plan(**TOY)
+    assert run_plan(plan, store) == plan.count()
+    assert run_plan(plan, store) == 0
+    wider = Plan(**{**TOY, "rates": (0.01, 0.03, 0.1), "repetitions": 4})
+    assert run_plan(wider, store) == wider.count() - plan.count()
+    assert store.finished() == {run.identity() for group in wider.groups() for run in group.runs()}
+    assert not list((tmp_path / ".claims").iterdir())
+
+
+WORKER = """
+import sys
+sys.path.insert(0, {tests!r})
+import test_lab
+from unbag.lab import Plan, Store, run_plan, running
+running.train_group = test_lab.invent_slowly
+print("ready", flush=True)
+sys.stdin.readline()
+print(run_plan(Plan(**{plan!r}), Store({folder!r}), patience=0.1), flush=True)
+"""
+
+
+def worker(folder, plan):
+    code = WORKER.format(tests=str(Path(__file__).parent), plan=plan, folder=str(folder))
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_a_killed_sweep_resumes_without_repeating_or_losing_a_run(tmp_path, untrained):
+    plan = {**TOY, "repetitions_together": 1}
+    process = worker(tmp_path, plan)
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    deadline = time.monotonic() + 120
+    while len(list(tmp_path.rglob("*.parquet"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    store = Store(tmp_path)
+    before = {path: path.read_bytes() for path in store.files()}
+    total = Plan(**plan).count()
+    done = len(store.finished())
+    assert 0 < done < total
+    assert run_plan(Plan(**plan), store) == total - done
+    assert all(path.read_bytes() == content for path, content in before.items())
+    assert store.query("SELECT count(*) AS n FROM everything")[0]["n"] == total == len(store.finished())
+
+
+def test_two_processes_share_a_store_and_divide_the_work(tmp_path):
+    plan = {**TOY, "repetitions_together": 1, "repetitions": 6}
+    processes = [worker(tmp_path, plan) for _ in range(2)]
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    made = [int(process.communicate(timeout=240)[0]) for process in processes]
+    total = Plan(**plan).count()
+    assert sum(made) == total
+    assert min(made) > 0
+    assert Store(tmp_path).query("SELECT count(*) AS n FROM everything")[0]["n"] == total
+
+
+def test_what_another_process_works_on_is_left_to_it(tmp_path):
+    group = next(Plan(**TOY).groups())
+    with Store(tmp_path).claim(group) as first, Store(tmp_path).claim(group) as second:
+        assert (first, second) == (True, False)
+    with Store(tmp_path).claim(group) as again:
+        assert again
+
+
+def test_runs_that_are_there_twice_count_once(tmp_path):
+    store, plan = Store(tmp_path), Plan(**TOY)
+    made_up(plan, store)
+    for path in store.files():
+        path.with_name(f"copy-{path.name}").write_bytes(path.read_bytes())
+    assert Store(tmp_path).query("SELECT count(*) AS n FROM runs")[0]["n"] == plan.count()
+
+
+def test_a_cut_file_is_named_and_the_rest_stays_readable(tmp_path, untrained):
+    plan = Plan(**TOY)
+    made_up(plan, Store(tmp_path))
+    cut = sorted(tmp_path.rglob("*.parquet"))[0]
+    lost = pq.read_metadata(cut).num_rows
+    cut.write_bytes(cut.read_bytes()[:-100])
+    with pytest.warns(UserWarning, match=f"{cut.name} cannot be read and is left out: its runs count as not done"):
+        rows = Store(tmp_path).query("SELECT count(*) AS n FROM runs")
+    assert rows[0]["n"] == plan.count() - lost
+    with pytest.warns(UserWarning, match="cannot be read"):
+        assert run_plan(plan, Store(tmp_path)) == lost
+    assert len(Store(tmp_path).finished()) == plan.count()
+
+
+def test_a_full_disk_leaves_no_partial_file_and_a_readable_store(tmp_path, monkeypatch):
+    store, plan = Store(tmp_path), Plan(**TOY)
+    made_up(plan, store)
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"will be made again \(No space left on device\); the store stays readable"):
+        made_up(Plan(**{**TOY, "epochs": 4}), store)
+    assert not list(tmp_path.rglob("*.draft"))
+    assert len(store.finished()) == plan.count()
+
+
+def naive_best(rows, metric):
+    """The paper's number in plain loops."""
+    seeds, rates = sorted({r["repetition"] for r in rows}), sorted({r["rate"] for r in rows})
+    best = None
+    for rate in rates:
+        for epoch in range(len(rows[0][metric])):
+            values = [next(r for r in rows if (r["repetition"], r["rate"]) == (s, rate))[metric][epoch] for s in seeds]
+            mean = sum(values) / len(values)
+            if best is None or (mean < best[0] if metric == "test_loss" else mean > best[0]):
+                error = (sum((v - mean) ** 2 for v in values) / (len(values) - 1) / len(values)) ** 0.5
+                best = (mean, error, rate, epoch + 1)
+    return best
+
+
+@pytest.mark.parametrize("metric", ["test_loss", "test_auc"])
+def test_reported_numbers_are_the_papers_rule_in_plain_loops(tmp_path, metric):
+    store, plan = Store(tmp_path), Plan(**TOY)
+    made_up(plan, store)
+    everything = reporting.read_runs(store)
+    assert len(everything) == 4
+    for runs in everything:
+        rows = store.query("SELECT * FROM runs WHERE method = ? AND size = ?", runs.way.method, runs.size)
+        found = reporting.best_on_test(runs, metric)
+        expected = naive_best(rows, metric)
+        assert (found.rate, found.epoch) == expected[2:]
+        assert (found.mean, found.error) == pytest.approx(expected[:2])
+
+
+def test_a_rate_at_which_a_repetition_diverged_is_out():
+    loss = np.array([[[0.5, 0.1], [0.4, 0.45]], [[0.5, np.nan], [0.4, 0.4]]])
+    experiment = reporting.Experiment("toy", "linear", "usual", 2, 4096, 0)
+    runs = reporting.Runs(experiment, Way("upm", "log"), 5, 0.1, 0, 200, 0.6, (0, 1), (0.1, 0.2), loss, loss, loss)
+    found = reporting.best_on_test(runs)
+    assert (found.mean, found.rate, found.epoch) == (0.4, 0.2, 1)
+    assert reporting.best_on_test(runs._replace(test_loss=loss * np.nan)) is None
+
+
+def test_the_price_of_choosing_is_fewer_bags_plus_worse_choice(tmp_path):
+    store = Store(tmp_path)
+    made_up(Plan(**TOY), store)
+    made_up(Plan(**{**TOY, "rates": (0.1,), "repetitions": 2}, holdout=0.2), store)
+    found = reporting.prices(reporting.read_runs(store))
+    assert len(found) == 4
+    for price in found:
+        where = "method = ? AND size = ? AND rate = 0.1 AND repetition < 2 AND holdout = ?"
+        full, held = (
+            store.query(f"SELECT * FROM runs WHERE {where}", price.runs.way.method, price.runs.size, h)
+            for h in (0, 0.2)
+        )
+        chosen = np.mean([r["test_loss"][int(np.argmin(r["choice"]))] for r in held])
+        best, best_held = naive_best(full, "test_loss")[0], naive_best(held, "test_loss")[0]
+        assert price.fewer_bags[0] == pytest.approx(best_held - best)
+        assert price.worse_choice[0] == pytest.approx(chosen - best_held)
+        assert price.chosen.mean - price.best.mean == pytest.approx(price.fewer_bags[0] + price.worse_choice[0])
+
+
+def invented(levels, *, task="adult", size_rows=32_561, holdout=0.0):
+    """Runs whose loss is a level for each (way, size), alike in all repetitions up to a hundredth."""
+    experiment = reporting.Experiment(task, "perceptron", "usual", 1, 4096, 0)
+    wobble = np.array([0.0, 0.01, -0.01]).reshape(3, 1, 1)
+    for (way, size), level in levels.items():
+        loss = np.full((3, 1, 1), level) + wobble
+        facts = (Way.named(way), size, 0, holdout, size_rows // size, 0.55, (0, 1, 2), (0.1,))
+        yield reporting.Runs(experiment, *facts, loss, 1 - loss, loss)
+
+
+def verdict(verdicts, text, where="Adult"):
+    return next(v.verdict for v in verdicts if text in v.claim and v.where.startswith(where))
+
+
+def levels(pm, easy, upm, ours, sizes=(16, 256, 2048)):
+    by_way = {"matching": pm, "easy": easy, "upm": upm, "anchored:square": ours}
+    return {
+        (way, k): value for way, values in by_way.items() for k, value in zip((1, *sizes), (0.32, *values), strict=True)
+    }
+
+
+def test_claims_are_judged_by_the_numbers():
+    good = list(invented(levels((0.34, 0.42, 0.55), (0.36, 0.44, 0.56), (0.35, 0.40, 0.54), (0.34, 0.39, 0.54))))
+    found = judging.judge(good, [Spread("adult", 2, 9, 0.8, 1), Spread("adult", 64, 9, 0.9, 6)])
+    assert {verdict(found, text) for text in ("PM is best", "GeneralUPM is better", "bags of 2048", "anchored")} == {
+        "supported"
+    }
+    assert verdict(found, "does not grow") == "supported"
+    assert verdict(found, "PM is best", "Higgs") == verdict(found, "chosen from held-out") == "not yet run"
+    bad = list(invented(levels((0.37, 0.38, 0.45), (0.36, 0.44, 0.56), (0.35, 0.40, 0.54), (0.36, 0.39, 0.54))))
+    found = judging.judge(bad, [Spread("adult", 2, 9, 0.8, 1), Spread("adult", 64, 9, 1.9, 6)])
+    for text in ("PM is best", "GeneralUPM is better", "bags of 2048", "anchored", "does not grow"):
+        assert verdict(found, text) == "not supported"
+    few = list(invented(levels((0.3,) * 3, (0.4,) * 3, (0.4,) * 3, (0.3,) * 3), task="higgs", size_rows=46_366))
+    assert verdict(judging.judge(few), "PM is best", "Higgs") == "not comparable"
+
+
+def test_the_choice_among_methods_is_compared_with_the_best_single_method():
+    held = list(invented({("upm", 16): 0.40, ("matching", 16): 0.36}, holdout=0.2))
+    full = list(invented({("upm", 16): 0.39}))
+    assert verdict(judging.judge([*full, *held]), "chosen from held-out") == "supported"
+    misled = [held[0]._replace(choice=held[0].choice - 1), held[1]]
+    assert verdict(judging.judge([*full, *misled]), "chosen from held-out") == "not supported"
+
+
+def test_the_variance_of_upm_stays_while_that_of_easyllp_grows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 1))
+    y = (rng.uniform(size=4000) < 1 / (1 + np.exp(2 - X[:, 0]))).astype(float)
+    spreads = bag_spread("rare", Dataset(X, y, X, y, ("a",)), [2, 50])
+    assert spreads[1].upm < 1.5 * spreads[0].upm
+    assert spreads[1].easy > 2 * spreads[0].easy
+
+
+def test_a_report_has_tables_claims_and_figures(tmp_path):
+    store = Store(tmp_path / "store")
+    plan = preset("paper", "adult", rates=(0.1,), repetitions=2, epochs=2, sizes=(1, 16, 64))
+    made_up(plan, store)
+    written = write_report(store, tmp_path / "report")
+    for path in written:
+        assert path.stat().st_size > 200
+    pictures = {path.name for path in written if path.suffix in (".pdf", ".svg", ".png")}
+    assert len(pictures) == 2 * 2 * 3
+    with (tmp_path / "report" / "best.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * (6 * 3 + 1)
+    text = (tmp_path / "report" / "report.md").read_text()
+    assert "| number of bags | 1000 | 62 | 15 |" in text
+    assert "PM is best at small bag sizes" in (tmp_path / "report" / "claims.md").read_text()
+
+
+def test_the_command_runs_a_plan_prints_a_table_and_reports(tmp_path):
+    words = ["reproduce", "toy", "--preset", "smoke", "--method", "upm", "--size", "20", "--store", str(tmp_path / "s")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert "| number of bags | 50 |" in result.stdout
+    assert "4 runs made, 0 were there already" in result.stderr
+    words = ["reproduce", "--store", str(tmp_path / "s"), "--report", str(tmp_path / "r")]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    again = CliRunner().invoke(app, words)
+    assert again.exit_code == 1
+    assert "is not empty. Use --force to overwrite." in again.stderr
+    assert again.stdout == ""
+
+
+def test_a_method_of_your_own_runs_beside_ours(tmp_path):
+    import jax.numpy as jnp
+
+    def pulled(score, batch, loss):
+        f = loss.components(score)
+        return jnp.sum(batch.real * (f[:, 0] + batch.report[batch.bag, 1] * f[:, 1])) / jnp.sum(batch.real)
+
+    add_method("pulled", pulled)
+    plan = Plan(**{**TOY, "methods": ("pulled",), "sizes": (1,), "smoothing": 0.0})
+    labels = Plan(**{**TOY, "methods": ("labels",), "sizes": (1,), "smoothing": 0.0})
+    mine, theirs = (running.train_group(next(p.groups())) for p in (plan, labels))
+    for a, b in zip(mine, theirs, strict=True):  # bags of one are labels
+        np.testing.assert_allclose(a["test_loss"], b["test_loss"], rtol=1e-4)
+        assert a["run"] != b["run"]
+
+
+def test_the_example_of_adding_a_method_and_data_is_one_short_file(tmp_path, untrained):
+    page = (Path(__file__).parent.parent / "docs" / "adding.md").read_text()
+    code = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
+    assert len(code.splitlines()) < 40
+    (tmp_path / "mine.py").write_text(code)
+    words = ["reproduce", "rings", "--extra", str(tmp_path / "mine.py"), "--method", "squared_matching"]
+    result = CliRunner().invoke(app, [*words, "--store", str(tmp_path / "store")])
+    assert result.exit_code == 0, result.output
+    assert "squared PM" in result.stdout
+
+
+HERE = Path(tempfile.mkdtemp())
+
+
+def written(name, content):
+    (HERE / name).parent.mkdir(exist_ok=True)
+    (HERE / name).write_text(content)
+    return HERE / name
+
+
+def other_format():
+    path = written("old/k.parquet", "")
+    pq.write_table(SCHEMA.with_metadata({"unbag_store": "99"}).empty_table(), path)
+    Store(path.parent).finished()
+
+
+def asked(task=None, name=None, path=None, folder=None, report=None):
+    reproduce(task, name, path, folder, {}, report, False)
+
+
+MESSAGES = [
+    (
+        lambda: Way.named("magic"),
+        lambda: f"A method must be one of {', '.join(METHODS)}: 'magic' came. Choose one, or add it.",
+    ),
+    (
+        lambda: Way.named("upm:magic"),
+        "A method's loss must be one of log, square, poisson, cross_entropy, brier: 'magic' came. Choose one.",
+    ),
+    (
+        lambda: add_method("upm", abs),
+        "A method to add must be a function with a new name of letters, digits and _: 'upm' came. See docs/adding.md.",
+    ),
+    (
+        lambda: add_task("mine", toy, model="magic"),
+        lambda: f"A task's model must be one of {', '.join(MODELS)}: 'magic' came. Choose one, or add it.",
+    ),
+    (
+        lambda: Plan("magic"),
+        lambda: f"A plan's task must be one of {', '.join(TASKS)}: 'magic' came. Choose one of these.",
+    ),
+    (
+        lambda: Plan("toy", sizes=(600,)).check_data(),
+        "A bag size must leave at least 2 bags: bags of 600 came for the 1000 rows of toy. Make the bags smaller.",
+    ),
+    (
+        lambda: Plan("toy", sizes=(300,), holdout=0.2).check_data(),
+        "A bag size must leave at least 4 bags: bags of 300 came for the 1000 rows of toy. Make the bags smaller.",
+    ),
+    (
+        lambda: Plan("toy", sizes=(1.5,)),
+        "A plan's sizes must be a list with at least one int: (1.5,) came. Give one.",
+    ),
+    (
+        lambda: Plan("toy", methods=()),
+        "A plan's methods must be a list with at least one str: () came. Give one.",
+    ),
+    (
+        lambda: Plan("toy", epochs=0),
+        "A plan's epochs must be a whole number of at least 1: 0 came. Change it.",
+    ),
+    (
+        lambda: Plan("toy", rates=(0.1, -0.1)),
+        "Bag sizes and learning rates must be positive: the smallest are 1 and -0.1. Leave these out.",
+    ),
+    (
+        lambda: Plan("toy", holdout=1),
+        "A plan's holdout and smoothing must lie in [0, 1): 1 and 0.1 came. Use 0.2 to hold out a fifth of the bags.",
+    ),
+    (
+        lambda: preset("magic", "toy"),
+        "A preset must be one of paper, laptop, smoke: 'magic' came. Choose one of these.",
+    ),
+    (
+        lambda: read_plan(written("bad.toml", "task =")),
+        f"A plan must be a TOML file: {HERE / 'bad.toml'} is not (Invalid value (at end of document)). Fix it.",
+    ),
+    (
+        lambda: read_plan(written("odd.toml", 'task = "toy"\ncolour = 3')),
+        "A plan must name a task and may have preset, model, methods, sizes, rates, repetitions, epochs, batch, "
+        "smoothing, holdout, start, rows, rates_together, repetitions_together: colour came in "
+        f"{HERE / 'odd.toml'}. Fix it.",
+    ),
+    (
+        other_format,
+        f"A store must be of format {FORMAT}: {HERE / 'old' / 'k.parquet'} is of format 99. Use the unbag that wrote "
+        "it, or another folder.",
+    ),
+    (
+        asked,
+        "A task, a plan or a report must be asked for: none came. Try: unbag reproduce adult",
+    ),
+    (
+        lambda: asked("toy", "smoke", Path("p.toml")),
+        "A plan must come from a preset or from a file: smoke and p.toml came. Leave one out.",
+    ),
+    (
+        lambda: asked(report=written("file", "")),
+        f"A report must go to a folder: {HERE / 'file'} is a file. Choose another name.",
+    ),
+    (
+        lambda: asked(report=written("full/file", "").parent),
+        f"A report must go to an empty folder: {HERE / 'full'} is not empty. Use --force to overwrite.",
+    ),
+    (
+        lambda: asked(folder=HERE / "nothing", report=HERE / "new"),
+        f"A report must have runs: {HERE / 'nothing'} has none. Make some: unbag reproduce adult",
+    ),
+]
+
+
+@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
+def test_what_cannot_be_run_is_refused_with_a_clear_error(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == (message() if callable(message) else message)
+
+
+def test_a_loss_that_does_not_fit_the_task_is_refused():
+    with pytest.raises(
+        ValueError, match="A loss for histogram reports must give one component per class: log does not"
+    ):
+        Plan("mnist-digits", methods=("upm:log",))
