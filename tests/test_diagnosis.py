@@ -293,7 +293,10 @@ def test_very_many_features_and_very_many_rows_are_sampled():
     assert len(found.features) == 2000
     assert "of 5000 features the 2000 that are most often not zero were looked at" in found.notes
     caught, _ = campaigns(64000, 64, 0.5, 0)
-    assert not diagnose(caught, caught.X[:, 0], most=2e4).random
+    drawn = diagnose(caught, caught.X[:, 0], most=2e4)
+    assert not drawn.random
+    assert "105 of 1000 bags were looked at" in drawn.notes
+    assert drawn.expected_bias.direct == pytest.approx(diagnose(caught, caught.X[:, 0]).expected_bias.direct, rel=0.5)
 
 
 def test_one_report_for_each_campaign_is_said_to_be_too_few():

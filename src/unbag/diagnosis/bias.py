@@ -196,6 +196,8 @@ def direct(bags: Bags, f: np.ndarray, g: np.ndarray) -> dict[str, float]:
     both = r.layout.bags[s] > 1
     grown = (r.layout.bags / np.maximum(r.layout.bags - 1, 1))[s]
     values = [grown * (r.k * off * f_off).sum(axis=1) for off in (r.off, r.off - g_off)]
+    if both.sum() < 2:
+        return {}
     plain, rest = (v[both] for v in values)
     error = lambda v: float(factor * v.std(ddof=1) / np.sqrt(len(v)))
     return {

@@ -37,7 +37,7 @@ def diagnose(
     loss: Loss | None = None,
     level: float = 0.01,
     tolerance: float = 0.02,
-    most: float | None = None,
+    most: float = 5e7,
     seed: int = 0,
 ) -> Diagnosis:
     """Are these bags random? No label is used.
@@ -57,7 +57,7 @@ def diagnose(
     scores : one per instance (one per class and instance for histograms): logits, or log rates for counts.
     loss : whose f2 is meant; by default log, poisson or cross_entropy, by the kind of report.
     tolerance : the bias to shrug off, as a share of sd(y) sd(f2), the largest covariance that is possible.
-    most : about how many numbers (rows x features) to look at, in whole bags drawn at random; all by default.
+    most : about how many numbers (rows x features) to look at, in whole bags drawn at random if there are more.
     seed : which rows are exchanged, and which bags drawn.
 
     >>> rng = np.random.default_rng(0)
@@ -79,6 +79,8 @@ def diagnose(
     layout = Layout.of(drawn.bag, drawn.size, drawn.stratum)
     f, g = (None, None) if scores is None else f2_of(scores, bags.kind, loss or DEFAULTS[bags.kind])
     table, labels = _with_f2(_limited(read_features(drawn.X), seed), f), label_dispersion(bags)
+    if drawn is not bags:
+        table = table._replace(notes=(*table.notes, f"{len(drawn)} of {len(bags)} bags were looked at"))
     share = level if labels.p is None else level / 2
     columns = Columns.of(table.values, layout) if table.names else None
     if columns is None or not columns.varies.any() or layout.between < 1 or layout.within < 1:
@@ -86,8 +88,8 @@ def diagnose(
     found = find(columns, layout, level=share, seed=seed)
     case = _Case(bags, layout, columns, found, labels, table, 0 if f is None else f.shape[1], share)
     bias = _bias(case)
-    if f is not None and g is not None and drawn is bags:
-        bias = bias._replace(**direct(bags, f, g))
+    if f is not None and g is not None:
+        bias = bias._replace(**direct(drawn, f, g))
     return _decide(case, bias, int(lone.sum()), tolerance)
 
 
@@ -155,11 +157,11 @@ def refuse_single_bags(bags: Bags) -> None:
     )
 
 
-def _draw(bags: Bags, scores: Any, most: float | None, seed: int) -> tuple[Bags, np.ndarray | None]:
+def _draw(bags: Bags, scores: Any, most: float, seed: int) -> tuple[Bags, np.ndarray | None]:
     """All bags, or as many at random as `most` numbers allow."""
     scores = None if scores is None else np.asarray(scores, float)
     width = int(np.prod(bags.X.shape[1:])) if hasattr(bags.X, "shape") else 1
-    share = 1.0 if most is None else most / max(len(bags.bag) * min(width, COLUMNS), 1)
+    share = most / max(len(bags.bag) * min(width, COLUMNS), 1)
     if share >= 1 or len(bags) <= FEWEST:
         return bags, scores
     count = max(ceil(share * len(bags)), FEWEST)
