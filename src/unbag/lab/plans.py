@@ -17,6 +17,7 @@ from unbag.lab.tasks import MODELS, TASKS, data_of
 from unbag.losses import LOSSES
 
 STARTS = ("usual", "trivial")
+TOGETHER = {"cnn": (2, 1)}  # rates, repetitions: two rates peak at 10 GB on MNIST
 
 
 class Settings(NamedTuple):
@@ -69,7 +70,8 @@ class Plan:
     smoothing : of the labels in the log loss (the square loss, the likelihood and labels have none).
     holdout : share of the bags that is held out to choose rate and epoch.
     start : "usual" initialisation, or at the "trivial" predictor. rows : training rows used; 0 for all.
-    rates_together, repetitions_together : how much trains (and is stored) at once; more needs more memory.
+    rates_together, repetitions_together : how much trains (and is stored) at once, which bounds the memory; 0 for what
+        suits the model.
 
     >>> Plan("adult", methods=("anchored:square", "upm"), sizes=(16,), rates=(1e-3,), repetitions=2).count()
     4
@@ -87,8 +89,8 @@ class Plan:
     holdout: float = 0.0
     start: str = "usual"
     rows: int = 0
-    rates_together: int = 16
-    repetitions_together: int = 10
+    rates_together: int = 0
+    repetitions_together: int = 0
 
     def __post_init__(self) -> None:
         for name, kind in (("methods", str), ("sizes", int), ("rates", float)):
@@ -97,6 +99,10 @@ class Plan:
         _check_names(self)
         _check_numbers(self)
         object.__setattr__(self, "model", self.model or TASKS[self.task].model)
+        for name, usual in zip(
+            ("rates_together", "repetitions_together"), TOGETHER.get(self.model, (16, 10)), strict=True
+        ):
+            object.__setattr__(self, name, getattr(self, name) or usual)
 
     @property
     def ways(self) -> list[Way]:
@@ -158,7 +164,7 @@ def _check_names(plan: Plan) -> None:
 
 def _check_numbers(plan: Plan) -> None:
     for name, low in (
-        ("repetitions", 1), ("epochs", 1), ("batch", 1), ("rows", 0), ("rates_together", 1), ("repetitions_together", 1)
+        ("repetitions", 1), ("epochs", 1), ("batch", 1), ("rows", 0), ("rates_together", 0), ("repetitions_together", 0)
     ):  # fmt: skip
         value = getattr(plan, name)
         if not isinstance(value, int) or value < low:

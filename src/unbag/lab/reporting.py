@@ -88,7 +88,7 @@ class Found(NamedTuple):
     epoch: int
 
     def __str__(self) -> str:
-        return f"{self.mean:.4f} ± {self.error:.4f}"
+        return f"{self.mean:.4f} ± {self.error:.4f}" if np.isfinite(self.error) else f"{self.mean:.4f}"
 
     def minus(self, other: Found) -> tuple[float, float]:
         """The mean difference and its standard error, by repetitions in common: these had the same rows in bags."""
