@@ -47,6 +47,23 @@ def two_bags(count: np.ndarray | int, *, pool: np.ndarray | float = 0.0, of: str
     )
 
 
+VALID = "method='matching' or method='likelihood', which stay valid when the model holds across bags"
+LONE = f"Ask for reports of random sub-bags, two or more for each stratum; where that cannot be, use {VALID}."
+
+
+def two_reports(stratum: np.ndarray | None, observed: np.ndarray) -> None:
+    """Refuse an unbiased evaluation where a stratum has one report only, and offer what stays valid."""
+    s = np.zeros(len(observed), int) if stratum is None else stratum
+    count = np.bincount(s, weights=observed).astype(int)
+    refuse(
+        "An unbiased evaluation must have at least two reports in each stratum",
+        (count < 2) & (np.bincount(s) > 0),
+        thing="stratum",
+        came=count,
+        remedy=LONE,
+    )
+
+
 def rows(actual: int, expected: int, *, thing: str, of: str) -> None:
     """Refuse an array whose length does not fit."""
     if actual != expected:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag.bags import Bags, Kind
-from unbag.checks import refuse, rows
+from unbag.checks import LONE, VALID, refuse, rows, two_reports
 from unbag.diagnosis.bias import Bias, Dispersion, bounded, direct, f2_of, label_dispersion, upper_between
 from unbag.diagnosis.holding import Diagnosis, Feature
 from unbag.diagnosis.reading import Features, read_features
@@ -19,14 +19,12 @@ from unbag.losses import Loss, cross_entropy, log, poisson
 COLUMNS = 2000  # at most so many features are looked at
 FEWEST = 50  # bags, when they are drawn
 DEFAULTS: dict[Kind, Loss] = {"binary": log, "total": poisson, "histogram": cross_entropy}
-VALID = "method='matching' or method='likelihood', which stay valid when the model holds across bags"
 REMEDY = {
-    "random": "none is needed.",
-    "plain": "name what the bags follow (campaign, day, site) as stratum= and cut each into random sub-bags, as "
+    "random": "None is needed.",
+    "plain": "Name what the bags follow (campaign, day, site) as stratum= and cut each into random sub-bags, as "
     f"random_bags(..., stratum=...) does; where reports cannot be cut, use {VALID}.",
-    "strata": "make the strata finer, or draw the bags at random within them, as random_bags(..., stratum=...) does; "
+    "strata": "Make the strata finer, or draw the bags at random within them, as random_bags(..., stratum=...) does; "
     f"where that cannot be, use {VALID}.",
-    "lone": f"ask for reports of random sub-bags, two or more for each stratum; where that cannot be, use {VALID}.",
 }
 
 
@@ -74,7 +72,9 @@ def diagnose(
     if lone.all():
         return _impossible(bags, len(lone))
     if bags.size.max() == 1:
-        return Diagnosis("Each bag is one instance: its report is a label, and nothing can be biased.", True, "none.")
+        return Diagnosis(
+            "Each bag is one instance: its report is a label, and nothing can be biased.", True, REMEDY["random"]
+        )
     drawn, scores = _draw(bags, scores, most, seed)
     layout = Layout.of(drawn.bag, drawn.size, drawn.stratum)
     f, g = (None, None) if scores is None else f2_of(scores, bags.kind, loss or DEFAULTS[bags.kind])
@@ -146,15 +146,7 @@ def refuse_single_bags(bags: Bags) -> None:
     Traceback (most recent call last):
     ValueError: An unbiased evaluation must have at least two reports in each stratum: stratum 0 has 1 (2 such ...
     """
-    stratum = np.zeros(len(bags), int) if bags.stratum is None else bags.stratum
-    count = np.bincount(stratum, weights=bags.observed).astype(int)
-    refuse(
-        "An unbiased evaluation must have at least two reports in each stratum",
-        (count < 2) & (np.bincount(stratum) > 0),
-        thing="stratum",
-        came=count,
-        remedy=_sentence(REMEDY["lone"]),
-    )
+    two_reports(bags.stratum, bags.observed)
 
 
 def _draw(bags: Bags, scores: Any, most: float, seed: int) -> tuple[Bags, np.ndarray | None]:
@@ -224,7 +216,7 @@ def _decide(case: _Case, bias: Bias, lone: int, tolerance: float) -> Diagnosis:
     remedy = REMEDY["random"] if random else REMEDY["plain" if case.bags.stratum is None else "strata"]
     verdict = _verdict(features, differ, bool(spread), bias, float(case.bags.size.mean()), random=random)
     notes = case.table.notes + _note_lone(lone)
-    return Diagnosis(verdict, random, _sentence(remedy), features, bias, case.labels, lone, notes, case.found.means)
+    return Diagnosis(verdict, random, remedy, features, bias, case.labels, lone, notes, case.found.means)
 
 
 def _verdict(features: tuple[Feature, ...], differ: int, spread: bool, bias: Bias, size: float, *, random: bool) -> str:
@@ -247,7 +239,7 @@ def _verdict(features: tuple[Feature, ...], differ: int, spread: bool, bias: Bia
 def _impossible(bags: Bags, lone: int) -> Diagnosis:
     what = "There is one report" if bags.stratum is None else f"Each of {lone} strata has one report"
     verdict = f"{what} only: whether bags are random cannot be seen, and an unbiased evaluation is impossible."
-    return Diagnosis(verdict, False, _sentence(REMEDY["lone"]), lone=lone)
+    return Diagnosis(verdict, False, LONE, lone=lone)
 
 
 def _by_reports_alone(labels: Dispersion, level: float, lone: int, notes: tuple[str, ...]) -> Diagnosis:
@@ -256,7 +248,7 @@ def _by_reports_alone(labels: Dispersion, level: float, lone: int, notes: tuple[
     told = "vary no more than chance allows" if random else "vary more than chance allows"
     verdict = f"The bags {'look' if random else 'are not'} random by their reports alone, which {told}."
     remedy = REMEDY["random" if random else "plain"]
-    return Diagnosis(verdict, random, _sentence(remedy), labels=labels, lone=lone, notes=notes + _note_lone(lone))
+    return Diagnosis(verdict, random, remedy, labels=labels, lone=lone, notes=notes + _note_lone(lone))
 
 
 def _note_lone(lone: int) -> tuple[str, ...]:
@@ -264,7 +256,3 @@ def _note_lone(lone: int) -> tuple[str, ...]:
         return ()
     which = "one stratum has" if lone == 1 else f"{lone} strata have"
     return (f"{which} fewer than two reports, and an unbiased evaluation of such is impossible",)
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:]
