@@ -328,6 +328,7 @@ TABLES = (
     "test_lab",
     "test_diagnosis",
     "test_metrics",
+    "test_selection",
     "test_statuses",
     "test_noise",
     "test_designing",

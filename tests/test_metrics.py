@@ -334,13 +334,20 @@ def test_any_kind_of_model_can_be_evaluated():
     assert probability["log_loss"].value == pytest.approx(evaluate(theirs, bags)["log_loss"].value)
 
 
+def test_bags_that_only_share_numbers_with_those_of_the_training_are_no_overlap():
+    x, y = world(60, seed=1)
+    renumbered = from_rows(np.arange(60) // 6, y=1 - NAMED.report.repeat(6) > 0.5)
+    assert evaluate(X, renumbered, trained_on=NAMED).bags == 10
+    assert evaluate(x, random_bags(x, y, size=6, seed=0), trained_on=BAGS).bags == 10
+
+
 X, Y = world(60)
 BAGS = random_bags(X, Y, size=6, seed=0)
 NAMED = from_rows(np.arange(60) // 6, y=Y, X=X)
 
 
 class Remembering:
-    bag_names_ = np.arange(3)
+    bags_ = NAMED.take([0, 3, 4])
 
     def decision_function(self, X):
         return X
@@ -394,13 +401,13 @@ MESSAGES = [
     (lambda: evaluate(X, BAGS, bands=0), "There must be at least one band: 0 came. Ten is usual."),
     (
         lambda: evaluate(Remembering(), NAMED),
-        "Held-out bags must not overlap the bags that the model learned from: 0 is in both (3 such). Split by bag "
-        "before training, with bags.split(0.8, seed=0).",
+        "Held-out bags must not overlap the bags that the model learned from: bag 0 is in both (3 such). Split by "
+        "bag before training, with bags.split(0.8, seed=0).",
     ),
     (
         lambda: evaluate(X, BAGS, trained_on=BAGS.take([1])),
-        f"Held-out bags must not overlap the bags that the model learned from: {BAGS.take([1]).rows.min()} is in both "
-        "(6 such). Split by bag before training, with bags.split(0.8, seed=0).",
+        f"Held-out bags must not overlap the bags that the model learned from: row {BAGS.take([1]).rows.min()} is in "
+        "both (6 such). Split by bag before training, with bags.split(0.8, seed=0).",
     ),
     (lambda: Evaluator().compute(), "An evaluation must have bags: none came. Call update with scores and bags first."),
     (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,9 +24,11 @@ from unbag.diagnosis import BagsNotRandom
 from unbag.diagnosis import diagnose as diagnose_bags
 from unbag.losses import Loss
 from unbag.saving import save_arrays
+from unbag.selection import choose
 from unbag.training import Method, default_loss, sweep
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
+AUTO = ("anchored", "upm", "matching", "likelihood")
 ENOUGH_TO_HOLD_OUT = 10
 LOOK_AT = 2e6  # numbers in bags, so that the diagnosis stays a small part of a fit
 
@@ -88,9 +91,8 @@ class BagEstimator(BaseEstimator):
         if self.diagnose:
             _warn_unless_random(bags)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        loss = self._loss(bags.kind)
         outputs = bags.report.shape[1] if bags.kind == "histogram" else 1
-        start = loss.trivial_score(bags.prior, kind=bags.kind)
+        start = self._loss(bags.kind, self._method()).trivial_score(bags.prior, kind=bags.kind)
         width = bags.X.shape[1]
         make = lambda s: models.mlp(width, tuple(self.hidden), key=s, outputs=outputs, start=start)
         learn, held_out = bags, None
@@ -98,29 +100,35 @@ class BagEstimator(BaseEstimator):
             learn, held_out = bags.split(1 - self.held_out, seed=seed)
         auto = self.learning_rate == "auto"
         rates = RATES if auto and held_out is not None else ((RATES[1],) if auto else (float(self.learning_rate),))
-        runs = sweep(
-            make,
-            learn,
-            cast(Method, self.method),
-            loss,
-            learning_rates=rates,
-            seeds=(seed,),
-            epochs=self.epochs,
-            batch=self.batch,
-            held_out=held_out,
-            patience=self.patience if held_out is not None else None,
-            weight_decay=self.weight_decay,
-            importance=importance,
-        )[0]
-        judged = lambda run: np.nanmin(run.history["choice"]) if "choice" in run.history else 0.0
-        good = [run for run in runs if run.epoch > 0]
-        if not good:
+        methods = AUTO if self.method == "auto" and held_out is not None else (self._method(),)
+        runs = [
+            run
+            for method in methods
+            for run in sweep(
+                make,
+                learn,
+                cast(Method, method),
+                self._loss(bags.kind, method),
+                learning_rates=rates,
+                seeds=(seed,),
+                epochs=self.epochs,
+                batch=self.batch,
+                held_out=held_out,
+                patience=self.patience if held_out is not None else None,
+                weight_decay=self.weight_decay,
+                importance=importance,
+            )[0]
+            if run.epoch > 0
+        ]
+        if not runs:
             raise ValueError(
-                f"A training must not diverge: all of {len(runs)} learning rates did. Scale the features, or lower "
-                f"learning_rate (now {self.learning_rate})."
+                f"A training must not diverge: all of {len(methods) * len(rates)} runs did. Scale the features, or "
+                f"lower learning_rate (now {self.learning_rate})."
             )
-        self.run_ = min(good, key=judged)
-        self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, loss.name
+        self.choice_ = choose(runs, held_out) if held_out is not None else None
+        self.run_ = runs[0] if self.choice_ is None else self.choice_.model
+        self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, self.run_.loss
+        self.bags_ = None if bags.size.max() == 1 else replace(bags, X=None)  # so that nobody evaluates on them
 
     def _first_epoch(self, fit: Callable[[], Any]) -> Any:
         """Fit with one epoch and nothing held out: how learning in parts begins."""
@@ -135,14 +143,16 @@ class BagEstimator(BaseEstimator):
         """One more epoch from where the model is."""
         rate = RATES[1] if self.learning_rate == "auto" else float(self.learning_rate)
         model, loss = self.model_, losses.LOSSES[self.loss_]
-        method = cast(Method, self.method)
+        method = cast(Method, self.run_.method if hasattr(self, "run_") else self._method())
         runs = sweep(lambda _: model, bags, method, loss, learning_rates=(rate,), epochs=1, batch=self.batch)
         self.run_, self.model_ = runs[0][0], runs[0][0].model
 
-    def _loss(self, kind: Kind) -> Loss:
-        if self.loss is None:
-            return default_loss(self.method, kind)
-        return losses.named_loss(self.loss)
+    def _method(self) -> str:
+        """The method, or the one that "auto" starts from."""
+        return AUTO[0] if self.method == "auto" else self.method
+
+    def _loss(self, kind: Kind, method: str) -> Loss:
+        return default_loss(method, kind) if self.loss is None else losses.named_loss(self.loss)
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores in double precision, so that they do not depend on which rows come together."""
@@ -152,8 +162,8 @@ class BagEstimator(BaseEstimator):
             model = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), self.model_)
             return np.asarray(model(jnp.asarray(X, jnp.float64)))
 
-    def _bags(self, X: np.ndarray, y: Any, bag: Any, kind: Kind) -> Bags:
-        bags = from_rows(bag, y, X=X, kind=kind)
+    def _bags(self, X: np.ndarray, y: Any, bag: Any, kind: Kind, **further: Any) -> Bags:
+        bags = from_rows(bag, y, X=X, kind=kind, **further)
         if len(bags) < 2:
             raise ValueError(
                 f"There must be at least two bags: {len(bags)} came (n_samples={len(X)}). One bag says nothing "

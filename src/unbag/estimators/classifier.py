@@ -19,7 +19,8 @@ class BagClassifier(ClassifierMixin, BagEstimator):
 
     Parameters
     ----------
-    method : "anchored" (default), "upm", "easy", "matching", "likelihood".
+    method : "anchored" (default), "upm", "easy", "matching", "likelihood"; "auto" trains several and lets held-out bags
+        choose among them, see `unbag.choose` (`choice_` tells how).
     loss : by default square (Brier) for anchored, the log loss (cross entropy) for the others.
     hidden : widths of hidden layers; () is a linear model.
     learning_rate : of Adam; "auto" lets held-out bags choose among 1e-3, 3e-3, 1e-2 and 3e-2, trained together.
@@ -41,7 +42,9 @@ class BagClassifier(ClassifierMixin, BagEstimator):
     True
     """
 
-    def fit(self, X: Any, y: Any, bag: Any = None, sample_weight: Any = None) -> BagClassifier:
+    def fit(
+        self, X: Any, y: Any, bag: Any = None, sample_weight: Any = None, *, stratum: Any = None, noise: Any = None
+    ) -> BagClassifier:
         """Learn from bags, or from labels when no bag is given.
 
         Parameters
@@ -50,8 +53,10 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         y : with `bag`, for each row the proportion (or the row of class shares) that its bag reported; else labels.
         bag : id of each row's bag.
         sample_weight : of each row, only without bags: a report speaks of its whole bag.
+        stratum : of each row, the same throughout a bag, when bags are random only within strata (campaigns, days).
+        noise : of each row, variance of the noise on its bag's count, the same throughout a bag.
         """
-        return self._fit(X, y, bag, sample_weight, reset=True)
+        return self._fit(X, y, bag, sample_weight, reset=True, stratum=stratum, noise=noise)
 
     def partial_fit(self, X: Any, y: Any, bag: Any = None, classes: Any = None) -> BagClassifier:
         """Go on learning with one epoch over these bags (Adam starts afresh each time).
@@ -64,13 +69,15 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         self._next_epoch(self._bags(X, *self._reports(y, bag, len(X), self.classes_), self.kind_))
         return self
 
-    def _fit(self, X: Any, y: Any, bag: Any, sample_weight: Any, *, reset: bool, classes: Any = None) -> BagClassifier:
+    def _fit(
+        self, X: Any, y: Any, bag: Any, sample_weight: Any, *, reset: bool, classes: Any = None, **further: Any
+    ) -> BagClassifier:
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         X = self._features(X, reset=reset)
         y, bag, kind = self._targets(y, bag, len(X), classes)
         importance = row_importance(sample_weight, len(X), labelled=self._labelled)
-        bags = self._bags(X, y, bag, kind)
+        bags = self._bags(X, y, bag, kind, **further)
         self._learn(bags, importance)
         return self
 

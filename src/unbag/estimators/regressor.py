@@ -33,9 +33,11 @@ class BagRegressor(RegressorMixin, BagEstimator):
         tags.regressor_tags.poor_score = True
         return tags
 
-    def fit(self, X: Any, y: Any, bag: Any = None, sample_weight: Any = None) -> BagRegressor:
-        """Learn from the mean count of each row's bag, or from counts when no bag is given."""
-        bags = self._counts(X, y, bag, reset=True)
+    def fit(
+        self, X: Any, y: Any, bag: Any = None, sample_weight: Any = None, *, stratum: Any = None, noise: Any = None
+    ) -> BagRegressor:
+        """Learn from the mean count of each row's bag, or from counts when no bag is given; see `BagClassifier.fit`."""
+        bags = self._counts(X, y, bag, reset=True, stratum=stratum, noise=noise)
         self._learn(bags, row_importance(sample_weight, len(bags.bag), labelled=bag is None))
         return self
 
@@ -46,7 +48,7 @@ class BagRegressor(RegressorMixin, BagEstimator):
         self._next_epoch(self._counts(X, y, bag, reset=False))
         return self
 
-    def _counts(self, X: Any, y: Any, bag: Any, *, reset: bool) -> Bags:
+    def _counts(self, X: Any, y: Any, bag: Any, *, reset: bool, **further: Any) -> Bags:
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         X = self._features(X, reset=reset)
@@ -55,7 +57,7 @@ class BagRegressor(RegressorMixin, BagEstimator):
             raise ValueError(
                 f"y must have one entry for each row: {len(y)} came for {len(X)} rows. Give each row its own."
             )
-        return self._bags(X, y, np.arange(len(X)) if bag is None else bag, "total")
+        return self._bags(X, y, np.arange(len(X)) if bag is None else bag, "total", **further)
 
     def predict(self, X: Any) -> np.ndarray:
         """The expected count."""

@@ -57,19 +57,42 @@ def _to_scores(prediction: np.ndarray, kind: Kind) -> np.ndarray:
 
 
 def check_apart(model: Any, held_out: Bags, trained_on: Bags | None) -> None:
-    """Refuse held-out bags that the model has learned from: by names of bags, or by the rows they came from."""
-    names = getattr(model, "bag_names_", None) if trained_on is None else trained_on.names
-    shared = _shared(names, held_out.names)
-    if not shared and trained_on is not None and names is None:
-        shared = _shared(trained_on.rows, held_out.rows)
+    """Refuse held-out bags that the model has learned from.
+
+    The same bag is one with the same name, size and report; without names, one that holds the same rows of the table
+    that the bags were made from, with the same features.
+    """
+    given = trained_on is not None
+    trained_on = trained_on if given else getattr(model, "bags_", None)  # what a fitted estimator remembers
+    if trained_on is None:
+        return
+    by_name = trained_on.names is not None and held_out.names is not None
+    if not (by_name or given):
+        return
+    shared = _shared_bags(trained_on, held_out) if by_name else _shared_rows(trained_on, held_out)
     if shared:
         raise ValueError(
-            f"Held-out bags must not overlap the bags that the model learned from: {shared[0]} is in both "
-            f"({len(shared)} such). Split by bag before training, with bags.split(0.8, seed=0)."
+            "Held-out bags must not overlap the bags that the model learned from: "
+            f"{'bag' if by_name else 'row'} {shared[0]} is in both ({len(shared)} such). Split by bag before training, "
+            "with bags.split(0.8, seed=0)."
         )
 
 
-def _shared(one: Any, other: Any) -> list[Any]:
-    if one is None or other is None:
+def _shared_bags(one: Bags, other: Bags) -> list[Any]:
+    name, i, j = np.intersect1d(np.asarray(one.names), np.asarray(other.names), return_indices=True)
+    same = one.size[i] == other.size[j]
+    same &= _by_row(np.isclose(one.report[i], other.report[j], equal_nan=True))
+    return name[same].tolist()
+
+
+def _shared_rows(one: Bags, other: Bags) -> list[Any]:
+    if one.rows is None or other.rows is None:
         return []
-    return np.intersect1d(np.asarray(one), np.asarray(other)).tolist()
+    row, i, j = np.intersect1d(one.rows, other.rows, return_indices=True)
+    if not (isinstance(one.X, np.ndarray) and isinstance(other.X, np.ndarray)):
+        return row.tolist()  # features that cannot be compared: the same row number is taken for the same row
+    return row[_by_row(one.X[i] == other.X[j])].tolist()
+
+
+def _by_row(same: np.ndarray) -> np.ndarray:
+    return same.all(axis=tuple(range(1, same.ndim)))

@@ -1,0 +1,207 @@
+"""Runs (or models of any kind) and held-out bags in, the one to use out: chosen from bags alone, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from unbag.bags import Bags
+from unbag.losses import Loss
+from unbag.metrics.collecting import predict
+from unbag.metrics.evaluating import chosen_losses
+from unbag.metrics.intervals import Estimate, interval
+from unbag.metrics.paired import Judged, judge_all
+from unbag.metrics.scoring import check_apart, scores_of
+from unbag.tournaments import tournament
+
+PREFERRED = [("anchored", loss) for loss in ("square", "brier", "poisson")]  # unless another is better beyond doubt
+CAUTION = 2.0  # standard errors that a candidate's loss is raised by before the lowest is taken
+
+
+class Candidate(NamedTuple):
+    """One of those to choose among; those of one group (a method) differ in learning rate, seed or the like."""
+
+    name: str
+    group: Any
+    model: Any
+
+
+class Compared(NamedTuple):
+    """A candidate's loss and its paired difference to the chosen one, estimated from held-out bags; `labelled` is its
+    loss on labelled test data where there are any."""
+
+    name: str
+    loss: Estimate
+    difference: Estimate
+    labelled: float | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, and why.
+
+    table : all candidates, best first. behind : how much worse on labelled test data than the best candidate there.
+    """
+
+    name: str
+    model: Any = field(repr=False)
+    reason: str
+    table: list[Compared] = field(repr=False)
+    bags: int
+    behind: float | None = None
+
+    def __str__(self) -> str:
+        lines = [f"chosen from {self.bags} held-out bags: {self.name}. {self.reason}"]
+        for row in self.table:
+            labelled = "" if row.labelled is None else f"  labelled {row.labelled:.4f}"
+            lines.append(f"  {row.name:<34} loss {row.loss}  difference {row.difference}{labelled}")
+        if self.behind is not None:
+            lines.append(f"  The best of them by labels is better by {self.behind:.4f}.")
+        return "\n".join(lines)
+
+
+def choose(
+    candidates: Any,
+    held_out: Bags,
+    *,
+    rule: Literal["paired", "tournament"] = "paired",
+    loss: Loss | str | None = None,
+    level: float = 0.95,
+    beta: float = 0.05,
+    test: tuple[Any, Any] | None = None,
+    trained_on: Bags | None = None,
+) -> Choice:
+    """Choose among trained models from held-out bags alone.
+
+    All candidates are judged by their paired differences to the consensus of their predictions
+    (`unbag.metrics.paired`). Within a method, the learning rate with the lowest loss plus two standard errors wins.
+    Between methods the preferred one (anchored with the square loss, else the first) stays, unless another's difference
+    to it lies below 0 with its whole interval: with few bags nothing is certain, and a habit is better than a dice.
+
+    Parameters
+    ----------
+    candidates : runs of `train` or `sweep` (lists in lists are fine), or a mapping from names to models or scores.
+    rule : "paired", or "tournament" for the paper's tournament at this `beta`, with its guarantee.
+    loss : what decides; by default the log loss (cross entropy, Poisson).
+    level : of the intervals.
+    test : labelled features and labels, only ever to tell how far the choice is behind the best one.
+    trained_on : the bags that the models learned from, to make sure that none of them is held out.
+
+    >>> from unbag import random_bags
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=40_000)
+    >>> bags = random_bags(None, rng.uniform(size=40_000) < 1 / (1 + np.exp(-x)), size=20, seed=0)
+    >>> print(choose({"half": x / 2, "right": x, "double": 2 * x, "wrong": -x}, bags))
+    chosen from 2000 held-out bags: right. It is better than half by 0.0193, beyond doubt.
+      right                              loss 0.6022 [0.5829, 0.6214]  difference 0.0000 [0.0000, 0.0000]
+      half                               loss 0.6215 [0.6118, 0.6311]  difference 0.0193 [0.0097, 0.0289]
+      double                             loss 0.6602 [0.6218, 0.6985]  difference 0.0580 [0.0389, 0.0772]
+      wrong                              loss 1.0106 [0.9909, 1.0303]  difference 0.4084 [0.3696, 0.4472]
+    """
+    listed = _listed(candidates)
+    for candidate in listed:
+        check_apart(candidate.model, held_out, trained_on)
+    chosen_loss = chosen_losses(None if loss is None else [loss], held_out.kind)[0]
+    scored = [(c, scores_of(c.model, held_out.X, held_out.kind, "score")) for c in listed]
+    good = [(c, score) for c, score in scored if np.isfinite(score).all()]
+    if not good:
+        raise ValueError(f"A candidate must have finite scores: none of {len(scored)} has. Train with a lower rate.")
+    listed, scores = [c for c, _ in good], [score for _, score in good]
+    consensus = np.median([predict(score, chosen_loss, held_out.kind) for score in scores], axis=0)
+    judged = judge_all(scores, held_out, consensus, chosen_loss)
+    if rule == "tournament":
+        winner, reason = _by_tournament(scores, held_out, chosen_loss, beta)
+    elif rule == "paired":
+        winner, reason = _by_pairs(listed, judged, level)
+    else:
+        raise ValueError(f"A rule must be paired or tournament: {rule!r} came. Choose one of these.")
+    return _told(listed, winner, reason, judged, held_out, chosen_loss, level, test)
+
+
+def _listed(candidates: Any) -> list[Candidate]:
+    if isinstance(candidates, Mapping):
+        listed = [Candidate(str(name), name, model) for name, model in candidates.items()]
+    else:
+        listed = [_of_run(run) for run in _flat(candidates) if getattr(run, "epoch", 1) > 0]
+    if not listed:
+        raise ValueError("There must be candidates to choose among: none came. Give runs, or a mapping of models.")
+    return listed
+
+
+def _flat(runs: Any) -> Iterable[Any]:
+    if hasattr(runs, "history") or not isinstance(runs, Iterable):
+        yield runs
+        return
+    for run in runs:
+        yield from _flat(run)
+
+
+def _of_run(run: Any) -> Candidate:
+    if not hasattr(run, "learning_rate"):
+        raise ValueError(
+            f"Candidates must be runs, or a mapping from names to models: a {type(run).__name__} came. Name your "
+            "models in a dict."
+        )
+    method = run.method if isinstance(run.method, str) else getattr(run.method, "__name__", "own method")
+    return Candidate(f"{method} {run.loss}, rate {run.learning_rate:g}, seed {run.seed}", (method, run.loss), run)
+
+
+def _by_pairs(listed: Sequence[Candidate], judged: Judged, level: float) -> tuple[int, str]:
+    """The preferred group's best, unless another group's best is better beyond doubt."""
+    cautious = judged.cautious(CAUTION)
+    groups = dict.fromkeys(candidate.group for candidate in listed)
+    members = {group: [i for i, c in enumerate(listed) if c.group == group] for group in groups}
+    best = {group: min(inside, key=lambda i: cautious[i]) for group, inside in members.items()}
+    first = next((group for group in PREFERRED if group in best), next(iter(best)))
+    incumbent = best.pop(first)
+    if not best:
+        return incumbent, "Its loss plus two standard errors of its difference to the consensus is the lowest."
+    against = {i: interval(judged.found[i] - judged.found[incumbent], judged.judge, level=level) for i in best.values()}
+    surely = [i for i, difference in against.items() if difference.high < 0]
+    if surely:
+        winner = min(surely, key=lambda i: cautious[i])
+        return winner, f"It is better than {listed[incumbent].name} by {-against[winner].value:.4f}, beyond doubt."
+    return incumbent, f"No other is better beyond doubt ({level:.0%} intervals of paired differences)."
+
+
+def _by_tournament(scores: Sequence[Any], held_out: Bags, loss: Loss, beta: float) -> tuple[int, str]:
+    result = tournament(list(scores), held_out, beta=beta, loss=loss)
+    if result.chosen is None:
+        raise ValueError(f"A tournament must leave a model. {result} Raise beta, or use rule='paired'.")
+    text = f"The tournament leaves {len(result.pool)} of {len(scores)}; within {result.regret_bound:.3g} of the best."
+    return int(result.chosen), text
+
+
+def _told(
+    listed: Sequence[Candidate],
+    winner: int,
+    reason: str,
+    judged: Judged,
+    held_out: Bags,
+    loss: Loss,
+    level: float,
+    test: tuple[Any, Any] | None,
+) -> Choice:
+    labelled = [None if test is None else _labelled(c.model, test, loss, held_out) for c in listed]
+    rows = [
+        Compared(
+            c.name,
+            interval(judged.found[i], judged.judge, level=level),
+            interval(judged.found[i] - judged.found[winner], judged.judge, level=level),
+            labelled[i],
+        )
+        for i, c in enumerate(listed)
+    ]
+    known = [value for value in labelled if value is not None]
+    behind = labelled[winner] - min(known) if known and labelled[winner] is not None else None  # type: ignore[operator]
+    order = np.argsort(judged.cautious(CAUTION), kind="stable")
+    table = [rows[i] for i in order]
+    return Choice(listed[winner].name, listed[winner].model, reason, table, int(held_out.observed.sum()), behind)
+
+
+def _labelled(model: Any, test: tuple[Any, Any], loss: Loss, held_out: Bags) -> float:
+    score = scores_of(model, test[0], held_out.kind, "score")
+    return float(np.mean(loss.value(score, test[1], kind=held_out.kind)))

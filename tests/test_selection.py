@@ -1,0 +1,180 @@
+"""Choosing without labels: paired differences, habits where bags are few, and never the wildest model."""
+
+import numpy as np
+import pytest
+
+import unbag
+from unbag import choose, compare, losses, models, random_bags
+from unbag.training import Run
+
+
+def world(n, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    return x, (rng.uniform(size=n) < 1 / (1 + np.exp(-x))).astype(float)
+
+
+def run(method, scale, *, loss="log", rate=0.01):
+    return Run(lambda X: scale * X, method, loss, rate, 0, 1, {"train": np.zeros(1)})
+
+
+def test_with_many_bags_the_best_is_chosen_and_the_difference_is_that_of_compare():
+    x, y = world(40_000)
+    bags = random_bags(None, y, size=20, seed=0)
+    choice = choose({"half": x / 2, "right": x, "double": 2 * x}, bags)
+    assert choice.name == "right"
+    assert choice.table[0].name == "right"
+    half = next(row for row in choice.table if row.name == "half")
+    assert half.difference.value == pytest.approx(compare(x / 2, x, bags)["log_loss"].value, abs=0.01)
+    assert half.difference.low > 0
+
+
+def test_a_preferred_method_stays_where_bags_are_too_few_to_tell():
+    x, y = world(400)
+    bags = random_bags(x, y, size=40, seed=0)
+    runs = [run("upm", 1.0), run("anchored", 0.8, loss="square")]
+    choice = choose(runs, bags)
+    assert choice.name.startswith("anchored square")
+    assert choice.reason == "No other is better beyond doubt (95% intervals of paired differences)."
+
+
+def test_a_preferred_method_leaves_where_another_is_better_beyond_doubt():
+    x, y = world(40_000)
+    bags = random_bags(x, y, size=20, seed=0)
+    choice = choose([[run("anchored", -1.0, loss="square")], [run("upm", 1.0)]], bags)
+    assert choice.name == "upm log, rate 0.01, seed 0"
+    assert choice.model.method == "upm"
+
+
+def test_wild_models_are_not_chosen_though_their_estimates_may_be_the_lowest():
+    """Twenty models with large random scores, 10 bags: the lowest estimate is often one of theirs."""
+    fooled, still = 0, 0
+    for seed in range(20):
+        x, y = world(1500, seed)
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([x, *(x + 3 * rng.normal(size=1500) for _ in range(20))])
+        bags = random_bags(X, y, size=150, seed=seed)
+        plain = [unbag.evaluate(score, bags)["log_loss"].value for score in X.T]
+        fooled += np.argmin(plain) > 0
+        group = [Run(lambda X, i=i: X[:, i], "upm", "log", 0.01, i, 1, {"train": np.zeros(1)}) for i in range(21)]
+        still += choose(group, bags).model.seed > 0
+    assert (fooled >= 10, still <= 4) == (True, True), (fooled, still)
+
+
+def test_the_tournament_can_choose():
+    x, y = world(60_000)
+    bags = random_bags(None, y, size=4, seed=0)
+    choice = choose({"wrong": -x, "right": x}, bags, rule="tournament", beta=0.2, loss=losses.square)
+    assert choice.name == "right"
+    assert choice.reason.startswith("The tournament leaves 1 of 2; within")
+
+
+def test_labels_tell_how_far_the_choice_is_behind():
+    x, y = world(400)
+    bags = random_bags(x, y, size=40, seed=0)
+    runs = [run("upm", 1.0), run("anchored", 0.3, loss="square")]
+    choice = choose(runs, bags, test=(x, y))
+    value = lambda scale: losses.log.value(scale * x, y).mean()
+    assert choice.behind == pytest.approx(value(0.3) - value(1.0))
+    assert "The best of them by labels is better by" in str(choice)
+
+
+def test_runs_that_diverged_or_predict_nan_are_left_out():
+    x, y = world(400)
+    bags = random_bags(x, y, size=40, seed=0)
+    choice = choose([run("upm", np.nan), run("easy", 1.0)], bags)
+    assert [row.name for row in choice.table] == ["easy log, rate 0.01, seed 0"]
+
+
+@pytest.mark.parametrize("kind", ["total", "histogram"])
+def test_counts_and_classes_can_be_chosen_too(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 3))
+    if kind == "total":
+        y, right = rng.poisson(np.exp(0.5 * X[:, 0])), 0.5 * X[:, 0]
+    else:
+        y, right = np.argmax(X + rng.gumbel(size=X.shape), axis=1), X
+    bags = random_bags(None, y, size=10, seed=0, kind=kind)
+    assert choose({"flat": 0 * right, "right": right, "wrong": -right}, bags).name == "right"
+
+
+def test_auto_trains_several_methods_and_lets_bags_choose():
+    x, y = world(4000)
+    X = np.stack([x, x**2], axis=1)
+    bags = random_bags(X, y, size=8, seed=0)
+    model = unbag.BagClassifier(method="auto", hidden=(), epochs=10).fit(X, bags.report[bags.bag], bag=bags.bag)
+    methods = {row.name.split()[0] for row in model.choice_.table}
+    assert methods == {"anchored", "upm", "matching", "likelihood"}
+    assert model.run_ is model.choice_.model
+    assert model.run_.method in methods
+    again = model.partial_fit(X, bags.report[bags.bag], bag=bags.bag)
+    assert np.isfinite(again.predict_proba(X)).all()
+
+
+def test_auto_with_a_handful_of_bags_is_the_default():
+    x, y = world(64)
+    bags = random_bags(x[:, None], y, size=8, seed=0)
+    model = unbag.BagClassifier(method="auto", epochs=2).fit(x[:, None], bags.report[bags.bag], bag=bags.bag)
+    assert (model.choice_, model.run_.method) == (None, "anchored")
+
+
+def test_a_fitted_classifier_knows_the_bags_it_learned_from():
+    x, y = world(640)
+    bags = unbag.from_rows(np.arange(640) // 8, y=y, X=x[:, None])
+    train, held_out = bags.split(0.5, seed=0)
+    model = unbag.BagClassifier(epochs=2, diagnose=False)
+    model.fit(train.X, train.report[train.bag], bag=train.names[train.bag])
+    with pytest.raises(ValueError, match="must not overlap the bags that the model learned from"):
+        unbag.evaluate(model, bags)
+    assert unbag.evaluate(model, held_out).bags == len(held_out)
+
+
+def test_trained_networks_can_be_chosen_among():
+    x, y = world(2000)
+    train, held_out = random_bags(x[:, None], y, size=10, seed=0).split(0.7, seed=0)
+    make = lambda seed: models.linear(1, key=seed)
+    runs = [
+        unbag.sweep(make, train, method, learning_rates=(1e-3, 0.1), seeds=(0,), epochs=5, held_out=held_out)
+        for method in ("anchored", "matching")
+    ]
+    choice = choose(runs, held_out, trained_on=train)
+    assert choice.model.learning_rate == pytest.approx(0.1)
+
+
+X, Y = world(60)
+BAGS = random_bags(X, Y, size=6, seed=0)
+
+NOTHING = np.random.default_rng(0).normal(size=(400, 5))
+PAIRS = random_bags(None, np.random.default_rng(1).integers(2, size=400), size=2, seed=0)
+
+MESSAGES = [
+    (
+        lambda: choose([], BAGS),
+        "There must be candidates to choose among: none came. Give runs, or a mapping of models.",
+    ),
+    (
+        lambda: choose([lambda X: X], BAGS),
+        "Candidates must be runs, or a mapping from names to models: a function came. Name your models in a dict.",
+    ),
+    (
+        lambda: choose([run("upm", np.nan)], BAGS),
+        "A candidate must have finite scores: none of 1 has. Train with a lower rate.",
+    ),
+    (
+        lambda: choose({"one": X}, BAGS, rule="luck"),
+        "A rule must be paired or tournament: 'luck' came. Choose one of these.",
+    ),
+    (
+        lambda: choose(dict(enumerate(NOTHING.T)), PAIRS, rule="tournament", beta=1e-3),
+        "A tournament must leave a model. No model is left of 5: every one is beaten by another, so 200 bags are too few "
+        "for beta = 0.001. Planning asks for 9,800,935,650 bags, or for a beta of 8.32 with these. Raise beta, or use "
+        "rule='paired'.",
+    ),
+]
+
+
+@pytest.mark.parametrize("make, message", MESSAGES)
+def test_bad_input_is_refused_in_words(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message
