@@ -414,7 +414,7 @@ def other_format():
 
 
 def asked(task=None, name=None, path=None, folder=None, report=None):
-    reproduce(task, name, path, folder, {}, report, False)
+    reproduce(task=task, name=name, path=path, folder=folder, changes={}, report=report)
 
 
 MESSAGES = [

@@ -69,9 +69,9 @@ def reproduce(
     }  # fmt: skip
     changes = {name: value for name, value in changes.items() if value is not None}
     try:
-        work(task, preset, plan, store, changes, report, force)
+        work(task=task, name=preset, path=plan, folder=store, changes=changes, report=report, force=force)
     except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {error}\n\nhint: unbag reproduce --help", file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         print("stopped; start again with the same words to go on\n\nhint: finished groups are kept", file=sys.stderr)

@@ -30,15 +30,19 @@ METRICS: dict[str, Any] = {"log-loss": "test_loss", "auc": "test_auc"}
 
 
 def reproduce(
-    task: str | None,
-    name: str | None,
-    path: Path | None,
-    folder: Path | None,
+    *,
+    task: str | None = None,
+    name: str | None = None,
+    path: Path | None = None,
+    folder: Path | None = None,
     changes: dict[str, Any],
-    report: Path | None,
-    force: bool,
+    report: Path | None = None,
+    force: bool = False,
 ) -> None:
-    """Make the missing runs of a task, then report; without a task only report."""
+    """Make the missing runs of a task, then report; without a task only report.
+
+    name : of a preset. path : of a plan. folder : of the store. changes : to the plan. report : folder for it.
+    """
     store = Store(folder or Path("unbag-store") / (name or (path.stem if path else "smoke")))
     if task is None and path is None and report is None:
         raise ValueError("A task, a plan or a report must be asked for: none came. Try: unbag reproduce adult")
