@@ -329,6 +329,7 @@ TABLES = (
     "test_diagnosis",
     "test_metrics",
     "test_selection",
+    "test_recalibration",
     "test_statuses",
     "test_noise",
     "test_designing",

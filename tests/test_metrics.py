@@ -380,8 +380,9 @@ MESSAGES = [
     ),
     (
         lambda: evaluate(X, random_bags(None, Y, size=60, seed=0)),
-        "An evaluation must hold at least two bags, because each bag is centred by the mean of the others: 1 came. "
-        "Give more bags, or a pool of further instances.",
+        "An unbiased evaluation must have at least two reports in each stratum: stratum 0 has 1 (1 such stratum). Ask "
+        "for reports of random sub-bags, two or more for each stratum; where that cannot be, use method='matching' or "
+        "method='likelihood', which stay valid when the model holds across bags.",
     ),
     (
         lambda: evaluate(lambda X: X, random_bags(None, Y, size=6, seed=0)),

@@ -166,9 +166,9 @@ MESSAGES = [
     ),
     (
         lambda: choose(dict(enumerate(NOTHING.T)), PAIRS, rule="tournament", beta=1e-3),
-        "A tournament must leave a model. No model is left of 5: every one is beaten by another, so 200 bags are too few "
-        "for beta = 0.001. Planning asks for 9,800,935,650 bags, or for a beta of 8.32 with these. Raise beta, or use "
-        "rule='paired'.",
+        "A tournament must leave a model. No model is left of 5: every one is beaten by another, so 200 bags are too "
+        "few for beta = 0.001. Planning asks for 9,800,935,650 bags, or for a beta of 8.32 with these. Raise beta, or "
+        "use rule='paired'.",
     ),
 ]
 

@@ -3,13 +3,14 @@
 from importlib import import_module as _import_module
 from typing import Any
 
-from unbag import bags, diagnosis, losses, matching, medians, metrics, noise, planning, selection, tournaments, weights
+from unbag import bags, diagnosis, losses, matching, medians, metrics, noise, planning, recalibration, selection, tournaments, weights
 from unbag.bags import Bags, as_components, design_bags, from_rows, random_bags
 from unbag.diagnosis import BagsNotRandom, Diagnosis, diagnose, drift
 from unbag.losses import Loss
 from unbag.matching import proportion_matching
 from unbag.medians import median_of_means
 from unbag.metrics import Evaluation, Evaluator, compare, evaluate, evaluate_labels
+from unbag.recalibration import Recalibration, recalibrate
 from unbag.selection import Choice, choose
 from unbag.tournaments import Tournament, tournament
 
@@ -49,6 +50,7 @@ __all__ = [
     "Evaluation",
     "Evaluator",
     "Loss",
+    "Recalibration",
     "Tournament",
     "as_components",
     "bags",
@@ -70,6 +72,8 @@ __all__ = [
     "planning",
     "proportion_matching",
     "random_bags",
+    "recalibrate",
+    "recalibration",
     "selection",
     "tournament",
     "tournaments",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unbag.arrays import sum_by
-from unbag.checks import two_bags
+from unbag.checks import two_reports
 from unbag.metrics.collecting import Sums
 from unbag.weights import noise_weights
 
@@ -29,7 +29,7 @@ class Judge:
         observed, s = sums.observed, sums.stratum
         self.strata = int(s.max()) + 1
         self.k, self.s, self.observed = sums.size, s, observed
-        two_bags(np.bincount(s[observed], minlength=self.strata)[np.unique(s)], of="An evaluation")
+        two_reports(s if self.strata > 1 else None, observed)
         self.instances = sum_by(s, self.k, self.strata)[s]
         self.share = self.instances / self.k.sum()
         self.e = np.where(observed[:, None], sums.report - sums.reference / self.k[:, None], 0.0)

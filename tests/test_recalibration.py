@@ -1,0 +1,142 @@
+"""Recalibration from bags: the minimum of the estimated loss, intervals that cover, drift repaired."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from unbag import evaluate, evaluate_labels, from_rows, losses, random_bags, recalibrate, weights
+from unbag.bags import as_components
+from unbag.metrics.collecting import predict
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+def binary(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    return 2 * x, (rng.uniform(size=n) < sigmoid(x - 1)).astype(float)
+
+
+def counts(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    return x, rng.poisson(np.exp(0.5 * x - 0.5)).astype(float)
+
+
+def classes(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, 3))
+    return 2 * z, np.argmax(z + np.array([0.5, 0, 0]) + rng.gumbel(size=z.shape), axis=1).astype(float)
+
+
+WORLDS = {
+    "binary": (binary, losses.log),
+    "total": (counts, losses.poisson),
+    "histogram": (classes, losses.cross_entropy),
+}
+
+
+@pytest.mark.parametrize("fit", ["both", "intercept"])
+@pytest.mark.parametrize("kind", WORLDS)
+def test_it_is_the_minimum_of_the_loss_that_the_anchored_weights_estimate(kind, fit):
+    make, loss = WORLDS[kind]
+    score, y = make()
+    bags = random_bags(None, y, size=4, seed=0, kind=kind)
+    g = predict(score, loss, kind)
+    W = weights.anchored(
+        bags.bag, bags.size, *bags.components(), g if kind == "histogram" else as_components(g[:, 0], kind)
+    )
+    free = 2 if kind == "histogram" else 1
+
+    def estimated(theta):
+        slope, shift = (theta[0], theta[1:]) if fit == "both" else (1.0, theta)
+        shift = np.append(shift, 0.0) if kind == "histogram" else shift[0]
+        return np.sum(W * loss.components(slope * score + shift, kind=kind))
+
+    start = np.array([1.0] * (fit == "both") + [0.0] * free)
+    naive = minimize(estimated, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-13, "maxiter": 4000}).x
+    found = recalibrate(score, bags, fit=fit)
+    values = [found.slope.value] * (fit == "both") + [one.value for one in found.intercept]
+    assert values == pytest.approx(naive, abs=1e-5)
+
+
+def test_labels_as_bags_of_one_give_the_logistic_regression_of_the_score():
+    from sklearn.linear_model import LogisticRegression
+
+    score, y = binary(20_000)
+    found = recalibrate(score, random_bags(None, y, size=1, seed=0))
+    model = LogisticRegression(C=1e9).fit(score[:, None], y)
+    assert found.slope.value == pytest.approx(model.coef_[0, 0], abs=2e-3)
+    assert found.intercept[0].value == pytest.approx(model.intercept_[0], abs=2e-3)
+
+
+def test_the_standard_errors_are_those_of_the_jackknife():
+    score, y = binary(1600)
+    bags = random_bags(score, y, size=8, seed=0)
+    same = lambda X: X
+    left_out = [recalibrate(same, bags.take(np.delete(np.arange(200), j))) for j in range(200)]
+    found = recalibrate(same, bags)
+    for part in (lambda r: r.slope, lambda r: r.intercept[0]):
+        values = np.array([part(one).value for one in left_out])
+        error = np.sqrt(199 / 200 * np.sum((values - values.mean()) ** 2))
+        assert part(found).error == pytest.approx(error, rel=0.06)
+
+
+@pytest.mark.slow
+def test_intervals_cover_and_no_alarm_is_raised_for_calibrated_scores():
+    """400 repetitions: the standard error of a coverage of 95% is 1.1 points, of an alarm rate of 5% likewise."""
+    hits, alarms = np.zeros(2), 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=2000)
+        bags = random_bags(None, rng.uniform(size=2000) < sigmoid(x - 1), size=10, seed=seed)
+        found = recalibrate(x - 1, bags)
+        hits += [found.slope.low < 1 < found.slope.high, found.intercept[0].low < 0 < found.intercept[0].high]
+        alarms += found.p_value < 0.05
+    assert np.all(np.abs(hits / 400 - 0.95) < 0.033), hits
+    assert abs(alarms / 400 - 0.05) < 0.033, alarms
+
+
+def test_a_drifted_model_is_repaired_by_its_intercept():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=20_000)
+    y = (rng.uniform(size=20_000) < sigmoid(x - 2)).astype(float)
+    recent, later = random_bags(x, y, size=50, seed=0).split(0.5, seed=0)
+    before = lambda X: X
+    repair = recalibrate(before, recent, fit="intercept", trained_on=later)
+    assert repair.p_value < 1e-6
+    assert repair.intercept[0].low < -2 < repair.intercept[0].high
+    after = repair.wrap(before)
+    truth = evaluate_labels(before, y, X=x)["log_loss"].value - evaluate_labels(after, y, X=x)["log_loss"].value
+    assert truth > 0.3
+    assert (
+        evaluate(after, later)["prediction_minus_report"].low
+        < 0
+        < evaluate(after, later)["prediction_minus_report"].high
+    )
+    assert after.predict_proba(x[:5]).sum(axis=1) == pytest.approx(np.ones(5))
+
+
+SCORE, Y = binary(60)
+BAGS = random_bags(SCORE, Y, size=6, seed=0)
+
+MESSAGES = [
+    (
+        lambda: recalibrate(SCORE, BAGS, fit="slope"),
+        "A recalibration must fit both or intercept: 'slope' came. Choose one of these.",
+    ),
+    (
+        lambda: recalibrate(SCORE, from_rows(np.arange(60) // 6, np.zeros(60))),
+        "A recalibration must have a finite answer: these 10 bags estimate label means that no slope and intercept can "
+        "meet. Give more bags, or fit='intercept'.",
+    ),
+]
+
+
+@pytest.mark.parametrize("make, message", MESSAGES)
+def test_bad_input_is_refused_in_words(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message
