@@ -335,6 +335,7 @@ TABLES = (
     "test_designing",
     "test_datasets",
     "test_datasets_synthetic",
+    "test_criteo",
 )
 ELSEWHERE = {"checks.py", "demo.py", "cli.py", "adult.py"}
 
