@@ -3,9 +3,9 @@
     python benchmarks/coverage.py [--repetitions 2000] [--out benchmarks/results/coverage.csv]
 
 In each repetition fresh rows are drawn into fresh bags, the model is fixed, and the truth is the model's loss in the
-population the rows come from: known by a sample of four million rows (synthetic), or that of all 48,842 rows, from
-which rows are drawn with replacement (Adult, labels hidden from the evaluation). 1,024 bags get a quarter of the
-repetitions. `band` is observed minus predicted in the top tenth of the scores.
+population the rows come from: that of four million rows with their true probabilities (synthetic), or of all 48,842
+rows, from which rows are drawn with replacement (Adult, labels hidden from the evaluation). 1,024 bags get a quarter
+of the repetitions. `band` is observed minus predicted in the top tenth of the scores.
 """
 
 import argparse
@@ -28,7 +28,7 @@ METRICS = ("log_loss", "brier", "auc", "prediction_minus_report", "band")
 
 
 class Population:
-    """Rows to draw from: a score and a label for each."""
+    """Rows to draw from: a score and the probability of the label (or the label) for each."""
 
     def __init__(self, name, draw, truth, size, noise=0.0):
         self.name, self.draw, self.size, self.noise = name, draw, size, noise
@@ -42,7 +42,8 @@ class Population:
     def bags(self, count, rng):
         """Fresh rows in fresh bags."""
         sizes = self.size(count, rng)
-        score, y = self.draw(int(sizes.sum()), rng)
+        score, probability = self.draw(int(sizes.sum()), rng)
+        y = rng.uniform(size=len(score)) < probability
         bag = np.repeat(np.arange(count), sizes)
         report = mean_by(bag, y.astype(float), sizes)
         if self.noise:
@@ -55,7 +56,7 @@ def gaussian(seed=0):
 
     def draw(n, rng):
         x = rng.normal(size=n) - 1.5
-        return 1.3 * x + 0.4, rng.uniform(size=n) < 1 / (1 + np.exp(-x))  # a model that is not calibrated
+        return 1.3 * x + 0.4, 1 / (1 + np.exp(-x))  # a model that is not calibrated
 
     return draw, draw(4_000_000, rng)
 
@@ -65,7 +66,7 @@ def heavy_tailed(seed=0):
 
     def draw(n, rng):
         x = rng.standard_t(3, size=n)
-        return x, rng.uniform(size=n) < 1 / (1 + np.exp(-np.clip(x, -4, 4)))
+        return x, 1 / (1 + np.exp(-np.clip(x, -4, 4)))
 
     return draw, draw(4_000_000, rng)
 

@@ -19,7 +19,7 @@ def main() -> None:
 
 @app.command()
 def demo() -> None:
-    """Learn from bags of the shipped Adult data in every way, and print the test log losses.
+    """Learn from bags of the shipped Adult data in every way, choose and evaluate without labels, print the tables.
 
     Example: unbag demo
     """
