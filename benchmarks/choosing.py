@@ -140,7 +140,7 @@ def run_missing(names, path):
 def losses_of(rows):
     """Test losses over seeds by (data, k), then by (method, rule); and the number of held-out bags by (data, k)."""
     found, bags = defaultdict(lambda: defaultdict(list)), {}
-    for row in sorted(rows, key=lambda row: int(row["seed"])):
+    for row in sorted(rows, key=lambda row: (row["data"], int(row["k"]), int(row["seed"]))):
         setting = row["data"], int(row["k"])
         found[setting][row["method"], row["rule"]].append(float(row["test_log_loss"]))
         bags[setting] = int(row["held_out_bags"])
