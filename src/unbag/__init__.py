@@ -3,7 +3,20 @@
 from importlib import import_module as _import_module
 from typing import Any
 
-from unbag import bags, diagnosis, losses, matching, medians, metrics, noise, planning, recalibration, selection, tournaments, weights
+from unbag import (
+    bags,
+    diagnosis,
+    losses,
+    matching,
+    medians,
+    metrics,
+    noise,
+    planning,
+    recalibration,
+    selection,
+    tournaments,
+    weights,
+)
 from unbag.bags import Bags, as_components, design_bags, from_rows, random_bags
 from unbag.diagnosis import BagsNotRandom, Diagnosis, diagnose, drift
 from unbag.losses import Loss
@@ -17,8 +30,23 @@ from unbag.tournaments import Tournament, tournament
 __version__ = "0.1.0"
 
 # what needs JAX, scikit-learn or PyTorch is imported when it is asked for
-_MODULES = ("models", "likelihood", "training", "estimators", "saving", "pytorch", "boosting", "datasets", "lab")
+_MODULES = (
+    "tables",
+    "models",
+    "likelihood",
+    "training",
+    "estimators",
+    "saving",
+    "pytorch",
+    "boosting",
+    "datasets",
+    "lab",
+)
 _NAMES = {
+    "join": "tables",
+    "check_tables": "tables",
+    "plan_features": "tables",
+    "FeaturePlan": "tables",
     "count_likelihood": "likelihood",
     "train": "training",
     "sweep": "training",
@@ -27,6 +55,7 @@ _NAMES = {
     "BagRegressor": "estimators",
     "BagScorer": "estimators",
     "load": "estimators",
+    "StreamLearner": "stream",
 }
 
 
@@ -44,8 +73,8 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Bags",
-    "Choice",
     "BagsNotRandom",
+    "Choice",
     "Diagnosis",
     "Evaluation",
     "Evaluator",

@@ -76,6 +76,21 @@ class Embeddings(eqx.Module):
         return self.head(jnp.concatenate(columns, axis=1), key=key)
 
 
+class Mixed(eqx.Module):
+    """Numbers first, then bucket numbers: the buckets' embeddings beside the numbers go through a network."""
+
+    tables: tuple[jax.Array, ...]
+    head: Network
+    numbers: int = eqx.field(static=True, default=0)
+
+    def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
+        """One score (or one per class) for each row."""
+        X = jnp.asarray(X)
+        bucket = X[:, self.numbers :].astype(jnp.int32)
+        columns = [table[bucket[:, i]] for i, table in enumerate(self.tables)]
+        return self.head(jnp.concatenate([X[:, : self.numbers], *columns], axis=1), key=key)
+
+
 def drop(X: jax.Array, rate: float, key: Any) -> jax.Array:
     """Dropout when there is a key."""
     if key is None or rate == 0:
@@ -168,6 +183,29 @@ def embedding_network(
     keys = jax.random.split(_key(key), len(buckets) + 1)
     tables = [_usual(k, (n, d), d) for k, n, d in zip(keys, buckets, dimensions, strict=False)]
     return Embeddings(tuple(tables), mlp(sum(dimensions), widths, key=keys[-1], start=start))
+
+
+def mixed_network(
+    numbers: int,
+    buckets: Sequence[int],
+    dimensions: Sequence[int],
+    *,
+    key: Any,
+    widths: Sequence[int] = (32,),
+    outputs: int = 1,
+    start: Any = None,
+) -> Mixed:
+    """A perceptron on numbers and on embeddings of bucket numbers, which are the last columns of X.
+
+    For a `FeaturePlan`: mixed_network(plan.numbers, plan.buckets, plan.dimensions, key=0).
+
+    >>> mixed_network(1, [10], [4], key=0)(np.array([[0.5, 3], [1.5, 9]], np.float32)).shape
+    (2,)
+    """
+    keys = jax.random.split(_key(key), len(buckets) + 1)
+    tables = [_usual(k, (n, d), d) for k, n, d in zip(keys, buckets, dimensions, strict=False)]
+    head = mlp(numbers + sum(dimensions), widths, key=keys[-1], outputs=outputs, start=start)
+    return Mixed(tuple(tables), head, numbers)
 
 
 def _key(key: Any) -> Any:

@@ -1,0 +1,27 @@
+"""Tables of events and reports in, `Bags` with features out; and the plan of the features, for prediction.
+
+`reading` opens frames and files, `values` reads columns, `counting` sums up events, `reporting` chooses reports,
+`reconciling` brings them together, `joining` makes the bags. `surveying` makes a plan from the data, `overriding` hears
+what the user wishes, `plans` applies it with `encoding`.
+"""
+
+from unbag.tables.encoding import Column, buckets_of
+from unbag.tables.joining import JoinedBags, check_tables, join
+from unbag.tables.plans import FeaturePlan, Part
+from unbag.tables.reading import Table, open_table
+from unbag.tables.surveying import plan_features
+from unbag.tables.telling import TablesReport
+
+__all__ = [
+    "Column",
+    "FeaturePlan",
+    "JoinedBags",
+    "Part",
+    "Table",
+    "TablesReport",
+    "buckets_of",
+    "check_tables",
+    "join",
+    "open_table",
+    "plan_features",
+]
