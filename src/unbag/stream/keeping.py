@@ -1,0 +1,99 @@
+"""The state of a stream in, one file out, whole or not at all; and back, with everything later undone.
+
+A checkpoint is written in this order: the logs (metrics, quarantine) are appended and synced, the files of waiting
+events are synced, the state is written beside the old one, synced, renamed over it, and the folder is synced. Only then
+are files removed that nothing refers to any more. Whoever is killed in between finds the old state, and resuming cuts
+the logs and the files back to it.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+
+from unbag.saving import load_arrays, save_arrays
+
+try:
+    import fcntl
+except ImportError:  # Windows: no lock
+    fcntl = None
+
+CHECKPOINT, METRICS, QUARANTINE = "checkpoint.safetensors", "metrics.jsonl", "quarantine.jsonl"
+
+
+class Folder:
+    """The folder of a stream; one process at a time."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT)
+        self._let_go = weakref.finalize(self, os.close, self._lock)
+        if fcntl is not None:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._let_go()
+                raise ValueError(
+                    f"A stream must be run by one process at a time: another one works in {self.path}. Wait for it, or "
+                    "use another folder."
+                ) from None
+        self.lengths = {METRICS: 0, QUARANTINE: 0}
+
+    def close(self) -> None:
+        """Let others in."""
+        self._let_go()
+
+    def load(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+        """The last checkpoint, or None; the logs are cut back to it."""
+        for draft in self.path.glob(f".{CHECKPOINT}.*"):
+            draft.unlink()
+        found = load_arrays(self.path / CHECKPOINT) if (self.path / CHECKPOINT).exists() else None
+        self.lengths = found[1]["lengths"] if found else self.lengths
+        for name, length in self.lengths.items():
+            self._cut(name, length)
+        return found
+
+    def _cut(self, name: str, length: int) -> None:
+        path = self.path / name
+        if path.exists():
+            os.truncate(path, length)
+
+    def append(self, name: str, lines: list[str]) -> None:
+        """Append to a log and sync it; when that fails, the log is as before."""
+        try:
+            with (self.path / name).open("ab") as file:
+                length = file.write("".join(lines).encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            self._cut(name, self.lengths[name])
+            raise
+        self.lengths[name] += length
+
+    def save(self, arrays: dict[str, np.ndarray], state: dict[str, Any]) -> None:
+        """Write a checkpoint."""
+        try:
+            save_arrays(self.path / CHECKPOINT, arrays, state | {"lengths": dict(self.lengths)})
+        except SafetensorError as error:
+            raise OSError(f"The checkpoint could not be written: {error}") from error
+        self.sync()
+
+    def sync(self) -> None:
+        """Make renames last."""
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def sync_file(path: Path) -> None:
+    """Make what was written to a file last."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
