@@ -76,8 +76,8 @@ def choose(
 ) -> Choice:
     """Choose among trained models from held-out bags alone.
 
-    All candidates are judged by their paired differences to the consensus of their predictions
-    (`unbag.metrics.paired`). Within a method, the learning rate with the lowest loss plus two standard errors wins.
+    Candidates are judged by their paired differences to the consensus of their predictions (`unbag.metrics.paired`).
+    Within a method, the learning rate with the lowest loss plus two standard errors of that difference wins.
     Between methods the preferred one (anchored with the square loss, else the first) stays, unless another's difference
     to it lies below 0 with its whole interval: with few bags nothing is certain, and a habit is better than a dice.
 
@@ -95,11 +95,11 @@ def choose(
     >>> x = rng.normal(size=40_000)
     >>> bags = random_bags(None, rng.uniform(size=40_000) < 1 / (1 + np.exp(-x)), size=20, seed=0)
     >>> print(choose({"half": x / 2, "right": x, "double": 2 * x, "wrong": -x}, bags))
-    chosen from 2000 held-out bags: right. It is better than half by 0.0193, beyond doubt.
-      right                              loss 0.6022 [0.5829, 0.6214]  difference 0.0000 [0.0000, 0.0000]
-      half                               loss 0.6215 [0.6118, 0.6311]  difference 0.0193 [0.0097, 0.0289]
-      double                             loss 0.6602 [0.6218, 0.6985]  difference 0.0580 [0.0389, 0.0772]
-      wrong                              loss 1.0106 [0.9909, 1.0303]  difference 0.4084 [0.3696, 0.4472]
+    chosen from 2000 held-out bags: right. It is better than half by 0.0191, beyond doubt.
+      right                              loss 0.6026 [0.5826, 0.6226]  difference 0.0000 [0.0000, 0.0000]
+      half                               loss 0.6217 [0.6117, 0.6317]  difference 0.0191 [0.0091, 0.0291]
+      double                             loss 0.6610 [0.6210, 0.7009]  difference 0.0584 [0.0385, 0.0784]
+      wrong                              loss 1.0102 [0.9898, 1.0306]  difference 0.4076 [0.3673, 0.4480]
     """
     listed = _listed(candidates)
     for candidate in listed:
@@ -109,15 +109,15 @@ def choose(
     good = [(c, score) for c, score in scored if np.isfinite(score).all()]
     if not good:
         raise ValueError(f"A candidate must have finite scores: none of {len(scored)} has. Train with a lower rate.")
+    if rule not in ("paired", "tournament"):
+        raise ValueError(f"A rule must be paired or tournament: {rule!r} came. Choose one of these.")
     listed, scores = [c for c, _ in good], [score for _, score in good]
-    consensus = np.median([predict(score, chosen_loss, held_out.kind) for score in scores], axis=0)
-    judged = judge_all(scores, held_out, consensus, chosen_loss)
+    best = _best_of_groups(listed, scores, held_out, chosen_loss)
+    judged = _judge(scores, [scores[i] for i in best.values()], held_out, chosen_loss)
     if rule == "tournament":
         winner, reason = _by_tournament(scores, held_out, chosen_loss, beta)
-    elif rule == "paired":
-        winner, reason = _by_pairs(listed, judged, level)
     else:
-        raise ValueError(f"A rule must be paired or tournament: {rule!r} came. Choose one of these.")
+        winner, reason = _by_pairs(listed, best, judged, level)
     return _told(listed, winner, reason, judged, held_out, chosen_loss, level, test)
 
 
@@ -149,20 +149,34 @@ def _of_run(run: Any) -> Candidate:
     return Candidate(f"{method} {run.loss}, rate {run.learning_rate:g}, seed {run.seed}", (method, run.loss), run)
 
 
-def _by_pairs(listed: Sequence[Candidate], judged: Judged, level: float) -> tuple[int, str]:
+def _judge(scores: Sequence[Any], agreeing: Sequence[Any], held_out: Bags, loss: Loss) -> Judged:
+    """All candidates against the mean of what some of them predict."""
+    consensus = np.mean([predict(score, loss, held_out.kind) for score in agreeing], axis=0)
+    return judge_all(scores, held_out, consensus, loss)
+
+
+def _best_of_groups(listed: Sequence[Candidate], scores: Sequence[Any], held_out: Bags, loss: Loss) -> dict[Any, int]:
+    """Of each group the candidate with the lowest cautious loss, judged against the consensus of its own group: a
+    consensus of all would draw a good method towards the bad ones."""
+    best = {}
+    for group in dict.fromkeys(candidate.group for candidate in listed):
+        members = [i for i, candidate in enumerate(listed) if candidate.group == group]
+        inside = [scores[i] for i in members]
+        best[group] = members[int(np.argmin(_judge(inside, inside, held_out, loss).cautious(CAUTION)))]
+    return best
+
+
+def _by_pairs(listed: Sequence[Candidate], best: dict[Any, int], judged: Judged, level: float) -> tuple[int, str]:
     """The preferred group's best, unless another group's best is better beyond doubt."""
-    cautious = judged.cautious(CAUTION)
-    groups = dict.fromkeys(candidate.group for candidate in listed)
-    members = {group: [i for i, c in enumerate(listed) if c.group == group] for group in groups}
-    best = {group: min(inside, key=lambda i: cautious[i]) for group, inside in members.items()}
     first = next((group for group in PREFERRED if group in best), next(iter(best)))
-    incumbent = best.pop(first)
-    if not best:
+    incumbent = best[first]
+    others = [i for group, i in best.items() if group != first]
+    if not others:
         return incumbent, "Its loss plus two standard errors of its difference to the consensus is the lowest."
-    against = {i: interval(judged.found[i] - judged.found[incumbent], judged.judge, level=level) for i in best.values()}
+    against = {i: interval(judged.found[i] - judged.found[incumbent], judged.judge, level=level) for i in others}
     surely = [i for i, difference in against.items() if difference.high < 0]
     if surely:
-        winner = min(surely, key=lambda i: cautious[i])
+        winner = min(surely, key=lambda i: judged.cautious(CAUTION)[i])
         return winner, f"It is better than {listed[incumbent].name} by {-against[winner].value:.4f}, beyond doubt."
     return incumbent, f"No other is better beyond doubt ({level:.0%} intervals of paired differences)."
 
