@@ -58,7 +58,7 @@ def _wish(name: str, settings: Any) -> Wish:
         came = strange[0] if strange else "no kind"
         raise ValueError(
             f"A planned column must have a kind, and buckets, dimension or values: column {name!r} has {came}."
-            f"{nearest(came, Wish._fields)} Mend its settings."
+            f"{nearest(came, Wish._fields) if strange else ''} Mend its settings."
         )
     if settings["kind"] not in get_args(FeatureKind):
         raise ValueError(
