@@ -78,7 +78,8 @@ def ids_are_text(events: Table, reports: Table, on: str) -> bool:
             f"A bag id must be of one type: {on!r} is {kinds['events']} in the events and {kinds['reports']} in the "
             "reports. Turn both into text or both into whole numbers."
         )
-    return "text" in kinds.values()
+    too_large = any(pa.types.is_uint64(table.schema.field(on).type) for table in (events, reports))
+    return too_large or "text" in kinds.values()
 
 
 def _id_kind(table: Table, on: str) -> str:

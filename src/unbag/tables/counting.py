@@ -37,7 +37,8 @@ def count_events(events: Table, asked: Asked, *, text: bool) -> Counted:
     """Count the events of each bag, and find what is wrong with them."""
     parts: list[pa.Table] = []
     rows, no_bag, no_stratum = 0, [], []
-    for batch in events.batches(events.need([asked.on, asked.stratum, asked.time])):
+    # the ids are read here too, so that a damaged file is found before DuckDB reads it
+    for batch in events.batches(events.need([asked.on, asked.stratum, asked.time, asked.id])):
         part = _columns(batch, asked, text)
         no_bag.append(rows + np.flatnonzero(_gaps(part["bag"])))
         no_stratum.append(rows + np.flatnonzero(_gaps(part["stratum"])))

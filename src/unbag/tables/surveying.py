@@ -81,10 +81,10 @@ class Seen(NamedTuple):
 
 
 def _kind(kind: pa.DataType, wish: Wish | None) -> str:
-    """How to look at a column; text without a wish becomes category or hash later."""
+    """How to look at a column; text, and a frame's categories of any type, become category or hash later."""
     if wish is not None:
         return wish.kind
-    if is_text(kind):
+    if is_text(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind):
         return "text"
     of_type = {"numeric": is_number, "date": is_date, "boolean": pa.types.is_boolean}
     return next((name for name, test in of_type.items() if test(kind)), f"unknown:{kind}").split(":")[0]
