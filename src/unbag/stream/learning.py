@@ -293,10 +293,15 @@ class StreamLearner:
         if time is None or len(time) == 0:
             return
         ticks = np.asarray(time)
-        ticks = ticks.astype("datetime64[us]").astype(np.int64) if ticks.dtype.kind == "M" else ticks.astype(float)
-        if not np.isfinite(ticks).all():
+        ticks = (
+            ticks.astype("datetime64[us]").astype(np.int64).astype(float)
+            if ticks.dtype.kind == "M"
+            else ticks.astype(float)
+        )
+        known = ticks[np.isfinite(ticks)]
+        if len(known) < len(ticks):
             self.quarantine.add("clock", "an event has no time; it is learned all the same", where=self.position)
-        low, high = float(np.nanmin(ticks)), float(np.nanmax(ticks))
+        low, high = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
         if low < self._latest:
             back = f"the clock ran back by {self._latest - low:g}; the events are learned in the order they came"
             self.quarantine.add("clock", back, where=self.position)
@@ -371,7 +376,9 @@ class StreamLearner:
         arrays, told = found
         self._check_same(folder, arrays, told["settings"])
         leaves, tree = jax.tree.flatten(self._state)
-        self._state = State(*jax.tree.unflatten(tree, [jnp.asarray(arrays[f"{i:04d}"]) for i in range(len(leaves))]))
+        self._state = State(
+            *jax.tree.unflatten(tree, [jnp.asarray(arrays[f"{i:04d}"].reshape(x.shape)) for i, x in enumerate(leaves)])
+        )
         self.position, self.chunks, self.events_learned, self.failures = told["counters"]
         self._shape = Shape(*told["shape"]) if told["shape"] else None
         setting = self._machine.setting._replace(largest=told["largest"])
@@ -387,7 +394,9 @@ class StreamLearner:
             f"{name} was {before.get(name)!r} and is {now[name]!r}" for name in now if before.get(name) != now[name]
         ]
         leaves = jax.tree.leaves(self._state)
-        if len(leaves) != len(arrays) or any(np.shape(x) != arrays[f"{i:04d}"].shape for i, x in enumerate(leaves)):
+        if len(leaves) != len(arrays) or any(
+            (x.shape or (1,)) != arrays[f"{i:04d}"].shape for i, x in enumerate(leaves)
+        ):
             other.append("the model has other parameters")
         if other:
             folder.close()
