@@ -78,8 +78,9 @@ def choose(
 
     Candidates are judged by their paired differences to the consensus of their predictions (`unbag.metrics.paired`).
     Within a method, the learning rate with the lowest loss plus two standard errors of that difference wins.
-    Between methods the preferred one (anchored with the square loss, else the first) stays, unless another's difference
-    to it lies below 0 with its whole interval: with few bags nothing is certain, and a habit is better than a dice.
+    Between methods anchored with the square loss stays, if it is among them, unless another's difference to it lies
+    below 0 with its whole interval: with few bags nothing is certain, and a habit is better than a dice. Models
+    that you name yourself are one group, without a habit.
 
     Parameters
     ----------
@@ -95,11 +96,11 @@ def choose(
     >>> x = rng.normal(size=40_000)
     >>> bags = random_bags(None, rng.uniform(size=40_000) < 1 / (1 + np.exp(-x)), size=20, seed=0)
     >>> print(choose({"half": x / 2, "right": x, "double": 2 * x, "wrong": -x}, bags))
-    chosen from 2000 held-out bags: right. It is better than half by 0.0191, beyond doubt.
-      right                              loss 0.6026 [0.5826, 0.6226]  difference 0.0000 [0.0000, 0.0000]
-      half                               loss 0.6217 [0.6117, 0.6317]  difference 0.0191 [0.0091, 0.0291]
-      double                             loss 0.6610 [0.6210, 0.7009]  difference 0.0584 [0.0385, 0.0784]
-      wrong                              loss 1.0102 [0.9898, 1.0306]  difference 0.4076 [0.3673, 0.4480]
+    chosen from 2000 held-out bags: right. The lowest loss plus two standard errors.
+      right                              loss 0.6012 [0.5822, 0.6203]  difference 0.0000 [0.0000, 0.0000]
+      half                               loss 0.6210 [0.6115, 0.6306]  difference 0.0198 [0.0103, 0.0293]
+      double                             loss 0.6583 [0.6204, 0.6963]  difference 0.0571 [0.0381, 0.0761]
+      wrong                              loss 1.0115 [0.9920, 1.0310]  difference 0.4103 [0.3719, 0.4487]
     """
     listed = _listed(candidates)
     for candidate in listed:
@@ -123,7 +124,7 @@ def choose(
 
 def _listed(candidates: Any) -> list[Candidate]:
     if isinstance(candidates, Mapping):
-        listed = [Candidate(str(name), name, model) for name, model in candidates.items()]
+        listed = [Candidate(str(name), "yours", model) for name, model in candidates.items()]
     else:
         listed = [_of_run(run) for run in _flat(candidates) if getattr(run, "epoch", 1) > 0]
     if not listed:
@@ -168,11 +169,12 @@ def _best_of_groups(listed: Sequence[Candidate], scores: Sequence[Any], held_out
 
 def _by_pairs(listed: Sequence[Candidate], best: dict[Any, int], judged: Judged, level: float) -> tuple[int, str]:
     """The preferred group's best, unless another group's best is better beyond doubt."""
-    first = next((group for group in PREFERRED if group in best), next(iter(best)))
-    incumbent = best[first]
+    lowest = min(best.values(), key=lambda i: judged.cautious(CAUTION)[i])
+    first = next((group for group in PREFERRED if group in best), None)
     others = [i for group, i in best.items() if group != first]
-    if not others:
-        return incumbent, "Its loss plus two standard errors of its difference to the consensus is the lowest."
+    if first is None or not others:
+        return lowest, "The lowest loss plus two standard errors."
+    incumbent = best[first]
     against = {i: interval(judged.found[i] - judged.found[incumbent], judged.judge, level=level) for i in others}
     surely = [i for i, difference in against.items() if difference.high < 0]
     if surely:
