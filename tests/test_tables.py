@@ -560,6 +560,11 @@ MESSAGES = [
         "Class counts must be two columns or more: ['n'] came. Use total= for one.",
     ),
     (lambda: told(cut=3), "A cut must have times to compare with: neither as_of= nor time= came. Name one."),
+    (
+        lambda: told(reports=replaced(SAID, t=[5, 6]), as_of="t", cut=np.nan),
+        "A cut must be a moment: nan came. Leave it out for none.",
+    ),
+    (lambda: told(features="age"), "Features must be a list of columns: 'age' came. Write ['age'] for one."),
     (lambda: told(wrong_sizes="keep"), "wrong_sizes must be one of refuse, leave_out: 'keep' came. Choose one."),
     (
         lambda: told(kind="histogram"),

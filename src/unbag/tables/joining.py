@@ -118,7 +118,7 @@ def _plan_for(events: Table, asked: Asked, features: Sequence[str] | None, plan:
         events.need(column.name for column in plan.used)
         return plan
     own = {asked.on, asked.stratum, asked.time, asked.id}
-    chosen = [name for name in events.schema.names if name not in own] if features is None else list(features)
+    chosen = [name for name in events.schema.names if name not in own] if features is None else features
     return plan_features(events, features=chosen, override=plan) if chosen else None
 
 

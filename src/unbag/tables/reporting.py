@@ -65,6 +65,8 @@ def check_cut(events: Table, reports: Table, asked: Asked) -> float:
     if asked.cut is None:
         return np.inf
     cut, a_number = as_moment(asked.cut, thing="cut"), isinstance(asked.cut, int | float | np.number)
+    if not np.isfinite(cut):
+        raise ValueError(f"A cut must be a moment: {asked.cut} came. Leave it out for none.")
     for table, name in ((events, asked.time), (reports, asked.as_of)):
         if name is not None and a_number != is_number(table.schema.field(name).type):
             raise ValueError(

@@ -47,6 +47,8 @@ def plan_features(
     >>> plan_features(pa.table({"age": [20, 40, None], "shop": ["a", "b", "a"], "country": ["de"] * 3}))
     FeaturePlan(4 numbers, 0 hashed; dropped: country, it has one value only)
     """
+    if isinstance(features, str):
+        raise ValueError(f"Features must be a list of columns: {features!r} came. Write [{features!r}] for one.")
     wishes = as_wishes(override)
     types = {name: CSV_TYPES[wish.kind] for name, wish in wishes.items() if wish.kind in CSV_TYPES}
     table = open_table(events, types=types)
