@@ -336,6 +336,7 @@ TABLES = (
     "test_datasets",
     "test_datasets_synthetic",
     "test_criteo",
+    "test_stream",
     "test_tables",
 )
 ELSEWHERE = {"checks.py", "demo.py", "cli.py", "adult.py"}
