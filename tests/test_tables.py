@@ -1,8 +1,10 @@
 """Tables of every kind become the same bags; what is wrong with them is told or refused, each in its words."""
 
+import atexit
 import datetime
 import gzip
 import json
+import shutil
 import tempfile
 from hashlib import md5
 from pathlib import Path
@@ -22,6 +24,7 @@ from unbag.tables import Column, FeaturePlan, buckets_of, check_tables, join, op
 from unbag.tables.values import as_moment, as_moments, as_text
 
 FOLDER = Path(tempfile.mkdtemp())
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 DAY = datetime.date
 
 EVENTS = pa.table(
@@ -118,6 +121,13 @@ def test_joined_bags_are_bags_in_every_part():
     assert rest.told is bags.told
     np.testing.assert_allclose(part.X, bags.plan.apply(events)[part.rows])
     assert bags.names.dtype.kind == "i"
+
+
+def test_sums_of_sums_are_sums(monkeypatch):
+    """Bags are counted in parts; that the parts are summed up often changes nothing."""
+    monkeypatch.setattr("unbag.tables.counting.FOLD", 1)
+    bags = join(as_parquet(EVENTS), REPORTS, **NEED, size="n", stratum="market")
+    assert bags.size.tolist() == [2, 3, 1]
 
 
 def test_totals_class_counts_and_proportions_are_reports():
