@@ -15,15 +15,22 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from rich.console import Console
 from scipy.special import expit
+from typer.testing import CliRunner
 
 import unbag
 from unbag import losses, models, weights
 from unbag.bags import random_bags
+from unbag.cli import app
 from unbag.datasets import Chunk, Quarantine
+from unbag.lab.online import OnlineStore, _runs, best_rate, online_preset, run_online
+from unbag.lab.online_report import write_online_report
+from unbag.lab.streaming import follow
 from unbag.metrics import evaluate, evaluate_labels
 from unbag.stream import Settings, StreamLearner, keeping, run_stream
 from unbag.stream.keeping import CHECKPOINT, METRICS, QUARANTINE, Folder
+from unbag.stream.running import View
 from unbag.stream.waiting import Buffer
 
 METHODS = ("anchored", "upm", "easy", "matching", "likelihood", "labels")
@@ -122,6 +129,31 @@ MESSAGES = [
         taken_folder,
         f"A stream must be run by one process at a time: another one works in {PLACE / 'taken'}. Wait for it, or use "
         "another folder.",
+    ),
+    (
+        lambda: online_preset("huge"),
+        "A preset must be one of paper, laptop, smoke: 'huge' came. Choose one of these.",
+    ),
+    (
+        lambda: online_preset("smoke", source="avazu"),
+        "An online plan's source must be one of criteo, clicks: 'avazu' came. Choose.",
+    ),
+    (
+        lambda: online_preset("smoke", sizes=(1024,)),
+        "A bag size must leave at least 2 bags in a chunk: bags of 1024 came for chunks of 1024. Make the bags "
+        "smaller.",
+    ),
+    (
+        lambda: write_online_report(online_preset("smoke"), OnlineStore(PLACE / "none"), PLACE / "report"),
+        f"A report must have runs: {PLACE / 'none'} has none of this plan. Make them: unbag online",
+    ),
+    (
+        lambda: follow("clicks", PLACE / "m", model="huge", rows=1, chunks=1, every=1, fields={"seed": 0}),
+        "A stream's model must be one of paper, small: 'huge' came. Choose one.",
+    ),
+    (
+        lambda: follow("avazu", PLACE / "n", model="small", rows=1, chunks=1, every=1, fields={"seed": 0}),
+        "A source must be clicks, criteo or a file: 'avazu' is none. Look at the path.",
     ),
 ]
 
@@ -567,3 +599,85 @@ def test_a_killed_process_resumes_to_the_same_bits(tmp_path):
     assert same(whole, again)
     assert everything(tmp_path / "whole") == everything(tmp_path / "cut")
     assert again.events_learned == whole.events_learned
+
+
+# --- the command line and the experiment ---
+
+STREAM = ["--rows", "512", "--size", "32", "--batch", "256", "--model", "small", "--every", "2"]
+
+
+def test_the_command_line_follows_a_stream_resumes_it_and_ends_with_a_page(tmp_path):
+    cut, whole = str(tmp_path / "cut"), str(tmp_path / "whole")
+    call = lambda *words: CliRunner().invoke(app, ["stream", "clicks", *words, *STREAM])
+    assert call("--folder", whole, "--chunks", "4").exit_code == 0
+    assert call("--folder", cut, "--chunks", "2").exit_code == 0
+    again = call("--folder", cut, "--chunks", "4")
+    assert again.exit_code == 0
+    assert "resumed after chunk 2" in again.stderr
+    assert again.stdout == f"{cut}/report.md\n"
+    assert everything(tmp_path / "cut") == everything(tmp_path / "whole")
+    assert (tmp_path / "cut" / "report.md").read_text() == (tmp_path / "whole" / "report.md").read_text()
+    assert "4 chunks, 2,048 events learned, 0 waiting" in (tmp_path / "cut" / "report.md").read_text()
+    assert (tmp_path / "cut" / "stream.png").stat().st_size > 10_000
+    wrong = call("--folder", cut, "--chunks", "4", "--rate", "0.1")
+    assert wrong.exit_code == 1
+    assert wrong.stderr.endswith("\n\nhint: unbag stream --help\n")
+
+
+def test_bad_records_of_a_file_are_counted_in_the_page(tmp_path):
+    from unbag.datasets import write_clicks
+
+    write_clicks(tmp_path / "train.txt", 1100)
+    with (tmp_path / "train.txt").open("a") as file:
+        file.write("1\ttruncated\n")
+    words = ["stream", str(tmp_path / "train.txt"), "--folder", str(tmp_path / "run"), *STREAM]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert "| fields | 1 |" in (tmp_path / "run" / "report.md").read_text()
+    assert "40 fields, 2 came" in (tmp_path / "run" / QUARANTINE).read_text()
+
+
+def test_the_view_shows_loss_auc_prior_and_drift():
+    learner = StreamLearner(network(), **SMALL)
+    run_stream_without_folder(learner)
+    console = Console(width=200, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(View(learner, 6).table())
+    text = console.export_text()
+    console.file.close()
+    for word in ("log loss", "AUC", "prior", "drift", "window: log_loss", "set aside: none"):
+        assert word in text
+
+
+def run_stream_without_folder(learner):
+    for chunk in source(0, 3):
+        learner.learn(chunk)
+
+
+def test_the_online_experiment_runs_resumes_and_reports(tmp_path):
+    plan = online_preset("smoke", methods=("upm", "easy", "matching"), sizes=(128,))
+    store = OnlineStore(tmp_path / "store")
+    made = run_online(plan, store)
+    cells = list(plan.cells())
+    assert len(cells) == 3 + 2
+    assert made == sum(2 + 2 for _ in cells)
+    assert run_online(plan, store) == 0
+    rates = [np.mean(store.read(plan.run(cells[0], rate, 0, 2))["label_log_loss"]) for rate in plan.rates]
+    assert best_rate(plan, cells[0], store) == plan.rates[int(np.argmin(rates))]
+    next(path for path in (tmp_path / "store").glob("*easy*.parquet")).unlink()
+    assert run_online(plan, store) == 1
+    written = write_online_report(plan, store, tmp_path / "report")
+    page = (tmp_path / "report" / "online.md").read_text()
+    assert "GeneralUPM needs the prior of each chunk" in page
+    assert "Regret" in page
+    assert "not yet run" not in page
+    assert all(path.stat().st_size > 0 for path in written)
+
+
+def test_presets_are_the_papers_grid_and_smaller_ones():
+    paper = online_preset("paper")
+    assert (paper.source, paper.rows, paper.repetitions, len(paper.rates), paper.tuning) == ("criteo", 2**16, 5, 16, 0)
+    laptop = online_preset("laptop")
+    assert set(laptop.rates) < set(paper.rates)
+    assert (laptop.chunks, laptop.tuning, laptop.sizes) == (30, 8, (64, 512, 2048))
+    first = next(cell for cell in paper.cells() if cell.size == 64)
+    many = len(list(_runs(paper, first, OnlineStore(PLACE / "empty"), None)))
+    assert many == 16 * 5

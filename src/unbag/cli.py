@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import runpy
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -75,4 +77,78 @@ def reproduce(
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         print("stopped; start again with the same words to go on\n\nhint: finished groups are kept", file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+@app.command()
+def stream(
+    source: Annotated[
+        str, typer.Argument(help="clicks (made-up), criteo (in the data folder), or a file of its format")
+    ],
+    folder: Annotated[Path, typer.Option(help="for checkpoints, metrics and the report; resumed when it has any")],
+    method: Annotated[str, typer.Option(help="anchored, upm, easy, matching, likelihood or labels")] = "anchored",
+    loss: Annotated[str, typer.Option(help="by default the method's usual one")] = "",
+    rate: Annotated[float, typer.Option(help="learning rate of Adam")] = 1e-3,
+    size: Annotated[int, typer.Option(help="bag size")] = 512,
+    prior: Annotated[str, typer.Option(help="chunk, first, or a number")] = "chunk",
+    chunks: Annotated[int | None, typer.Option(help="stop after so many; by default at the end of the source")] = None,
+    rows: Annotated[int, typer.Option(help="events in a chunk")] = 2**16,
+    batch: Annotated[int, typer.Option(help="events in a step")] = 4096,
+    model: Annotated[str, typer.Option(help="paper (the deep embedding network) or small")] = "paper",
+    seed: Annotated[int, typer.Option()] = 0,
+    every: Annotated[int, typer.Option(help="chunks between checkpoints")] = 8,
+) -> None:
+    """Learn from a stream: predict each chunk, then learn from its bags. The same words resume it after a crash.
+
+    Example: unbag stream clicks --folder run --chunks 20
+    """
+    from unbag.lab.streaming import follow
+
+    number = prior if prior in ("chunk", "first") else float(prior)
+    fields = {"method": method, "loss": loss, "rate": rate, "size": size, "prior": number, "batch": batch, "seed": seed}
+    with _clear_errors("stream"):
+        page = follow(source, folder, model=model, rows=rows, chunks=chunks, every=every, fields=fields)
+        print(page)
+
+
+@app.command()
+def online(
+    preset: Annotated[str, typer.Option(help="smoke (a minute), laptop (hours), paper (the whole grid)")] = "smoke",
+    store: Annotated[
+        Path | None, typer.Option(help="folder for the runs; by default unbag-store/online-<preset>")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="folder for tables, figures and claims")] = None,
+    chunks: Annotated[int | None, typer.Option()] = None,
+    repetitions: Annotated[int | None, typer.Option()] = None,
+    size: Annotated[list[int] | None, typer.Option(help="bag size; may be repeated")] = None,
+    method: Annotated[list[str] | None, typer.Option(help="method or method:loss; may be repeated")] = None,
+    only_report: Annotated[bool, typer.Option("--only-report", help="make no runs")] = False,
+) -> None:
+    """Make the runs of the paper's online experiment, and report them. What is in the store is not made again.
+
+    Example: unbag online --preset smoke --report online
+    """
+    from unbag.lab.streaming import experiment
+
+    changes = {
+        "chunks": chunks,
+        "repetitions": repetitions,
+        "sizes": size and tuple(size),
+        "methods": method and tuple(method),
+    }
+    changes = {name: value for name, value in changes.items() if value}
+    with _clear_errors("online"):
+        experiment(preset, store, report, changes=changes, only_report=only_report)
+
+
+@contextmanager
+def _clear_errors(verb: str) -> Iterator[None]:
+    """What went wrong and what to do, in place of a traceback."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        print(f"error: {error}\n\nhint: unbag {verb} --help", file=sys.stderr)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        print("stopped\n\nhint: the same words go on from the last checkpoint", file=sys.stderr)
         raise typer.Exit(130) from None
