@@ -39,7 +39,7 @@ def test_the_readmes_examples_run_and_print_what_the_readme_says(code, promised)
         if number is None:
             assert word == said
         else:
-            assert float(word.rstrip(",.;%")) == pytest.approx(float(number.group(1)), abs=0.02)
+            assert float(word.rstrip(",.;%]")) == pytest.approx(float(number.group(1)), abs=0.02)
 
 
 def test_adult_is_prepared_as_in_the_paper():
