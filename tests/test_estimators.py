@@ -156,6 +156,44 @@ def test_learning_can_go_on():
     assert labelled.classes_.tolist() == [0, 1]
 
 
+def campaigns(seed=0):
+    """Two campaigns, one with few positives and one with many, cut into random bags."""
+    X, _, _, _ = people(seed=seed)
+    rng, stratum = np.random.default_rng(seed), np.repeat(["brand", "shop"], 800)
+    labels = X[:, 0] * 2 + np.where(stratum == "brand", -3, 1) + rng.logistic(size=1600) > 0
+    bag = np.concatenate([rng.permutation(800) // 8, 100 + rng.permutation(800) // 8])
+    return X, np.bincount(bag, weights=labels)[bag] / 8, bag, stratum, labels
+
+
+def test_strata_and_noise_go_into_fit():
+    X, y, bag, stratum, labels = campaigns()
+    start = BagClassifier(hidden=(), epochs=1, learning_rate=1e-9, diagnose=False).fit(X, y, bag=bag, stratum=stratum)
+    assert start.predict_proba(X)[:, 1].mean() == pytest.approx(labels.mean(), abs=1e-4)  # the prior of all strata
+    model = BagClassifier(**FAST).fit(X, y, bag=bag, stratum=stratum)
+    assert model.bags_.strata == 2
+    assert roc_auc_score(labels, X[:, 0]) - roc_auc_score(labels, model.predict_proba(X)[:, 1]) < 0.02
+    noisy = y + (np.random.default_rng(1).laplace(size=200) / 8)[bag]
+    model = BagClassifier(**FAST).fit(X, noisy, bag=bag, stratum=stratum, noise=np.full(len(y), 2.0))
+    assert roc_auc_score(labels, X[:, 0]) - roc_auc_score(labels, model.predict_proba(X)[:, 1]) < 0.05
+
+
+def test_histograms_and_counts_have_strata_too():
+    X, y, bag, stratum, _ = campaigns()
+    shares = np.stack([1 - y, y / 2, y / 2], axis=1)
+    assert BagClassifier(**FAST | {"epochs": 1}).fit(X, shares, bag=bag, stratum=stratum).predict_proba(X).shape[1] == 3
+    assert BagRegressor(**FAST | {"epochs": 1}).fit(X, y, bag=bag, stratum=stratum).bags_.strata == 2
+
+
+def test_a_loaded_model_goes_on_with_the_method_that_was_chosen(tmp_path):
+    X, y, bag, _ = people()
+    model = BagClassifier("auto", **FAST | {"epochs": 1}).fit(X, y, bag=bag)
+    model.method_, model.loss_ = "likelihood", "log"  # as if bags had chosen it
+    model.save(tmp_path / "model.unbag")
+    loaded = load(tmp_path / "model.unbag").partial_fit(X, y, bag=bag)
+    assert loaded.run_.method == "likelihood"
+    np.testing.assert_allclose(loaded.predict_proba(X), model.partial_fit(X, y, bag=bag).predict_proba(X))
+
+
 def test_the_older_convention_is_an_alias():
     X, y, bag, _ = people(n=400)
     rows = [np.flatnonzero(bag == b) for b in range(50)]

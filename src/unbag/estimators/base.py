@@ -40,6 +40,7 @@ class BagEstimator(BaseEstimator):
     feature_names_in_: np.ndarray
     classes_: np.ndarray
     kind_: Kind
+    method_: Any
     model_: Any
 
     def __init__(
@@ -92,7 +93,7 @@ class BagEstimator(BaseEstimator):
             _warn_unless_random(bags)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         outputs = bags.report.shape[1] if bags.kind == "histogram" else 1
-        start = self._loss(bags.kind, self._method()).trivial_score(bags.prior, kind=bags.kind)
+        start = self._loss(bags.kind, self._method()).trivial_score(_overall_prior(bags), kind=bags.kind)
         width = bags.X.shape[1]
         make = lambda s: models.mlp(width, tuple(self.hidden), key=s, outputs=outputs, start=start)
         learn, held_out = bags, None
@@ -128,6 +129,7 @@ class BagEstimator(BaseEstimator):
         self.choice_ = choose(runs, held_out) if held_out is not None else None
         self.run_ = runs[0] if self.choice_ is None else self.choice_.model
         self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, self.run_.loss
+        self.method_ = self.run_.method  # with "auto", the one that was chosen
         self.bags_ = None if bags.size.max() == 1 else replace(bags, X=None)  # so that nobody evaluates on them
 
     def _first_epoch(self, fit: Callable[[], Any]) -> Any:
@@ -143,7 +145,7 @@ class BagEstimator(BaseEstimator):
         """One more epoch from where the model is."""
         rate = RATES[1] if self.learning_rate == "auto" else float(self.learning_rate)
         model, loss = self.model_, losses.LOSSES[self.loss_]
-        method = cast(Method, self.run_.method if hasattr(self, "run_") else self._method())
+        method = cast(Method, self.method_)
         runs = sweep(lambda _: model, bags, method, loss, learning_rates=(rate,), epochs=1, batch=self.batch)
         self.run_, self.model_ = runs[0][0], runs[0][0].model
 
@@ -182,6 +184,7 @@ class BagEstimator(BaseEstimator):
             "parameters": {k: list(v) if isinstance(v, tuple) else v for k, v in self.get_params().items()},
             "kind": self.kind_,
             "loss": self.loss_,
+            "method": self.method_,
             "outputs": int(leaves[-1].shape[-1]),
             "features": int(self.n_features_in_),
             "names": None if not hasattr(self, "feature_names_in_") else [str(n) for n in self.feature_names_in_],
@@ -199,6 +202,7 @@ class BagEstimator(BaseEstimator):
         model.model_ = jax.tree.unflatten(jax.tree.structure(blank), leaves)
         model.mean_, model.scale_ = arrays["mean"], arrays["scale"]
         model.kind_, model.loss_, model.n_features_in_ = settings["kind"], settings["loss"], settings["features"]
+        model.method_ = settings.get("method", model._method())  # files of before "auto" do not tell it
         if settings["names"] is not None:
             model.feature_names_in_ = np.asarray(settings["names"], dtype=object)
         if settings["classes"] is not None:
@@ -229,6 +233,15 @@ class BagEstimator(BaseEstimator):
         bag = np.repeat(np.arange(len(bags)), [len(rows) for rows in bags])
         X = take_rows(X if hasattr(X, "shape") else np.asarray(X), rows)
         return self.fit(X, np.asarray(proportions, float)[bag], bag=bag)  # type: ignore[attr-defined]
+
+
+def _overall_prior(bags: Bags) -> np.ndarray:
+    """One prior for all strata, by their shares of the rows."""
+    if bags.stratum is None:
+        return bags.prior
+    instances = np.bincount(bags.stratum, weights=bags.size, minlength=bags.strata)
+    held = instances > 0
+    return np.average(bags.prior[held], axis=0, weights=instances[held])
 
 
 def _warn_unless_random(bags: Bags) -> None:
