@@ -310,10 +310,9 @@ def test_a_bar_shows_the_lowest_losses_on_stderr(capsys):
     assert capsys.readouterr().out == ""
     from unbag.training.watching import EpochBar
 
-    bar = EpochBar(2)
-    bar(1, {"train": np.array([[0.7, 0.6]]), "choice": np.array([[1.0, 1.0]])})
-    bar(2, {"train": np.array([[0.9, np.nan]])})
-    bar.close()
+    with EpochBar(2) as bar:
+        bar(1, {"train": np.array([[0.7, 0.6]]), "choice": np.array([[1.0, 1.0]])})
+        bar(2, {"train": np.array([[0.9, np.nan]])})
     assert bar.bar.tasks[0].description == "lowest train 0.6000"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
@@ -19,6 +20,7 @@ from unbag.losses import Loss, named_loss, smoothed
 from unbag.training.epochs import Batches, Loader, epoch_batches
 from unbag.training.objectives import (
     Method,
+    Objective,
     Setting,
     batch_loss,
     check_method,
@@ -108,7 +110,7 @@ class _Machine:
 def train(
     model: Any,
     bags: Bags,
-    method: Method = "anchored",
+    method: Method | Objective = "anchored",
     loss: Loss | str | None = None,
     *,
     learning_rate: float = 3e-3,
@@ -157,7 +159,7 @@ def train(
 def sweep(
     make: Callable[[int], Any],
     bags: Bags | Sequence[Bags],
-    method: Method = "anchored",
+    method: Method | Objective = "anchored",
     loss: Loss | str | None = None,
     *,
     learning_rates: Sequence[float],
@@ -219,28 +221,32 @@ def sweep(
     watcher = Watcher(judges, test, X, loss=judging_loss(setting), calm_loss=judging_loss(setting, calm=True))
     record = Record(len(seeds), len(learning_rates), state.params)
     rates, shape = jnp.asarray(learning_rates, jnp.float32), None
-    told = EpochBar(epochs) if progress is True else progress or (lambda epoch, seen: None)
-    for epoch in range(1, epochs + 1):
-        values = []
-        batches, shape = epoch_batches(loaders, epoch, shape)
-        for number, (arrays, active) in enumerate(batches):
-            keys = np.asarray(seeds, np.int32), np.full(len(seeds), epoch * 100_003 + number, np.int32)
-            state, value = machine.step(state, rates, features, arrays, active, keys)
-            values.append((value, active[:, None]))
-        seen = {"train": _mean_of_active(values)}
-        by_seed = [jax.tree.map(lambda leaf, s=s: leaf[s], state.params) for s in range(len(seeds))]
-        seen |= watcher.look(machine.scores_of_seed, by_seed, epoch, setting.kind)
-        state = record.add(epoch, seen, state)
-        told(epoch, seen)
-        if record.finished(patience):
-            break
-    if isinstance(told, EpochBar):
-        told.close()
+    bar = EpochBar(epochs) if progress is True else nullcontext(progress or (lambda epoch, seen: None))
+    with bar as told:
+        for epoch in range(1, epochs + 1):
+            values = []
+            batches, shape = epoch_batches(loaders, epoch, shape)
+            for number, (arrays, active) in enumerate(batches):
+                keys = np.asarray(seeds, np.int32), np.full(len(seeds), epoch * 100_003 + number, np.int32)
+                state, value = machine.step(state, rates, features, arrays, active, keys)
+                values.append((value, active[:, None]))
+            seen = {"train": _mean_of_active(values)}
+            by_seed = [jax.tree.map(lambda leaf, s=s: leaf[s], state.params) for s in range(len(seeds))]
+            seen |= watcher.look(machine.scores_of_seed, by_seed, epoch, setting.kind)
+            state = record.add(epoch, seen, state)
+            told(epoch, seen)
+            if record.finished(patience):
+                break
     return record.runs(machine.model, method, setting.loss.name, seeds, learning_rates)
 
 
 def _setting(
-    many: Sequence[Bags], method: Method, loss: Loss | str | None, smoothing: float, pool: int, groups: int | None
+    many: Sequence[Bags],
+    method: Method | Objective,
+    loss: Loss | str | None,
+    smoothing: float,
+    pool: int,
+    groups: int | None,
 ) -> Setting:
     check_method(method)
     bags = many[0]

@@ -101,8 +101,11 @@ class EpochBar:
         text = ", ".join(f"{name} {value:.4f}" for name, value in self.lowest.items())
         self.bar.update(self.task, completed=epoch, description=f"lowest {text}")
 
-    def close(self) -> None:
-        """Take the bar away."""
+    def __enter__(self) -> EpochBar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Take the bar away, whatever happened."""
         self.bar.stop()
 
 
