@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from unbag.diagnosis.drifting import Drift
     from unbag.diagnosis.holding import Diagnosis
 
+WIDE = 50  # F beyond this goes on a logarithmic scale, or the rest could not be seen
 BARS = 12
 
 
@@ -25,6 +26,8 @@ def draw_diagnosis(diagnosis: Diagnosis) -> Any:
     shown = diagnosis.features[:BARS][::-1]
     left.barh([f.name[:24] for f in shown], [f.F for f in shown], color="tab:blue")
     left.axvline(1, color="black", linestyle="--", label="random bags")
+    if max(f.F for f in shown) > WIDE:
+        left.set_xscale("log")
     left.set_xlabel("F: variance between bags / within bags")
     left.legend(fontsize=8)
     _draw_means(right, diagnosis.means, diagnosis.features[0].name)
