@@ -8,7 +8,7 @@ over all chunks and repetitions when `tuning` is 0, else over the first `tuning`
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +17,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,10 +33,22 @@ from unbag.stream import StreamLearner
 HISTORY = ("label_log_loss", "label_auc", "log_loss", "auc", "prior", "true_log_loss")
 GRID = tuple(float(f"{rate:.6g}") for rate in np.logspace(-7, -1, 16))
 SOURCES = ("criteo", "clicks")
-NETWORKS: dict[str, dict[str, Any]] = {
-    "paper": {"dimensions": DIMENSIONS},
-    "small": {"dimensions": (4,) * len(BUCKETS), "widths": (16,)},
+
+
+def _small_network(seed: int) -> models.Embeddings:
+    """Embeddings of 4 and 16 hidden units, for trying things out; drawn by NumPy, which has nothing to compile."""
+    rng = np.random.default_rng(seed)
+    draw = lambda *shape: jnp.asarray(rng.normal(size=shape) / shape[-1] ** 0.5, jnp.float32)
+    tables = tuple(draw(buckets, 4) for buckets in BUCKETS)
+    hidden = models.Dense(draw(16, 4 * len(BUCKETS)).T, jnp.zeros(16))
+    return models.Embeddings(tables, models.Network((hidden, models.Dense(draw(1, 16).T, jnp.zeros(1)))))
+
+
+NETWORKS: dict[str, Callable[[int], Any]] = {
+    "paper": lambda seed: models.embedding_network(BUCKETS, DIMENSIONS, key=seed),
+    "small": _small_network,
 }
+"""From a seed to a network; `paper` has the usual initialisation."""
 
 
 class OnlineRun(NamedTuple):
@@ -225,7 +238,7 @@ def finals(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> list[dict[str, A
 def _make(run: OnlineRun, store: OnlineStore, told: Any) -> int:
     if store.path(run).exists():
         return 0
-    network = models.embedding_network(BUCKETS, key=run.repetition, **NETWORKS[run.model])
+    network = NETWORKS[run.model](run.repetition)
     fields = {name: getattr(run, name) for name in ("method", "loss", "rate", "size", "batch", "prior")}
     learner = StreamLearner(network, seed=run.repetition, **fields)
     history: dict[str, list[float]] = {name: [] for name in HISTORY}

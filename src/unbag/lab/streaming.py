@@ -10,10 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.status import Status
 
-from unbag import models
 from unbag.datasets import read_clicks, read_criteo
 from unbag.datasets.chunks import Source
-from unbag.datasets.criteo import BUCKETS
 from unbag.lab.online import NETWORKS, OnlineRun, OnlineStore, online_preset, run_online
 from unbag.lab.online_report import write_online_report
 from unbag.stream import StreamLearner, run_stream
@@ -27,8 +25,7 @@ def follow(
     """Learn from a source with a live view, from where the folder stands; returns the path of the report page."""
     if model not in NETWORKS:
         raise ValueError(f"A stream's model must be one of {', '.join(NETWORKS)}: {model!r} came. Choose one.")
-    network = models.embedding_network(BUCKETS, key=fields["seed"], **NETWORKS[model])
-    learner = StreamLearner(network, folder=folder, every=every, **fields)
+    learner = StreamLearner(NETWORKS[model](fields["seed"]), folder=folder, every=every, **fields)
     if learner.chunks:
         print(f"resumed after chunk {learner.chunks}", file=sys.stderr)
     try:

@@ -1,0 +1,200 @@
+"""How fast is a stream, and does it grow? Methods against labels, the reader against pyarrow, memory, and lazy Adam.
+
+The paper's network on made-up clicks. Methods learn the same chunks in turns, so that whatever else the machine does
+hits all of them. "learn" is a whole chunk: predict, evaluate, make bags, one pass of Adam. The reader turns a file of
+Criteo's format into bucket numbers; pyarrow alone reads the same file into columns of its own choice.
+
+    python benchmarks/stream.py [--rounds 5] [--rows 65536] [--out benchmarks/results/stream.csv]
+"""
+
+import argparse
+import csv
+import resource
+import tempfile
+import time
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from pyarrow import csv as arrow_csv
+from rich.console import Console
+from rich.table import Table
+
+from unbag import models
+from unbag.datasets import read_clicks, read_criteo, write_clicks
+from unbag.datasets.criteo import BUCKETS, DIMENSIONS, NAMES
+from unbag.stream import StreamLearner
+
+METHODS = ("labels", "upm", "easy", "matching", "likelihood", "anchored")
+
+
+def timed(work) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def throughput(rows: int, rounds: int, size: int) -> list[tuple]:
+    """Events per second of each method, and the median ratio of its time to that of labels in the same round."""
+    network = models.embedding_network(BUCKETS, DIMENSIONS, key=0)
+    learners = {method: StreamLearner(network, method=method, size=size) for method in METHODS}
+    chunks = list(read_clicks(rows=rows, chunks=rounds + 1))
+    for learner in learners.values():
+        learner.learn(chunks[0])  # compiles
+    times = np.zeros((rounds, len(METHODS)))
+    for number, chunk in enumerate(chunks[1:]):
+        order = np.roll(np.arange(len(METHODS)), number)
+        for i in order:
+            times[number, i] = timed(lambda i=i, chunk=chunk: learners[METHODS[i]].learn(chunk))
+    ratio = np.median(times / times[:, :1], axis=0)
+    return [(f"learn: {m}, k={size}", rows / np.median(t), r) for m, t, r in zip(METHODS, times.T, ratio, strict=True)]
+
+
+def reading(rows: int, rounds: int) -> list[tuple]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "train.txt"
+        write_clicks(path, rows)
+        ours = lambda: list(read_criteo(path))
+        options = arrow_csv.ReadOptions(column_names=list(NAMES)), arrow_csv.ParseOptions(delimiter="\t")
+        arrow = lambda: arrow_csv.read_csv(path, *options)
+        ours(), arrow()
+        times = np.array([(timed(arrow), timed(ours)) for _ in range(rounds)])
+    ratio = np.median(times[:, 1] / times[:, 0])
+    a, b = np.median(times, axis=0)
+    return [("read: pyarrow alone", rows / a, 1.0), ("read: to bucket numbers", rows / b, ratio)]
+
+
+def resident() -> float:
+    """Megabytes in use now."""
+    text = Path("/proc/self/statm")
+    if not text.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return int(text.read_text().split()[1]) * resource.getpagesize() / 2**20
+
+
+def memory(rows: int, size: int) -> list[tuple]:
+    """After 10 and after 100 chunks, half of them with reports that come late."""
+    network = models.embedding_network(BUCKETS, (4,) * len(BUCKETS), key=0, widths=(16,))
+    with tempfile.TemporaryDirectory() as folder:
+        learner = StreamLearner(network, size=size, folder=folder, chunk=rows, waiting=4 * rows)
+        found = []
+        for number, chunk in enumerate(islice(read_clicks(rows=rows), 100), start=1):
+            if number % 2:
+                learner.learn(chunk)
+            else:
+                bag = np.arange(rows) // size + number * rows
+                learner.events(chunk.X, bag)
+                report = chunk.y.reshape(-1, size).mean(axis=1)
+                learner.report(np.unique(bag), report, position=chunk.position)
+            if number in (10, 100):
+                found.append((f"memory after {number} chunks, MB", resident(), np.nan))
+        learner.close()
+    return found
+
+
+def adam(rows: int, rounds: int) -> list[tuple]:
+    """A step of dense Adam on the embeddings against one that touches only the rows used; the gradient is given.
+
+    Lazy Adam is another algorithm: rows that are not used do not move by their momentum, and their moments do not
+    decay. How far the two are apart after a few steps is told too, as a share of the distance that dense Adam moved.
+    """
+    tables = models.embedding_network(BUCKETS, DIMENSIONS, key=0).tables
+    X = [jnp.asarray(chunk.X) for chunk in islice(read_clicks(rows=4096), rounds + 3)]
+    rng = np.random.default_rng(0)
+    used = [jnp.asarray(rng.normal(size=(4096, d)) * 1e-3, jnp.float32) for d in DIMENSIONS]
+    dense_rule = optax.scale_by_adam()
+
+    @partial(jax.jit, donate_argnums=(0, 1))
+    def dense(tables, state, X):
+        slope = tuple(jnp.zeros_like(t).at[X[:, j]].add(g) for j, (t, g) in enumerate(zip(tables, used, strict=True)))
+        updates, state = dense_rule.update(slope, state)
+        return tuple(t - 1e-3 * u for t, u in zip(tables, updates, strict=True)), state
+
+    @partial(jax.jit, donate_argnums=(0, 1))
+    def lazy(tables, state, X):
+        count, m, v = state
+        new = [], [], []
+        for j, (t, g) in enumerate(zip(tables, used, strict=True)):
+            row, where = jnp.unique(X[:, j], size=min(4096, len(t)), fill_value=len(t), return_inverse=True)
+            slope = jnp.zeros((len(row), t.shape[1])).at[where].add(g)
+            a = 0.9 * m[j].at[row].get(mode="fill", fill_value=0) + 0.1 * slope
+            b = 0.999 * v[j].at[row].get(mode="fill", fill_value=0) + 0.001 * slope**2
+            scaled = (a / (1 - 0.9 ** (count + 1))) / (jnp.sqrt(b / (1 - 0.999 ** (count + 1))) + 1e-8)
+            for store, old, change in zip(new, (t, m[j], v[j]), (None, a, b), strict=True):
+                put = old.at[row].add(-1e-3 * scaled, mode="drop") if change is None else None
+                store.append(put if change is None else old.at[row].set(change, mode="drop"))
+        return tuple(new[0]), (count + 1, tuple(new[1]), tuple(new[2]))
+
+    copy = lambda: tuple(jnp.array(t) for t in tables)
+    zeros = lambda: tuple(jnp.zeros_like(t) for t in tables)
+    one, two = (copy(), dense_rule.init(tables)), (copy(), (jnp.float32(0), zeros(), zeros()))
+    times = []
+    for number, x in enumerate(X):
+        start = time.perf_counter()
+        one = jax.block_until_ready(dense(*one, x))
+        middle = time.perf_counter()
+        two = jax.block_until_ready(lazy(*two, x))
+        if number >= 3:
+            times.append((middle - start, time.perf_counter() - middle))
+    gap = sum(float(jnp.sum((a - b) ** 2)) for a, b in zip(one[0], two[0], strict=True))
+    moved = sum(float(jnp.sum((a - b) ** 2)) for a, b in zip(one[0], tables, strict=True))
+    a, b = np.median(times, axis=0) * 1e3
+    return [
+        ("adam: dense, ms", a, 1.0),
+        ("adam: rows used only, ms", b, float(np.median([y / x for x, y in times]))),
+        ("adam: distance apart / moved", float(np.sqrt(gap / moved)), np.nan),
+    ]
+
+
+def parts(rows: int) -> list[tuple]:
+    """Where a chunk's time goes, in seconds: making, predicting, evaluating, learning."""
+    from unbag.bags import random_bags
+    from unbag.stream.watching import Watch, look_at_labels
+
+    chunk = next(read_clicks(rows=rows))
+    learner = StreamLearner(models.embedding_network(BUCKETS, DIMENSIONS, key=0), method="upm", size=64)
+    learner.learn(chunk)
+    score, bags = learner.predict(chunk.X), random_bags(None, chunk.y, size=64, seed=0)
+    look = lambda: (Watch(8).look(score[bags.rows], bags, 1), look_at_labels(score, chunk.y))
+    steps = {
+        "make the made-up clicks": lambda: next(read_clicks(rows=rows)),
+        "predict": lambda: learner.predict(chunk.X),
+        "evaluate": look,
+        "all of learn": lambda: learner.learn(chunk),
+    }
+    return [
+        (f"seconds: {name}", float(np.median([timed(work) for _ in range(3)])), np.nan) for name, work in steps.items()
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=2**16)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    found = memory(4096, 64)
+    found += reading(min(options.rows, 2**16), max(options.rounds, 3))
+    found += adam(options.rows, max(options.rounds, 3))
+    found += throughput(options.rows, options.rounds, 64)
+    found += parts(options.rows)
+    table = Table("what", "value", "time ratio", title=f"a stream with chunks of {options.rows}")
+    for what, value, ratio in found:
+        table.add_row(
+            what, f"{value:,.3g}" if value < 100 else f"{value:,.0f}", "" if np.isnan(ratio) else f"{ratio:.3f}"
+        )
+    table.caption = "learn and read in events per second; ratio to labels, to pyarrow, to dense; goal for learn 1.05"
+    Console().print(table)
+    if options.out:
+        with options.out.open("w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["what", "value", "time_ratio"])
+            writer.writerows((w, f"{v:.5g}", "" if np.isnan(r) else f"{r:.4f}") for w, v, r in found)
+
+
+if __name__ == "__main__":
+    main()
