@@ -338,6 +338,7 @@ TABLES = (
     "test_criteo",
     "test_stream",
     "test_tables",
+    "test_cli",
 )
 ELSEWHERE = {"checks.py", "demo.py", "cli.py", "adult.py"}
 

@@ -11,7 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
+from unbag import commands
+
 app = typer.Typer(no_args_is_help=True, help="Learning from label proportions.", add_completion=False)
+for verb in (commands.check, commands.design):
+    app.command()(verb)
 
 
 @app.callback()

@@ -1,0 +1,9 @@
+"""Words of the command line in, tables, models and answers out: one function for each verb on tables.
+
+`asking` names the options, `telling` says what went wrong, `writing` writes whole files or none.
+"""
+
+from unbag.commands.checking import check
+from unbag.commands.designing import design
+
+__all__ = ["check", "design"]

@@ -1,0 +1,99 @@
+"""Two tables in, an answer out: are these bags usable, and are they random?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import typer
+
+from unbag.commands.asking import (
+    AsJson,
+    AsOf,
+    Counts,
+    Cut,
+    Events,
+    Id,
+    Kind,
+    Noise,
+    On,
+    Plan,
+    Proportion,
+    Reports,
+    Size,
+    Status,
+    Stratum,
+    Time,
+    Total,
+    asked,
+)
+from unbag.commands.telling import UNFIT, plain_errors, print_json
+from unbag.diagnosis import Diagnosis, diagnose
+
+
+def check(
+    events: Events,
+    reports: Reports,
+    on: On,
+    total: Total = None,
+    counts: Counts = None,
+    proportion: Proportion = None,
+    kind: Kind = None,
+    size: Size = None,
+    noise: Noise = None,
+    status: Status = None,
+    as_of: AsOf = None,
+    stratum: Stratum = None,
+    time: Time = None,
+    id: Id = None,
+    cut: Cut = None,
+    plan: Plan = None,
+    as_json: AsJson = False,
+) -> None:
+    """Are these bags usable and random? Tells all that is left out or refused. No label is needed.
+
+    Exit code 0: yes. 1: the tables cannot be read. 3: something is refused, or the bags are not random.
+
+    Example: unbag check events.parquet reports.parquet --on bag --total sales --id event
+    """
+    said = asked(locals())
+    with plain_errors("check"):
+        told, found = _look(events, reports, said, plan)
+    if as_json:
+        print_json(_record(told, found))
+    else:
+        print(told if found is None else f"{told}\n\n{found}")
+    if found is None or not found.random:
+        raise typer.Exit(UNFIT)
+
+
+def _look(events: Any, reports: Any, said: dict[str, Any], plan: Any) -> tuple[Any, Diagnosis | None]:
+    """What the tables hold, and whether the bags are random when nothing is refused."""
+    from unbag.tables import check_tables, join
+
+    told = check_tables(events, reports, **said)
+    if not told.usable:
+        return told, None
+    bags = join(events, reports, plan=plan, **said)
+    return bags.told, diagnose_by_name(bags)
+
+
+def diagnose_by_name(bags: Any) -> Diagnosis:
+    """Whether joined bags are random, with the features called as the plan calls them."""
+    if bags.plan is None:
+        return diagnose(bags)
+    return diagnose(replace(bags, X=pa.table(dict(zip(bags.plan.names, bags.X.T, strict=True)))))
+
+
+def _record(told: Any, found: Diagnosis | None) -> dict[str, Any]:
+    record = {"usable": told.usable, "random": None if found is None else found.random, "tables": told}
+    if found is None:
+        return record
+    return record | {
+        "verdict": found.verdict,
+        "remedy": found.remedy,
+        "expected_bias": found.expected_bias,
+        "features": found.features,
+        "notes": found.notes,
+    }

@@ -1,0 +1,59 @@
+"""Errors and results in, plain words on stderr, JSON on stdout and an exit code out."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import typer
+
+UNFIT = 3  # exit code of `check` for bags that cannot be used or are not random
+
+
+@contextmanager
+def plain_errors(verb: str) -> Iterator[None]:
+    """What went wrong and what to do, in place of a traceback; exit code 1."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # whoever read the output has seen enough
+    except (ValueError, OSError, MemoryError) as error:
+        what = "the memory is too small for these tables" if isinstance(error, MemoryError) else error
+        print(f"error: {what}\n\nhint: unbag {verb} --help shows an example", file=sys.stderr)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        print("stopped\n\nhint: nothing was written", file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+def tell(text: Any) -> None:
+    """A message for people, on stderr."""
+    print(text, file=sys.stderr)
+
+
+def print_json(value: Any) -> None:
+    """Data for machines, on stdout."""
+    print(json.dumps(as_json(value), indent=1, ensure_ascii=False))
+
+
+def as_json(value: Any) -> Any:
+    """Records, arrays and numbers as what JSON knows; what is not finite becomes null.
+
+    >>> as_json({"a": np.float64(1.5), "b": [math.nan, (1, "x")]})
+    {'a': 1.5, 'b': [None, [1, 'x']]}
+    """
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {str(k): as_json(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(v) for v in value]
+    value = value.tolist() if isinstance(value, np.generic) else value
+    if isinstance(value, np.ndarray):
+        return as_json(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
