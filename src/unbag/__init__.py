@@ -40,6 +40,7 @@ _MODULES = (
     "pytorch",
     "boosting",
     "datasets",
+    "stream",
     "lab",
 )
 _NAMES = {
