@@ -114,6 +114,88 @@ def test_labels_of_counts_and_classes_give_the_ordinary_loss():
     assert found["log_loss"].value == pytest.approx(log_loss(classes, h))
 
 
+def test_the_losses_of_totals_speak_of_one_prediction():
+    rng = np.random.default_rng(0)
+    y, rate = rng.poisson(2.0, size=500), rng.normal(size=500)
+    h, truth = np.exp(rate), lambda h: np.mean(h**2 - 2 * y * h)
+    assert evaluate_labels(rate, y, kind="total")["square"].value == pytest.approx(truth(h))
+    bags = random_bags(h[:, None], y, size=1, seed=0, kind="total")
+    found, own = evaluate(rate, bags), evaluate(h, bags, losses=["square", "poisson"])  # scores of the first loss
+    assert found["square"].low < truth(h) < found["square"].high
+    assert own["poisson"].value == pytest.approx(found["poisson"].value)
+    assert own["square"].value == pytest.approx(found["square"].value)
+
+
+class Counts:
+    """A regression: predictions are counts."""
+
+    def predict(self, X):
+        return X[:, 0]
+
+
+class SquareRun:
+    """What a `Run` trained with the square loss looks like: its scores are counts."""
+
+    model, loss, history = staticmethod(lambda X: X[:, 0]), "square", {}
+
+
+@pytest.mark.parametrize("model", [Counts(), SquareRun()])
+@pytest.mark.parametrize("chosen", [None, ["square"]])
+def test_a_regression_that_predicts_counts_is_judged_by_these_counts(model, chosen):
+    rng = np.random.default_rng(0)
+    h = rng.uniform(1, 3, size=600)
+    bags = random_bags(h[:, None], rng.poisson(h), size=3, seed=0, kind="total")
+    found = evaluate(model, bags, losses=chosen)
+    assert found["mean_prediction"].value == pytest.approx(h.mean(), rel=1e-6)
+    told = evaluate(np.log(h), bags) if chosen is None else evaluate(h, bags, losses=chosen)
+    assert found["square"].value == pytest.approx(told["square"].value, rel=1e-5)
+    assert compare(model, np.log(h), bags)["square"].value == pytest.approx(0, abs=1e-6)
+
+
+def test_what_bags_are_worth_does_not_vanish_for_a_model_that_is_off():
+    x, y = world(20_000)
+    for score in (np.full(20_000, 1.0), x + 2):
+        found = evaluate(score, random_bags(None, y, size=1, seed=0), scale="score")
+        assert 0.3 < found["log_loss"].worth / 20_000 < 3
+
+
+def test_what_counts_are_worth_is_that_of_poisson_counts():
+    y = np.random.default_rng(0).poisson(3.0, size=20_000)
+    found = evaluate(np.full(20_000, 1.0), random_bags(None, y, size=10, seed=0, kind="total"))
+    assert found["mean_report"].worth / 20_000 == pytest.approx(1, abs=0.1)
+
+
+def test_reports_that_are_all_zero_are_not_said_to_be_worth_anything():
+    x, y = world(400)
+    assert evaluate(x, random_bags(None, 0 * y, size=10, seed=0))["mean_report"].worth is None
+
+
+def test_there_is_no_auc_when_pending_bags_take_the_mean_report_out_of_range():
+    score, status = np.repeat([3.0, -3.0], 40) + np.tile([0, 0.1], 40), np.repeat(["observed", "pending"], 10)
+    found = evaluate(score, Bags(np.arange(80) // 4, np.full(20, 0.25), status=status))
+    assert "auc" not in found.estimates
+    assert found.notes == (
+        f"The AUC is not defined: the mean report is estimated at {found['mean_report'].value:g}, outside 0 to 1. "
+        "Give more bags.",
+    )
+
+
+def test_bands_of_strata_say_which_stratum():
+    x, y = world(400)
+    bags = Bags(np.arange(400) // 10, y.reshape(-1, 10).mean(axis=1), stratum=np.where(np.arange(40) < 20, 7, 3))
+    found = evaluate(x, bags).strata
+    assert [band.stratum for band in found] == [3, 7]
+    assert found[0].observed.value == pytest.approx(y[200:].mean())
+
+
+def test_a_machine_without_bags_may_be_merged():
+    x, y = world(400)
+    bags = random_bags(None, y, size=10, seed=0)
+    x = x[bags.rows]
+    for one in (Evaluator().update(x, bags).merge(Evaluator()), Evaluator().merge(Evaluator().update(x, bags))):
+        assert one.compute()["auc"] == evaluate(x, bags)["auc"]
+
+
 def test_labelled_rows_are_worth_themselves():
     x, y = world(20_000)
     found = evaluate_labels(x, y)
@@ -344,6 +426,7 @@ def test_bags_that_only_share_numbers_with_those_of_the_training_are_no_overlap(
 X, Y = world(60)
 BAGS = random_bags(X, Y, size=6, seed=0)
 NAMED = from_rows(np.arange(60) // 6, y=Y, X=X)
+THREE = random_bags(None, np.arange(60) % 3, size=6, seed=0, kind="histogram")
 
 
 class Remembering:
@@ -399,6 +482,40 @@ MESSAGES = [
         "came.",
     ),
     (lambda: evaluate(X, BAGS, level=95), "A level must lie between 0 and 1: 95 came. Use 0.95 for intervals of 95%."),
+    (
+        lambda: compare(X, -X, BAGS, level=95),
+        "A level must lie between 0 and 1: 95 came. Use 0.95 for intervals of 95%.",
+    ),
+    (
+        lambda: compare(X, Remembering(), NAMED),
+        "Held-out bags must not overlap the bags that the model learned from: bag 0 is in both (3 such). Split by "
+        "bag before training, with bags.split(0.8, seed=0).",
+    ),
+    (
+        lambda: evaluate(np.full((60, 3), 1 / 3), THREE),
+        "Class scores must not be probabilities: all of 60 rows lie between 0 and 1 and sum to 1. Say "
+        "scale='probability', or scale='score' if they are scores all the same.",
+    ),
+    (
+        lambda: evaluate(np.zeros((60, 2)), THREE),
+        "Class scores must have one column for each class of the reports: 2 came for 3 classes. Give the same classes "
+        "to both.",
+    ),
+    (
+        lambda: evaluate(np.zeros((60, 3)), THREE).plot(),
+        "A calibration picture must have bands of a score: class histograms have none. Plot one class against the "
+        "others, as binary reports.",
+    ),
+    (
+        lambda: evaluate_labels(np.zeros((60, 3)), Y - 1, kind="histogram"),
+        f"A class must be a whole number from 0: row {np.argmin(Y)} has -1 ({np.sum(Y == 0):.0f} such rows). Use class "
+        "numbers.",
+    ),
+    (
+        lambda: evaluate(np.full(60, 1e4), Bags(BAGS.bag, BAGS.report, "total")),
+        "A predicted count must be below 1e+50: instance 0 has inf (60 such instances). Give the logarithms of rates "
+        "as scores; for counts say scale='probability'.",
+    ),
     (lambda: evaluate(X, BAGS, bands=0), "There must be at least one band: 0 came. Ten is usual."),
     (
         lambda: evaluate(Remembering(), NAMED),

@@ -101,7 +101,7 @@ def recalibrate(
         raise ValueError(f"A recalibration must fit both or intercept: {fit!r} came. Choose one of these.")
     check_apart(model, bags, trained_on)
     kind = bags.kind
-    score = checked_scores(scores_of(model, bags.X, kind, scale), len(bags.bag), kind)
+    score = checked_scores(scores_of(model, bags.X, kind, scale), bags)
     g = predict(score, chosen_losses(None, kind)[0], kind)
     judge = Judge(empty_sums(bags, g))
     design, offset = _design(score, kind, fit)

@@ -61,13 +61,41 @@ def collect(score: Any, bags: Bags, losses: Sequence[Loss], *, reference: Any = 
     reference : prediction to centre by, instead of the model's own; made without the labels of these bags.
     """
     kind, count = bags.kind, len(bags)
-    score = checked_scores(score, len(bags.bag), kind)
-    h = predict(score, losses[0], kind)
+    score = checked_scores(score, bags)
+    h = _checked_counts(predict(score, losses[0], kind), kind)
     g = h if reference is None else np.asarray(reference, float).reshape(len(h), -1)
-    sums = [loss_sums(loss.components(score, kind=kind), g, _spread(g, kind), bags) for loss in losses]
+    sums = [loss_sums(_components(score, h, loss, losses[0], kind), g, _spread(g, kind), bags) for loss in losses]
     T, S, Q = (np.stack(column, axis=1) for column in zip(*sums, strict=True))
     bins = _bin(score, h, g, bags) if kind != "histogram" else _no_bins()
     return empty_sums(bags, g)._replace(prediction=sum_by(bags.bag, h, count), T=T, S=S, Q=Q, bins=bins)
+
+
+def _components(score: np.ndarray, h: np.ndarray, loss: Loss, first: Loss, kind: Kind) -> np.ndarray:
+    """Loss components of what the first loss says that the scores predict: a log rate is a count for all losses."""
+    own, wanted = loss.form(kind), first.form(kind)
+    if kind == "total" and (own.predict, own.log_space) != (wanted.predict, wanted.log_space):
+        return components_of(h, loss, kind)
+    return loss.components(score, kind=kind)
+
+
+def components_of(prediction: np.ndarray, loss: Loss, kind: Kind) -> np.ndarray:
+    """Loss components of a prediction, rather than of a score."""
+    form = loss.form(kind)
+    if kind != "histogram":
+        both_labels = form.predict(np.zeros(1)).ndim > 1
+        prediction = np.concatenate([1 - prediction, prediction], axis=1) if both_labels else prediction[:, 0]
+    return form.components(np.log(np.maximum(prediction, 1e-12)) if form.log_space else prediction)
+
+
+def _checked_counts(h: np.ndarray, kind: Kind) -> np.ndarray:
+    refuse(
+        "A predicted count must be below 1e+50",
+        ~(h[:, 0] < 1e50) & (kind == "total"),
+        thing="instance",
+        came=h[:, 0],
+        remedy="Give the logarithms of rates as scores; for counts say scale='probability'.",
+    )
+    return h
 
 
 def empty_sums(bags: Bags, g: np.ndarray) -> Sums:
@@ -109,7 +137,8 @@ def predict(score: np.ndarray, loss: Loss, kind: Kind) -> np.ndarray:
     """What a score predicts: class probabilities, or one column with the probability or the count."""
     form = loss.form(kind)
     prediction = form.predict(score)
-    prediction = np.exp(prediction) if form.log_space else prediction
+    with np.errstate(over="ignore"):  # whoever takes counts refuses those that are too large
+        prediction = np.exp(prediction) if form.log_space else prediction
     if kind == "histogram":
         return prediction
     return prediction[:, 1:] if prediction.ndim > 1 else prediction[:, None]
@@ -186,13 +215,19 @@ def _add_up(whole: Sums, name: np.ndarray, first: np.ndarray, which: np.ndarray)
     return Sums(name=name, bins=bins, **kept, **added)
 
 
-def checked_scores(score: Any, count: int, kind: Kind) -> np.ndarray:
+def checked_scores(score: Any, bags: Bags) -> np.ndarray:
     """Scores as floats, one row per instance, all finite."""
+    count, kind = len(bags.bag), bags.kind
     score = np.asarray(score, float)
     if kind != "histogram" and score.ndim == 2 and score.shape[1] == 1:
         score = score[:, 0]
     rows(len(score), count, thing="scores", of="instance")
     dimensions = 2 if kind == "histogram" else 1
+    if score.ndim == dimensions == 2 and score.shape[1] != bags.report.shape[1]:
+        raise ValueError(
+            f"Class scores must have one column for each class of the reports: {score.shape[1]} came for "
+            f"{bags.report.shape[1]} classes. Give the same classes to both."
+        )
     if score.ndim != dimensions:
         raise ValueError(
             f"Scores for {kind} reports must have {dimensions} dimension(s): an array of shape {score.shape} came. "

@@ -14,7 +14,7 @@ from unbag.metrics.estimating import Judge
 from unbag.metrics.evaluating import chosen_losses
 from unbag.metrics.intervals import Estimate, interval
 from unbag.metrics.ranking import auc
-from unbag.metrics.scoring import scores_of
+from unbag.metrics.scoring import check_apart, scores_of
 from unbag.metrics.summarising import named, why_no_auc
 
 
@@ -26,11 +26,13 @@ def compare(
     losses: Sequence[Loss | str] | None = None,
     level: float = 0.95,
     scale: Literal["score", "probability"] | None = None,
+    trained_on: Bags | None = None,
 ) -> dict[str, Estimate]:
     """Paired differences between two models, model - other, from the same bags: negative losses favour the first.
 
     Both are centred by the average of their predictions, and what they have in common cancels: the interval of a
-    difference is much narrower than those of its two sides.
+    difference is much narrower than those of its two sides. Arguments are those of `evaluate`; there is no "auc" where
+    it is not defined.
 
     >>> from unbag import random_bags
     >>> rng = np.random.default_rng(0)
@@ -39,8 +41,10 @@ def compare(
     >>> print(compare(x, 2 * x, bags)["log_loss"])
     -0.0818 [-0.1453, -0.0183]
     """
+    for one in (model, other):
+        check_apart(one, bags, trained_on)
     chosen = chosen_losses(losses, bags.kind)
-    scores = [scores_of(m, bags.X, bags.kind, scale) for m in (model, other)]
+    scores = [scores_of(m, bags.X, bags.kind, scale, loss=chosen[0]) for m in (model, other)]
     g = np.mean([predict(score, chosen[0], bags.kind) for score in scores], axis=0)
     first, second = (collect(score, bags, chosen, reference=g) for score in scores)
     judge = Judge(first)

@@ -14,6 +14,11 @@ def draw_calibration(evaluation: Evaluation, path: Any = None) -> Any:
     """Observed against predicted in bands of the score, with intervals; a calibrated model lies on the diagonal."""
     from matplotlib.figure import Figure
 
+    if not evaluation.calibration:
+        raise ValueError(
+            "A calibration picture must have bands of a score: class histograms have none. Plot one class against the "
+            "others, as binary reports."
+        )
     figure = Figure(figsize=(4.6, 4.4), layout="constrained")
     axes = figure.subplots()
     told = [band for band in evaluation.calibration if np.isfinite(band.observed.value)]

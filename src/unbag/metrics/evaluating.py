@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unbag.bags import Bags, Kind
+from unbag.bags import Bags, Kind, from_rows
 from unbag.losses import Loss, named_loss
 from unbag.metrics.collecting import Sums, collect, merge
 from unbag.metrics.estimating import Judge
 from unbag.metrics.holding import Evaluation
+from unbag.metrics.intervals import check_level
 from unbag.metrics.scoring import check_apart, scores_of
 from unbag.metrics.summarising import summarise
 
@@ -40,8 +41,7 @@ class Evaluator:
     """
 
     def __init__(self, losses: Sequence[Loss | str] | None = None, *, level: float = 0.95, bands: int = 10) -> None:
-        if not 0 < level < 1:
-            raise ValueError(f"A level must lie between 0 and 1: {level} came. Use 0.95 for intervals of 95%.")
+        check_level(level)
         if bands < 1:
             raise ValueError(f"There must be at least one band: {bands} came. Ten is usual.")
         self.losses, self.level, self.bands = losses, level, bands
@@ -57,8 +57,9 @@ class Evaluator:
         return self
 
     def merge(self, other: Evaluator) -> Evaluator:
-        """Add what another evaluator has seen."""
-        if (other.losses, other.kind) != (self.losses, self.kind):
+        """Add what another evaluator has seen, which may be nothing."""
+        self.kind = self.kind or other.kind
+        if (other.losses, other.kind or self.kind) != (self.losses, self.kind):
             raise ValueError(
                 f"Evaluators to merge must have the same losses and kind of report: {other.losses} of {other.kind} "
                 f"came for {self.losses} of {self.kind}. Make them alike."
@@ -107,6 +108,7 @@ def evaluate(
     model : an estimator, a `Run`, a function from features to scores, or the scores (logits) of the instances.
     bags : held-out bags.
     losses : of `unbag.losses`, or names; by default log loss and Brier score (Poisson and square loss for totals).
+        The first says what a score predicts: for totals scores are log rates, and counts when square comes first.
     level : of the intervals. bands : number of bands in the calibration.
     scale : say "probability" when you give probabilities in place of scores.
     trained_on : the bags the model learned from, to make sure that none of them is held out as well.
@@ -117,15 +119,15 @@ def evaluate(
     >>> y = rng.uniform(size=20_000) < 1 / (1 + np.exp(-x))
     >>> print(evaluate(x, random_bags(None, y, size=100, seed=0)))
     from 200 bags, 20,000 rows; intervals of 95%
-      log_loss                  0.6235  [0.5599, 0.6871]  worth 121 labelled rows
-      brier                     0.2191  [0.1924, 0.2458]  worth 132 labelled rows
+      log_loss                  0.6235  [0.5599, 0.6871]  worth 149 labelled rows
+      brier                     0.2191  [0.1924, 0.2458]  worth 161 labelled rows
       auc                       0.6997  [0.6256, 0.7739]  worth 174 labelled rows
       mean_prediction           0.5011  [0.4981, 0.5041]
       mean_report               0.4988  [0.4921, 0.5055]  worth 21,466 labelled rows
       prediction_minus_report   0.0023  [-0.0039, 0.0085]
     """
     check_apart(model, bags, trained_on)
-    score = scores_of(model, bags.X, bags.kind, scale)
+    score = scores_of(model, bags.X, bags.kind, scale, loss=chosen_losses(losses, bags.kind)[0])
     return Evaluator(losses, level=level, bands=bands).update(score, bags).compute()
 
 
@@ -149,10 +151,10 @@ def evaluate_labels(
     >>> print(found["auc"])
     0.7388 [0.7321, 0.7456]
     """
-    score = scores_of(model, X, kind, scale)
+    score = scores_of(model, X, kind, scale, loss=chosen_losses(losses, kind)[0])
     y = np.asarray(y, float)
     if kind == "histogram" and y.ndim == 1:
-        y = np.eye(score.shape[1])[y.astype(int)]
+        y = from_rows(np.arange(len(y)), y=y, kind=kind, classes=score.shape[1]).report
     evaluator = Evaluator(losses, level=level, bands=bands)
     evaluator.update(score, Bags(np.arange(len(y)), y, kind), reference=y)  # labels as reference: no residual is left
     sums = evaluator.sums()

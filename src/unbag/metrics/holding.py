@@ -16,6 +16,7 @@ class Band(NamedTuple):
     share: float
     prediction: float
     observed: Estimate
+    stratum: int | None = None
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Evaluation:
     """What bags (or labels) say about a model.
 
     `evaluation["log_loss"]` is an `Estimate`: value, error, low, high, and `worth`, the number of labelled rows that
-    would give an interval of the same width. calibration : bands of the score. strata : one band for each stratum.
+    would give an interval of the same width. calibration : bands of the score. strata : one band for each stratum
+    (calibration and strata are empty for histograms).
     notes : what could not be said, and why.
     """
 

@@ -12,7 +12,8 @@ from unbag.metrics.estimating import Estimated, Judge
 class Estimate(NamedTuple):
     """A value with its standard error and interval.
 
-    worth : how many labelled rows would give an interval of the same width; None where that has no meaning.
+    worth : how many labelled rows would give an interval of the same width; None where that has no meaning, and
+    where the reference leaves no doubt about any label.
     """
 
     value: float
@@ -23,6 +24,12 @@ class Estimate(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
+
+
+def check_level(level: float) -> None:
+    """Refuse a level that no interval can have."""
+    if not 0 < level < 1:
+        raise ValueError(f"A level must lie between 0 and 1: {level} came. Use 0.95 for intervals of 95%.")
 
 
 def interval(found: Estimated, judge: Judge, *, level: float = 0.95, variance_of_one: float | None = None) -> Estimate:
@@ -37,6 +44,7 @@ def interval(found: Estimated, judge: Judge, *, level: float = 0.95, variance_of
     """
     from scipy.special import stdtrit
 
+    check_level(level)
     strata = judge.strata
     count = np.bincount(judge.s, weights=judge.observed, minlength=strata)
     count = np.where(count > 1, count, 2.0)
@@ -45,5 +53,5 @@ def interval(found: Estimated, judge: Judge, *, level: float = 0.95, variance_of
     error = float(np.sqrt(variance))
     freedom = variance**2 / np.sum(by_stratum**2 / (count - 1)) if variance > 0 else float(count.sum())
     reach = float(stdtrit(freedom, (1 + level) / 2)) * error
-    worth = variance_of_one / variance if variance_of_one is not None and variance > 0 else None
+    worth = variance_of_one / variance if variance_of_one and error > 1e-12 else None  # below, it is rounding
     return Estimate(found.value, error, found.value - reach, found.value + reach, worth)

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbag.bags import Bags, Kind
+from unbag.bags import Bags
 from unbag.losses import Loss
-from unbag.metrics.collecting import empty_sums, loss_sums
+from unbag.metrics.collecting import components_of, empty_sums, loss_sums
 from unbag.metrics.estimating import Estimated, Judge
 
 
@@ -50,12 +50,3 @@ def judge_all(scores: Sequence[Any], bags: Bags, consensus: np.ndarray, loss: Lo
     found = [estimate(loss.components(np.asarray(score, float), kind=bags.kind)) for score in scores]
     error = [np.sqrt(np.sum((one.psi - middle.psi) ** 2)) for one in found]
     return Judged(np.array([one.value for one in found]), np.array(error), found, judge)
-
-
-def components_of(prediction: np.ndarray, loss: Loss, kind: Kind) -> np.ndarray:
-    """Loss components of a prediction, rather than of a score."""
-    form = loss.form(kind)
-    if kind != "histogram":
-        both_labels = form.predict(np.zeros(1)).ndim > 1
-        prediction = np.concatenate([1 - prediction, prediction], axis=1) if both_labels else prediction[:, 0]
-    return form.components(np.log(np.maximum(prediction, 1e-12)) if form.log_space else prediction)

@@ -38,7 +38,7 @@ def auc(sums: Sums, judge: Judge) -> tuple[Estimated, float]:
     by_bag = lambda values: np.bincount(b.bag, weights=values, minlength=len(judge.k))
     F = ranks.rank[ranks.entry]
     joint = judge.expectation(by_bag(b.reference * F), by_bag(b.instances * F)[:, None])
-    p = _prior(sums, judge)
+    p = prior(sums, judge)
     above = np.cumsum(ranks.joint[::-1])[::-1] - ranks.joint / 2
     moved = by_bag(b.instances * above[ranks.entry])
     psi = joint.psi + (moved - judge.k * moved.sum() / judge.k.sum()) / judge.k.sum()
@@ -48,7 +48,7 @@ def auc(sums: Sums, judge: Judge) -> tuple[Estimated, float]:
     return Estimated(value, psi), _variance_of_one(ranks, value)
 
 
-def _prior(sums: Sums, judge: Judge) -> Estimated:
+def prior(sums: Sums, judge: Judge) -> Estimated:
     """E[y]: the mean reference and the mean residual; without pending bags, the size-weighted mean report."""
     one = np.ones((len(judge.k), 1)) * judge.k[:, None]
     return judge.expectation(sums.reference[:, 0], one)

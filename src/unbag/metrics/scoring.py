@@ -7,24 +7,32 @@ from typing import Any
 import numpy as np
 
 from unbag.bags import Bags, Kind
+from unbag.losses import Loss
 
 
-def scores_of(model: Any, X: Any, kind: Kind, scale: str | None = None) -> np.ndarray:
-    """Scores (logits, log rates, class scores) of a fitted estimator, a `Run`, a function, or an array of scores."""
+def scores_of(model: Any, X: Any, kind: Kind, scale: str | None = None, *, loss: Loss | None = None) -> np.ndarray:
+    """Scores (logits, log rates, class scores) of a fitted estimator, a `Run`, a function, or an array of scores.
+
+    loss : whose scores are wanted; matters for totals, where those of the square loss are counts and no log rates.
+    """
+    counts = kind == "total" and loss is not None and not loss.form(kind).log_space
     if scale not in (None, "score", "probability"):
         raise ValueError(f"A scale must be score or probability: {scale!r} came. Leave it out for scores.")
     if _is_array(model):
-        return _given(np.asarray(model, float), kind, scale)
+        return _given(np.asarray(model, float), kind, scale, counts)
     if X is None:
         raise ValueError("A model must have features to score: bags without X came. Give X to the bags, or scores.")
-    model = getattr(model, "model", model) if hasattr(model, "history") else model
+    if hasattr(model, "history"):  # a `Run`, which says by its loss what its scores are
+        score = scores_of(model.model, X, kind)
+        of_counts = kind == "total" and model.loss == "square"
+        return _from_prediction(score, kind, counts) if of_counts else _to_counts(score, counts)
     for name in ("decision_function", "scores"):
         if hasattr(model, name):
             return np.asarray(getattr(model, name)(X), float)
     if hasattr(model, "predict_proba"):
-        return _to_scores(np.asarray(model.predict_proba(X), float), kind)
+        return _from_prediction(np.asarray(model.predict_proba(X), float), kind, counts)
     if kind == "total" and hasattr(model, "predict"):
-        return _to_scores(np.asarray(model.predict(X), float), kind)
+        return _from_prediction(np.asarray(model.predict(X), float), kind, counts)
     if callable(model):
         return np.asarray(model(np.asarray(X, np.float32)), float)
     raise ValueError(
@@ -37,9 +45,14 @@ def _is_array(model: Any) -> bool:
     return isinstance(model, list | tuple | np.ndarray) or (hasattr(model, "__array__") and not callable(model))
 
 
-def _given(score: np.ndarray, kind: Kind, scale: str | None) -> np.ndarray:
+def _given(score: np.ndarray, kind: Kind, scale: str | None, counts: bool) -> np.ndarray:
     if scale == "probability":
-        return _to_scores(score, kind)
+        return _from_prediction(score, kind, counts)
+    if kind == "histogram" and scale is None and _are_shares(score):
+        raise ValueError(
+            f"Class scores must not be probabilities: all of {len(score)} rows lie between 0 and 1 and sum to 1. Say "
+            "scale='probability', or scale='score' if they are scores all the same."
+        )
     looks_like_probability = kind == "binary" and len(score) and score.min() >= 0 and score.max() <= 1
     if looks_like_probability and scale is None and score.min() < score.max():
         raise ValueError(
@@ -47,6 +60,20 @@ def _given(score: np.ndarray, kind: Kind, scale: str | None) -> np.ndarray:
             "scale='probability', or scale='score' if they are logits all the same."
         )
     return score
+
+
+def _are_shares(score: np.ndarray) -> bool:
+    return score.ndim == 2 and bool(np.all(score >= 0) and np.allclose(score.sum(axis=1), 1))
+
+
+def _to_counts(score: np.ndarray, counts: bool) -> np.ndarray:
+    """Log rates as they are, or as counts."""
+    return np.exp(score) if counts else score
+
+
+def _from_prediction(prediction: np.ndarray, kind: Kind, counts: bool) -> np.ndarray:
+    """Predictions as scores; counts stay as they are where these are wanted."""
+    return prediction if counts else _to_scores(prediction, kind)
 
 
 def _to_scores(prediction: np.ndarray, kind: Kind) -> np.ndarray:

@@ -13,7 +13,7 @@ from unbag.metrics.collecting import Sums
 from unbag.metrics.estimating import Estimated, Judge
 from unbag.metrics.holding import Band, Evaluation
 from unbag.metrics.intervals import Estimate, interval
-from unbag.metrics.ranking import auc, bands
+from unbag.metrics.ranking import auc, bands, prior
 
 CALLED = {"log": "log_loss", "cross_entropy": "log_loss", "square": "brier"}
 
@@ -31,7 +31,7 @@ def summarise(
     found: dict[str, Estimate] = {}
     for i, loss in enumerate(losses):
         value = judge.expectation(sums.T[:, i], sums.S[:, i])
-        one = max(float(sums.Q[:, i].sum() / n) - value.value**2, 0.0)
+        one = max(float(sums.Q[:, i].sum() / n - (sums.T[:, i].sum() / n) ** 2), 0.0)  # both under the reference
         found[named(loss, kind)] = interval(value, judge, level=level, variance_of_one=one)
     notes = []
     if kind == "binary":
@@ -41,14 +41,14 @@ def summarise(
             value, one = auc(sums, judge)
             found["auc"] = interval(value, judge, level=level, variance_of_one=one)
     if kind != "histogram":
-        found |= _averages(sums, judge, level)
+        found |= _averages(sums, judge, level, kind)
     cuts = bands(sums, judge, count) if kind != "histogram" else []
     return Evaluation(
         estimates=found,
         calibration=[
             Band(c.low, c.high, c.share, c.prediction, _observed(c.prediction, c.gap, judge, level)) for c in cuts
         ],
-        strata=_by_stratum(sums, judge, level) if judge.strata > 1 else [],
+        strata=_by_stratum(sums, judge, level) if judge.strata > 1 and kind != "histogram" else [],
         source=source,
         bags=int(judge.observed.sum()),
         instances=int(n),
@@ -61,22 +61,24 @@ def why_no_auc(sums: Sums, judge: Judge) -> str | None:
     """Why there is no AUC, if so."""
     if len(np.unique(sums.bins.bin)) < 2:
         return "The AUC is not defined: all scores are the same."
-    p = float(np.sum(np.where(judge.observed, sums.report[:, 0], 0) * judge.seen * judge.share))
+    p = round(prior(sums, judge).value, 9) + 0.0
+    if not -1e-9 <= p <= 1 + 1e-9:
+        return f"The AUC is not defined: the mean report is estimated at {p:g}, outside 0 to 1. Give more bags."
     if not 0 < p < 1:
         return f"The AUC is not defined: the mean report is {p:g}, so one of the two labels is missing."
     return None
 
 
-def _averages(sums: Sums, judge: Judge, level: float) -> dict[str, Estimate]:
+def _averages(sums: Sums, judge: Judge, level: float, kind: Kind) -> dict[str, Estimate]:
     """Mean prediction, mean report and their difference."""
     zero = np.zeros((len(judge.k), 1))
     prediction = judge.expectation(sums.prediction[:, 0], zero)
     report = judge.expectation(sums.reference[:, 0], np.ones_like(zero) * judge.k[:, None])
     missed = judge.expectation(sums.reference[:, 0] - sums.prediction[:, 0], np.ones_like(zero) * judge.k[:, None])
     gap = Estimated(-missed.value, -missed.psi)
-    p = float(np.clip(report.value, 0, 1))
+    p = report.value
     told = {"mean_prediction": prediction, "mean_report": report, "prediction_minus_report": gap}
-    one = {"mean_report": p * (1 - p)}
+    one = {"mean_report": max(p if kind == "total" else p * (1 - p), 0.0)}  # Poisson counts
     return {name: interval(v, judge, level=level, variance_of_one=one.get(name)) for name, v in told.items()}
 
 
@@ -95,5 +97,5 @@ def _by_stratum(sums: Sums, judge: Judge, level: float) -> list[Band]:
         missed = float(judge.residual[inside][0, 0] + (sums.reference - sums.prediction)[inside, 0].sum() / n)
         gap = Estimated(missed, np.where(inside, judge.seen * centred, 0.0))
         share = float(n / judge.k.sum())
-        told.append(Band(-np.inf, np.inf, share, prediction, _observed(prediction, gap, judge, level)))
+        told.append(Band(-np.inf, np.inf, share, prediction, _observed(prediction, gap, judge, level), int(stratum)))
     return told
