@@ -99,6 +99,17 @@ def test_intervals_cover_and_no_alarm_is_raised_for_calibrated_scores():
     assert abs(alarms / 400 - 0.05) < 0.033, alarms
 
 
+@pytest.mark.parametrize("factor, shift", [(1e-3, 0.0), (1.0, 1000.0), (1e-3, 5.0)])
+def test_the_scale_of_the_scores_does_not_matter(factor, shift):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=4000)
+    bags = random_bags(None, rng.uniform(size=4000) < 1 / (1 + np.exp(-x)), size=1, seed=0)
+    plain, moved = recalibrate(x, bags), recalibrate(factor * x + shift, bags)
+    assert moved.slope.value * factor == pytest.approx(plain.slope.value, rel=0.05)  # the references differ
+    assert moved.slope.error * factor == pytest.approx(plain.slope.error, rel=0.3)
+    np.testing.assert_allclose(moved.apply(factor * x + shift), plain.apply(x), atol=0.15)
+
+
 def test_a_drifted_model_is_repaired_by_its_intercept():
     rng = np.random.default_rng(0)
     x = rng.normal(size=20_000)
@@ -130,7 +141,12 @@ MESSAGES = [
     (
         lambda: recalibrate(SCORE, from_rows(np.arange(60) // 6, np.zeros(60))),
         "A recalibration must have a finite answer: these 10 bags estimate label means that no slope and intercept can "
-        "meet. Give more bags, or fit='intercept'.",
+        "meet, or the scores are all the same. Give more bags, or fit='intercept'.",
+    ),
+    (
+        lambda: recalibrate(SCORE, from_rows(np.arange(60) // 6, np.zeros(60)), fit="intercept"),
+        "A recalibration must have a finite answer: these 10 bags estimate label means that no intercept can meet, or "
+        "the scores are all the same. Give more bags.",
     ),
 ]
 

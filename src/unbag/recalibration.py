@@ -104,10 +104,15 @@ def recalibrate(
     score = checked_scores(scores_of(model, bags.X, kind, scale), bags)
     g = predict(score, chosen_losses(None, kind)[0], kind)
     judge = Judge(empty_sums(bags, g))
-    design, offset = _design(score, kind, fit)
+    centre, spread = _scale_of(score, kind, fit)
+    design, offset = _design((score - centre) / spread, kind, fit)
     theta, curvature = _solve(design, offset, g, judge, bags)
     gradient = [_gap(design[..., q], _predict(design, offset, theta, kind), g, judge, bags) for q in range(len(theta))]
     psi = -np.linalg.solve(curvature, np.stack([one.psi for one in gradient]))
+    if fit == "both":  # back to the scores as they came: a (z - c) / s + b = (a / s) z + (b - a c / s)
+        back = np.eye(len(theta))
+        back[0, 0], back[1:, 0] = 1 / spread, -centre / spread
+        theta, psi = back @ theta, back @ psi
     told = [interval(Estimated(float(t), p), judge, level=level) for t, p in zip(theta, psi, strict=True)]
     nothing = np.zeros(len(theta))
     nothing[0] = fit == "both"
@@ -126,6 +131,13 @@ def _hotelling(difference: np.ndarray, psi: np.ndarray, count: int) -> float:
         return 1.0
     squared = difference @ np.linalg.lstsq(psi @ psi.T * count / (count - 1), difference, rcond=None)[0]
     return float(fdtrc(q, count - q, squared * (count - q) / (q * (count - 1))))
+
+
+def _scale_of(score: np.ndarray, kind: Kind, fit: str) -> tuple[float, float]:
+    """What to subtract from scores and divide them by, so that Newton's steps have the right length for any scale."""
+    if fit == "intercept" or not score.std() > 0:
+        return 0.0, 1.0
+    return (0.0 if kind == "histogram" else float(score.mean())), float(score.std())
 
 
 def _design(score: np.ndarray, kind: Kind, fit: str) -> tuple[np.ndarray, np.ndarray]:
@@ -155,7 +167,7 @@ def _gap(column: np.ndarray, h: np.ndarray, g: np.ndarray, judge: Judge, bags: B
 def _solve(
     design: np.ndarray, offset: np.ndarray, g: np.ndarray, judge: Judge, bags: Bags
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Newton's method with halved steps: the objective is convex."""
+    """Newton's method with steps of at most 2: the objective is convex. No answer lies where nothing is in doubt."""
     wanted = np.array([_gap(design[..., q], 0 * g, g, judge, bags).value for q in range(design.shape[2])])
     theta = np.zeros(design.shape[2])
     for _ in range(STEPS):
@@ -166,10 +178,13 @@ def _solve(
         if np.abs(step).max() < 1e-10 or not np.isfinite(theta).all():
             break
     slope, curvature = _derivatives(design, offset, theta, wanted, bags.kind)
-    if not np.isfinite(theta).all() or np.abs(slope).max() > 1e-6 or np.linalg.cond(curvature) > 1e12:
+    flat = np.abs(curvature).max() < 1e-9 or np.linalg.cond(curvature) > 1e12
+    if not np.isfinite(theta).all() or np.abs(slope).max() > 1e-6 or flat:
+        both = design.shape[2] > (design.shape[1] - 1 if bags.kind == "histogram" else 1)
+        told, remedy = ("slope and intercept", ", or fit='intercept'") if both else ("intercept", "")
         raise ValueError(
             f"A recalibration must have a finite answer: these {int(bags.observed.sum())} bags estimate label means "
-            "that no slope and intercept can meet. Give more bags, or fit='intercept'."
+            f"that no {told} can meet, or the scores are all the same. Give more bags{remedy}."
         )
     return theta, curvature
 
