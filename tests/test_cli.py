@@ -1,16 +1,22 @@
 """The verbs on tables: what they print, what they write, how they fail."""
 
 import json
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+import unbag
 from unbag.cli import app
 from unbag.commands.designing import open_events
-from unbag.commands.writing import check_output
+from unbag.commands.evaluating import bags_for, marks, open_model, unseen
+from unbag.commands.training import joined
+from unbag.commands.writing import check_output, write_tables
 
 FOLDER = Path(__file__).parent
 
@@ -40,6 +46,15 @@ def world(folder, *, count=3000, size=10, random=True, seed=0, ending="parquet",
     return *paths, y
 
 
+def without_plan():
+    path = Path(tempfile.mkdtemp()) / "m.unbag"
+    X = np.arange(8.0)[:, None]
+    unbag.BagClassifier(hidden=(), epochs=1).fit(X, np.arange(8) % 2).save(path)
+    return path
+
+
+DAYS = pd.DataFrame({"day": ["mon", "mon", "tue", "tue"]}), pd.DataFrame({"day": ["mon", "tue"], "sales": [1, 2]})
+SEEN = unbag.Bags(np.array([0, 0, 1]), np.array([0.5, 1.0]))
 MESSAGES = [
     (
         lambda: check_output(Path("scores.txt"), force=False),
@@ -61,6 +76,33 @@ MESSAGES = [
         lambda: open_events(pd.DataFrame({"bag": [1], "event": [2]}), "event", None),
         "Events to design must have no bag yet: they have a column 'bag'. Rename or drop it.",
     ),
+    (
+        lambda: write_tables(None, []),
+        "A table of events must hold at least one row: none came. Look at the export.",
+    ),
+    (
+        lambda: joined(*DAYS, {"on": "day", "total": "sales"}, None),
+        "A model must have features: the events have no column beside those you named. Add some.",
+    ),
+    (
+        lambda: open_model(without_plan()),
+        "A model for tables must have a plan of its features: m.unbag has none. Make it with unbag train, or with "
+        "fit(..., plan=bags.plan).",
+    ),
+    (
+        lambda: bags_for(SimpleNamespace(kind_="binary"), *DAYS, {"on": "day", "counts": ["no", "yes"]}),
+        "Class counts must be those that the model learned from: ['no', 'yes'] came for None. Name the same columns in "
+        "the same order.",
+    ),
+    (
+        lambda: unseen(SEEN, marks(SEEN)),
+        "An evaluation must have bags that the model did not learn from: it learned from all 2. Give other tables, or "
+        "train with --test.",
+    ),
+    (
+        lambda: unbag.BagClassifier().fit(np.eye(4), [0, 1, 0, 1], plan=unbag.plan_features(pa.table({"x": [1, 2]}))),
+        "A plan must have made the features: 4 came for a plan of 1. Give the plan of these bags.",
+    ),
 ]
 
 
@@ -71,7 +113,7 @@ def test_bad_input_gets_a_clear_error(make, message):
     assert str(error.value) == message
 
 
-VERBS = ["check", "design"]
+VERBS = ["check", "train", "predict", "evaluate", "design"]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -120,8 +162,6 @@ def test_what_cannot_be_read_is_told_on_stderr(tmp_path):
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_design_writes_the_bags_that_the_library_makes(tmp_path, ending):
-    from unbag import design_bags
-
     ids, stratum = np.arange(100), np.array(["a", "b"])[np.arange(100) % 2]
     frame = pd.DataFrame({"event": ids, "x": ids / 7, "campaign": stratum})
     path, out = tmp_path / f"events.{ending}", tmp_path / f"bags.{ending}"
@@ -132,9 +172,108 @@ def test_design_writes_the_bags_that_the_library_makes(tmp_path, ending):
     read = pd.read_parquet if ending == "parquet" else pd.read_csv
     bags = read(out)
     assert list(bags.columns) == ["event", "campaign", "bag"]
-    assert bags.bag.tolist() == design_bags(ids, size=10, stratum=stratum, salt="s").tolist()
+    assert bags.bag.tolist() == unbag.design_bags(ids, size=10, stratum=stratum, salt="s").tolist()
     assert run(*words, "--out", out, code=1).stderr.startswith("error: An output must not exist yet")
     run(*words, "--out", out, "--all-columns", "--force")
     assert list(read(out).columns) == ["event", "x", "campaign", "bag"]
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([path.name, out.name])
     assert run(*words).stdout.splitlines()[0].replace('"', "") == "event,campaign,bag"
+
+
+SALES = ["--on", "bag", "--total", "sales"]
+QUICK = ["--linear", "--epochs", 20]
+
+
+def test_from_design_to_evaluation_on_two_tables(tmp_path):
+    """The whole way: the events get their bags, the bags their reports, and single events their predictions."""
+    _, _, y = world(tmp_path, count=4000)
+    frame = pd.read_parquet(tmp_path / "events.parquet").drop(columns="bag")
+    frame.to_parquet(tmp_path / "raw.parquet")
+    events, reports, model, out = (tmp_path / name for name in ("e.parquet", "r.csv", "m.unbag", "s.csv"))
+    run("design", tmp_path / "raw.parquet", "--id", "event", "--size", 5, "--all-columns", "--out", events)
+    designed = pd.read_parquet(events).assign(y=y)
+    designed.groupby("bag", as_index=False).agg(sales=("y", "sum")).to_csv(reports, index=False)
+    trained = run("train", events, reports, *SALES, "--id", "event", *QUICK, "--out", model)
+    assert "from 160 bags, 800 rows" in trained.stdout
+    assert f"learned from 640 bags: {model}" in trained.stderr
+    assert "The bags look random" in trained.stderr
+
+    assert run("predict", model, events, "--id", "event", "--out", out).stderr == f"4,000 predictions: {out}\n"
+    scores = pd.read_csv(out)
+    assert scores.event.tolist() == designed.event.tolist()
+    assert unbag.evaluate_labels(scores.probability.to_numpy(), y, scale="probability")["auc"].value > 0.8
+
+    judged = run("evaluate", model, events, reports, *SALES, "--json")
+    assert judged.stderr == "640 bags that the model learned from were left out.\n"
+    assert json.loads(judged.stdout)["bags"] == 160
+    assert (
+        str(trained.stdout).splitlines()[1].split()[1]
+        == f"{json.loads(judged.stdout)['estimates']['log_loss']['value']:.4f}"
+    )
+
+
+def test_predictions_are_those_of_the_estimator_for_hashed_columns_in_files_of_any_kind(tmp_path):
+    rng = np.random.default_rng(0)
+    shop = rng.integers(0, 100, 2000)
+    frame = pd.DataFrame({"event": [f"{i:04d}" for i in range(2000)], "bag": np.arange(2000) // 4})
+    frame = frame.assign(shop=[f"shop {s}" for s in shop], x=rng.normal(size=2000))
+    y = rng.normal(size=100)[shop] + frame.x > 0
+    frame.to_csv(tmp_path / "e.csv", index=False)
+    frame.to_parquet(tmp_path / "e.parquet")
+    frame.assign(y=y).groupby("bag", as_index=False).agg(sales=("y", "sum")).to_csv(tmp_path / "r.csv", index=False)
+    model = tmp_path / "m.unbag"
+    run("train", tmp_path / "e.csv", tmp_path / "r.csv", *SALES, "--id", "event", "--epochs", 3, "--out", model)
+    loaded = unbag.load(model)
+    assert len(loaded.plan_.buckets) == 1
+    expected = loaded.predict_proba(loaded.plan_.apply(frame))[:, 1]
+    for ending, read in (("csv", lambda path: pd.read_csv(path, dtype={"event": str})), ("parquet", pd.read_parquet)):
+        out = tmp_path / f"s.{ending}"
+        run("predict", model, tmp_path / f"e.{ending}", "--id", "event", "--out", out)
+        found = read(out)
+        np.testing.assert_allclose(found.probability, expected, rtol=1e-12)
+        assert found.event.tolist() == frame.event.tolist()
+    printed = run("predict", model, tmp_path / "e.csv").stdout.splitlines()
+    assert printed[0] == '"row","probability"'
+    assert [line.split(",")[0] for line in printed[1:]] == [str(i) for i in range(2000)]
+
+
+@pytest.mark.parametrize("kind", ["total", "classes"])
+def test_counts_and_classes_have_their_own_columns(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=1200)
+    counts = {
+        "total": {"sales": rng.poisson(np.exp(x))},
+        "classes": {n: np.digitize(x, [-1, 1]) == i for i, n in enumerate("abc")},
+    }[kind]
+    events = pd.DataFrame({"bag": np.arange(1200) // 4, "x": x})
+    events.to_parquet(tmp_path / "e.parquet")
+    events[["bag"]].assign(**counts).groupby("bag", as_index=False).sum().to_parquet(tmp_path / "r.parquet")
+    columns = ["--total", "sales"] if kind == "total" else ["--counts", "a", "--counts", "b", "--counts", "c"]
+    words = [tmp_path / "e.parquet", tmp_path / "r.parquet", "--on", "bag", *columns]
+    model = tmp_path / "m.unbag"
+    run("train", *words, *QUICK, "--out", model, *(["--kind", "total"] if kind == "total" else []))
+    run("predict", model, tmp_path / "e.parquet", "--out", tmp_path / "s.parquet")
+    found = pd.read_parquet(tmp_path / "s.parquet")
+    assert list(found.columns)[1:] == (["count"] if kind == "total" else [f"probability_{n}" for n in "abc"])
+    assert np.corrcoef(found.iloc[:, -1], x)[0, 1] > 0.5
+    assert "240 bags that the model learned from" in run("evaluate", model, *words).stderr
+
+
+def test_a_failure_leaves_no_file_behind(tmp_path):
+    events, reports, _ = world(tmp_path, count=400)
+    model, out = tmp_path / "m.unbag", tmp_path / "s.csv"
+    run("train", events, reports, *SALES, "--id", "event", *QUICK, "--out", model)
+    before = model.read_bytes()
+    assert "Use --force" in run("train", events, reports, *SALES, "--out", model, code=1).stderr
+    run("train", events, reports, *SALES, "--id", "event", "--method", "no", "--force", "--out", model, code=1)
+    assert model.read_bytes() == before
+    pd.read_parquet(events).drop(columns="x").to_parquet(tmp_path / "short.parquet")
+    assert "'x' is not in the events" in run("predict", model, tmp_path / "short.parquet", "--out", out, code=1).stderr
+    frame = pd.concat([pd.read_parquet(events).drop(columns="event")] * 250).astype({"x": object})
+    frame.iloc[-1, 1] = "much"  # in the last of several batches, when the first are already written
+    frame.to_csv(tmp_path / "long.csv", index=False)
+    assert "'much' in line" in run("predict", model, tmp_path / "long.csv", "--out", out, code=1).stderr
+    assert "is cut short or is something else" in run("predict", events, events, "--out", out, code=1).stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "events.parquet", "long.csv", "m.unbag", "reports.parquet", "short.parquet",
+    ]  # fmt: skip

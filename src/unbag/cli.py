@@ -14,7 +14,7 @@ import typer
 from unbag import commands
 
 app = typer.Typer(no_args_is_help=True, help="Learning from label proportions.", add_completion=False)
-for verb in (commands.check, commands.design):
+for verb in (commands.check, commands.train, commands.predict, commands.evaluate, commands.design):
     app.command()(verb)
 
 
@@ -108,8 +108,7 @@ def stream(
     """
     from unbag.lab.streaming import follow
 
-    number = prior if prior in ("chunk", "first") else float(prior)
-    fields = {"method": method, "loss": loss, "rate": rate, "size": size, "prior": number, "batch": batch, "seed": seed}
+    fields = {"method": method, "loss": loss, "rate": rate, "size": size, "prior": prior, "batch": batch, "seed": seed}
     with _clear_errors("stream"):
         page = follow(source, folder, model=model, rows=rows, chunks=chunks, every=every, fields=fields)
         print(page)

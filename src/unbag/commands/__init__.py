@@ -5,5 +5,8 @@
 
 from unbag.commands.checking import check
 from unbag.commands.designing import design
+from unbag.commands.evaluating import evaluate
+from unbag.commands.predicting import predict
+from unbag.commands.training import train
 
-__all__ = ["check", "design"]
+__all__ = ["check", "design", "evaluate", "predict", "train"]

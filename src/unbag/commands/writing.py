@@ -14,6 +14,8 @@ import pyarrow as pa
 from pyarrow import csv
 from pyarrow import parquet as pq
 
+from unbag.tables.reading import empty
+
 ENDINGS = (".parquet", ".csv")
 
 
@@ -44,8 +46,10 @@ def _csv(place: Any, schema: pa.Schema) -> csv.CSVWriter:
 
 def _write(place: Any, tables: Iterable[pa.Table], writer: Any) -> int:
     """The schema is that of the first table, so that nothing is opened before the first is there."""
-    rest = iter(tables)
-    first = next(rest)
+    rest = (table for table in tables if table.num_rows)
+    first = next(rest, None)
+    if first is None:
+        raise ValueError(empty("events"))
     with writer(place, first.schema) as file:
         file.write_table(first)
         rows = first.num_rows

@@ -25,6 +25,7 @@ from unbag.diagnosis import diagnose as diagnose_bags
 from unbag.losses import Loss
 from unbag.saving import save_arrays
 from unbag.selection import choose
+from unbag.tables.plans import FeaturePlan
 from unbag.training import Method, default_loss, sweep
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
@@ -42,6 +43,8 @@ class BagEstimator(BaseEstimator):
     kind_: Kind
     method_: Any
     model_: Any
+    plan_: FeaturePlan | None = None
+    learned_: np.ndarray | None = None  # marks of the bags learned from, see `unbag.commands.evaluating`
 
     def __init__(
         self,
@@ -83,9 +86,12 @@ class BagEstimator(BaseEstimator):
         X = validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=np.float64)
         X = X.toarray() if sparse.issparse(X) else X
         if reset:
+            _check_plan(self.plan_, X.shape[1])
             self.mean_ = X.mean(axis=0)
             spread = X.std(axis=0)
             self.scale_ = np.where(spread > 1e-12, spread, 1.0)
+            if self.plan_ is not None and self.plan_.buckets:  # bucket numbers are names, not amounts
+                self.mean_[self.plan_.numbers :], self.scale_[self.plan_.numbers :] = 0.0, 1.0
         return ((X - self.mean_) / self.scale_).astype(np.float32)
 
     def _learn(self, bags: Bags, importance: np.ndarray | None) -> None:
@@ -94,8 +100,7 @@ class BagEstimator(BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         outputs = bags.report.shape[1] if bags.kind == "histogram" else 1
         start = self._loss(bags.kind, self._method()).trivial_score(_overall_prior(bags), kind=bags.kind)
-        width = bags.X.shape[1]
-        make = lambda s: models.mlp(width, tuple(self.hidden), key=s, outputs=outputs, start=start)
+        make = lambda s: _network(bags.X.shape[1], self.plan_, tuple(self.hidden), key=s, outputs=outputs, start=start)
         learn, held_out = bags, None
         if self.held_out and len(bags) >= ENOUGH_TO_HOLD_OUT and importance is None:
             learn, held_out = bags.split(1 - self.held_out, seed=seed)
@@ -189,7 +194,9 @@ class BagEstimator(BaseEstimator):
             "features": int(self.n_features_in_),
             "names": None if not hasattr(self, "feature_names_in_") else [str(n) for n in self.feature_names_in_],
             "classes": self.classes_.tolist() if hasattr(self, "classes_") else None,
+            "plan": None if self.plan_ is None else self.plan_.to_json(),
         }
+        arrays |= {} if self.learned_ is None else {"learned": self.learned_}
         save_arrays(path, arrays, settings)
 
     @classmethod
@@ -197,7 +204,10 @@ class BagEstimator(BaseEstimator):
         """The estimator that was saved as these arrays and settings."""
         parameters = settings["parameters"] | {"hidden": tuple(settings["parameters"]["hidden"])}
         model = cls(**parameters)
-        blank = models.mlp(settings["features"], parameters["hidden"], key=0, outputs=settings["outputs"])
+        model.plan_ = None if settings.get("plan") is None else FeaturePlan.from_json(settings["plan"])
+        model.learned_ = arrays.get("learned")
+        outputs = settings["outputs"]
+        blank = _network(settings["features"], model.plan_, parameters["hidden"], key=0, outputs=outputs)
         leaves = [jnp.asarray(arrays[f"leaf{i}"]) for i in range(len(jax.tree.leaves(blank)))]
         model.model_ = jax.tree.unflatten(jax.tree.structure(blank), leaves)
         model.mean_, model.scale_ = arrays["mean"], arrays["scale"]
@@ -242,6 +252,21 @@ def _overall_prior(bags: Bags) -> np.ndarray:
     instances = np.bincount(bags.stratum, weights=bags.size, minlength=bags.strata)
     held = instances > 0
     return np.average(bags.prior[held], axis=0, weights=instances[held])
+
+
+def _check_plan(plan: FeaturePlan | None, width: int) -> None:
+    if plan is not None and len(plan.names) != width:
+        raise ValueError(
+            f"A plan must have made the features: {width} came for a plan of {len(plan.names)}. Give the plan of these "
+            "bags."
+        )
+
+
+def _network(width: int, plan: FeaturePlan | None, hidden: Sequence[int], **further: Any) -> Any:
+    """A perceptron, with embeddings of the last columns when the plan says that they are bucket numbers."""
+    if plan is None or not plan.buckets:
+        return models.mlp(width, hidden, **further)
+    return models.mixed_network(plan.numbers, plan.buckets, plan.dimensions, widths=hidden, **further)
 
 
 def _warn_unless_random(bags: Bags) -> None:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import assert_all_finite, column_or_1d
 from unbag.bags import Kind
 from unbag.estimators.base import BagEstimator, row_importance
 from unbag.estimators.scoring import estimate_loss
+from unbag.tables.plans import FeaturePlan
 
 
 class BagClassifier(ClassifierMixin, BagEstimator):
@@ -43,7 +44,15 @@ class BagClassifier(ClassifierMixin, BagEstimator):
     """
 
     def fit(
-        self, X: Any, y: Any, bag: Any = None, sample_weight: Any = None, *, stratum: Any = None, noise: Any = None
+        self,
+        X: Any,
+        y: Any,
+        bag: Any = None,
+        sample_weight: Any = None,
+        *,
+        stratum: Any = None,
+        noise: Any = None,
+        plan: FeaturePlan | None = None,
     ) -> BagClassifier:
         """Learn from bags, or from labels when no bag is given.
 
@@ -55,7 +64,10 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         sample_weight : of each row, only without bags: a report speaks of its whole bag.
         stratum : of each row, the same throughout a bag, when bags are random only within strata (campaigns, days).
         noise : of each row, variance of the noise on its bag's count, the same throughout a bag.
+        plan : how X was made from a table, see `unbag.tables`: its hashed columns get embeddings, and it is saved with
+            the model.
         """
+        self.plan_ = plan
         return self._fit(X, y, bag, sample_weight, reset=True, stratum=stratum, noise=noise)
 
     def partial_fit(self, X: Any, y: Any, bag: Any = None, classes: Any = None) -> BagClassifier:

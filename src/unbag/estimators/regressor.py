@@ -11,6 +11,7 @@ from sklearn.utils.validation import column_or_1d
 from unbag.bags import Bags
 from unbag.estimators.base import BagEstimator, row_importance
 from unbag.estimators.scoring import estimate_loss
+from unbag.tables.plans import FeaturePlan
 
 
 class BagRegressor(RegressorMixin, BagEstimator):
@@ -34,9 +35,18 @@ class BagRegressor(RegressorMixin, BagEstimator):
         return tags
 
     def fit(
-        self, X: Any, y: Any, bag: Any = None, sample_weight: Any = None, *, stratum: Any = None, noise: Any = None
+        self,
+        X: Any,
+        y: Any,
+        bag: Any = None,
+        sample_weight: Any = None,
+        *,
+        stratum: Any = None,
+        noise: Any = None,
+        plan: FeaturePlan | None = None,
     ) -> BagRegressor:
         """Learn from the mean count of each row's bag, or from counts when no bag is given; see `BagClassifier.fit`."""
+        self.plan_ = plan
         bags = self._counts(X, y, bag, reset=True, stratum=stratum, noise=noise)
         self._learn(bags, row_importance(sample_weight, len(bags.bag), labelled=bag is None))
         return self

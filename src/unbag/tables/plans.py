@@ -72,10 +72,13 @@ class FeaturePlan:
         """How many columns of the matrix are numbers; the bucket numbers come after them."""
         return len(self.names) - len(self.buckets)
 
-    def open(self, source: Any) -> Table:
-        """A source as a table, CSV files with the types that the plan needs; every column of the plan must be there."""
+    def open(self, source: Any, *, text: Sequence[str] = ()) -> Table:
+        """A source as a table, CSV files with the types that the plan needs; every column of the plan must be there.
+
+        text : further columns of CSV files to be read as text, so that the id 007 stays 007.
+        """
         types = {column.name: CSV_TYPES[column.kind] for column in self.used if column.kind in CSV_TYPES}
-        table = open_table(source, types=types)
+        table = open_table(source, types=dict.fromkeys(text, pa.string()) | types)
         table.need(column.name for column in self.used)
         return table
 
@@ -86,7 +89,7 @@ class FeaturePlan:
         >>> [part.X.shape for part in plan.batches(pa.table({"age": [1, 2, 3]}), rows=2)]
         [(2, 1), (1, 1)]
         """
-        table = self.open(source)
+        table = self.open(source, text=keep)
         columns = table.need([*(column.name for column in self.used), *keep])
         for batch in table.batches(columns, rows=rows):
             yield Part(self.features(batch), batch.select(list(keep)))

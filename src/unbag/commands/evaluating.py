@@ -1,0 +1,119 @@
+"""A model file and two tables in, how good the model is out, from the bags that it did not learn from."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unbag.bags import Bags
+from unbag.bags.designing import stable_hash
+from unbag.commands.asking import (
+    AsJson,
+    AsOf,
+    Counts,
+    Cut,
+    Events,
+    Id,
+    Model,
+    Noise,
+    On,
+    Proportion,
+    Reports,
+    Size,
+    Status,
+    Stratum,
+    Time,
+    Total,
+    asked,
+)
+from unbag.commands.telling import plain_errors, print_json, tell
+from unbag.metrics import Evaluation
+from unbag.metrics import evaluate as evaluate_bags
+
+
+def evaluate(
+    model: Model,
+    events: Events,
+    reports: Reports,
+    on: On,
+    total: Total = None,
+    counts: Counts = None,
+    proportion: Proportion = None,
+    size: Size = None,
+    noise: Noise = None,
+    status: Status = None,
+    as_of: AsOf = None,
+    stratum: Stratum = None,
+    time: Time = None,
+    id: Id = None,
+    cut: Cut = None,
+    as_json: AsJson = False,
+) -> None:
+    """How good is a model? From reports of bags alone, each number with an interval. Bags that it learned from are
+    left out.
+
+    Example: unbag evaluate model.unbag new-events.parquet new-reports.parquet --on bag --total sales --json
+    """
+    said = asked(locals())
+    with plain_errors("evaluate"):
+        estimator = open_model(model)
+        bags = bags_for(estimator, events, reports, said)
+        fresh = unseen(bags, estimator.learned_)
+        if len(fresh) < len(bags):
+            tell(f"{len(bags) - len(fresh):,} bags that the model learned from were left out.")
+        print_evaluation(evaluate_bags(estimator, fresh), as_json=as_json)
+
+
+def open_model(path: Path) -> Any:
+    """A model that knows how its features are made."""
+    from unbag.estimators import load
+
+    model = load(path)
+    if model.plan_ is None:
+        raise ValueError(
+            f"A model for tables must have a plan of its features: {path.name} has none. Make it with unbag train, or "
+            "with fit(..., plan=bags.plan)."
+        )
+    return model
+
+
+def bags_for(model: Any, events: Any, reports: Any, said: dict[str, Any]) -> Any:
+    """Bags with the features that the model knows, and with reports of its kind."""
+    from unbag.tables import join
+
+    classes = model.classes_.tolist() if model.kind_ == "histogram" else None
+    if said.get("counts") != classes:
+        raise ValueError(
+            f"Class counts must be those that the model learned from: {said.get('counts')} came for {classes}. Name "
+            "the same columns in the same order."
+        )
+    return join(events, reports, plan=model.plan_, **said, kind=model.kind_)
+
+
+def marks(bags: Bags) -> np.ndarray:
+    """A number for each bag that tells it from others: a hash of its name, size and report."""
+    content = [f"{size}|{report}" for size, report in zip(bags.size.tolist(), bags.report.tolist(), strict=True)]
+    names = np.arange(len(bags)) if bags.names is None else bags.names
+    return stable_hash(names, content, salt="bag")
+
+
+def unseen(bags: Any, learned: np.ndarray | None) -> Any:
+    """The bags without those that were learned from."""
+    new = np.ones(len(bags), bool) if learned is None else ~np.isin(marks(bags), learned)
+    if not (new & bags.observed).any():
+        raise ValueError(
+            f"An evaluation must have bags that the model did not learn from: it learned from all {len(bags)}. Give "
+            "other tables, or train with --test."
+        )
+    return bags if new.all() else bags.take(np.flatnonzero(new))
+
+
+def print_evaluation(found: Evaluation, *, as_json: bool) -> None:
+    """An evaluation on stdout."""
+    if as_json:
+        print_json({field.name: getattr(found, field.name) for field in fields(found)})
+    else:
+        print(found)

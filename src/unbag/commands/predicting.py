@@ -1,0 +1,52 @@
+"""A model file and a table of any size in, one prediction for each row out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import typer
+
+from unbag.commands.asking import Events, Force, Model
+from unbag.commands.evaluating import open_model
+from unbag.commands.telling import plain_errors, tell
+from unbag.commands.writing import check_output, write_tables
+
+
+def predict(
+    model: Model,
+    events: Events,
+    out: Annotated[Path | None, typer.Option(help=".parquet or .csv; by default CSV to stdout")] = None,
+    id: Annotated[str | None, typer.Option(help="column to write beside each prediction; else the row number")] = None,
+    force: Force = False,
+) -> None:
+    """Predict each event: its probability, its expected count, or the probability of each class. Files of any size
+    pass in batches, with the features that the model was trained with.
+
+    Example: unbag predict model.unbag new-events.parquet --id event --out scores.parquet
+    """
+    with plain_errors("predict"):
+        check_output(out, force=force)
+        rows = write_tables(out, predictions(open_model(model), events, id))
+        tell(f"{rows:,} predictions: {out or 'stdout'}")
+
+
+def predictions(model: Any, events: Any, id: str | None) -> Iterator[pa.Table]:
+    """A table of predictions for each batch of rows, with the ids or row numbers first."""
+    row = 0
+    for X, kept in model.plan_.batches(events, keep=[] if id is None else [id]):
+        first = {"row": np.arange(row, row + len(X))} if id is None else {id: kept[id]}
+        row += len(X)
+        yield pa.table(first | _predicted(model, X))
+
+
+def _predicted(model: Any, X: np.ndarray) -> dict[str, np.ndarray]:
+    if model.kind_ == "total":
+        return {"count": model.predict(X)}
+    probability = model.predict_proba(X)
+    if model.kind_ == "binary":
+        return {"probability": probability[:, 1]}
+    return {f"probability_{name}": probability[:, i] for i, name in enumerate(model.classes_)}

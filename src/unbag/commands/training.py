@@ -1,0 +1,119 @@
+"""Two tables in, a model file and its evaluation from bags that it has not seen out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from unbag.commands.asking import (
+    AsJson,
+    AsOf,
+    Counts,
+    Cut,
+    Events,
+    Force,
+    Id,
+    Kind,
+    Noise,
+    On,
+    Plan,
+    Proportion,
+    Reports,
+    Size,
+    Status,
+    Stratum,
+    Time,
+    Total,
+    asked,
+)
+from unbag.commands.checking import diagnose_by_name
+from unbag.commands.evaluating import marks, print_evaluation
+from unbag.commands.telling import plain_errors, tell
+from unbag.commands.writing import check_output
+from unbag.metrics import evaluate
+
+
+def train(
+    events: Events,
+    reports: Reports,
+    on: On,
+    out: Annotated[Path, typer.Option(help="the model, e.g. model.unbag")],
+    total: Total = None,
+    counts: Counts = None,
+    proportion: Proportion = None,
+    kind: Kind = None,
+    size: Size = None,
+    noise: Noise = None,
+    status: Status = None,
+    as_of: AsOf = None,
+    stratum: Stratum = None,
+    time: Time = None,
+    id: Id = None,
+    cut: Cut = None,
+    plan: Plan = None,
+    method: Annotated[
+        str, typer.Option(help="anchored, upm, easy, matching, likelihood; auto tries several and bags choose")
+    ] = "anchored",
+    loss: Annotated[str | None, typer.Option(help="by default the method's usual one")] = None,
+    hidden: Annotated[list[int] | None, typer.Option(help="width of a hidden layer; may be repeated; 32")] = None,
+    linear: Annotated[bool, typer.Option("--linear", help="no hidden layer")] = False,
+    epochs: Annotated[int, typer.Option(help="at most so many")] = 60,
+    seed: Annotated[int, typer.Option()] = 0,
+    held_out: Annotated[float, typer.Option(help="share of the training bags that chooses rate and epoch")] = 0.2,
+    test: Annotated[float, typer.Option(help="share of all bags that only evaluates in the end; 0 for none")] = 0.2,
+    as_json: AsJson = False,
+    force: Force = False,
+) -> None:
+    """Learn a model of single events from the totals of bags, and tell how good it is from bags it has not seen.
+
+    The model file holds the plan of the features too. Text of many values is hashed and gets embeddings.
+
+    Example: unbag train events.parquet reports.parquet --on bag --total sales --id event --out model.unbag
+    """
+    said = asked(locals())
+    settings = {"method": method, "loss": loss, "hidden": () if linear else tuple(hidden or (32,)), "epochs": epochs}
+    with plain_errors("train"):
+        check_output(out, force=force, table=False)
+        bags = joined(events, reports, said, plan)
+        tell(bags.told)
+        tell(_warning(bags))
+        learn, judge = (bags, None) if test == 0 else bags.split(1 - test, seed=seed)
+        model = learned(learn, settings | {"held_out": held_out, "random_state": seed}, counts)
+        found = None if judge is None else evaluate(model, judge)
+        model.save(out)
+        tell(f"learned from {len(learn.reported()):,} bags: {out}")
+        if found is not None:
+            print_evaluation(found, as_json=as_json)
+
+
+def joined(events: Any, reports: Any, said: dict[str, Any], plan: Any) -> Any:
+    """Bags with features."""
+    from unbag.tables import join
+
+    bags = join(events, reports, plan=plan, **said)
+    if bags.plan is None:
+        raise ValueError("A model must have features: the events have no column beside those you named. Add some.")
+    return bags
+
+
+def _warning(bags: Any) -> str:
+    found = diagnose_by_name(bags)
+    return found.verdict if found.random else f"warning: {found.verdict} {found.remedy} unbag check tells more."
+
+
+def learned(bags: Any, settings: dict[str, Any], classes: Any = None) -> Any:
+    """An estimator that learned from these bags, with the plan of its features and the marks of the bags."""
+    from unbag.estimators import BagClassifier, BagRegressor
+
+    bags = bags.reported()
+    by_row = lambda values: None if values is None else values[bags.bag]
+    model = (BagRegressor if bags.kind == "total" else BagClassifier)(**settings, diagnose=False)
+    further = {"stratum": by_row(bags.stratum), "noise": by_row(bags.noise), "plan": bags.plan}
+    model.fit(bags.X, bags.report[bags.bag], bag=bags.names[bags.bag], **further)
+    model.learned_ = marks(bags)
+    if bags.kind == "histogram":
+        model.classes_ = np.array(classes)
+    return model
