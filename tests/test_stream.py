@@ -622,6 +622,7 @@ def test_the_command_line_follows_a_stream_resumes_it_and_ends_with_a_page(tmp_p
     wrong = call("--folder", cut, "--chunks", "4", "--rate", "0.1")
     assert wrong.exit_code == 1
     assert wrong.stderr.endswith("\n\nhint: unbag stream --help\n")
+    assert "'chunk', 'first' or a number" in call("--folder", str(tmp_path / "x"), "--prior", "often").stderr
 
 
 def test_bad_records_of_a_file_are_counted_in_the_page(tmp_path):

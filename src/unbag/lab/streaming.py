@@ -25,6 +25,7 @@ def follow(
     """Learn from a source with a live view, from where the folder stands; returns the path of the report page."""
     if model not in NETWORKS:
         raise ValueError(f"A stream's model must be one of {', '.join(NETWORKS)}: {model!r} came. Choose one.")
+    fields = fields | {"prior": _prior(fields.get("prior", "chunk"))}
     learner = StreamLearner(NETWORKS[model](fields["seed"]), folder=folder, every=every, **fields)
     if learner.chunks:
         print(f"resumed after chunk {learner.chunks}", file=sys.stderr)
@@ -34,6 +35,14 @@ def follow(
         return write_page(learner, folder)
     finally:
         learner.close()
+
+
+def _prior(text: str) -> str | float:
+    """A number where it is one; the settings say what else it may be."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _source(name: str, rows: int, learner: StreamLearner) -> Source:
