@@ -34,7 +34,7 @@ class Sums(NamedTuple):
     stratum: np.ndarray
     prediction: np.ndarray  # (bags, components)
     reference: np.ndarray
-    variance: np.ndarray  # sum of Var(y | x) under the reference
+    square: np.ndarray  # sum of y^2, expected under the reference
     T: np.ndarray  # (bags, metrics)
     S: np.ndarray  # (bags, metrics, components)
     Q: np.ndarray  # (bags, metrics): sum of the loss squared, expected under the reference
@@ -111,7 +111,7 @@ def empty_sums(bags: Bags, g: np.ndarray) -> Sums:
         stratum=np.zeros(count, int) if bags.stratum is None else bags.stratum,
         prediction=nothing,
         reference=sum_by(bags.bag, g, count),
-        variance=sum_by(bags.bag, _spread(g, bags.kind), count).mean(axis=1),
+        square=sum_by(bags.bag, _spread(g, bags.kind) + g**2, count).mean(axis=1),
         T=nothing,
         S=nothing[:, :, None],
         Q=nothing,
@@ -209,7 +209,7 @@ def _add_up(whole: Sums, name: np.ndarray, first: np.ndarray, which: np.ndarray)
     b = whole.bins
     kept = {field: getattr(whole, field)[first] for field in ("report", "noise", "observed", "stratum")}
     added = {
-        field: add(getattr(whole, field)) for field in ("size", "prediction", "reference", "variance", "T", "S", "Q")
+        field: add(getattr(whole, field)) for field in ("size", "prediction", "reference", "square", "T", "S", "Q")
     }
     bins = group_bins(which[b.bag], b.bin, b.instances, b.prediction, b.reference) if len(b.bag) else b
     return Sums(name=name, bins=bins, **kept, **added)

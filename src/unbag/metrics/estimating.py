@@ -37,7 +37,9 @@ class Judge:
         self.seen = seen / sum_by(s, seen, self.strata)[s]
         self.residual = sum_by(s, self.seen[:, None] * self.e, self.strata)[s]
         self.w = np.zeros(len(self.k))
-        variance = max(float(sums.variance.sum() / self.k.sum()), 1e-9)
+        n = self.k.sum()
+        # Var y rather than Var(y - g): a model that is sure of itself would leave all weight to the bags without noise
+        variance = max(float(sums.square.sum() / n - np.mean((sums.reference.sum(axis=0) / n) ** 2)), 1e-9)
         self.w[observed] = noise_weights(self.k[observed], sums.noise[observed], variance=variance, stratum=s[observed])
 
     def expectation(self, T: np.ndarray, S: np.ndarray) -> Estimated:

@@ -122,4 +122,4 @@ def _shared_rows(one: Bags, other: Bags) -> list[Any]:
 
 
 def _by_row(same: np.ndarray) -> np.ndarray:
-    return same.all(axis=tuple(range(1, same.ndim)))
+    return np.asarray(same.all(axis=tuple(range(1, same.ndim))))
