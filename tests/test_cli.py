@@ -15,6 +15,8 @@ import unbag
 from unbag.cli import app
 from unbag.commands.designing import open_events
 from unbag.commands.evaluating import bags_for, marks, open_model, unseen
+from unbag.commands.planning import _noise, answers
+from unbag.commands.selecting import selected
 from unbag.commands.training import joined
 from unbag.commands.writing import check_output, write_tables
 
@@ -51,6 +53,15 @@ def without_plan():
     X = np.arange(8.0)[:, None]
     unbag.BagClassifier(hidden=(), epochs=1).fit(X, np.arange(8) % 2).save(path)
     return path
+
+
+def of_two_kinds():
+    folder, table = Path(tempfile.mkdtemp()), pa.table({"x": np.arange(8.0)})
+    plan = unbag.plan_features(table)
+    for kind in (unbag.BagClassifier, unbag.BagRegressor):
+        model = kind(hidden=(), epochs=1, learning_rate=0.01, held_out=0)
+        model.fit(plan.apply(table), np.arange(8) % 2, plan=plan).save(folder / kind.__name__)
+        yield folder / kind.__name__
 
 
 DAYS = pd.DataFrame({"day": ["mon", "mon", "tue", "tue"]}), pd.DataFrame({"day": ["mon", "tue"], "sales": [1, 2]})
@@ -103,6 +114,22 @@ MESSAGES = [
         lambda: unbag.BagClassifier().fit(np.eye(4), [0, 1, 0, 1], plan=unbag.plan_features(pa.table({"x": [1, 2]}))),
         "A plan must have made the features: 4 came for a plan of 1. Give the plan of these bags.",
     ),
+    (
+        lambda: _noise(1.0, 0.0, 1.0),
+        "A rate must lie between 0 and 1: 1.0 came. It is the share of events with a label 1.",
+    ),
+    (
+        lambda: answers(None, None, None, 64, _noise(0.5, 0.0, 1.0), (12, 0.5, 0.5)),
+        "A plan must have a wish: none of --events, --regret and --bags came. Give one or more.",
+    ),
+    (
+        lambda: selected([Path("a"), Path("a")], *DAYS, {}),
+        "There must be two models or more to choose among: 1 came. Name another.",
+    ),
+    (
+        lambda: selected(list(of_two_kinds()), *DAYS, {}),
+        "Models to choose among must be of one kind: binary and total came. Leave one.",
+    ),
 ]
 
 
@@ -113,7 +140,7 @@ def test_bad_input_gets_a_clear_error(make, message):
     assert str(error.value) == message
 
 
-VERBS = ["check", "train", "predict", "evaluate", "design"]
+VERBS = ["check", "train", "predict", "evaluate", "select", "plan", "design"]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -277,3 +304,42 @@ def test_a_failure_leaves_no_file_behind(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         "events.parquet", "long.csv", "m.unbag", "reports.parquet", "short.parquet",
     ]  # fmt: skip
+
+
+def test_select_prints_the_better_model_and_leaves_out_what_any_learned_from(tmp_path):
+    events, reports, _ = world(tmp_path, count=6000, size=4)
+    good, bad = tmp_path / "good.unbag", tmp_path / "bad.unbag"
+    without = tmp_path / "plan.toml"
+    without.write_text('[columns.x]\nkind = "drop"\n')
+    run("train", events, reports, *SALES, "--id", "event", *QUICK, "--out", good)
+    run("train", events, reports, *SALES, "--id", "event", *QUICK, "--seed", 1, "--plan", without, "--out", bad)
+    words = ["select", bad, good, "--events", events, "--reports", reports, *SALES]
+    found = run(*words)
+    assert found.stdout == f"{good}\n"
+    assert found.stderr.startswith("chosen from ")
+    table = json.loads(run(*words, "--json").stdout)
+    marks_of = [unbag.load(path).learned_ for path in (good, bad)]
+    assert table["bags"] == 1500 - len(np.union1d(*marks_of))
+    assert [row["name"] for row in table["table"]] == [str(good), str(bad)]
+
+
+def test_plan_says_what_the_theorems_say():
+    from unbag.planning import Noise, Problem, Spread, bags_needed, interval_width, regret_supported
+
+    words = ["plan", "--rate", 0.2, "--size", 16, "--regret", 0.1, "--bags", 10**6, "--json"]
+    found = json.loads(run(*words).stdout)
+    problem = Problem(models=12, size=16, spread=Spread(0.25, 0.25, 0.25), prior=0.2)
+    assert found["needed"]["guaranteed_bags"] == bags_needed(0.1, problem)
+    assert found["supported"]["guaranteed_regret"] == pytest.approx(regret_supported(10**6, problem))
+    noise = Noise(0.16, 0.0, np.log(4), 1.0)
+    enough = found["needed"]["bags"]
+    assert interval_width(enough * 16, 16, noise) / 2 <= 0.1 < interval_width((enough - 1) * 16, 16, noise) / 2
+
+
+def test_plan_compares_sizes_under_noise():
+    text = run("plan", "--rate", 0.1, "--noise", 100, "--events", 10**6, "--bags", 50).stdout
+    assert text.startswith("Best size at noise variance 100: 73 events a bag.\n")
+    rows = json.loads(run("plan", "--rate", 0.1, "--noise", 100, "--events", 10**6, "--json").stdout)["sizes"]
+    assert min(rows, key=lambda row: row["within"])["size"] == 73
+    assert "nothing: it needs more bags" in run("plan", "--rate", 0.1, "--bags", 5).stdout
+    assert "Invalid value for '--noise'" in run("plan", "--rate", 0.1, "--noise", -1, code=2).stderr

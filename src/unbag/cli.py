@@ -14,8 +14,8 @@ import typer
 from unbag import commands
 
 app = typer.Typer(no_args_is_help=True, help="Learning from label proportions.", add_completion=False)
-for verb in (commands.check, commands.train, commands.predict, commands.evaluate, commands.design):
-    app.command()(verb)
+for name in commands.__all__:
+    app.command()(getattr(commands, name))
 
 
 @app.callback()

@@ -6,7 +6,9 @@
 from unbag.commands.checking import check
 from unbag.commands.designing import design
 from unbag.commands.evaluating import evaluate
+from unbag.commands.planning import plan
 from unbag.commands.predicting import predict
+from unbag.commands.selecting import select
 from unbag.commands.training import train
 
-__all__ = ["check", "design", "evaluate", "predict", "train"]
+__all__ = ["check", "design", "evaluate", "plan", "predict", "select", "train"]

@@ -1,0 +1,80 @@
+"""Several model files and two tables in, the one to use out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from unbag.commands.asking import (
+    AsJson,
+    AsOf,
+    Counts,
+    Cut,
+    Id,
+    Noise,
+    On,
+    Proportion,
+    Size,
+    Status,
+    Stratum,
+    Time,
+    Total,
+    asked,
+)
+from unbag.commands.evaluating import bags_for, open_model, unseen
+from unbag.commands.telling import plain_errors, print_json, tell
+from unbag.metrics.scoring import scores_of
+from unbag.selection import Choice, choose
+
+
+def select(
+    models: Annotated[list[Path], typer.Argument(help="two or more files that unbag train wrote")],
+    events: Annotated[Path, typer.Option(help="one row for each event: a Parquet or CSV file, or a folder of them")],
+    reports: Annotated[Path, typer.Option(help="one row for each bag: a Parquet or CSV file")],
+    on: On,
+    total: Total = None,
+    counts: Counts = None,
+    proportion: Proportion = None,
+    size: Size = None,
+    noise: Noise = None,
+    status: Status = None,
+    as_of: AsOf = None,
+    stratum: Stratum = None,
+    time: Time = None,
+    id: Id = None,
+    cut: Cut = None,
+    as_json: AsJson = False,
+) -> None:
+    """Choose among trained models from reports of bags alone. Bags that any of them learned from are left out.
+
+    Prints the path of the chosen model; the comparison goes to stderr.
+
+    Example: unbag select a.unbag b.unbag --events events.csv --reports reports.csv --on bag --total sales
+    """
+    said = asked(locals())
+    with plain_errors("select"):
+        found = selected(models, events, reports, said)
+        tell(found)
+        if as_json:
+            print_json({"chosen": found.name, "reason": found.reason, "bags": found.bags, "table": found.table})
+        else:
+            print(found.name)
+
+
+def selected(paths: list[Path], events: Any, reports: Any, said: dict[str, Any]) -> Choice:
+    """The choice among model files, each with its own features of the same rows."""
+    if len(set(paths)) < 2:
+        raise ValueError(f"There must be two models or more to choose among: {len(set(paths))} came. Name another.")
+    models = {str(path): open_model(path) for path in paths}
+    kinds = {model.kind_ for model in models.values()}
+    if len(kinds) > 1:
+        raise ValueError(f"Models to choose among must be of one kind: {' and '.join(sorted(kinds))} came. Leave one.")
+    learned = [model.learned_ for model in models.values() if model.learned_ is not None]
+    scores, bags = {}, None
+    for name, model in models.items():
+        bags = unseen(bags_for(model, events, reports, said), np.concatenate(learned) if learned else None)
+        scores[name] = scores_of(model, bags.X, bags.kind)
+    return choose(scores, bags)  # type: ignore[arg-type]
