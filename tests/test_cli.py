@@ -1,6 +1,8 @@
 """The verbs on tables: what they print, what they write, how they fail."""
 
 import json
+import re
+import shlex
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -343,3 +345,15 @@ def test_plan_compares_sizes_under_noise():
     assert min(rows, key=lambda row: row["within"])["size"] == 73
     assert "nothing: it needs more bags" in run("plan", "--rate", 0.1, "--bags", 5).stdout
     assert "Invalid value for '--noise'" in run("plan", "--rate", 0.1, "--noise", -1, code=2).stderr
+
+
+def test_the_commands_of_the_guide_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (FOLDER.parent / "docs" / "command-line.md").read_text()
+    for language, code in re.findall(r"```(python|py|sh)\n(.*?)```", page, re.DOTALL):
+        if language != "sh":  # a block of py needs what the commands wrote, and runs only here
+            exec(compile(code, "command-line.md", "exec"), {})
+        for line in code.splitlines() if language == "sh" else ():
+            run(*shlex.split(line)[1:])
+    assert len(pd.read_parquet("scores.parquet")) == 8000
+    assert {f"`{name}`" for name in VERBS} <= set(re.findall(r"`\w+`", page))
