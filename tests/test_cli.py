@@ -308,6 +308,21 @@ def test_a_failure_leaves_no_file_behind(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_disk_that_fills_leaves_the_old_file(tmp_path, monkeypatch):
+    def full(place, *_):
+        Path(place).write_text("half")
+        raise OSError(28, "No space left on device")
+
+    events, out = tmp_path / "e.csv", tmp_path / "bags.csv"
+    pd.DataFrame({"event": range(10)}).to_csv(events, index=False)
+    out.write_text("old")
+    monkeypatch.setattr("unbag.commands.writing._write", full)
+    said = run("design", events, "--id", "event", "--size", 2, "--out", out, "--force", code=1).stderr
+    assert said.startswith("error: [Errno 28] No space left on device\n\nhint: ")
+    assert out.read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bags.csv", "e.csv"]
+
+
 def test_select_prints_the_better_model_and_leaves_out_what_any_learned_from(tmp_path):
     events, reports, _ = world(tmp_path, count=6000, size=4)
     good, bad = tmp_path / "good.unbag", tmp_path / "bad.unbag"

@@ -12,7 +12,7 @@ import typer
 
 from unbag.commands.asking import Events, Force, Model
 from unbag.commands.evaluating import open_model
-from unbag.commands.telling import plain_errors, tell
+from unbag.commands.telling import counted, plain_errors, tell
 from unbag.commands.writing import check_output, write_tables
 
 
@@ -30,7 +30,8 @@ def predict(
     """
     with plain_errors("predict"):
         check_output(out, force=force)
-        rows = write_tables(out, predictions(open_model(model), events, id))
+        tables = predictions(open_model(model), events, id)
+        rows = write_tables(out, tables if out is None else counted(tables))
         tell(f"{rows:,} predictions: {out or 'stdout'}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,6 +34,31 @@ def plain_errors(verb: str) -> Iterator[None]:
 def tell(text: Any) -> None:
     """A message for people, on stderr."""
     print(text, file=sys.stderr)
+
+
+def counted(tables: Iterable[Any]) -> Iterator[Any]:
+    """The same tables, with a count of rows on stderr while they pass, if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task("", total=None)
+        for table in tables:
+            yield table
+            bar.advance(task, table.num_rows)
+
+
+@contextmanager
+def busy(with_what: str) -> Iterator[None]:
+    """A sign of life on stderr during long work, if that is a terminal."""
+    from rich.console import Console
+
+    if not sys.stderr.isatty():
+        yield
+        return
+    with Console(stderr=True).status(with_what):
+        yield
 
 
 def print_json(value: Any) -> None:

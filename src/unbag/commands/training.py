@@ -31,7 +31,7 @@ from unbag.commands.asking import (
 )
 from unbag.commands.checking import diagnose_by_name
 from unbag.commands.evaluating import marks, print_evaluation
-from unbag.commands.telling import plain_errors, tell
+from unbag.commands.telling import busy, plain_errors, tell
 from unbag.commands.writing import check_output
 from unbag.metrics import evaluate
 
@@ -81,7 +81,8 @@ def train(
         tell(bags.told)
         tell(_warning(bags))
         learn, judge = (bags, None) if test == 0 else bags.split(1 - test, seed=seed)
-        model = learned(learn, settings | {"held_out": held_out, "random_state": seed}, counts)
+        with busy(f"learning from {len(learn.reported()):,} bags"):
+            model = learned(learn, settings | {"held_out": held_out, "random_state": seed}, counts)
         found = None if judge is None else evaluate(model, judge)
         model.save(out)
         tell(f"learned from {len(learn.reported()):,} bags: {out}")
