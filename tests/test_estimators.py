@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import unbag
 from unbag import saving
 from unbag.estimators import BagClassifier, BagRegressor, BagScorer, estimate_loss, load
 
@@ -105,6 +106,29 @@ def test_scores_from_bags_estimate_scores_from_labels():
     brier = np.mean((truth - model.predict_proba(test)[:, 1]) ** 2)
     assert BagScorer("brier")(model, test, truth) == pytest.approx(-brier, abs=1e-9)
     assert BagScorer("brier")(model, test, reports, bag=ids) == pytest.approx(-brier, abs=0.015)
+
+
+def test_noise_and_strata_go_all_the_way_fit_more_and_score():
+    X, y, bag, _ = people(n=1600)
+    rng = np.random.default_rng(0)
+    ids, number = np.unique(bag, return_inverse=True)
+    noisy = (y * 8 + rng.normal(size=len(ids))[number] * 3) / 8
+    assert noisy.min() < 0
+    further = {"noise": np.full(len(X), 9.0), "stratum": number % 2}
+    model = BagClassifier(hidden=(), epochs=3, diagnose=False).fit(X, noisy, bag=bag, **further)
+    model.partial_fit(X, noisy, bag=bag, **further)
+    bags = unbag.from_rows(bag, noisy, **further)
+    expected = unbag.evaluate(model.decision_function(X), bags)["log_loss"].value
+    assert model.score(X, noisy, bag=bag, **further) == pytest.approx(-expected)
+
+
+def test_one_report_per_campaign_can_be_matched_and_is_refused_by_unbiased_methods():
+    X, y, bag, _ = people(n=800)
+    with pytest.raises(ValueError, match="at least two bags"):
+        BagClassifier(hidden=(), epochs=2, diagnose=False).fit(X, y, bag=bag, stratum=bag)
+    model = BagClassifier("matching", hidden=(), epochs=5).fit(X, y, bag=bag, stratum=bag)
+    assert model.choice_ is None  # nothing that is unbiased could choose
+    assert np.isfinite(model.predict_proba(X)).all()
 
 
 def test_pipelines_grid_searches_and_group_folds_receive_the_bags():

@@ -288,6 +288,20 @@ def test_pieces_and_machines_and_parts_of_bags_add_up_to_the_whole():
             assert two.observed[:4] == pytest.approx(one.observed[:4], rel=1e-9)
 
 
+def test_strata_of_two_tables_are_told_apart_by_their_names():
+    """Each table numbers its strata from 0; the second holds only what the first calls stratum 1."""
+    x, y = world(800)
+    stratum = np.where(np.arange(800) < 400, "a", "b")
+    bag = np.arange(800) // 10
+    whole = evaluate(x, from_rows(bag, y=y, stratum=stratum))
+    parts = Evaluator()
+    for rows in (slice(0, 600), slice(600, 800)):
+        parts.update(x[rows], from_rows(bag[rows], y=y[rows], stratum=stratum[rows]))
+    found = parts.compute()
+    assert found["log_loss"][:4] == pytest.approx(whole["log_loss"][:4], rel=1e-9)
+    assert [band.stratum for band in found.strata] == ["a", "b"]
+
+
 def test_events_whose_report_is_pending_serve_for_the_means():
     x, y = world(600)
     bags = from_rows(np.arange(600) // 20, y=y)

@@ -106,7 +106,7 @@ def choose(
     for candidate in listed:
         check_apart(candidate.model, held_out, trained_on)
     chosen_loss = chosen_losses(None if loss is None else [loss], held_out.kind)[0]
-    scored = [(c, scores_of(c.model, held_out.X, held_out.kind, "score")) for c in listed]
+    scored = [(c, scores_of(c.model, held_out.X, held_out.kind, loss=chosen_loss)) for c in listed]
     good = [(c, score) for c, score in scored if np.isfinite(score).all()]
     if not good:
         raise ValueError(f"A candidate must have finite scores: none of {len(scored)} has. Train with a lower rate.")
@@ -219,5 +219,5 @@ def _told(
 
 
 def _labelled(model: Any, test: tuple[Any, Any], loss: Loss, held_out: Bags) -> float:
-    score = scores_of(model, test[0], held_out.kind, "score")
+    score = scores_of(model, test[0], held_out.kind, loss=loss)
     return float(np.mean(loss.value(score, test[1], kind=held_out.kind)))

@@ -45,6 +45,7 @@ class Bags:
     noise : variance of the noise that was added to each bag's *count* (to each class count), or None for
         exact reports. With noise a report below 0 or above 1 is normal.
     stratum : stratum number of each bag; bags are then random only within their stratum.
+    stratum_names : what the user calls each stratum number, so that bags of several tables can be told apart.
     known_prior : the label marginal if it is known from elsewhere: a number, class marginals, or with strata
         one of these per stratum. Otherwise the size-weighted mean report.
     cap : for totals, the largest count one instance can have.
@@ -78,6 +79,7 @@ class Bags:
     dropped: int = 0
     status: np.ndarray | None = None
     accept_bias: bool = False
+    stratum_names: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         for name in ("bag", "stratum", "rows"):

@@ -56,6 +56,7 @@ def random_bags(
         kind=kind,
         X=None if X is None else take_rows(X, kept),
         stratum=None if names is None else np.repeat(np.arange(len(groups)), [len(ends) for _, ends in drawn]),
+        stratum_names=names,
         cap=cap,
         rows=kept,
         dropped=len(y) - len(kept),
@@ -155,14 +156,16 @@ def from_rows(
         report = mean_by(bag, y, np.bincount(bag))
     else:
         report = _per_bag(report, "report", names, first, bag)
+    called = None
     if stratum is not None:
-        stratum = np.unique(as_ids(_per_bag(stratum, "stratum", names, first, bag), "stratum"), return_inverse=True)[1]
+        ids = as_ids(_per_bag(stratum, "stratum", names, first, bag), "stratum")
+        called, stratum = np.unique(ids, return_inverse=True)
     if size is not None:
         _check_sizes(_per_bag(size, "size", names, first, bag), np.bincount(bag))
     if noise is not None:
         noise = _per_bag(noise, "noise", names, first, bag)
     where = np.arange(len(bag))
-    return Bags(bag, report, kind, X, noise, stratum, prior, cap, names, where, 0, status, accept_bias)
+    return Bags(bag, report, kind, X, noise, stratum, prior, cap, names, where, 0, status, accept_bias, called)
 
 
 def _statuses(status: Any, names: np.ndarray, first: np.ndarray, bag: np.ndarray) -> np.ndarray:

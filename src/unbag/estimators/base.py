@@ -30,6 +30,7 @@ from unbag.training import Method, default_loss, sweep
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
 AUTO = ("anchored", "upm", "matching", "likelihood")
+ACROSS_BAGS = ("matching", "likelihood")  # need no random bags, only a model that holds across them
 ENOUGH_TO_HOLD_OUT = 10
 LOOK_AT = 2e6  # numbers in bags, so that the diagnosis stays a small part of a fit
 
@@ -95,14 +96,20 @@ class BagEstimator(BaseEstimator):
         return ((X - self.mean_) / self.scale_).astype(np.float32)
 
     def _learn(self, bags: Bags, importance: np.ndarray | None) -> None:
-        if self.diagnose:
-            _warn_unless_random(bags)
+        if self._method() in ACROSS_BAGS:  # compares each bag with its own prediction, so strata are of no use to it
+            lone = bags.stratum is not None and (np.bincount(bags.stratum) < 2).any()
+            bags = replace(bags, stratum=None, known_prior=None, stratum_names=None)
+        else:
+            lone = False
+            if self.diagnose:
+                _warn_unless_random(bags)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         outputs = bags.report.shape[1] if bags.kind == "histogram" else 1
         start = self._loss(bags.kind, self._method()).trivial_score(_overall_prior(bags), kind=bags.kind)
         make = lambda s: _network(bags.X.shape[1], self.plan_, tuple(self.hidden), key=s, outputs=outputs, start=start)
         learn, held_out = bags, None
-        if self.held_out and len(bags) >= ENOUGH_TO_HOLD_OUT and importance is None:
+        enough = len(bags) >= ENOUGH_TO_HOLD_OUT and not lone and _splits(bags)
+        if self.held_out and enough and importance is None:
             learn, held_out = bags.split(1 - self.held_out, seed=seed)
         auto = self.learning_rate == "auto"
         rates = RATES if auto and held_out is not None else ((RATES[1],) if auto else (float(self.learning_rate),))
@@ -267,6 +274,12 @@ def _network(width: int, plan: FeaturePlan | None, hidden: Sequence[int], **furt
     if plan is None or not plan.buckets:
         return models.mlp(width, hidden, **further)
     return models.mixed_network(plan.numbers, plan.buckets, plan.dimensions, widths=hidden, **further)
+
+
+def _splits(bags: Bags) -> bool:
+    """Whether every stratum has bags to learn from and bags to hold out."""
+    count = np.bincount(bags.stratum) if bags.stratum is not None else np.array([len(bags)])
+    return bool((count[count > 0] >= 4).all())
 
 
 def _warn_unless_random(bags: Bags) -> None:

@@ -70,15 +70,18 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         self.plan_ = plan
         return self._fit(X, y, bag, sample_weight, reset=True, stratum=stratum, noise=noise)
 
-    def partial_fit(self, X: Any, y: Any, bag: Any = None, classes: Any = None) -> BagClassifier:
+    def partial_fit(
+        self, X: Any, y: Any, bag: Any = None, classes: Any = None, *, stratum: Any = None, noise: Any = None
+    ) -> BagClassifier:
         """Go on learning with one epoch over these bags (Adam starts afresh each time).
 
         The first call needs `classes` when y are labels and not all classes are among them.
         """
+        further = {"stratum": stratum, "noise": noise}
         if not hasattr(self, "model_"):
-            return self._first_epoch(lambda: self._fit(X, y, bag, None, reset=True, classes=classes))
+            return self._first_epoch(lambda: self._fit(X, y, bag, None, reset=True, classes=classes, **further))
         X = self._features(X, reset=False)
-        self._next_epoch(self._bags(X, *self._reports(y, bag, len(X), self.classes_), self.kind_))
+        self._next_epoch(self._bags(X, *self._reports(y, bag, len(X), self.classes_), self.kind_, **further))
         return self
 
     def _fit(
@@ -143,13 +146,13 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         return self.classes_[np.argmax(probability, axis=1)]
 
     def score(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, X: Any, y: Any, bag: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any, bag: Any = None, sample_weight: Any = None, *, stratum: Any = None, noise: Any = None
     ) -> float:
         """Minus the log loss: estimated from bags without bias when `bag` is given, else from labels."""
         score = self._scores(X)
         weight = row_importance(sample_weight, len(score), labelled=bag is None)
         y, bag, kind = self._score_targets(y, bag, len(score))
-        return -estimate_loss(score, y, bag, kind, sample_weight=weight)
+        return -estimate_loss(score, y, bag, kind, sample_weight=weight, stratum=stratum, noise=noise)
 
     def _score_targets(self, y: Any, bag: Any, count: int) -> tuple[np.ndarray, Any, Kind]:
         reports, ids = self._reports(y, bag, count, self.classes_)

@@ -51,11 +51,11 @@ class BagRegressor(RegressorMixin, BagEstimator):
         self._learn(bags, row_importance(sample_weight, len(bags.bag), labelled=bag is None))
         return self
 
-    def partial_fit(self, X: Any, y: Any, bag: Any = None) -> BagRegressor:
+    def partial_fit(self, X: Any, y: Any, bag: Any = None, *, stratum: Any = None, noise: Any = None) -> BagRegressor:
         """Go on learning with one epoch over these bags (Adam starts afresh each time)."""
         if not hasattr(self, "model_"):
-            return self._first_epoch(lambda: self.fit(X, y, bag))
-        self._next_epoch(self._counts(X, y, bag, reset=False))
+            return self._first_epoch(lambda: self.fit(X, y, bag, stratum=stratum, noise=noise))
+        self._next_epoch(self._counts(X, y, bag, reset=False, stratum=stratum, noise=noise))
         return self
 
     def _counts(self, X: Any, y: Any, bag: Any, *, reset: bool, **further: Any) -> Bags:
@@ -74,9 +74,11 @@ class BagRegressor(RegressorMixin, BagEstimator):
         return self._link(self._scores(X))
 
     def score(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, X: Any, y: Any, bag: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any, bag: Any = None, sample_weight: Any = None, *, stratum: Any = None, noise: Any = None
     ) -> float:
         """Minus the Poisson loss (its constant left out), from bags or from counts."""
         rate = np.log(np.maximum(self.predict(X), 1e-12))
         weight = row_importance(sample_weight, len(rate), labelled=bag is None)
-        return -estimate_loss(rate, np.asarray(y, float), bag, "total", sample_weight=weight)
+        return -estimate_loss(
+            rate, np.asarray(y, float), bag, "total", sample_weight=weight, stratum=stratum, noise=noise
+        )

@@ -11,14 +11,18 @@ from unbag.metrics import evaluate, evaluate_labels
 from unbag.training import default_loss
 
 
-def estimate_loss(score: np.ndarray, y: Any, bag: Any, kind: Kind, *, sample_weight: Any = None) -> float:
-    """Mean log loss (cross entropy, Poisson) from labels, or from bags with the model's own prediction as reference."""
+def estimate_loss(
+    score: np.ndarray, y: Any, bag: Any, kind: Kind, *, sample_weight: Any = None, **further: Any
+) -> float:
+    """Mean log loss (cross entropy, Poisson) from labels, or from bags with the model's own prediction as reference.
+
+    further : stratum and noise of the rows' bags.
+    """
     loss = default_loss("any", kind)
     if bag is None:
         return float(np.average(loss.value(score, y, kind=kind), weights=sample_weight))
-    return next(
-        iter(evaluate(score, from_rows(bag, y, kind=kind), losses=[loss], scale="score").estimates.values())
-    ).value
+    found = evaluate(score, from_rows(bag, y, kind=kind, **further), losses=[loss], scale="score")
+    return next(iter(found.estimates.values())).value
 
 
 class BagScorer:

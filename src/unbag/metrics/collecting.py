@@ -108,7 +108,7 @@ def empty_sums(bags: Bags, g: np.ndarray) -> Sums:
         report=bags.report.reshape(count, -1),
         noise=np.zeros(count) if bags.noise is None else bags.noise,
         observed=bags.observed,
-        stratum=np.zeros(count, int) if bags.stratum is None else bags.stratum,
+        stratum=_strata(bags),
         prediction=nothing,
         reference=sum_by(bags.bag, g, count),
         square=sum_by(bags.bag, _spread(g, bags.kind) + g**2, count).mean(axis=1),
@@ -117,6 +117,13 @@ def empty_sums(bags: Bags, g: np.ndarray) -> Sums:
         Q=nothing,
         bins=_no_bins(),
     )
+
+
+def _strata(bags: Bags) -> np.ndarray:
+    """The stratum of each bag, by name where it has one: numbers of two tables need not mean the same."""
+    if bags.stratum is None:
+        return np.zeros(len(bags), int)
+    return bags.stratum if bags.stratum_names is None else np.asarray(bags.stratum_names)[bags.stratum]
 
 
 def _spread(g: np.ndarray, kind: Kind) -> np.ndarray:

@@ -26,7 +26,7 @@ class Judge:
     """What held-out bags know of a reference: residuals, means and weights, with one row per bag."""
 
     def __init__(self, sums: Sums) -> None:
-        observed, s = sums.observed, sums.stratum
+        observed, (self.names, s) = sums.observed, np.unique(sums.stratum, return_inverse=True)
         self.strata = int(s.max()) + 1
         self.k, self.s, self.observed = sums.size, s, observed
         two_reports(s if self.strata > 1 else None, observed)

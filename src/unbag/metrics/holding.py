@@ -16,7 +16,7 @@ class Band(NamedTuple):
     share: float
     prediction: float
     observed: Estimate
-    stratum: int | None = None
+    stratum: Any = None
 
 
 @dataclass(frozen=True)

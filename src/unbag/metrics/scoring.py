@@ -86,8 +86,8 @@ def _to_scores(prediction: np.ndarray, kind: Kind) -> np.ndarray:
 def check_apart(model: Any, held_out: Bags, trained_on: Bags | None) -> None:
     """Refuse held-out bags that the model has learned from.
 
-    The same bag is one with the same name, size and report; without names, one that holds the same rows of the table
-    that the bags were made from, with the same features.
+    The same bags are those with the same names, sizes and reports; without names, those that hold the same rows of the
+    table that the bags were made from, with the same features.
     """
     given = trained_on is not None
     trained_on = trained_on if given else getattr(model, "bags_", None)  # what a fitted estimator remembers
@@ -106,10 +106,11 @@ def check_apart(model: Any, held_out: Bags, trained_on: Bags | None) -> None:
 
 
 def _shared_bags(one: Bags, other: Bags) -> list[Any]:
+    """Names of the bags in both, if all of them agree; where some do not, two tables were merely numbered alike."""
     name, i, j = np.intersect1d(np.asarray(one.names), np.asarray(other.names), return_indices=True)
     same = one.size[i] == other.size[j]
     same &= _by_row(np.isclose(one.report[i], other.report[j], equal_nan=True))
-    return name[same].tolist()
+    return name.tolist() if same.all() else []
 
 
 def _shared_rows(one: Bags, other: Bags) -> list[Any]:

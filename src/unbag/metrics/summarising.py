@@ -89,7 +89,7 @@ def _observed(prediction: float, gap: Estimated, judge: Judge, level: float) -> 
 def _by_stratum(sums: Sums, judge: Judge, level: float) -> list[Band]:
     """Mean prediction and mean report of each stratum."""
     told = []
-    for stratum in np.unique(judge.s):
+    for stratum, name in enumerate(judge.names.tolist()):
         inside = judge.s == stratum
         n = judge.k[inside].sum()
         prediction = float(sums.prediction[inside, 0].sum() / n)
@@ -97,5 +97,5 @@ def _by_stratum(sums: Sums, judge: Judge, level: float) -> list[Band]:
         missed = float(judge.residual[inside][0, 0] + (sums.reference - sums.prediction)[inside, 0].sum() / n)
         gap = Estimated(missed, np.where(inside, judge.seen * centred, 0.0))
         share = float(n / judge.k.sum())
-        told.append(Band(-np.inf, np.inf, share, prediction, _observed(prediction, gap, judge, level), int(stratum)))
+        told.append(Band(-np.inf, np.inf, share, prediction, _observed(prediction, gap, judge, level), name))
     return told
