@@ -250,7 +250,11 @@ def test_totals_assume_poisson_and_histograms_have_one_component_per_class():
     assert not diagnose(sorted_bags, X[order]).random
 
 
-@pytest.mark.parametrize("make", [sparse.csr_array, pd.DataFrame, pl.DataFrame, pa.table, np.asarray], ids=str)
+@pytest.mark.parametrize(
+    "make",
+    [sparse.csr_array, pd.DataFrame, pl.DataFrame, pa.table, np.asarray],
+    ids=["sparse", "pandas", "polars", "arrow", "numpy"],
+)
 def test_tables_and_sparse_matrices_give_the_same_answer(make):
     bags, _ = campaigns(1600, 16, 0.5, 0)
     X = np.where(np.abs(bags.X) > 1, bags.X, 0.0)
