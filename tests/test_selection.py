@@ -84,6 +84,7 @@ def test_runs_that_diverged_or_predict_nan_are_left_out():
     bags = random_bags(x, y, size=40, seed=0)
     choice = choose([run("upm", np.nan), run("easy", 1.0)], bags)
     assert [row.name for row in choice.table] == ["easy log, rate 0.01, seed 0"]
+    assert choice.reason.endswith("1 of 2 candidates predict NaN and are left out.")
 
 
 @pytest.mark.parametrize("kind", ["total", "histogram"])

@@ -119,6 +119,8 @@ def choose(
         winner, reason = _by_tournament(scores, held_out, chosen_loss, beta)
     else:
         winner, reason = _by_pairs(listed, best, judged, level)
+    lost = len(scored) - len(good)
+    reason += f" {lost} of {len(scored)} candidates predict NaN and are left out." if lost else ""
     return _told(listed, winner, reason, judged, held_out, chosen_loss, level, test)
 
 
