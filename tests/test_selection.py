@@ -62,7 +62,7 @@ def test_wild_models_are_not_chosen_though_their_estimates_may_be_the_lowest():
 
 
 def test_unsure_methods_do_not_draw_a_good_one_towards_them():
-    """A consensus of all fifteen candidates took a flat anchored model in 18 of these 20 worlds; that of its own, in 2."""
+    """A consensus of all candidates took a flat anchored model in 18 of these 20 worlds; one of its own, in 2."""
     good = 0
     for seed in range(20):
         rng = np.random.default_rng(seed)
