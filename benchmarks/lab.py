@@ -17,6 +17,7 @@ from rich.table import Table
 
 from unbag.lab import preset
 from unbag.lab.methods import WAYS
+from unbag.lab.tasks import TASKS
 from unbag.lab.running import train_group
 
 
@@ -39,7 +40,7 @@ def main():
     options = parser.parse_args()
     given = (options.rates, options.repetitions)
     rows = []
-    for way in track(WAYS, console=Console(stderr=True), transient=True):
+    for way in track(WAYS[TASKS[options.task].kind], console=Console(stderr=True), transient=True):
         seconds(options.task, options.model, way, *given, 1)
         one, three = (seconds(options.task, options.model, way, *given, epochs) for epochs in (1, 3))
         rows.append(

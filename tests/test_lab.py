@@ -15,9 +15,23 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+import unbag
 from unbag.cli import app
 from unbag.datasets import Dataset
-from unbag.lab import Plan, Store, Way, add_method, add_task, preset, read_plan, reporting, run_plan, running
+from unbag.lab import (
+    Plan,
+    Store,
+    Way,
+    add_method,
+    add_task,
+    choosing,
+    preset,
+    read_plan,
+    reporting,
+    run_plan,
+    running,
+    tasks,
+)
 from unbag.lab import claims as judging
 from unbag.lab.commands import reproduce, write_report
 from unbag.lab.methods import METHODS
@@ -51,6 +65,8 @@ def invent(group, told=None, seed=0):
         loss = rng.uniform(0.3, 0.6, run.epochs).astype(np.float32)
         held = {"choice": loss + rng.normal(size=run.epochs) * 0.1, "held_out": loss} if run.holdout else {}
         facts = {"bags": 1000 // run.size, "trivial": 0.5, "seconds": 1.0, "version": "test", "diverged": None}
+        if run.holdout:
+            held["scores"] = rng.normal(size=1000 - round(1000 * (1 - run.holdout)))
         rows.append({"run": run.identity(), **run._asdict(), **facts, "test_loss": loss, "test_auc": 1 - loss, **held})
     return rows
 
@@ -270,8 +286,10 @@ def test_a_rate_at_which_a_repetition_diverged_is_out():
 def test_the_price_of_choosing_is_fewer_bags_plus_worse_choice(tmp_path):
     store = Store(tmp_path)
     made_up(Plan(**TOY), store)
-    made_up(Plan(**{**TOY, "rates": (0.1,), "repetitions": 2}, holdout=0.2), store)
-    found = reporting.prices(reporting.read_runs(store))
+    held_out = Plan(**{**TOY, "rates": (0.1,), "repetitions": 2}, holdout=0.2)
+    made_up(held_out, store)
+    chosen = choosing.choose_all(held_out, store)
+    found = reporting.prices(reporting.read_runs(store), chosen)
     assert len(found) == 4
     for price in found:
         where = "method = ? AND size = ? AND rate = 0.1 AND repetition < 2 AND holdout = ?"
@@ -324,11 +342,72 @@ def test_claims_are_judged_by_the_numbers():
 
 
 def test_the_choice_among_methods_is_compared_with_the_best_single_method():
-    held = list(invented({("upm", 16): 0.40, ("matching", 16): 0.36}, holdout=0.2))
     full = list(invented({("upm", 16): 0.39}))
-    assert verdict(judging.judge([*full, *held]), "chosen from held-out") == "supported"
-    misled = [held[0]._replace(choice=held[0].choice - 1), held[1]]
-    assert verdict(judging.judge([*full, *misled]), "chosen from held-out") == "not supported"
+    where = (*full[0].experiment, 16, 0.2)
+
+    def chosen(losses):
+        rows = [
+            (s, among, 1, "upm", "log", 0.1, 1, loss + s / 100, 0.5)
+            for among, loss in losses.items()
+            for s in (0, 1, 2)
+        ]
+        return judging.judge(full, choices=[choosing.Chosen(*where, *row) for row in rows])
+
+    alone = {"upm:log": 0.40, "matching:log": 0.36}
+    assert verdict(chosen({**alone, "all": 0.36}), "chosen from held-out") == "supported"
+    assert verdict(chosen({**alone, "all": 0.37}), "chosen from held-out") == "not supported"
+
+
+def test_rate_and_method_are_chosen_by_unbag_choose_from_the_held_out_bags_of_each_repetition(tmp_path):
+    store, plan = Store(tmp_path), Plan(**{**TOY, "repetitions": 2}, holdout=0.3)
+    run_plan(plan, store)
+    found = choosing.read(store)
+    assert len(found) == 2 * 2 * 3  # sizes, repetitions; two methods and all
+    for one in found:
+        learn, held = unbag.random_bags(toy().X, toy().y, size=one.size, seed=one.repetition).split(
+            0.7, seed=one.repetition
+        )
+        runs = [
+            unbag.sweep(
+                lambda seed: MODELS["linear"]((3,), key=seed),
+                learn,
+                way.method,
+                way.loss,
+                learning_rates=plan.rates,
+                seeds=(one.repetition,),
+                epochs=plan.epochs,
+                smoothing=0.1 if way.loss == "log" else 0.0,
+                held_out=held,
+                test=(toy().X_test, toy().y_test),
+            )
+            for way in plan.ways
+            if one.among in ("all", str(way))
+        ]
+        best = unbag.choose(runs, held).model
+        assert (one.method, one.rate, one.epoch) == (best.method, best.learning_rate, best.epoch)
+        assert one.test_loss == pytest.approx(best.history["test_loss"][best.epoch - 1], abs=1e-5)
+    run_plan(Plan(**{**TOY, "repetitions": 2, "rates": (0.01,)}, holdout=0.3), store)
+    assert len(choosing.read(store)) == 2 * len(found)  # a plan with other rates chooses among them, beside
+
+
+def test_an_exposure_is_an_offset_of_every_model():
+    data = unbag.datasets.make_counts(2000, 1000, seed=0, least_exposure=0.1)
+    add_task("exposed", lambda: data, model="linear", kind="total")
+    plan = Plan(
+        "exposed", methods=("upm", "labels"), sizes=(4,), rates=(0.03,), repetitions=1, epochs=30, start="trivial"
+    )
+    rows = [running.train_group(group)[0] for group in plan.groups()]
+    exposure, y, expected = np.exp(data.offset), data.y_test, np.exp(data.offset_test)
+    expected *= data.y.sum() / exposure.sum()
+    trivial = np.mean(expected - y * np.log(expected))
+    truth = np.mean(data.truth_test - y * np.log(data.truth_test))
+    for row in rows:
+        assert row["trivial"] == pytest.approx(trivial, rel=1e-5)
+        assert row["test_loss"][-1] < truth + 0.5 * (trivial - truth)
+    known = tasks.data_of("exposed")
+    model = tasks.build("perceptron", known, outputs=1, key=0, start=None)
+    later = known.X_test + np.eye(known.X.shape[1], dtype=np.float32)[-1]
+    assert np.allclose(model(later), model(known.X_test) + 1, atol=1e-5)
 
 
 def test_the_variance_of_upm_stays_while_that_of_easyllp_grows():

@@ -91,6 +91,17 @@ class Mixed(eqx.Module):
         return self.head(jnp.concatenate([X[:, : self.numbers], *columns], axis=1), key=key)
 
 
+class Offset(eqx.Module):
+    """A model of all columns but the last, which is added to its score."""
+
+    inner: Any
+
+    def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
+        """One score for each row."""
+        X = jnp.asarray(X)
+        return (self.inner(X[:, :-1]) if key is None else self.inner(X[:, :-1], key=key)) + X[:, -1]
+
+
 def drop(X: jax.Array, rate: float, key: Any) -> jax.Array:
     """Dropout when there is a key."""
     if key is None or rate == 0:
@@ -206,6 +217,17 @@ def mixed_network(
     tables = [_usual(k, (n, d), d) for k, n, d in zip(keys, buckets, dimensions, strict=False)]
     head = mlp(numbers + sum(dimensions), widths, key=keys[-1], outputs=outputs, start=start)
     return Mixed(tuple(tables), head, numbers)
+
+
+def with_offset(model: Any) -> Offset:
+    """A model whose rows end with an offset, such as the log of an exposure: a column that is added to the score as
+    it is, with nothing to learn.
+
+    >>> X = np.array([[1.0, np.log(2)], [1.0, 0.0]], np.float32)  # one feature; exposures of 2 and 1
+    >>> with_offset(linear(1, key=0, start=np.log(3)))(X).round(2).tolist()  # log of 6 and of 3 expected counts
+    [1.7899999618530273, 1.100000023841858]
+    """
+    return Offset(model)
 
 
 def _key(key: Any) -> Any:

@@ -84,7 +84,8 @@ def choose(
 
     Parameters
     ----------
-    candidates : runs of `train` or `sweep` (lists in lists are fine), or a mapping from names to models or scores.
+    candidates : runs of `train` or `sweep` (lists in lists are fine), a mapping from names to models or scores, or a
+        list of `Candidate`, which say to which group (method) they belong.
     rule : "paired", or "tournament" for the paper's tournament at this `beta`, with its guarantee.
     loss : what decides; by default the log loss (cross entropy, Poisson).
     level : of the intervals.
@@ -125,7 +126,9 @@ def choose(
 
 
 def _listed(candidates: Any) -> list[Candidate]:
-    if isinstance(candidates, Mapping):
+    if isinstance(candidates, Sequence) and all(isinstance(one, Candidate) for one in candidates):
+        listed = list(candidates)
+    elif isinstance(candidates, Mapping):
         listed = [Candidate(str(name), "yours", model) for name, model in candidates.items()]
     else:
         listed = [_of_run(run) for run in _flat(candidates) if getattr(run, "epoch", 1) > 0]

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unbag.lab.choosing import ALL, Chosen
 from unbag.lab.methods import Way
-from unbag.lab.reporting import Experiment, Found, Metric, Runs, best_on_test, chosen_from_bags
+from unbag.lab.reporting import Experiment, Found, Metric, Runs, best_on_test, found_of
 from unbag.lab.tasks import TASKS
 from unbag.lab.variance import Spread
 
@@ -55,7 +56,7 @@ class Cells(NamedTuple):
         return (gap if self.metric == "test_loss" else -gap), float(np.nan_to_num(error))
 
 
-def judge(everything: Sequence[Runs], spreads: Sequence[Spread] = ()) -> list[Verdict]:
+def judge(everything: Sequence[Runs], spreads: Sequence[Spread] = (), choices: Sequence[Chosen] = ()) -> list[Verdict]:
     """Every claim in every experiment of the five batch tasks (and of further tasks for our own claims)."""
     binary = {r.experiment.task for r in everything if np.isfinite(r.test_auc).any()}
     tasks = [*BATCH_TASKS, *sorted(binary - set(BATCH_TASKS))]
@@ -65,7 +66,8 @@ def judge(everything: Sequence[Runs], spreads: Sequence[Spread] = ()) -> list[Ve
         for experiment in experiments or [None]:
             mine = [runs for runs in everything if runs.experiment == experiment]
             verdicts += _of_paper(task, experiment, mine) if task in BATCH_TASKS else []
-            verdicts += _of_ours(task, experiment, mine)
+            chosen = [choice for choice in choices if choice[:6] == experiment]
+            verdicts += _of_ours(task, experiment, mine, chosen)
         verdicts += [_spread(task, [s for s in spreads if s.task == task])] if task in BATCH_TASKS else []
     return sorted(verdicts, key=lambda v: (v.whose == "ours", v.claim))
 
@@ -96,12 +98,14 @@ def _of_paper(task: str, experiment: Experiment | None, mine: Sequence[Runs]) ->
             yield Verdict("paper", claim, title, verdict, numbers)
 
 
-def _of_ours(task: str, experiment: Experiment | None, mine: Sequence[Runs]) -> Iterator[Verdict]:
+def _of_ours(
+    task: str, experiment: Experiment | None, mine: Sequence[Runs], choices: Sequence[Chosen]
+) -> Iterator[Verdict]:
     title, cells = _title(task, experiment), _cells(mine, "test_loss")
     claim = "anchored with the square loss is not worse than PM, EasyLLP or GeneralUPM at any bag size"
     yield Verdict("ours", claim, title, *_is_not_worse(cells, OURS, PAPERS))
     claim = "method, rate and epoch chosen from held-out bags are not worse than the best single method chosen so"
-    yield Verdict("ours", claim, title, *_choice_is_good(mine))
+    yield Verdict("ours", claim, title, *_choice_is_good(choices))
 
 
 def _title(task: str, experiment: Experiment | None) -> str:
@@ -148,19 +152,16 @@ def _is_trivial(cells: Cells) -> tuple[str, str]:
     return verdict, f"trivial {trivial:.4f}, bags of one {good:.4f}, {cells.bags[2048]} bags: {', '.join(told)}"
 
 
-def _choice_is_good(mine: Sequence[Runs]) -> tuple[str, str]:
-    held = [runs for runs in mine if runs.holdout and runs.way.method != "labels"]
+def _choice_is_good(choices: Sequence[Chosen]) -> tuple[str, str]:
     told, bad = [], False
-    for size in sorted({runs.size for runs in held}):
-        here = [runs for runs in held if runs.size == size]
-        single = [(runs.way, found) for runs in here if (found := chosen_from_bags(runs))]
-        chosen = chosen_from_bags(here) if len(here) > 1 else None
-        if chosen is None or len(single) < len(here):
-            continue
-        way, best = min(single, key=lambda pair: pair[1].mean)
+    for size in sorted({choice.size for choice in choices if choice.among == ALL}):
+        here = [choice for choice in choices if choice.size == size]
+        found = {name: found_of(here, name) for name in dict.fromkeys(choice.among for choice in here)}
+        chosen = found.pop(ALL)
+        name, best = min(found.items(), key=lambda pair: pair[1].mean)
         gap, error = chosen.minus(best)
         bad |= gap > np.nan_to_num(error)
-        told.append(f"k={size}: chosen {chosen}, {way.title} {best}")
+        told.append(f"k={size}: chosen {chosen}, {Way.named(name).title} {best}")
     if not told:
         return NOT_RUN, ""
     return NOT_SUPPORTED if bad else SUPPORTED, "; ".join(told)

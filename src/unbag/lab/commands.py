@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from unbag.lab import claims, plots
+from unbag.lab import choosing, claims, plots, variance
 from unbag.lab.claims import Verdict, as_markdown, judge
 from unbag.lab.plans import Plan, preset, read_plan
 from unbag.lab.reporting import (
@@ -91,12 +91,12 @@ def write_report(store: Store, folder: Path) -> list[Path]:
     if not everything:
         raise ValueError(f"A report must have runs: {store.folder} has none. Make some: unbag reproduce adult")
     folder.mkdir(parents=True, exist_ok=True)
-    spreads = store.spreads()
-    verdicts = judge(everything, spreads)
+    spreads, choices = variance.read(store), choosing.read(store)
+    verdicts = judge(everything, spreads, choices)
     experiments = sorted({runs.experiment for runs in everything if not runs.holdout})
     tables = {
         "best.csv": best_rows(everything),
-        "choice.csv": price_rows(prices(everything)),
+        "choice.csv": price_rows(prices(everything, choices)),
         "claims.csv": [verdict._asdict() for verdict in verdicts],
         "variance.csv": [spread._asdict() for spread in spreads],
     }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast, get_args
 
+from unbag.bags import Kind
 from unbag.losses import LOSSES
-from unbag.training import Method, Objective
+from unbag.training import Method, Objective, default_loss
 
 
 class Way(NamedTuple):
@@ -22,12 +23,12 @@ class Way(NamedTuple):
         return f"{self.method}:{self.loss}"
 
     @staticmethod
-    def named(text: str) -> Way:
-        """From "method" or "method:loss"; the loss of a method alone is its usual one."""
+    def named(text: str, kind: Kind = "binary") -> Way:
+        """From "method" or "method:loss"; the loss of a method alone is its usual one for this kind of report."""
         method, _, loss = text.partition(":")
         if method not in METHODS:
             raise ValueError(f"A method must be one of {', '.join(METHODS)}: {method!r} came. Choose one, or add it.")
-        loss = loss or USUAL_LOSS.get(method, "log")
+        loss = loss or USUAL_LOSS.get(method) or default_loss(method, kind).name
         if loss not in LOSSES:
             raise ValueError(f"A method's loss must be one of {', '.join(LOSSES)}: {loss!r} came. Choose one.")
         return Way(method, loss)
@@ -40,9 +41,14 @@ class Way(NamedTuple):
 
 
 METHODS: dict[str, Method | Objective] = {name: cast(Method, name) for name in get_args(Method)}
-USUAL_LOSS = {"anchored": "square"}
+USUAL_LOSS: dict[str, str] = {}
 TITLES = {"matching": "PM", "easy": "EasyLLP", "upm": "GeneralUPM", "likelihood": "count likelihood"}
-WAYS = ("matching:log", "easy:log", "upm:log", "anchored:log", "anchored:square", "likelihood:log", "labels:log")
+WAYS: dict[Kind, tuple[str, ...]] = {
+    "binary": ("matching", "easy", "upm", "anchored:log", "anchored", "likelihood", "labels"),
+    "histogram": ("matching", "easy", "upm", "upm:brier", "anchored:cross_entropy", "anchored", "likelihood", "labels"),
+    "total": ("matching", "easy", "upm", "anchored", "likelihood", "labels"),
+}
+"""What a plan runs when it names no methods, by the kind of report."""
 
 
 def add_method(name: str, objective: Objective, *, loss: str = "log", title: str | None = None) -> None:

@@ -65,7 +65,7 @@ class Group(NamedTuple):
 class Plan:
     """Which runs to make: methods x bag sizes x learning rates x repetitions.
 
-    task, model : by name; the model "" is the task's own. methods : "method" or "method:loss".
+    task, model : by name; the model "" is the task's own. methods : "method" or "method:loss"; "all" for `WAYS`.
     sizes : of the bags; `labels` always has bags of one. rates : of Adam. batch : instances.
     smoothing : of the labels in the log loss (the square loss, the likelihood and labels have none).
     holdout : share of the bags that is held out to choose rate and epoch.
@@ -79,7 +79,7 @@ class Plan:
 
     task: str
     model: str = ""
-    methods: tuple[str, ...] = WAYS
+    methods: tuple[str, ...] = ("all",)
     sizes: tuple[int, ...] = tuple(2**i for i in range(12))
     rates: tuple[float, ...] = tuple(np.logspace(-7, -1, 16))
     repetitions: int = 10
@@ -93,6 +93,8 @@ class Plan:
     repetitions_together: int = 0
 
     def __post_init__(self) -> None:
+        if self.task in TASKS and tuple(self.methods) == ("all",):
+            object.__setattr__(self, "methods", WAYS[TASKS[self.task].kind])
         for name, kind in (("methods", str), ("sizes", int), ("rates", float)):
             object.__setattr__(self, name, _tuple(name, getattr(self, name), kind))
         object.__setattr__(self, "rates", tuple(float(f"{rate:.6g}") for rate in self.rates))
@@ -107,7 +109,7 @@ class Plan:
     @property
     def ways(self) -> list[Way]:
         """The methods with their losses."""
-        return [Way.named(text) for text in self.methods]
+        return [Way.named(text, TASKS[self.task].kind) for text in self.methods]
 
     def groups(self) -> Iterator[Group]:
         """Runs that train together, largest bags first: few bags are quick, so errors show early."""
@@ -194,7 +196,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "epochs": 30,
     },
     "smoke": {
-        "methods": ("matching", "easy", "upm", "anchored:square", "labels"),
+        "methods": ("matching", "easy", "upm", "anchored", "labels"),
         "sizes": (16, 256),
         "rates": (1e-3, 1e-2),
         "repetitions": 2,

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from unbag.lab.choosing import Chosen
 from unbag.lab.methods import WAYS, Way
 from unbag.lab.store import Store
 from unbag.lab.tasks import TASKS
@@ -146,20 +147,10 @@ def best_on_test(runs: Runs, metric: Metric = "test_loss") -> Found | None:
     return _found(values[:, rate, epoch], runs.repetitions, runs.rates[rate], int(epoch) + 1)
 
 
-def chosen_from_bags(runs: Runs | Sequence[Runs], metric: Metric = "test_loss") -> Found | None:
-    """What a user can get: for each repetition the rate and epoch that its held-out bags choose.
-
-    Of several methods they choose the method too. None when some repetition has nothing to choose by.
-    """
-    many = [runs] if isinstance(runs, Runs) else list(runs)
-    repetitions = tuple(s for s in many[0].repetitions if all(s in each.repetitions for each in many))
-    parts = [each.part(repetitions, each.rates) for each in many]
-    flat = lambda name: np.concatenate([getattr(p, name).reshape(len(repetitions), -1) for p in parts], axis=1)
-    choice = np.where(np.isfinite(flat("choice")), flat("choice"), np.inf)
-    if not repetitions or not np.isfinite(choice).any(axis=1).all():
-        return None
-    values = flat(metric)[np.arange(len(repetitions)), choice.argmin(axis=1)]
-    return _found(values, repetitions, np.nan, 0)
+def found_of(choices: Sequence[Chosen], among: str) -> Found:
+    """What a user can get: in each repetition what its held-out bags choose (`unbag.choose`) among some runs."""
+    mine = sorted((c for c in choices if c.among == among), key=lambda choice: choice.repetition)
+    return _found(np.array([c.test_loss for c in mine]), tuple(c.repetition for c in mine), np.nan, 0)
 
 
 def _found(values: np.ndarray, repetitions: tuple[int, ...], rate: float, epoch: int) -> Found:
@@ -180,32 +171,38 @@ class Price(NamedTuple):
     worse_choice: tuple[float, float]
 
 
-def price_of_choosing(held: Runs, full: Runs) -> Price | None:
+def price_of_choosing(held: Runs, full: Runs, choices: Sequence[Chosen]) -> Price | None:
     """Split into fewer bags (best on test with and without a holdout) and worse choice (chosen against best on test).
 
-    Only rates and repetitions that both have are compared.
+    Only rates and repetitions that both have are compared. choices : those among the rates of `held`.
     """
-    both = ([s for s in held.repetitions if s in full.repetitions], [r for r in held.rates if r in full.rates])
+    seeds = {choice.repetition for choice in choices} & set(full.repetitions)
+    both = ([s for s in held.repetitions if s in seeds], [r for r in held.rates if r in full.rates])
     if not all(both):
         return None
     held, full = held.part(*both), full.part(*both)
-    best, with_all, chosen = best_on_test(held), best_on_test(full), chosen_from_bags(held)
-    if best is None or with_all is None or chosen is None:
+    chosen = found_of([choice for choice in choices if choice.repetition in both[0]], str(held.way))
+    best, with_all = best_on_test(held), best_on_test(full)
+    if best is None or with_all is None:
         return None
     return Price(held, with_all, chosen, best.minus(with_all), chosen.minus(best))
 
 
-def prices(everything: Sequence[Runs]) -> list[Price]:
+def prices(everything: Sequence[Runs], choices: Sequence[Chosen]) -> list[Price]:
     """The price of choosing wherever runs with and without a holdout exist."""
     key = lambda runs: (runs.experiment, runs.way, runs.size, runs.smoothing)
     full = {key(runs): runs for runs in everything if runs.holdout == 0}
     pairs = [(held, full[key(held)]) for held in everything if held.holdout and key(held) in full]
-    return [price for pair in pairs if (price := price_of_choosing(*pair))]
+    mine = lambda held: [
+        c for c in choices if c[:8] == (*held.experiment, held.size, held.holdout) and c.among == str(held.way)
+    ]
+    return [price for held, all_bags in pairs if (price := price_of_choosing(held, all_bags, mine(held)))]
 
 
 def in_order(ways: Sequence[Way]) -> list[Way]:
     """Ways in the order of figures: the paper's, ours, then yours."""
-    return sorted(set(ways), key=lambda way: (WAYS.index(str(way)) if str(way) in WAYS else len(WAYS), way))
+    known = [Way.named(text, kind) for kind, texts in WAYS.items() for text in texts]
+    return sorted(set(ways), key=lambda way: (known.index(way) if way in known else len(known), way))
 
 
 def best_rows(everything: Sequence[Runs]) -> list[dict[str, Any]]:

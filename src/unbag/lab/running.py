@@ -11,12 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import unbag
-from unbag.bags import random_bags
+from unbag.bags import Bags
+from unbag.datasets import Dataset
+from unbag.lab import choosing, variance
 from unbag.lab.methods import Way, objective_of
 from unbag.lab.plans import Group, Plan, Settings
 from unbag.lab.store import HISTORY, Store
-from unbag.lab.tasks import MODELS, TASKS, data_of
-from unbag.lab.variance import bag_spread
+from unbag.lab.tasks import TASKS, build, data_of, trivial_score
 from unbag.training import Run, default_loss, sweep
 
 Told = Callable[[Group, int], None]
@@ -30,9 +31,20 @@ def run_plan(plan: Plan, store: Store, *, progress: bool = False, patience: floa
     is done, so it may wait for another process (looking again every `patience` seconds).
     """
     plan.check_data()
-    _measure_spread(plan, store)
-    if not progress:
-        return _run(plan, store, lambda group, runs: None, lambda: None, patience)
+    if TASKS[plan.task].kind == "binary":
+        variance.measure(plan.task, data_of(plan.task), store)
+    made = (
+        _run(plan, store, lambda group, runs: None, lambda: None, patience)
+        if not progress
+        else _show(plan, store, patience)
+    )
+    if plan.holdout:
+        choosing.keep_choices(plan, store)
+    return made
+
+
+def _show(plan: Plan, store: Store, patience: float) -> int:
+    """The same with a progress bar."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f}%"))
     times = (TimeElapsedColumn(), TextColumn("done,"), TimeRemainingColumn(), TextColumn("left"))
     with Progress(*columns, *times, console=Console(stderr=True), speed_estimate_period=1800) as bar:
@@ -47,15 +59,6 @@ def run_plan(plan: Plan, store: Store, *, progress: bool = False, patience: floa
             bar.update(work, total=bar.tasks[0].completed + missing)
 
         return _run(plan, store, told, recount, patience)
-
-
-def _measure_spread(plan: Plan, store: Store) -> None:
-    """How much bags of each size differ, measured once for a task."""
-    if TASKS[plan.task].kind != "binary" or any(spread.task == plan.task for spread in store.spreads()):
-        return
-    data = data_of(plan.task)
-    sizes = [2**i for i in range(12) if 2 ** (i + 1) <= len(data.y)]
-    store.add_spreads(plan.task, bag_spread(plan.task, data, sizes))
 
 
 def _run(plan: Plan, store: Store, told: Told, recount: Callable[[], None], patience: float) -> int:
@@ -103,19 +106,14 @@ def train_group(group: Group, told: Told = lambda group, runs: None) -> list[dic
     """Train a group of runs; one row of the store for each."""
     common, task, data = group.common, TASKS[group.common.task], data_of(group.common.task)
     rows = common.rows or len(data.y)
-    y = data.y[:rows]
-    drawn = [random_bags(None, y, size=common.size, seed=seed, **_kind(task)) for seed in group.repetitions]
-    parts = (
-        [bags.split(1 - common.holdout, seed=seed) for bags, seed in zip(drawn, group.repetitions, strict=True)]
-        if (common.holdout)
-        else [(bags, None) for bags in drawn]
-    )
-    usual = default_loss("any", task.kind)
-    trivial = usual.trivial_score(drawn[0].prior, kind=task.kind)
+    parts = [
+        choosing.drawn(task.name, common.size, seed, rows=rows, holdout=common.holdout) for seed in group.repetitions
+    ]
+    trivial = trivial_score(data, parts[0][0].prior, task.kind)
     start = time.perf_counter()
     runs = sweep(
-        lambda seed: MODELS[common.model](
-            data.X.shape[1:], outputs=task.outputs, key=seed, start=trivial if common.start == "trivial" else None
+        lambda seed: build(
+            common.model, data, outputs=task.outputs, key=seed, start=trivial if common.start == "trivial" else None
         ),
         [learn for learn, _ in parts],
         objective_of(Way(common.method, common.loss)),
@@ -132,20 +130,25 @@ def train_group(group: Group, told: Told = lambda group, runs: None) -> list[dic
     )
     seconds = (time.perf_counter() - start) / len(group.rates) / len(group.repetitions)
     alike = np.broadcast_to(trivial, (len(data.y_test), *np.shape(trivial)))
+    alike = alike if data.offset_test is None else alike + data.offset_test
+    usual = default_loss("any", task.kind)
     facts = {
         "trivial": float(np.mean(usual.value(alike, data.y_test, kind=task.kind))),
         "seconds": seconds,
         "version": unbag.__version__,
     }
     return [
-        _row(common._replace(rate=rate, repetition=seed), run, {**facts, "bags": len(learn)})
-        for seed, (learn, _), by_rate in zip(group.repetitions, parts, runs, strict=True)
+        _row(
+            common._replace(rate=rate, repetition=seed), run, {**facts, "bags": len(learn), **_scores(run, data, held)}
+        )
+        for seed, (learn, held), by_rate in zip(group.repetitions, parts, runs, strict=True)
         for rate, run in zip(group.rates, by_rate, strict=True)
     ]
 
 
-def _kind(task: Any) -> dict[str, Any]:
-    return {"kind": task.kind, "classes": task.outputs if task.kind == "histogram" else None}
+def _scores(run: Run, data: Dataset, held: Bags | None) -> dict[str, Any]:
+    """What a run says of its held-out bags, for the choice among runs."""
+    return {} if held is None else {"scores": np.asarray(run.model(data.X[held.rows]))}
 
 
 def _row(settings: Settings, run: Run, facts: dict[str, Any]) -> dict[str, Any]:

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unbag.lab.plans import Group, Settings
-from unbag.lab.variance import Spread
 
 try:
     import fcntl
@@ -103,7 +103,8 @@ class Store:
         return set().union(*self._runs.values())
 
     def add(self, group: Group, rows: Sequence[dict[str, Any]]) -> Path:
-        """Write finished runs of a claimed group."""
+        """Write finished runs of a claimed group; what they say of held-out bags (`scores`) is kept beside them."""
+        kept = {row["run"]: row.pop("scores") for row in rows if "scores" in row}
         table = pa.Table.from_pylist(list(rows), SCHEMA)
         common = group.common
         runs = sha256("".join(sorted(row["run"] for row in rows)).encode()).hexdigest()[:8]
@@ -116,6 +117,8 @@ class Store:
                 pq.write_table(table, file, compression="zstd", compression_level=9)
                 file.flush()
                 os.fsync(file.fileno())
+            for run, scores in kept.items():
+                self._keep_scores(run, scores)
             draft.replace(path)
             self._known.pop(path, None)
         except OSError as error:
@@ -128,22 +131,35 @@ class Store:
             ) from error
         return path
 
-    def spreads(self) -> list[Spread]:
-        """What was measured of the variance of bags, for every task."""
-        found = []
-        for path in sorted(self.folder.glob("*/variance.csv")):
+    def scores(self, run: str) -> np.ndarray | None:
+        """The scores that a run gave its held-out bags, if they are still beside the store."""
+        path = self.folder / ".scores" / f"{run}.npy"
+        return np.load(path) if path.exists() else None
+
+    def _keep_scores(self, run: str, scores: Any) -> None:
+        folder = self.folder / ".scores"
+        folder.mkdir(exist_ok=True)
+        draft = folder / f"{run}-{os.getpid()}.draft"
+        with draft.open("wb") as file:
+            np.save(file, np.asarray(scores, np.float32))
+        draft.replace(folder / f"{run}.npy")
+
+    def table(self, name: str) -> list[dict[str, str]]:
+        """The rows of a small table that every task may have."""
+        found: list[dict[str, str]] = []
+        for path in sorted(self.folder.glob(f"*/{name}.csv")):
             with path.open(newline="") as file:
-                rows = list(csv.reader(file))[1:]
-            found += [Spread(task, int(k), int(bags), float(upm), float(easy)) for task, k, bags, upm, easy in rows]
+                found += csv.DictReader(file)
         return found
 
-    def add_spreads(self, task: str, spreads: Sequence[Spread]) -> None:
-        """Write what was measured for a task."""
-        path, draft = self.folder / task / "variance.csv", self._claims() / f"variance-{os.getpid()}.draft"
+    def write_table(self, task: str, name: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Write a task's small table, whole or not at all."""
+        path, draft = self.folder / task / f"{name}.csv", self._claims() / f"{name}-{os.getpid()}.draft"
         path.parent.mkdir(parents=True, exist_ok=True)
         with draft.open("w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerows([Spread._fields, *((*s[:3], f"{s.upm:.5f}", f"{s.easy:.5f}") for s in spreads)])
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
         draft.replace(path)
 
     @contextmanager

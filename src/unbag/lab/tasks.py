@@ -11,6 +11,7 @@ import numpy as np
 from unbag import datasets, models
 from unbag.bags import Kind
 from unbag.datasets import Dataset
+from unbag.training import default_loss
 
 
 class Task(NamedTuple):
@@ -67,8 +68,25 @@ def add_model(name: str, build: Build) -> None:
 
 @lru_cache(maxsize=1)
 def data_of(name: str) -> Dataset:
-    """The data of a task, kept while it is the one worked on."""
-    return TASKS[name].load()
+    """The data of a task, kept while it is the one worked on; an offset becomes the last column of the features."""
+    data = TASKS[name].load()
+    if data.offset is None or data.offset_test is None:
+        return data
+    beside = lambda X, offset: np.concatenate([X, offset[:, None].astype(X.dtype)], axis=1)
+    return data._replace(X=beside(data.X, data.offset), X_test=beside(data.X_test, data.offset_test))
+
+
+def build(model: str, data: Dataset, **options: Any) -> Any:
+    """A network for the data of a task, by name; options : outputs, key, start."""
+    if data.offset is None:
+        return MODELS[model](data.X.shape[1:], **options)
+    return models.with_offset(MODELS[model]((data.X.shape[1] - 1,), **options))
+
+
+def trivial_score(data: Dataset, prior: Any, kind: Kind) -> Any:
+    """The score that a model without features gives every row, before its offset."""
+    score = default_loss("any", kind).trivial_score(prior, kind=kind)
+    return score if data.offset is None else score - np.log(np.mean(np.exp(data.offset)))
 
 
 _images = {"images": True}
@@ -93,3 +111,4 @@ add_task(
     "mnist-digits", partial(datasets.load_mnist, "digits"), title="MNIST, ten digits", kind="histogram", outputs=10
 )
 add_task("bike-sharing", datasets.load_bike_sharing, title="bike sharing", kind="total")
+add_task("motor-claims", datasets.load_fremtpl2, title="French motor claims", kind="total")

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from unbag.datasets import Dataset
+from unbag.lab.store import Store
 from unbag.losses import log
 
 ROWS, BAGS = 5_000, 4_000
@@ -29,6 +30,23 @@ class Spread(NamedTuple):
     bags: int
     upm: float
     easy: float
+
+
+def measure(task: str, data: Dataset, store: Store) -> None:
+    """Measure a task once, at the paper's bag sizes, and keep it in the store."""
+    if not any(spread.task == task for spread in read(store)):
+        spreads = bag_spread(task, data, [2**i for i in range(12) if 2 ** (i + 1) <= len(data.y)])
+        store.write_table(
+            task, "variance", [{**s._asdict(), "upm": f"{s.upm:.5f}", "easy": f"{s.easy:.5f}"} for s in spreads]
+        )
+
+
+def read(store: Store) -> list[Spread]:
+    """What was measured, for every task."""
+    return [
+        Spread(row["task"], int(row["size"]), int(row["bags"]), float(row["upm"]), float(row["easy"]))
+        for row in store.table("variance")
+    ]
 
 
 def bag_spread(task: str, data: Dataset, sizes: Sequence[int], *, seed: int = 0) -> list[Spread]:

@@ -1,0 +1,131 @@
+"""Runs with a holdout in, what `unbag.choose` takes from held-out bags alone out: a rate of each method, and a method.
+
+Runs keep the scores that they give their held-out bags beside the store (`.scores`, not part of the results), so that
+methods that were trained at different times are compared on the same bags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple, get_type_hints
+
+import numpy as np
+
+from unbag.bags import Bags, random_bags
+from unbag.lab.methods import Way
+from unbag.lab.plans import Plan, Settings
+from unbag.lab.store import Store
+from unbag.lab.tasks import TASKS, data_of
+from unbag.selection import Candidate, choose
+
+ALL = "all"
+
+
+class Chosen(NamedTuple):
+    """What one repetition's held-out bags chose, and the test loss and AUC of it.
+
+    among : the method whose rates were the candidates, or "all". rates : how many each method had.
+    """
+
+    task: str
+    model: str
+    start: str
+    epochs: int
+    batch: int
+    rows: int
+    size: int
+    holdout: float
+    repetition: int
+    among: str
+    rates: int
+    method: str
+    loss: str
+    rate: float
+    epoch: int
+    test_loss: float
+    test_auc: float
+
+    def key(self) -> tuple:
+        """What tells it from other choices."""
+        return self[:11]
+
+
+class _Known(NamedTuple):
+    """A finished run: its settings, its chosen epoch and the test history there, its scores of the held-out bags."""
+
+    settings: Settings
+    epoch: int
+    test_loss: float
+    test_auc: float
+    scores: np.ndarray
+
+    def candidate(self) -> Candidate:
+        """What `unbag.choose` compares."""
+        s = self.settings
+        return Candidate(s.identity(), (s.method, s.loss), self.scores)
+
+
+def drawn(task: str, size: int, repetition: int, *, rows: int, holdout: float) -> tuple[Bags, Bags | None]:
+    """The bags of a repetition: those to learn from, and those held out."""
+    known, y = TASKS[task], data_of(task).y
+    classes = known.outputs if known.kind == "histogram" else None
+    bags = random_bags(None, y[: rows or len(y)], size=size, seed=repetition, kind=known.kind, classes=classes)
+    return bags.split(1 - holdout, seed=repetition) if holdout else (bags, None)
+
+
+def keep_choices(plan: Plan, store: Store) -> None:
+    """Choose in a plan with a holdout, and keep what was chosen in the store, beside the choices of other plans."""
+    new = {choice.key(): choice for choice in choose_all(plan, store)}
+    if new:
+        old = {choice.key(): choice for choice in read(store) if choice.task == plan.task}
+        store.write_table(plan.task, "choices", [choice._asdict() for _, choice in sorted((old | new).items())])
+
+
+def read(store: Store) -> list[Chosen]:
+    """Everything that was chosen, for every task."""
+    kinds = get_type_hints(Chosen)
+    return [Chosen(**{name: kinds[name](text) for name, text in row.items()}) for row in store.table("choices")]
+
+
+def choose_all(plan: Plan, store: Store) -> list[Chosen]:
+    """What held-out bags choose in each size and repetition of a plan with a holdout; only where its runs are there."""
+    finished, found = _finished(plan, store), []
+    for size, repetition in product(plan.sizes, range(plan.repetitions)):
+        by_way = {
+            way: known
+            for way in plan.ways
+            if way.method != "labels" and (known := finished.get((str(way), size, repetition)))
+        }
+        if by_way:
+            held = drawn(plan.task, size, repetition, rows=plan.rows, holdout=plan.holdout)[1]
+            assert held is not None
+            among = {str(way): runs for way, runs in by_way.items()}
+            among |= {ALL: [run for runs in by_way.values() for run in runs]} if len(by_way) > 1 else {}
+            found += [_chosen(name, runs, held, len(plan.rates)) for name, runs in among.items()]
+    return found
+
+
+def _finished(plan: Plan, store: Store) -> dict[tuple[str, int, int], list[_Known]]:
+    """Runs of the plan whose scores are there, by way, size and repetition."""
+    planned = {run.identity(): run for group in plan.groups() for run in group.runs()}
+    rows = store.query(
+        "SELECT run, choice, test_loss, test_auc FROM runs WHERE task = ? AND holdout = ?", plan.task, plan.holdout
+    )
+    found: dict[tuple[str, int, int], list[_Known]] = {}
+    for row in rows:
+        settings, scores = planned.get(row["run"]), store.scores(row["run"])
+        if settings is None or scores is None or not np.isfinite(row["choice"]).any():
+            continue
+        epoch = int(np.nanargmin(row["choice"]))
+        auc = row["test_auc"][epoch] if row["test_auc"] else np.nan
+        key = (str(Way(settings.method, settings.loss)), settings.size, settings.repetition)
+        found.setdefault(key, []).append(_Known(settings, epoch + 1, row["test_loss"][epoch], auc, scores))
+    return found
+
+
+def _chosen(among: str, runs: Sequence[_Known], held: Bags, rates: int) -> Chosen:
+    best = choose([run.candidate() for run in runs], held).name
+    s, epoch, test_loss, test_auc, _ = next(run for run in runs if run.settings.identity() == best)
+    where = (s.task, s.model, s.start, s.epochs, s.batch, s.rows, s.size, s.holdout, s.repetition)
+    return Chosen(*where, among, rates, s.method, s.loss, s.rate, epoch, test_loss, test_auc)
