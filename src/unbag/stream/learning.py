@@ -8,69 +8,24 @@ import tempfile
 import warnings
 import weakref
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from unbag.bags import Bags, from_rows, random_bags
 from unbag.checks import rows
 from unbag.datasets import Chunk, Quarantine
 from unbag.losses import named_loss
-from unbag.stream.keeping import METRICS, QUARANTINE, Folder, sync_file
-from unbag.stream.stepping import Machine, State, begin, learn_chunk, predict
-from unbag.stream.waiting import Buffer, Name, Restated
+from unbag.stream import resuming
+from unbag.stream.keeping import Folder
+from unbag.stream.settings import Settings
+from unbag.stream.stepping import Machine, begin, learn_chunk, predict
+from unbag.stream.waiting import Buffer, Name
 from unbag.stream.watching import Watch, look_at_labels
 from unbag.training.epochs import Shape
-from unbag.training.objectives import Method, Setting, check_method, default_loss
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What decides how a stream is learned; a stream is resumed with the settings it was begun with.
-
-    method, loss : as in `unbag.train`; the loss "" is the method's usual one. rate : of Adam.
-    size : of the bags that labelled events are shuffled into. chunk : events learned together when reports come late.
-    batch : events in a step. prior : "chunk" estimates it for each chunk, "first" keeps that of the first chunk, a
-        number is the prior itself. seed : of bags and their order. window : chunks in the moving means and the drift.
-    restated, waiting, patience, remembered : what is done with reports and events, see `unbag.stream.waiting`.
-    """
-
-    method: Method = "anchored"
-    loss: str = ""
-    rate: float = 1e-3
-    size: int = 512
-    chunk: int = 2**16
-    batch: int = 4096
-    prior: Literal["chunk", "first"] | float = "chunk"
-    seed: int = 0
-    window: int = 8
-    restated: Restated = "replace"
-    waiting: int = 2**20
-    patience: int = 2**20
-    remembered: int = 2**16
-
-    def __post_init__(self) -> None:
-        check_method(self.method)
-        for name in ("size", "chunk", "batch", "window", "waiting", "patience", "remembered"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise ValueError(
-                    f"A stream's {name} must be a whole number of at least 1: {getattr(self, name)!r} came. Change it."
-                )
-        if not self.rate > 0:
-            raise ValueError(f"A learning rate must be positive: {self.rate} came. Try 0.001.")
-        if self.prior not in ("chunk", "first") and not (isinstance(self.prior, float) and 0 < self.prior < 1):
-            raise ValueError(
-                f"A stream's prior must be 'chunk', 'first' or a number between 0 and 1: {self.prior!r} came. Use "
-                "'chunk' when the rate moves."
-            )
-        if self.restated not in ("replace", "refuse"):
-            raise ValueError(
-                f"Restated reports must be dealt with by 'replace' or 'refuse': {self.restated!r} came. Choose one."
-            )
+from unbag.training.objectives import Setting, default_loss
 
 
 class StreamLearner:
@@ -127,7 +82,7 @@ class StreamLearner:
         )
         self._watch = Watch(s.window)
         if self.folder:
-            self._resume(self.folder)
+            resuming.resume(self, self.folder)
 
     @property
     def model(self) -> Any:
@@ -321,7 +276,7 @@ class StreamLearner:
             raise ValueError("A checkpoint must have a folder: none was given. Make the learner with folder=.")
         self.position = self.position if position is None else position
         try:
-            self._write(self.folder)
+            resuming.write(self, self.folder)
         except OSError as error:
             self.failures += 1
             warnings.warn(
@@ -332,78 +287,6 @@ class StreamLearner:
             return False
         self._since = 0
         return True
-
-    def _write(self, folder: Folder) -> None:
-        if self._lines:
-            folder.append(METRICS, self._lines)
-            self._lines = []
-        aside = self.quarantine.take_lines()
-        if aside:
-            try:
-                folder.append(QUARANTINE, aside)
-            except OSError:
-                self.quarantine.give_back(aside)
-                raise
-        for number in self._buffer.unsynced:
-            if number in self._buffer.rows:
-                sync_file(self._buffer.path(number))
-        folder.save({f"{i:04d}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self._state))}, self._told())
-        self._buffer.unsynced = []
-        for number in self._buffer.freed:
-            self._buffer.path(number).unlink(missing_ok=True)
-        self._buffer.freed = []
-
-    def _told(self) -> dict[str, Any]:
-        """Everything that is no array."""
-        return {
-            "settings": asdict(self.settings),
-            "counters": [self.position, self.chunks, self.events_learned, self.failures],
-            "shape": self._shape,
-            "largest": self._machine.setting.largest,
-            "first_prior": self._first_prior,
-            "latest": self._latest,
-            "rows": self.rows,
-            "watch": self._watch.state(),
-            "quarantine": dict(self.quarantine.counts),
-            "buffer": self._buffer.manifest(),
-        }
-
-    def _resume(self, folder: Folder) -> None:
-        found = folder.load()
-        if found is None:
-            self._buffer.restore(self._buffer.manifest())  # remove what a stream left that never made a checkpoint
-            return
-        arrays, told = found
-        self._check_same(folder, arrays, told["settings"])
-        leaves, tree = jax.tree.flatten(self._state)
-        self._state = State(
-            *jax.tree.unflatten(tree, [jnp.asarray(arrays[f"{i:04d}"].reshape(x.shape)) for i, x in enumerate(leaves)])
-        )
-        self.position, self.chunks, self.events_learned, self.failures = told["counters"]
-        self._shape = Shape(*told["shape"]) if told["shape"] else None
-        setting = self._machine.setting._replace(largest=told["largest"])
-        self._machine = replace(self._machine, setting=setting)
-        self._first_prior, self._latest, self.rows = told["first_prior"], told["latest"], told["rows"]
-        self._watch.restore(told["watch"])
-        self.quarantine.counts.update(told["quarantine"])
-        self._buffer.restore(told["buffer"])
-
-    def _check_same(self, folder: Folder, arrays: dict[str, np.ndarray], before: dict[str, Any]) -> None:
-        now = asdict(self.settings)
-        other = [
-            f"{name} was {before.get(name)!r} and is {now[name]!r}" for name in now if before.get(name) != now[name]
-        ]
-        leaves = jax.tree.leaves(self._state)
-        if len(leaves) != len(arrays) or any(
-            (x.shape or (1,)) != arrays[f"{i:04d}"].shape for i, x in enumerate(leaves)
-        ):
-            other.append("the model has other parameters")
-        if other:
-            folder.close()
-            raise ValueError(
-                f"A stream must be resumed as it was begun: in {folder.path} {', '.join(other)}. Use the same, or "
-                "another folder."
-            )
 
     def close(self) -> None:
         """Let the folder go."""
