@@ -339,6 +339,7 @@ TABLES = (
     "test_stream",
     "test_tables",
     "test_cli",
+    "test_page",
 )
 ELSEWHERE = {"checks.py", "demo.py", "cli.py", "adult.py"}
 

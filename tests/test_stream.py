@@ -614,7 +614,8 @@ def test_the_command_line_follows_a_stream_resumes_it_and_ends_with_a_page(tmp_p
     again = call("--folder", cut, "--chunks", "4")
     assert again.exit_code == 0
     assert "resumed after chunk 2" in again.stderr
-    assert again.stdout == f"{cut}/report.md\n"
+    assert again.stdout == f"{cut}/report.html\n"
+    assert "2,048 events were learned from, in 4 chunks." in (tmp_path / "cut" / "report.html").read_text()
     assert everything(tmp_path / "cut") == everything(tmp_path / "whole")
     assert (tmp_path / "cut" / "report.md").read_text() == (tmp_path / "whole" / "report.md").read_text()
     assert "4 chunks, 2,048 events learned, 0 waiting" in (tmp_path / "cut" / "report.md").read_text()

@@ -27,6 +27,7 @@ Id = Annotated[str | None, typer.Option(help="events: column with the event's id
 Cut = Annotated[str | None, typer.Option(help="as if it were this moment, e.g. 2026-11-16: later rows are left out")]
 Plan = Annotated[Path | None, typer.Option(help="TOML file that says how columns become features; see docs/tables.md")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for machines")]
+PageFile = Annotated[Path | None, typer.Option("--page", help="also write a report page to read: one .html file")]
 Force = Annotated[bool, typer.Option("--force", help="overwrite the output")]
 
 COLUMNS = (

@@ -16,10 +16,12 @@ from unbag.commands.asking import (
     Counts,
     Cut,
     Events,
+    Force,
     Id,
     Model,
     Noise,
     On,
+    PageFile,
     Proportion,
     Reports,
     Size,
@@ -29,7 +31,9 @@ from unbag.commands.asking import (
     Total,
     asked,
 )
+from unbag.commands.paging import evaluation_story, made_by, prior_over_time, write_story
 from unbag.commands.telling import plain_errors, print_json, tell
+from unbag.commands.writing import check_page
 from unbag.metrics import Evaluation
 from unbag.metrics import evaluate as evaluate_bags
 
@@ -50,6 +54,8 @@ def evaluate(
     time: Time = None,
     id: Id = None,
     cut: Cut = None,
+    page: PageFile = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """How good is a model? From reports of bags alone, each number with an interval. Bags that it learned from are
@@ -59,12 +65,17 @@ def evaluate(
     """
     said = asked(locals())
     with plain_errors("evaluate"):
+        check_page(page, force=force)
         estimator = open_model(model)
         bags = bags_for(estimator, events, reports, said)
         fresh = unseen(bags, estimator.learned_)
         if len(fresh) < len(bags):
             tell(f"{len(bags) - len(fresh):,} bags that the model learned from were left out.")
-        print_evaluation(evaluate_bags(estimator, fresh), as_json=as_json)
+        found = evaluate_bags(estimator, fresh)
+        print_evaluation(found, as_json=as_json)
+        if page is not None:
+            line, over_time = made_by("evaluate", model, events, reports), prior_over_time(events, time, fresh)
+            write_story(evaluation_story(line, fresh, estimator, found, over_time), page, force=force)
 
 
 def open_model(path: Path) -> Any:

@@ -13,9 +13,11 @@ from unbag.commands.asking import (
     AsOf,
     Counts,
     Cut,
+    Force,
     Id,
     Noise,
     On,
+    PageFile,
     Proportion,
     Size,
     Status,
@@ -25,7 +27,9 @@ from unbag.commands.asking import (
     asked,
 )
 from unbag.commands.evaluating import bags_for, open_model, unseen
+from unbag.commands.paging import made_by, prior_over_time, selection_story, write_story
 from unbag.commands.telling import plain_errors, print_json, tell
+from unbag.commands.writing import check_page
 from unbag.metrics.scoring import scores_of
 from unbag.selection import Choice, choose
 
@@ -46,6 +50,8 @@ def select(
     time: Time = None,
     id: Id = None,
     cut: Cut = None,
+    page: PageFile = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Choose among trained models from reports of bags alone. Bags that any of them learned from are left out.
@@ -56,16 +62,20 @@ def select(
     """
     said = asked(locals())
     with plain_errors("select"):
-        found = selected(models, events, reports, said)
+        check_page(page, force=force)
+        found, bags = selected(models, events, reports, said)
         tell(found)
         if as_json:
             print_json({"chosen": found.name, "reason": found.reason, "bags": found.bags, "table": found.table})
         else:
             print(found.name)
+        if page is not None:
+            line, over_time = made_by("select", *models), prior_over_time(events, time, bags)
+            write_story(selection_story(line, bags, found, over_time), page, force=force)
 
 
-def selected(paths: list[Path], events: Any, reports: Any, said: dict[str, Any]) -> Choice:
-    """The choice among model files, each with its own features of the same rows."""
+def selected(paths: list[Path], events: Any, reports: Any, said: dict[str, Any]) -> tuple[Choice, Any]:
+    """The choice among model files, each with its own features of the same rows; and the bags that chose."""
     if len(set(paths)) < 2:
         raise ValueError(f"There must be two models or more to choose among: {len(set(paths))} came. Name another.")
     models = {str(path): open_model(path) for path in paths}
@@ -77,4 +87,4 @@ def selected(paths: list[Path], events: Any, reports: Any, said: dict[str, Any])
     for name, model in models.items():
         bags = unseen(bags_for(model, events, reports, said), np.concatenate(learned) if learned else None)
         scores[name] = scores_of(model, bags.X, bags.kind)
-    return choose(scores, bags)  # type: ignore[arg-type]
+    return choose(scores, bags), bags  # type: ignore[arg-type]

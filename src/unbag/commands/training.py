@@ -19,6 +19,7 @@ from unbag.commands.asking import (
     Kind,
     Noise,
     On,
+    PageFile,
     Plan,
     Proportion,
     Reports,
@@ -31,8 +32,10 @@ from unbag.commands.asking import (
 )
 from unbag.commands.checking import diagnose_by_name
 from unbag.commands.evaluating import marks, print_evaluation
+from unbag.commands.paging import made_by, prior_over_time, training_story, write_story
 from unbag.commands.telling import busy, plain_errors, tell
-from unbag.commands.writing import check_output
+from unbag.commands.writing import check_output, check_page
+from unbag.diagnosis import Diagnosis
 from unbag.metrics import evaluate
 
 
@@ -64,6 +67,7 @@ def train(
     seed: Annotated[int, typer.Option()] = 0,
     held_out: Annotated[float, typer.Option(help="share of the training bags that chooses rate and epoch")] = 0.2,
     test: Annotated[float, typer.Option(help="share of all bags that only evaluates in the end; 0 for none")] = 0.2,
+    page: PageFile = None,
     as_json: AsJson = False,
     force: Force = False,
 ) -> None:
@@ -77,9 +81,11 @@ def train(
     settings = {"method": method, "loss": loss, "hidden": () if linear else tuple(hidden or (32,)), "epochs": epochs}
     with plain_errors("train"):
         check_output(out, force=force, table=False)
+        check_page(page, force=force)
         bags = joined(events, reports, said, plan)
         tell(bags.told)
-        tell(_warning(bags))
+        diagnosis = diagnose_by_name(bags)
+        tell(_warning(diagnosis))
         learn, judge = (bags, None) if test == 0 else bags.split(1 - test, seed=seed)
         with busy(f"learning from {len(learn.reported()):,} bags"):
             model = learned(learn, settings | {"held_out": held_out, "random_state": seed}, counts)
@@ -88,6 +94,9 @@ def train(
         tell(f"learned from {len(learn.reported()):,} bags: {out}")
         if found is not None:
             print_evaluation(found, as_json=as_json)
+        if page is not None:
+            line, over_time = made_by("train", events, reports), prior_over_time(events, time, bags)
+            write_story(training_story(line, bags, model, judge, found, diagnosis, over_time), page, force=force)
 
 
 def joined(events: Any, reports: Any, said: dict[str, Any], plan: Any) -> Any:
@@ -100,8 +109,7 @@ def joined(events: Any, reports: Any, said: dict[str, Any], plan: Any) -> Any:
     return bags
 
 
-def _warning(bags: Any) -> str:
-    found = diagnose_by_name(bags)
+def _warning(found: Diagnosis) -> str:
     return found.verdict if found.random else f"warning: {found.verdict} {found.remedy} unbag check tells more."
 
 

@@ -138,6 +138,7 @@ class BagEstimator(BaseEstimator):
                 f"A training must not diverge: all of {len(methods) * len(rates)} runs did. Scale the features, or "
                 f"lower learning_rate (now {self.learning_rate})."
             )
+        self.runs_ = runs
         self.choice_ = choose(runs, held_out) if held_out is not None else None
         self.run_ = runs[0] if self.choice_ is None else self.choice_.model
         self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, self.run_.loss

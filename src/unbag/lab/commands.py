@@ -11,6 +11,7 @@ from typing import Any
 
 from unbag.lab import choosing, claims, plots, variance
 from unbag.lab.claims import Verdict, as_markdown, judge
+from unbag.lab.paging import write_index
 from unbag.lab.plans import Plan, preset, read_plan
 from unbag.lab.reporting import (
     Experiment,
@@ -105,7 +106,9 @@ def write_report(store: Store, folder: Path) -> list[Path]:
     pages = {"claims.md": _claims_page(verdicts), "report.md": _report_page(store, everything, experiments)}
     for name, text in pages.items():
         (folder / name).write_text(text)
-    return [*written, *figures, *(folder / name for name in pages)]
+    line = f"unbag reproduce --report, from the runs in {store.folder}"
+    index = write_index(folder, line, everything, experiments, verdicts)
+    return [*written, *figures, *(folder / name for name in pages), index]
 
 
 def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> Path:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from unbag.page.rendering import write_page as write_html
+from unbag.page.streams import stream_page
 from unbag.stream.keeping import METRICS
 from unbag.stream.learning import StreamLearner
 
@@ -48,7 +50,7 @@ def draw_stream(rows: list[dict[str, Any]]) -> Figure:
 
 
 def write_page(learner: StreamLearner, folder: str | Path) -> Path:
-    """A page on a stream: what it was, how it went, what was set aside; `report.md` with `stream.png`."""
+    """A page on a stream: what it was, how it went, what was set aside; `report.html`, and beside it `report.md`."""
     rows, folder = read_metrics(folder), Path(folder)
     draw_stream(rows).savefig(folder / "stream.png", dpi=150)
     s = learner.settings
@@ -68,7 +70,9 @@ def write_page(learner: StreamLearner, folder: str | Path) -> Path:
     lines += ["| set aside | how often |", "|---|---|"] if learner.counts else ["Nothing was set aside."]
     lines += [f"| {kind} | {count} |" for kind, count in learner.counts.items()]
     (folder / "report.md").write_text("\n".join(lines) + "\n")
-    return folder / "report.md"
+    line = f"{s.method}, rate {s.rate:g}, bags of {s.size}, prior: {s.prior}"
+    counts = {"learned": learner.events_learned, "waiting": learner.waiting, "aside": learner.counts}
+    return write_html(stream_page(rows, line, **counts), folder / "report.html", force=True)
 
 
 def _average(rows: list[dict[str, Any]], name: str) -> str:
