@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test fast check bench clean
+.PHONY: demo test fast check docs bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/unbag demo
@@ -20,6 +20,11 @@ check: $(VENV)/.installed-check
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/python docs/build.py
+	$(BIN)/zensical build --clean --strict
+	@echo "open site/index.html"
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "unbag needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + "; run: make PYTHON=python3.12 ...")'

@@ -1,0 +1,180 @@
+"""The pages in docs/ and the docstrings in src/ in, the folder that zensical makes the site from out.
+
+    python docs/build.py            # writes build/docs; then: zensical build --strict
+
+Pages link to files of the repository (results, examples); the site has none of these, so they are copied beside the
+pages and the links follow. The reference is read from the source with `ast`: nothing is imported, so the pages of
+PyTorch or LightGBM need neither.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS, SOURCE = ROOT / "docs", ROOT / "src" / "unbag"
+REPORT = ROOT / "results" / "report"
+LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
+
+
+def build(out: Path) -> None:
+    """Write the folder anew."""
+    shutil.rmtree(out, ignore_errors=True)
+    pages = {path.relative_to(DOCS): path for path in DOCS.rglob("*.md")}
+    pages |= {Path("report") / path.name: path for path in REPORT.glob("*.md")}
+    for target, path in pages.items():
+        text = path.read_text().replace("<!-- report -->", report_links())
+        write(out / target, carry_links(text, path, out / target, out))
+    for folder in ("pictures", "style"):
+        shutil.copytree(DOCS / folder, out / folder)
+    for module in modules():
+        write(out / "reference" / f"{module}.md", reference(module))
+    write(out / "reference" / "index.md", contents())
+
+
+def report_links() -> str:
+    """What `unbag reproduce` has written, as links from a page of the site; pages that are not there are not linked."""
+    found = sorted(path.name for path in REPORT.glob("*.md"))
+    listed = "".join(f"- [{name}](report/{name})\n" for name in found)
+    return f"On this site:\n\n{listed}" if found else "No report was there when this site was built."
+
+
+def modules() -> list[str]:
+    """The public modules, those that are imported at once and those that are imported when asked for."""
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    imported = {a.name for n in tree.body if isinstance(n, ast.ImportFrom) and n.module == "unbag" for a in n.names}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_MODULES":
+            imported |= set(ast.literal_eval(node.value))
+    return sorted(imported)
+
+
+def source(module: str) -> ast.Module:
+    """A module or package, read but not run."""
+    path = ROOT / "src" / Path(*module.split("."))
+    return ast.parse(
+        (path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py").read_text()
+    )
+
+
+def contents() -> str:
+    """The first page of the reference: each module with the first line of its docstring."""
+    rows = [(m, (ast.get_docstring(source(f"unbag.{m}")) or "").partition("\n")[0]) for m in modules()]
+    listed = "".join(f"- [{module}]({module}.md): {line}\n" for module, line in rows)
+    return f"# Reference\n\nRead from the docstrings, whose examples the tests run.\n\n{listed}"
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file, and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def carry_links(text: str, page: Path, target: Path, out: Path) -> str:
+    """Copy what the page links to outside docs/, and point its links there; other links stay."""
+
+    def carried(link: re.Match[str]) -> str:
+        file = Path(os.path.normpath(page.parent / link[1]))
+        if not file.is_file() or file.is_relative_to(DOCS):
+            return link[0]
+        inside = file.is_relative_to(REPORT)
+        copy = out / "report" / file.relative_to(REPORT) if inside else out / "files" / file.relative_to(ROOT)
+        if file.suffix == ".md" and not inside:  # a page of the repository that is none of the site
+            copy = copy.with_suffix(".md.txt")
+        if not (inside and file.suffix == ".md"):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+        return Path(os.path.relpath(copy, target.parent)).as_posix() + (link[2] or "")
+
+    return LINK.sub(carried, text)
+
+
+def reference(module: str) -> str:
+    """The page of a module: its docstring, then every public name with its signature and docstring."""
+    tree = source(f"unbag.{module}")
+    found = [(name, place) for name in public(tree) if (place := find(name, tree)) is not None]
+    parts = [f"# unbag.{module}", markdown(ast.get_docstring(tree) or "")]
+    parts += [entry(node, f"unbag.{module}.{name}") for name, node in found]
+    return "\n\n".join(parts) + "\n"
+
+
+def public(tree: ast.Module) -> list[str]:
+    """`__all__`, or the functions and classes without underscore."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return sorted(ast.literal_eval(node.value), key=str.lower)
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
+
+
+def find(name: str, tree: ast.Module) -> ast.FunctionDef | ast.ClassDef | None:
+    """The definition of a name, here or where it is imported from; None for plain values."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+            return node
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("unbag"):
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    return find(alias.name, source(node.module))
+    return None
+
+
+def entry(node: ast.FunctionDef | ast.ClassDef, title: str, *, level: int = 2) -> str:
+    """Heading, signature, docstring; for a class its public methods too."""
+    parts = [f"{'#' * level} {title.split('.')[-1]}", f"```python\n{signature(node, title)}\n```"]
+    parts.append(markdown(ast.get_docstring(node) or ""))
+    for method in node.body if isinstance(node, ast.ClassDef) else ():
+        if isinstance(method, ast.FunctionDef) and not method.name.startswith("_"):
+            parts.append(entry(method, f"{node.name}.{method.name}", level=level + 1))
+    return "\n\n".join(part for part in parts if part)
+
+
+def signature(node: ast.FunctionDef | ast.ClassDef, title: str) -> str:
+    """How it is called; for classes the fields, or the arguments of __init__."""
+    if isinstance(node, ast.ClassDef):
+        init = next((n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
+        fields = [ast.unparse(n) for n in node.body if isinstance(n, ast.AnnAssign)]
+        listed = arguments(init) if init else [f for f in fields if not f.startswith("_")]
+        return call(title, listed, "")
+    returned = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return call(title, arguments(node), returned)
+
+
+def arguments(node: ast.FunctionDef) -> list[str]:
+    """Each argument as it is written, without self."""
+    a = node.args
+    defaults = [None] * (len(a.posonlyargs + a.args) - len(a.defaults)) + a.defaults
+    listed = [spelled(x, d) for x, d in zip(a.posonlyargs + a.args, defaults, strict=True)]
+    listed += [f"*{a.vararg.arg}"] if a.vararg else (["*"] if a.kwonlyargs else [])
+    listed += [spelled(x, d) for x, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)]
+    listed += [f"**{a.kwarg.arg}"] if a.kwarg else []
+    return listed[1:] if listed and listed[0] in ("self", "cls") else listed
+
+
+def spelled(argument: ast.arg, default: ast.expr | None) -> str:
+    """name: type = default"""
+    text = ast.unparse(argument)
+    if default is None:
+        return text
+    return f"{text} = {ast.unparse(default)}" if argument.annotation else f"{text}={ast.unparse(default)}"
+
+
+def call(title: str, listed: list[str], returned: str) -> str:
+    """On one line where it fits, else one argument a line."""
+    line = f"{title}({', '.join(listed)}){returned}"
+    return line if len(line) <= 88 else f"{title}(\n" + "".join(f"    {item},\n" for item in listed) + f"){returned}"
+
+
+def markdown(docstring: str) -> str:
+    """A docstring as Markdown: underlined titles in bold, parameters as a list, examples as code."""
+    text = re.sub(r"^(.+)\n-{3,}$", r"**\1**\n", docstring, flags=re.MULTILINE)
+    text = re.sub(r"^(\w+(?:, \*{0,2}\w+)*) : ", r"- `\1`: ", text, flags=re.MULTILINE)
+    return re.sub(r"^>>> .*?(?=\n\n|\Z)", lambda m: f"```pycon\n{m[0]}\n```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+if __name__ == "__main__":
+    build(ROOT / "build" / "docs")
