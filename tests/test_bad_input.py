@@ -339,6 +339,8 @@ TABLES = (
     "test_stream",
     "test_tables",
     "test_cli",
+    "test_warehouse",
+    "test_engines",
     "test_page",
 )
 ELSEWHERE = {"checks.py", "demo.py", "cli.py", "adult.py"}

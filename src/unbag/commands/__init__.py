@@ -10,5 +10,6 @@ from unbag.commands.planning import plan
 from unbag.commands.predicting import predict
 from unbag.commands.selecting import select
 from unbag.commands.training import train
+from unbag.commands.weighting import weights
 
-__all__ = ["check", "design", "evaluate", "plan", "predict", "select", "train"]
+__all__ = ["check", "design", "evaluate", "plan", "predict", "select", "train", "weights"]

@@ -22,7 +22,7 @@ def plain_errors(verb: str) -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise  # whoever read the output has seen enough
-    except (ValueError, OSError, MemoryError) as error:
+    except (ValueError, OSError, MemoryError, ImportError) as error:
         what = "the memory is too small for these tables" if isinstance(error, MemoryError) else error
         print(f"error: {what}\n\nhint: unbag {verb} --help shows an example", file=sys.stderr)
         raise typer.Exit(1) from None

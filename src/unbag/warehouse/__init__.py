@@ -1,0 +1,23 @@
+"""Tables in a warehouse in, relational expressions out: bags, checks, signed weights and targets, in any SQL.
+
+`asking` gives columns their meaning, `counting` brings events and reports together by bag, `weighing` makes weights,
+`checking` finds what must be refused, `relating` puts them together, `designing` assigns events to bags, `running`
+does it with DuckDB from file to file. Needs Ibis: pip install "unbag[sql]".
+"""
+
+from unbag.warehouse.checking import Told, confirm
+from unbag.warehouse.designing import Designed, design
+from unbag.warehouse.relating import Related, as_sql, relate
+from unbag.warehouse.running import query_files, write_targets
+
+__all__ = [
+    "Designed",
+    "Related",
+    "Told",
+    "as_sql",
+    "confirm",
+    "design",
+    "query_files",
+    "relate",
+    "write_targets",
+]
