@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test fast check docs bench clean
+.PHONY: demo test fast check docs wheel bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/unbag demo
@@ -25,6 +25,15 @@ docs: $(VENV)/.installed-docs
 	$(BIN)/python docs/build.py
 	$(BIN)/zensical build --clean --strict
 	@echo "open site/index.html"
+
+# The wheel in an environment of its own with all its dependencies, from an empty folder.
+wheel:
+	rm -rf build/wheel && mkdir -p build/wheel/empty
+	$(PYTHON) -m venv build/wheel/venv
+	build/wheel/venv/bin/python -m pip wheel --quiet --no-deps -w build/wheel .
+	build/wheel/venv/bin/python -m pip install --quiet build/wheel/unbag-*.whl
+	cd build/wheel/empty && ../venv/bin/python -c "from unbag.datasets import load_adult; print(load_adult().X.shape)"
+	cd build/wheel/empty && ../venv/bin/unbag demo --help
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "unbag needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + "; run: make PYTHON=python3.12 ...")'
