@@ -62,6 +62,10 @@ def reproduce(
 ) -> None:
     """Make the runs of the paper's batch experiments, and report them. What is in the store is not made again.
 
+    engine: Annotated[str, typer.Option(help="here, or ray: on the workers of a Ray cluster")] = "here",
+    address: Annotated[str | None, typer.Option(help="of the Ray cluster, as host:6379")] = None,
+    cpus: Annotated[float | None, typer.Option(help="of one Ray task; by default 1")] = None,
+    gpus: Annotated[float | None, typer.Option(help="of one Ray task; by default 0")] = None,
     Example: unbag reproduce adult --preset smoke
     """
     from unbag.lab.commands import reproduce as work
@@ -75,8 +79,13 @@ def reproduce(
     }  # fmt: skip
     changes = {name: value for name, value in changes.items() if value is not None}
     try:
-        work(task=task, name=preset, path=plan, folder=store, changes=changes, report=report, force=force)
-    except (ValueError, OSError) as error:
+        work(
+            task=task, name=preset, path=plan, folder=store, changes=changes, report=report, force=force,
+            engine=engine, resources=resources,
+        )  # fmt: skip
+    except (ValueError, OSError, ImportError, RuntimeError) as error:
+    resources = {"address": address, "cpus": cpus, "gpus": gpus}
+    resources = {name: value for name, value in resources.items() if value is not None}
         print(f"error: {error}\n\nhint: unbag reproduce --help", file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:

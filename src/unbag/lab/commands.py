@@ -11,6 +11,7 @@ from typing import Any
 
 from unbag.lab import choosing, claims, plots, variance
 from unbag.lab.claims import Verdict, as_markdown, judge
+from unbag.lab.engines import RayEngine
 from unbag.lab.paging import write_index
 from unbag.lab.plans import Plan, preset, read_plan
 from unbag.lab.reporting import (
@@ -39,18 +40,22 @@ def reproduce(
     changes: dict[str, Any],
     report: Path | None = None,
     force: bool = False,
+    engine: str = "here",
+    resources: dict[str, Any] | None = None,
 ) -> None:
     """Make the missing runs of a task, then report; without a task only report.
 
     name : of a preset. path : of a plan. folder : of the store. changes : to the plan. report : folder for it.
+    engine : "here", in this process, or "ray". resources : for `RayEngine`.
     """
     store = Store(folder or Path("unbag-store") / (name or (path.stem if path else "smoke")))
     if task is None and path is None and report is None:
         raise ValueError("A task, a plan or a report must be asked for: none came. Try: unbag reproduce adult")
+    maker = engine_of(engine, **(resources or {}))
     if report is not None:
         _check_report(report, force)
     if task is not None or path is not None:
-        _make(_plan(task, name, path, changes), store)
+        _make(_plan(task, name, path, changes), store, maker)
     if report is not None:
         written = write_report(store, report)
         _tell(f"{len(written)} files written: {report}")
@@ -64,11 +69,20 @@ def _plan(task: str | None, name: str | None, path: Path | None, changes: dict[s
     return preset(name or "smoke", str(task), **changes)
 
 
-def _make(plan: Plan, store: Store) -> None:
+def engine_of(name: str, **resources: Any) -> RayEngine | None:
+    """What makes the runs, by name; None stands for this process."""
+    if name not in ("here", "ray"):
+        raise ValueError(f"An engine must be here or ray: {name!r} came. Leave it out to work in this process.")
+    if name == "here" and resources:
+        raise ValueError(f"Only the engine ray takes {', '.join(resources)}: the engine is here. Add --engine ray.")
+    return RayEngine(**resources) if name == "ray" else None
+
+
+def _make(plan: Plan, store: Store, engine: RayEngine | None) -> None:
     note = data_of(plan.task).note
     if note:
         _tell(f"{plan.task}: {note}")
-    made = run_plan(plan, store, progress=True)
+    made = run_plan(plan, store, progress=True, engine=engine)
     _tell(f"{made} runs made, {plan.count() - made} were there already: {store.folder}")
     everything = read_runs(store, task=plan.task)
     wanted = Experiment(plan.task, plan.model, plan.start, plan.epochs, plan.batch, plan.rows)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -24,26 +25,48 @@ Told = Callable[[Group, int], None]
 """Called after each epoch of a group, as told(group, number of runs in it)."""
 
 
-def run_plan(plan: Plan, store: Store, *, progress: bool = False, patience: float = 2.0) -> int:
+class Job(NamedTuple):
+    """What a group lacks, as few rectangles of rates x repetitions, and the claim on it."""
+
+    group: Group
+    parts: list[Group]
+    claim: ExitStack
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        c = self.group.common
+        return f"{c.task} {Way(c.method, c.loss)} bags of {c.size}"
+
+
+Engine = Callable[[Iterator[Job], Told], Generator[tuple[Job, list[dict[str, Any]]]]]
+"""What makes runs: takes jobs as it has room for them, gives each back with its rows when it is finished."""
+
+
+def run_plan(
+    plan: Plan, store: Store, *, progress: bool = False, patience: float = 2.0, engine: Engine | None = None
+) -> int:
     """Make the runs of a plan that the store lacks; returns how many this process made.
 
     Several processes may do so at once: each works on groups that no other has claimed. It returns when the whole plan
-    is done, so it may wait for another process (looking again every `patience` seconds).
+    is done, so it may wait for another process (looking again every `patience` seconds). The engine trains here unless
+    it is another one, as `unbag.lab.RayEngine`.
     """
+    engine = engine or in_process
     plan.check_data()
     if TASKS[plan.task].kind == "binary":
         variance.measure(plan.task, data_of(plan.task), store)
     made = (
-        _run(plan, store, lambda group, runs: None, lambda: None, patience)
+        _run(plan, store, engine, lambda group, runs: None, lambda: None, patience)
         if not progress
-        else _show(plan, store, patience)
+        else _show(plan, store, engine, patience)
     )
     if plan.holdout:
         choosing.keep_choices(plan, store)
     return made
 
 
-def _show(plan: Plan, store: Store, patience: float) -> int:
+def _show(plan: Plan, store: Store, engine: Engine, patience: float) -> int:
     """The same with a progress bar."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f}%"))
     times = (TimeElapsedColumn(), TextColumn("done,"), TimeRemainingColumn(), TextColumn("left"))
@@ -58,22 +81,40 @@ def _show(plan: Plan, store: Store, patience: float) -> int:
             missing = sum(len(left) for _, left in _missing(plan, store)) * plan.epochs
             bar.update(work, total=bar.tasks[0].completed + missing)
 
-        return _run(plan, store, told, recount, patience)
+        return _run(plan, store, engine, told, recount, patience)
 
 
-def _run(plan: Plan, store: Store, told: Told, recount: Callable[[], None], patience: float) -> int:
+def _run(plan: Plan, store: Store, engine: Engine, told: Told, recount: Callable[[], None], patience: float) -> int:
     made = 0
     while missing := _missing(plan, store):
         before = made
-        for group, _ in missing:
-            with store.claim(group) as mine:
-                left = _left(group, store.finished()) if mine else []
-                if left:
-                    made += _make(group, left, store, told)
-            recount()
+        with ExitStack() as claims, closing(engine(_claimed(missing, store, claims), told)) as finished:
+            for job, rows in finished:
+                store.add(job.group, rows)
+                job.claim.close()
+                made += len(rows)
+                recount()
         if made == before:
             time.sleep(patience)
     return made
+
+
+def _claimed(missing: Sequence[tuple[Group, Any]], store: Store, claims: ExitStack) -> Iterator[Job]:
+    """What no other process works on, claimed when it is asked for; all claims end with `claims`."""
+    for group, _ in missing:
+        claim = claims.enter_context(ExitStack())
+        mine = claim.enter_context(store.claim(group))
+        left = _left(group, store.finished()) if mine else []
+        if left:
+            yield Job(group, _rectangles(group, left), claim)
+        else:
+            claim.close()
+
+
+def in_process(jobs: Iterator[Job], told: Told) -> Generator[tuple[Job, list[dict[str, Any]]]]:
+    """The engine that needs nothing: one job after the other, here."""
+    for job in jobs:
+        yield job, [row for part in job.parts for row in train_group(part, told)]
 
 
 def _missing(plan: Plan, store: Store) -> list[tuple[Group, list[Settings]]]:
@@ -83,13 +124,6 @@ def _missing(plan: Plan, store: Store) -> list[tuple[Group, list[Settings]]]:
 
 def _left(group: Group, finished: set[str]) -> list[Settings]:
     return [run for run in group.runs() if run.identity() not in finished]
-
-
-def _make(group: Group, left: Sequence[Settings], store: Store, told: Told) -> int:
-    """Train and store what a group lacks, as few rectangles of rates x repetitions."""
-    rows = [row for part in _rectangles(group, left) for row in train_group(part, told)]
-    store.add(group, rows)
-    return len(rows)
 
 
 def _rectangles(group: Group, left: Sequence[Settings]) -> list[Group]:
