@@ -288,6 +288,20 @@ def test_pieces_and_machines_and_parts_of_bags_add_up_to_the_whole():
             assert two.observed[:4] == pytest.approx(one.observed[:4], rel=1e-9)
 
 
+def test_without_order_there_are_the_same_losses_and_no_auc():
+    x, y = world(600)
+    bags = from_rows(np.arange(600) // 20, y=y, X=x)
+    first, second = bags.take(range(12)), bags.take(range(12, 30))
+    part = lambda bags, ordered: Evaluator(ordered=ordered).update(bags.X, bags)
+    whole = part(first, True).merge(part(second, True)).compute()
+    for lean in (part(first, False).merge(part(second, True)), part(first, True).merge(part(second, False))):
+        found = lean.compute()
+        assert found.estimates == {name: value for name, value in whole.estimates.items() if name != "auc"}
+        assert found.calibration == []
+        assert found.notes == ("AUC and calibration were not asked for.",)
+    assert part(first, True).merge(Evaluator(ordered=False)).compute()["auc"] == part(first, True).compute()["auc"]
+
+
 def test_strata_of_two_tables_are_told_apart_by_their_names():
     """Each table numbers its strata from 0; the second holds only what the first calls stratum 1."""
     x, y = world(800)

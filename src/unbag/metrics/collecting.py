@@ -51,7 +51,7 @@ class Bins(NamedTuple):
     reference: np.ndarray
 
 
-def collect(score: Any, bags: Bags, losses: Sequence[Loss], *, reference: Any = None) -> Sums:
+def collect(score: Any, bags: Bags, losses: Sequence[Loss], *, reference: Any = None, ordered: bool = True) -> Sums:
     """Sums per bag of these scores.
 
     Parameters
@@ -59,6 +59,7 @@ def collect(score: Any, bags: Bags, losses: Sequence[Loss], *, reference: Any = 
     score : logits, class scores or log rates, one row per instance.
     losses : the first one says how a score predicts.
     reference : prediction to centre by, instead of the model's own; made without the labels of these bags.
+    ordered : whether to count the scores in bins, for what depends on their order.
     """
     kind, count = bags.kind, len(bags)
     score = checked_scores(score, bags)
@@ -66,7 +67,7 @@ def collect(score: Any, bags: Bags, losses: Sequence[Loss], *, reference: Any = 
     g = h if reference is None else np.asarray(reference, float).reshape(len(h), -1)
     sums = [loss_sums(_components(score, h, loss, losses[0], kind), g, _spread(g, kind), bags) for loss in losses]
     T, S, Q = (np.stack(column, axis=1) for column in zip(*sums, strict=True))
-    bins = _bin(score, h, g, bags) if kind != "histogram" else _no_bins()
+    bins = _bin(score, h, g, bags) if ordered and kind != "histogram" else _no_bins()
     return empty_sums(bags, g)._replace(prediction=sum_by(bags.bag, h, count), T=T, S=S, Q=Q, bins=bins)
 
 
@@ -182,6 +183,11 @@ def group_bins(bag: np.ndarray, number: np.ndarray, *values: np.ndarray) -> Bins
 def _no_bins() -> Bins:
     empty = np.zeros(0)
     return Bins(empty.astype(int), empty.astype(int), empty, empty, empty)
+
+
+def without_bins(sums: Sums) -> Sums:
+    """The same, without what depends on the order of the scores."""
+    return sums._replace(bins=_no_bins())
 
 
 def merge(pieces: Sequence[Sums]) -> Sums:

@@ -9,7 +9,7 @@ import numpy as np
 
 from unbag.bags import Bags, Kind, from_rows
 from unbag.losses import Loss, named_loss
-from unbag.metrics.collecting import Sums, collect, merge
+from unbag.metrics.collecting import Sums, collect, merge, without_bins
 from unbag.metrics.estimating import Judge
 from unbag.metrics.holding import Evaluation
 from unbag.metrics.intervals import check_level
@@ -29,6 +29,12 @@ class Evaluator:
     What is kept of a bag are a few sums and how many of its scores fall into each narrow bin, so that memory grows with
     the bags and never with the features. A bag with a name may come in parts.
 
+    Parameters
+    ----------
+    losses, level, bands : see `evaluate`.
+    ordered : whether AUC and calibration are wanted. The bins are for these, and small bags fill nearly one for each
+        instance; without them memory grows with the bags only.
+
     >>> rng = np.random.default_rng(0)
     >>> evaluator = Evaluator()
     >>> for day in range(2):
@@ -40,11 +46,18 @@ class Evaluator:
     0.6119 [0.5717, 0.6521]
     """
 
-    def __init__(self, losses: Sequence[Loss | str] | None = None, *, level: float = 0.95, bands: int = 10) -> None:
+    def __init__(
+        self,
+        losses: Sequence[Loss | str] | None = None,
+        *,
+        level: float = 0.95,
+        bands: int = 10,
+        ordered: bool = True,
+    ) -> None:
         check_level(level)
         if bands < 1:
             raise ValueError(f"There must be at least one band: {bands} came. Ten is usual.")
-        self.losses, self.level, self.bands = losses, level, bands
+        self.losses, self.level, self.bands, self.ordered = losses, level, bands, ordered
         self.pieces: list[Sums] = []
         self.kind: Kind | None = None
 
@@ -53,7 +66,7 @@ class Evaluator:
         if self.kind not in (None, bags.kind):
             raise ValueError(f"Pieces must be of one kind: {bags.kind} came after {self.kind}. Evaluate them apart.")
         self.kind = bags.kind
-        self.pieces.append(collect(score, bags, self._losses(), reference=reference))
+        self.pieces.append(collect(score, bags, self._losses(), reference=reference, ordered=self.ordered))
         return self
 
     def merge(self, other: Evaluator) -> Evaluator:
@@ -64,6 +77,7 @@ class Evaluator:
                 f"Evaluators to merge must have the same losses and kind of report: {other.losses} of {other.kind} "
                 f"came for {self.losses} of {self.kind}. Make them alike."
             )
+        self.ordered = self.ordered and (other.ordered or not other.pieces)
         self.pieces += other.pieces
         return self
 
@@ -76,7 +90,7 @@ class Evaluator:
         """All pieces as one table."""
         if not self.pieces:
             raise ValueError("An evaluation must have bags: none came. Call update with scores and bags first.")
-        return merge(self.pieces)
+        return merge(self.pieces if self.ordered else [without_bins(piece) for piece in self.pieces])
 
     def _losses(self) -> list[Loss]:
         return chosen_losses(self.losses, self.kind or "binary")
