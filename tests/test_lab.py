@@ -35,6 +35,7 @@ from unbag.lab import (
 from unbag.lab import claims as judging
 from unbag.lab.commands import reproduce, write_report
 from unbag.lab.methods import METHODS
+from unbag.lab.online import HISTORY, OnlineStore, online_preset, online_stores
 from unbag.lab.store import FORMAT, SCHEMA
 from unbag.lab.tasks import MODELS, TASKS
 from unbag.lab.variance import Spread, bag_spread
@@ -434,6 +435,24 @@ def test_a_report_has_tables_claims_and_figures(tmp_path):
     text = (tmp_path / "report" / "report.md").read_text()
     assert "| number of bags | 1000 | 62 | 15 |" in text
     assert "PM is best at small bag sizes" in (tmp_path / "report" / "claims.md").read_text()
+
+
+def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path):
+    store = Store(tmp_path / "store")
+    made_up(preset("paper", "adult", rates=(0.1,), repetitions=2, epochs=2, sizes=(16,)), store)
+    online = OnlineStore(tmp_path / "store" / "online" / "clicks")
+    plan = online_preset("smoke", methods=("upm", "matching"), sizes=(128,))
+    online.keep_plan(plan)
+    assert online_stores(tmp_path / "store" / "online")[0][0] == plan
+    for cell in plan.cells():
+        loss = 0.5 if cell.way.method == "upm" else 0.6
+        runs = [plan.run(cell, rate, 0, plan.tuning) for rate in plan.rates]
+        for run in [*runs, *(plan.run(cell, plan.rates[0], s, plan.chunks) for s in range(plan.repetitions))]:
+            online.add(run, {name: [loss + run.rate] * run.chunks for name in HISTORY})
+    write_report(store, tmp_path / "report")
+    text = (tmp_path / "report" / "claims.md").read_text()
+    assert "GeneralUPM has a lower average log loss than PM | clicks, k = 128 | supported | GeneralUPM 0.5010" in text
+    assert "Claims" in (tmp_path / "report" / "online-clicks" / "online.md").read_text()
 
 
 def test_the_command_runs_a_plan_prints_a_table_and_reports(tmp_path):

@@ -7,10 +7,11 @@ over all chunks and repetitions when `tuning` is 0, else over the first `tuning`
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from hashlib import sha256
 from itertools import islice, product
@@ -33,6 +34,7 @@ from unbag.stream import StreamLearner
 HISTORY = ("label_log_loss", "label_auc", "log_loss", "auc", "prior", "true_log_loss")
 GRID = tuple(float(f"{rate:.6g}") for rate in np.logspace(-7, -1, 16))
 SOURCES = ("criteo", "clicks")
+PLAN = "plan.json"
 
 
 def _small_network(seed: int) -> models.Embeddings:
@@ -101,6 +103,7 @@ class OnlinePlan:
     tuning: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "methods", tuple(str(Way.named(text)) for text in self.methods))
         for thing, came, known in (("source", self.source, SOURCES), ("model", self.model, tuple(NETWORKS))):
             if came not in known:
                 raise ValueError(f"An online plan's {thing} must be one of {', '.join(known)}: {came!r} came. Choose.")
@@ -187,6 +190,19 @@ class OnlineStore:
         finally:
             draft.unlink(missing_ok=True)
 
+    def keep_plan(self, plan: OnlinePlan) -> None:
+        """Write which plan these runs belong to, so that a report needs no more than the folder."""
+        (self.folder / PLAN).write_text(json.dumps(asdict(plan), indent=1) + "\n")
+
+    def plan(self) -> OnlinePlan | None:
+        """The plan that was run last, or None."""
+        path = self.folder / PLAN
+        if not path.exists():
+            return None
+        told = json.loads(path.read_text())
+        fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in told.items()}
+        return OnlinePlan(**fields)
+
     def read(self, run: OnlineRun) -> dict[str, Any] | None:
         """A finished run, or None."""
         path = self.path(run)
@@ -198,6 +214,12 @@ class OnlineStore:
         name = sha256(repr((plan, cell)).encode()).hexdigest()[:16]
         with (self.folder / f"{name}.claim").open("w") as file:
             yield _lock(file)
+
+
+def online_stores(folder: Path) -> list[tuple[OnlinePlan, OnlineStore]]:
+    """The stores in a folder that say which plan they belong to, with the plan."""
+    stores = [OnlineStore(path.parent) for path in sorted(folder.glob(f"*/{PLAN}"))]
+    return [(plan, store) for store in stores if (plan := store.plan())]
 
 
 def run_online(plan: OnlinePlan, store: OnlineStore, *, told: Any = None) -> int:

@@ -25,7 +25,7 @@ Results = dict[Cell, list[dict[str, Any]]]
 
 def write_online_report(plan: OnlinePlan, store: OnlineStore, folder: str | Path) -> list[Path]:
     """Everything that the finished runs of a plan say."""
-    results = {cell: runs for cell in plan.cells() if (runs := finals(plan, cell, store))}
+    results = results_of(plan, store)
     if not results:
         raise ValueError(f"A report must have runs: {store.folder} has none of this plan. Make them: unbag online")
     folder = Path(folder)
@@ -40,6 +40,11 @@ def write_online_report(plan: OnlinePlan, store: OnlineStore, folder: str | Path
     page += ["## Claims\n", as_markdown(judge_online(plan, results))]
     (folder / "online.md").write_text("\n".join(page))
     return [*written, folder / "online.md"]
+
+
+def results_of(plan: OnlinePlan, store: OnlineStore) -> Results:
+    """The finished runs of a plan at each cell's best rate."""
+    return {cell: runs for cell in plan.cells() if (runs := finals(plan, cell, store))}
 
 
 def _about(plan: OnlinePlan, results: Results) -> str:

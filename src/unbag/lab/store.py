@@ -57,7 +57,7 @@ class Store:
 
     def files(self) -> list[Path]:
         """The readable files; a warning names the others, and a file of another format is refused."""
-        found = sorted(self.folder.rglob("*.parquet"))
+        found = sorted(self.folder.glob("*/*.parquet"))
         for path in found:
             if path not in self._known:
                 self._known[path] = _format_of(path)

@@ -59,8 +59,10 @@ def experiment(
     name: str, folder: Path | None, report: Path | None, *, changes: dict[str, Any], only_report: bool
 ) -> None:
     """Make the missing runs of a preset, then report them."""
-    plan, store = online_preset(name, **changes), OnlineStore(folder or Path("unbag-store") / f"online-{name}")
+    store = OnlineStore(folder or Path("unbag-store") / f"online-{name}")
+    plan = (store.plan() if only_report and not changes else None) or online_preset(name, **changes)
     if not only_report:
+        store.keep_plan(plan)
         with Console(stderr=True).status("online") as status:
             made = run_online(plan, store, told=partial(_tell, status))
         print(f"{made} runs made: {store.folder}", file=sys.stderr)
