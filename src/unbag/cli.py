@@ -24,16 +24,19 @@ def main() -> None:
 
 
 @app.command()
-def demo() -> None:
-    """Learn from bags of the shipped Adult data in every way, choose and evaluate without labels, print the tables.
+def demo(
+    folder: Annotated[
+        Path, typer.Option(help="where the tables, models and the page go; its own files it overwrites")
+    ] = Path("demo"),
+) -> None:
+    """The whole way on the shipped Adult data: two tables, check, train, select, evaluate without labels, reveal them.
 
     Example: unbag demo
     """
-    from rich.console import Console
-
     from unbag.demo import run
 
-    Console().print(run())
+    with _clear_errors("demo"):
+        run(folder)
 
 
 @app.command()
@@ -59,13 +62,13 @@ def reproduce(
         Path | None, typer.Option(help="folder for tables, figures and claims made from the store")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="overwrite what the report folder holds")] = False,
-) -> None:
-    """Make the runs of the paper's batch experiments, and report them. What is in the store is not made again.
-
     engine: Annotated[str, typer.Option(help="here, or ray: on the workers of a Ray cluster")] = "here",
     address: Annotated[str | None, typer.Option(help="of the Ray cluster, as host:6379")] = None,
     cpus: Annotated[float | None, typer.Option(help="of one Ray task; by default 1")] = None,
     gpus: Annotated[float | None, typer.Option(help="of one Ray task; by default 0")] = None,
+) -> None:
+    """Make the runs of the paper's batch experiments, and report them. What is in the store is not made again.
+
     Example: unbag reproduce adult --preset smoke
     """
     from unbag.lab.commands import reproduce as work
@@ -78,14 +81,14 @@ def reproduce(
         "repetitions_together": repetitions_together,
     }  # fmt: skip
     changes = {name: value for name, value in changes.items() if value is not None}
+    resources = {"address": address, "cpus": cpus, "gpus": gpus}
+    resources = {name: value for name, value in resources.items() if value is not None}
     try:
         work(
             task=task, name=preset, path=plan, folder=store, changes=changes, report=report, force=force,
             engine=engine, resources=resources,
         )  # fmt: skip
     except (ValueError, OSError, ImportError, RuntimeError) as error:
-    resources = {"address": address, "cpus": cpus, "gpus": gpus}
-    resources = {name: value for name, value in resources.items() if value is not None}
         print(f"error: {error}\n\nhint: unbag reproduce --help", file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
@@ -132,7 +135,11 @@ def online(
     report: Annotated[Path | None, typer.Option(help="folder for tables, figures and claims")] = None,
     chunks: Annotated[int | None, typer.Option()] = None,
     repetitions: Annotated[int | None, typer.Option()] = None,
+    source: Annotated[str | None, typer.Option(help="clicks (made-up) or criteo (in the data folder)")] = None,
+    rows: Annotated[int | None, typer.Option(help="events in a chunk")] = None,
+    tuning: Annotated[int | None, typer.Option(help="chunks that choose the rate; 0: all")] = None,
     size: Annotated[list[int] | None, typer.Option(help="bag size; may be repeated")] = None,
+    rate: Annotated[list[float] | None, typer.Option(help="learning rate; may be repeated")] = None,
     method: Annotated[list[str] | None, typer.Option(help="method or method:loss; may be repeated")] = None,
     only_report: Annotated[bool, typer.Option("--only-report", help="make no runs")] = False,
 ) -> None:
@@ -142,13 +149,10 @@ def online(
     """
     from unbag.lab.streaming import experiment
 
-    changes = {
-        "chunks": chunks,
-        "repetitions": repetitions,
-        "sizes": size and tuple(size),
-        "methods": method and tuple(method),
-    }
-    changes = {name: value for name, value in changes.items() if value}
+    many = {"sizes": size, "rates": rate, "methods": method}
+    changes = {"chunks": chunks, "repetitions": repetitions, "source": source, "rows": rows, "tuning": tuning}
+    changes |= {name: tuple(values) for name, values in many.items() if values}
+    changes = {name: value for name, value in changes.items() if value is not None}
     with _clear_errors("online"):
         experiment(preset, store, report, changes=changes, only_report=only_report)
 

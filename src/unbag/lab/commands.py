@@ -12,6 +12,8 @@ from typing import Any
 from unbag.lab import choosing, claims, plots, variance
 from unbag.lab.claims import Verdict, as_markdown, judge
 from unbag.lab.engines import RayEngine
+from unbag.lab.online import online_stores
+from unbag.lab.online_report import judge_online, results_of, write_online_report
 from unbag.lab.paging import write_index
 from unbag.lab.plans import Plan, preset, read_plan
 from unbag.lab.reporting import (
@@ -107,7 +109,9 @@ def write_report(store: Store, folder: Path) -> list[Path]:
         raise ValueError(f"A report must have runs: {store.folder} has none. Make some: unbag reproduce adult")
     folder.mkdir(parents=True, exist_ok=True)
     spreads, choices = variance.read(store), choosing.read(store)
+    streams = online_stores(store.folder / "online")
     verdicts = judge(everything, spreads, choices)
+    verdicts += [verdict for plan, runs in streams for verdict in judge_online(plan, results_of(plan, runs))]
     experiments = sorted({runs.experiment for runs in everything if not runs.holdout})
     tables = {
         "best.csv": best_rows(everything),
@@ -117,6 +121,8 @@ def write_report(store: Store, folder: Path) -> list[Path]:
     }
     written = [_write_csv(folder / name, rows) for name, rows in tables.items() if rows]
     figures = _figures(everything, experiments, folder)
+    for plan, runs in streams:
+        written += write_online_report(plan, runs, folder / f"online-{runs.folder.name}")
     pages = {"claims.md": _claims_page(verdicts), "report.md": _report_page(store, everything, experiments)}
     for name, text in pages.items():
         (folder / name).write_text(text)
