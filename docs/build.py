@@ -10,6 +10,7 @@ PyTorch or LightGBM need neither.
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import re
 import shutil
@@ -96,19 +97,32 @@ def carry_links(text: str, page: Path, target: Path, out: Path) -> str:
 def reference(module: str) -> str:
     """The page of a module: its docstring, then every public name with its signature and docstring."""
     tree = source(f"unbag.{module}")
-    found = [(name, place) for name in public(tree) if (place := find(name, tree)) is not None]
     parts = [f"# unbag.{module}", markdown(ast.get_docstring(tree) or "")]
+    parts += [f"## {name}\n\n{markdown(text)}" for name, text in values(tree).items() if name in public(tree)]
+    found = [(name, place) for name in public(tree) if (place := find(name, tree)) is not None]
     parts += [entry(node, f"unbag.{module}.{name}") for name, node in found]
     return "\n\n".join(parts) + "\n"
 
 
 def public(tree: ast.Module) -> list[str]:
-    """`__all__`, or the functions and classes without underscore."""
+    """`__all__`, or the functions, classes and documented values without underscore."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             return sorted(ast.literal_eval(node.value), key=str.lower)
     kinds = (ast.FunctionDef, ast.ClassDef)
-    return [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
+    named = [node.name for node in tree.body if isinstance(node, kinds)]
+    return [name for name in [*values(tree), *named] if not name.startswith("_")]
+
+
+def values(tree: ast.Module) -> dict[str, str]:
+    """Values that a string stands below, which is their docstring."""
+    pairs = zip(tree.body, tree.body[1:], strict=False)
+    return {
+        node.targets[0].id: inspect.cleandoc(below.value.value)
+        for node, below in pairs
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
+    }
 
 
 def find(name: str, tree: ast.Module) -> ast.FunctionDef | ast.ClassDef | None:

@@ -72,6 +72,7 @@ def test_the_reference_has_every_public_name():
     found = set(re.findall(r"^## (\w+)$", "\n".join(texts.values()), re.MULTILINE))
     assert names <= found
     assert "unbag.weights.upm(" in texts["weights"]
+    assert "## brier\n\nMulti-class square loss" in texts["losses"]
     assert "```pycon\n>>> upm(" in texts["weights"]
 
 
