@@ -120,6 +120,9 @@ def test_noise_and_strata_go_all_the_way_fit_more_and_score():
     bags = unbag.from_rows(bag, noisy, **further)
     expected = unbag.evaluate(model.decision_function(X), bags)["log_loss"].value
     assert model.score(X, noisy, bag=bag, **further) == pytest.approx(-expected)
+    assert BagScorer("log_loss")(model, X, noisy, bag=bag, **further) == pytest.approx(-expected)
+    brier = unbag.evaluate(model.decision_function(X), bags)["brier"].value
+    assert BagScorer("brier")(model, X, noisy, bag=bag, **further) == pytest.approx(-brier)
 
 
 def test_one_report_per_campaign_can_be_matched_and_is_refused_by_unbiased_methods():
@@ -149,6 +152,10 @@ def test_pipelines_grid_searches_and_group_folds_receive_the_bags():
         search.fit(X, y, bag=bag, groups=bag)
         assert search.best_params_ == {"bagclassifier__learning_rate": 0.03}
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        given = {"bag": bag, "groups": bag, "noise": np.ones(len(bag))}
+        model = BagClassifier(**FAST).set_fit_request(bag=True, noise=True)
+        noisy = cross_validate(model, X, y, cv=folds, params=given, scoring=BagScorer("brier"), error_score="raise")
+        assert np.isfinite(noisy["test_score"]).all()
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, sparse.csr_array, "arrow"], ids=str)

@@ -28,7 +28,8 @@ def estimate_loss(
 class BagScorer:
     """A scorer for GridSearchCV and cross_validate that receives `bag`: log loss, AUC or Brier score from bags alone.
 
-    A plain function never receives `bag` in a grid search, and every score is then NaN; this object asks for it.
+    A plain function never receives `bag` in a grid search, and every score is then NaN; this object asks for it, and
+    for the `stratum` and `noise` of the rows' bags where there are any.
 
     >>> BagScorer("auc")
     BagScorer('auc')
@@ -42,31 +43,34 @@ class BagScorer:
     def __repr__(self) -> str:
         return f"BagScorer({self.metric!r})"
 
-    def __call__(self, estimator: Any, X: Any, y: Any, bag: Any = None) -> float:
+    def __call__(
+        self, estimator: Any, X: Any, y: Any, bag: Any = None, stratum: Any = None, noise: Any = None
+    ) -> float:
         """The score of a fitted estimator, the larger the better."""
-        return METRICS[self.metric](estimator, X, np.asarray(y, float), bag)
+        return METRICS[self.metric](estimator, X, np.asarray(y, float), bag=bag, stratum=stratum, noise=noise)
 
     def get_metadata_routing(self) -> Any:
-        """Ask for `bag` when scoring."""
+        """Ask for `bag`, `stratum` and `noise` when scoring."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner="BagScorer")
-        request.score.add_request(param="bag", alias=True)
+        for name in ("bag", "stratum", "noise"):
+            request.score.add_request(param=name, alias=True)
         return request
 
 
 def _by(metric: str, sign: int) -> Any:
-    def score(estimator: Any, X: Any, y: np.ndarray, bag: Any) -> float:
+    def score(estimator: Any, X: Any, y: np.ndarray, *, bag: Any, **further: Any) -> float:
         h = estimator.predict_proba(X)[:, 1]
         if bag is None:
             return sign * evaluate_labels(h, y, scale="probability")[metric].value
-        return sign * evaluate(h, from_rows(bag, y), scale="probability")[metric].value
+        return sign * evaluate(h, from_rows(bag, y, **further), scale="probability")[metric].value
 
     return score
 
 
 METRICS = {
-    "log_loss": lambda estimator, X, y, bag: estimator.score(X, y, bag=bag),
+    "log_loss": lambda estimator, X, y, **bags: estimator.score(X, y, **bags),
     "auc": _by("auc", 1),
     "brier": _by("brier", -1),
 }
