@@ -24,7 +24,7 @@ check: $(VENV)/.installed-check
 docs: $(VENV)/.installed-docs
 	$(BIN)/python docs/build.py
 	$(BIN)/zensical build --clean --strict
-	@echo "open site/index.html"
+	@echo "open site/index.html; its search needs a server: python3 -m http.server -d site"
 
 # The wheel in an environment of its own with all its dependencies, from an empty folder.
 wheel:
