@@ -7,6 +7,7 @@ methods that were trained at different times are compared on the same bags.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple, get_type_hints
 
@@ -61,9 +62,9 @@ class _Known(NamedTuple):
     scores: np.ndarray
 
     def candidate(self) -> Candidate:
-        """What `unbag.choose` compares."""
+        """What `unbag.choose` compares. A function, because an array of scores might look like probabilities."""
         s = self.settings
-        return Candidate(s.identity(), (s.method, s.loss), self.scores)
+        return Candidate(s.identity(), (s.method, s.loss), lambda X: self.scores)
 
 
 def drawn(task: str, size: int, repetition: int, *, rows: int, holdout: float) -> tuple[Bags, Bags | None]:
@@ -100,6 +101,7 @@ def choose_all(plan: Plan, store: Store) -> list[Chosen]:
         if by_way:
             held = drawn(plan.task, size, repetition, rows=plan.rows, holdout=plan.holdout)[1]
             assert held is not None
+            held = replace(held, X=np.zeros((len(held.bag), 1)))  # nobody looks at it
             among = {str(way): runs for way, runs in by_way.items()}
             among |= {ALL: [run for runs in by_way.values() for run in runs]} if len(by_way) > 1 else {}
             found += [_chosen(name, runs, held, len(plan.rates)) for name, runs in among.items()]
