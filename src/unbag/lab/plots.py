@@ -79,8 +79,10 @@ def draw_panel(panel: Axes, mine: Sequence[Runs], metric: Metric, *, smallest: i
 def _look(way: Way, ways: Sequence[Way]) -> tuple[str, str]:
     if way.method == "anchored" and way.loss in ("square", "brier"):
         return OURS
-    others = [each for each in ways if each.method not in LOOKS]
-    return LOOKS[way.method] if way.method in LOOKS else OTHERS[others.index(way) % len(OTHERS)]
+    calm = [each for each in ways if each.method == "anchored" and each.loss in ("square", "brier")]
+    first = {each.method: each for each in reversed(ways) if each not in calm}
+    others = [each for each in ways if each not in calm and (each.method not in LOOKS or first[each.method] != each)]
+    return OTHERS[others.index(way) % len(OTHERS)] if way in others else LOOKS[way.method]
 
 
 def _curve(panel: Axes, way: Way, look: tuple[str, str], points: Sequence) -> End:
