@@ -14,6 +14,7 @@ import inspect
 import os
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,6 +55,7 @@ def modules() -> list[str]:
     return sorted(imported)
 
 
+@cache
 def source(module: str) -> ast.Module:
     """A module or package, read but not run."""
     path = ROOT / "src" / Path(*module.split("."))
