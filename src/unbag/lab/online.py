@@ -114,13 +114,13 @@ class OnlinePlan:
             )
 
     def cells(self) -> Iterator[Cell]:
-        """Largest bags first: that is where methods differ."""
+        """Labels, then the largest bags: that is where methods differ."""
         ways = [Way.named(text) for text in self.methods]
+        yield from (Cell(way, 1, "chunk") for way in ways if way.method == "labels")
         for size, way in product(sorted(self.sizes, reverse=True), [way for way in ways if way.method != "labels"]):
             yield Cell(way, size, "chunk")
             if "first" in self.priors and way.method in ("upm", "easy") and size == max(self.sizes):
                 yield Cell(way, size, "first")
-        yield from (Cell(way, 1, "chunk") for way in ways if way.method == "labels")
 
     def run(self, cell: Cell, rate: float, repetition: int, chunks: int) -> OnlineRun:
         """One run of a cell."""
