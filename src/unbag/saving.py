@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ import jax
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
+
+from unbag.outputs import whole
 
 FORMAT = 1
 
@@ -23,16 +24,10 @@ def save_arrays(path: str | Path, arrays: dict[str, np.ndarray], settings: dict[
 
     versions = {"format": FORMAT, "unbag": __version__, "jax": jax.__version__, "numpy": np.__version__}
     text = json.dumps({"versions": versions, "settings": settings})
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
+    with whole(path) as temporary:
         save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, temporary, metadata={"unbag": text})
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

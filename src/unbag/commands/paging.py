@@ -43,7 +43,7 @@ def training_story(
         diagnosis=diagnosis,
         drift=over_time,
         choice=model.choice_,
-        curves=curves_of(model.runs_),
+        curves=curves_of(model.runs_, [model.run_]),
         evaluation=found,
         predictions=None if judge is None else predicted(model, judge.X),
         trained=True,

@@ -86,7 +86,7 @@ def train(
         tell(bags.told)
         diagnosis = diagnose_by_name(bags)
         tell(_warning(diagnosis))
-        learn, judge = (bags, None) if test == 0 else bags.split(1 - test, seed=seed)
+        learn, judge = parted(bags, test, seed)
         with busy(f"learning from {len(learn.reported()):,} bags"):
             model = learned(learn, settings | {"held_out": held_out, "random_state": seed}, counts)
         found = None if judge is None else evaluate(model, judge)
@@ -107,6 +107,11 @@ def joined(events: Any, reports: Any, said: dict[str, Any], plan: Any) -> Any:
     if bags.plan is None:
         raise ValueError("A model must have features: the events have no column beside those you named. Add some.")
     return bags
+
+
+def parted(bags: Any, test: float, seed: int) -> tuple[Any, Any]:
+    """The bags to learn from, and those that only evaluate in the end, or None."""
+    return (bags, None) if test == 0 else bags.split(1 - test, seed=seed)
 
 
 def _warning(found: Diagnosis) -> str:

@@ -1,6 +1,6 @@
 """Nothing or a file in, labelled training and test data out; labels are for making bags and for the truth."""
 
-from unbag.datasets.adult import load_adult
+from unbag.datasets.adult import load_adult, read_adult
 from unbag.datasets.bike_sharing import load_bike_sharing
 from unbag.datasets.chunks import Chunk
 from unbag.datasets.cifar10 import load_cifar10
@@ -29,6 +29,7 @@ __all__ = [
     "make_counts",
     "make_gaussian",
     "make_heavy_tailed",
+    "read_adult",
     "read_clicks",
     "read_criteo",
     "write_clicks",

@@ -56,6 +56,18 @@ def load_adult() -> Dataset:
     )
 
 
+def read_adult(part: str = "data") -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The people as they stand in the files, column by column, and who earns over $50,000: part "data" or "test".
+
+    >>> people, rich = read_adult()
+    >>> people["age"][:3].tolist(), people["workclass"][0].item(), int(rich.sum())
+    ([39.0, 50.0, 38.0], 'State-gov', 7841)
+    """
+    table = _read(f"adult.{part}")
+    column = lambda i, name: table[:, i].astype(float) if name in NUMBERS else table[:, i]
+    return {name: column(i, name) for i, name in enumerate(COLUMNS)}, _label(table)
+
+
 def _read(name: str) -> np.ndarray:
     packed = files("unbag.datasets").joinpath("files", f"{name}.xz").read_bytes()
     text = lzma.decompress(packed)

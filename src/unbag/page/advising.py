@@ -10,6 +10,7 @@ from unbag.diagnosis import Diagnosis
 from unbag.metrics.intervals import Estimate
 from unbag.page.holding import Items, Part, Section, Text
 from unbag.page.numbers import many, range_of, short, value_of
+from unbag.page.sections import brief
 from unbag.page.story import Story, named
 from unbag.planning import Noise, best_bag_size
 
@@ -45,7 +46,8 @@ def summary(story: Story) -> Section:
 def _learned(story: Story) -> list[str]:
     if story.trained:
         return [
-            f"A model for single events was learned from {many(story.learned, 'bag')}, of which only totals are known."
+            f"A model for single events was learned from {many(story.learned, 'bag')}, of which only totals are known.",
+            *_chosen(story),
         ]
     if story.choice is not None:
         own = next(row.loss for row in story.choice.table if row.name == story.choice.name)
@@ -55,6 +57,14 @@ def _learned(story: Story) -> list[str]:
             "better on the bags that chose it than it is: evaluate it on other ones.",
         ]
     return ["A model was judged by totals of bags alone, without the label of any single event."] if story.loss else []
+
+
+def _chosen(story: Story) -> list[str]:
+    if story.choice is None or len(story.choice.table) < 2:
+        return []
+    called = brief([row.name for row in story.choice.table])
+    who = f"{many(story.choice.bags, 'bag')} that were held out chose it"
+    return [f"{who} among {len(story.choice.table)} candidates: {called[story.choice.name]}."]
 
 
 def _how_good(story: Story) -> list[str]:

@@ -53,6 +53,7 @@ def draw_lines(
     marks: Sequence[tuple[float, float]] = (),
     powers: bool = False,
     dots: bool = False,
+    most: float | None = None,
 ) -> str:
     """Curves with bands.
 
@@ -60,12 +61,13 @@ def draw_lines(
     ----------
     words : what is to be seen, for those who cannot see it.
     x, y : names of the axes. levels : lines across. marks : points to ring, such as what was chosen.
-    powers : an axis of bag sizes, by powers of two. dots : show each point.
+    powers : an axis of bag sizes, by powers of two. dots : show each point. most : the picture ends at this height.
     """
     named = [(f"look{i % LOOKS}", s.name) for i, s in enumerate(series) if s.name]
     head, top = legend([*named, *(("level", level.name) for level in levels)])
     height = top + 230 + BOTTOM
     across, up = _scales(series, [level.y for level in levels], top, height, powers=powers)
+    up = up if most is None else up._replace(high=max(min(up.high, most), up.low + 1e-9))
     inside = [
         _clipped(across, up, "".join(_curve(s, f"look{i % LOOKS}", across, up, dots) for i, s in enumerate(series)))
     ]

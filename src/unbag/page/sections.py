@@ -137,10 +137,12 @@ def learning(story: Story) -> Section | None:
     marks = [(float(c.epoch), float(c.loss[c.epoch - 1])) for c in curves if 0 < c.epoch <= len(c.loss)]
     levels = [] if story.trivial is None else [Level("always the prior", story.trivial)]
     words = f"Loss on held-out bags by epoch, for {', '.join(c.name for c in curves)}"
-    svg = draw_lines(series, words, x="epoch", y="loss on held-out bags", levels=levels, marks=marks)
+    most = _ceiling(curves, story.trivial)
+    svg = draw_lines(series, words, x="epoch", y="loss on held-out bags", levels=levels, marks=marks, most=most)
     caption = (
         "An epoch is one pass over all bags. The curves are estimates from few bags, hence their unrest; the ring is "
-        "the epoch that was taken, chosen by a steadier rule than the lowest point."
+        "the epoch that was taken, chosen by a steadier rule than the lowest point. Curves that rise have "
+        "learned the noise of their bags."
     )
     left = len(story.curves) - len(curves)
     return Section("curves", "Learning curves", [
@@ -148,10 +150,16 @@ def learning(story: Story) -> Section | None:
     ])  # fmt: skip
 
 
+def _ceiling(curves: Sequence[Curve], trivial: float | None) -> float | None:
+    """Half as far above the trivial loss as the best lies below it: what is worse is all the same."""
+    lowest = min(float(np.nanmin(curve.loss)) for curve in curves)
+    return None if trivial is None or lowest >= trivial else trivial + 0.5 * (trivial - lowest)
+
+
 def best_curves(curves: Sequence[Curve], most: int = 6) -> list[Curve]:
-    """Of several methods the best curve of each, of one method its best ones, in the order in which they came."""
+    """Of several methods one curve each (the chosen one, or the best), of one method its best ones."""
     there = [c for c in curves if len(c.loss) and np.isfinite(c.loss).any()]
-    end = lambda c: c.loss[c.epoch - 1] if c.epoch and isfinite(c.loss[c.epoch - 1]) else np.inf
+    end = lambda c: (not c.chosen, c.loss[c.epoch - 1] if c.epoch and isfinite(c.loss[c.epoch - 1]) else np.inf)
     groups = dict.fromkeys(c.group for c in there)
     if len(groups) > 1:
         there = [min((c for c in there if c.group == group), key=end) for group in groups]

@@ -56,13 +56,14 @@ def facts_of(bags: Bags) -> Facts:
 class Curve(NamedTuple):
     """Loss by epoch of one run, as held-out bags estimate it, and the epoch that was chosen (from 1; 0 for none).
 
-    group : the method.
+    group : the method. chosen : whether this run was chosen within its method.
     """
 
     name: str
     loss: Sequence[float]
     epoch: int = 0
     group: str = ""
+    chosen: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,8 +140,9 @@ def names_of(runs: Sequence[Any]) -> list[str]:
     return [", ".join(name[i] for i in kept) for name in told]
 
 
-def curves_of(runs: Sequence[Any]) -> list[Curve]:
-    """The curves of runs; nothing where no bags were held out."""
+def curves_of(runs: Sequence[Any], chosen: Sequence[Any] = ()) -> list[Curve]:
+    """The curves of runs, of which some were chosen; nothing where no bags were held out."""
     told = [(name, run) for name, run in zip(names_of(runs), runs, strict=True) if "held_out" in run.history]
     loss = lambda run: np.asarray(run.history["held_out"], float).tolist()
-    return [Curve(name, loss(run), run.epoch, f"{run.method} {run.loss}") for name, run in told]
+    own = lambda run: any(run is one for one in chosen)
+    return [Curve(name, loss(run), run.epoch, f"{run.method} {run.loss}", own(run)) for name, run in told]
