@@ -36,7 +36,7 @@ def main() -> None:
     whole = unbag.from_rows(campaign, y=y, X=X)  # nothing can be cut: compare bags with their own prediction
     start = unbag.losses.log.trivial_score(whole.prior)
     model = unbag.models.linear(X.shape[1], key=0, start=start)
-    run = unbag.train(model, whole, "likelihood", learning_rate=0.02, epochs=5 if SHORT else 60)
+    run = unbag.train(model, whole, "likelihood", learning_rate=0.02, epochs=5 if SHORT else 20)
     loss = unbag.losses.log.value(np.asarray(run.model(X)), y).mean()
     trivial = unbag.losses.log.value(np.full(n, start), y).mean()
     print(f"\nOne report for each campaign, likelihood: log loss {loss:.3f} (the same for everyone: {trivial:.3f})")
