@@ -33,6 +33,7 @@ EXAMPLES = {  # what each must print in its short form
 NEEDS = {"boosted_trees": "lightgbm", "pytorch_adult": "torch"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_examples_run(name, monkeypatch, tmp_path, capfd):
     if name in NEEDS:
