@@ -32,6 +32,7 @@ __version__ = "0.1.0"
 # what needs JAX, scikit-learn or PyTorch is imported when it is asked for
 _MODULES = (
     "tables",
+    "warehouse",
     "models",
     "likelihood",
     "training",

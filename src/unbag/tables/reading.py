@@ -66,7 +66,8 @@ class Table:
         return pa.concat_tables(parts) if parts else self.schema.empty_table().select(list(columns))
 
 
-_ONE_AT_A_TIME = {"batch_readahead": 2, "fragment_readahead": 1}  # so that files larger than memory pass through it
+# so that files larger than memory pass through it: with threads Arrow reads on, without end, while a batch is worked on
+_ONE_AT_A_TIME = {"batch_readahead": 2, "fragment_readahead": 1, "use_threads": False}
 
 
 def nearest(name: str, names: Sequence[str]) -> str:

@@ -1,14 +1,14 @@
 """Tables in a warehouse in, relational expressions out: bags, checks, signed weights and targets, in any SQL.
 
 `asking` gives columns their meaning, `counting` brings events and reports together by bag, `weighing` makes weights,
-`checking` finds what must be refused, `relating` puts them together, `designing` assigns events to bags, `running`
-does it with DuckDB from file to file. Needs Ibis: pip install "unbag[sql]".
+`checking` counts what is wrong and `telling` says it, `relating` puts all together, `designing` assigns events to bags,
+`running` does it with DuckDB from file to file. Needs Ibis: pip install "unbag[sql]".
 """
 
-from unbag.warehouse.checking import Told, confirm
 from unbag.warehouse.designing import Designed, design
 from unbag.warehouse.relating import Related, as_sql, relate
 from unbag.warehouse.running import query_files, write_targets
+from unbag.warehouse.telling import Told, confirm
 
 __all__ = [
     "Designed",

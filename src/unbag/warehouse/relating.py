@@ -79,9 +79,8 @@ def relate(
     columns = Asked(
         on, total, counts, proportion, kind, size, noise, status, as_of, stratum, time, id, cut, wrong_sizes
     )
-    asking = ask(
-        events, reports, columns, method=method, reference=reference, accept_bias=accept_bias, cap=cap
-    )  # fmt: skip
+    further = {"method": method, "reference": reference, "accept_bias": accept_bias, "cap": cap}
+    asking = ask(events, reports, columns, **further)
     ours, theirs = read_events(events, asking), read_reports(reports, asking)
     bags = match_bags(ours, theirs, asking)
     weighed = weigh_bags(bags, asking)
@@ -99,11 +98,8 @@ def _targets(events: Any, weighed: Any, asking: Asking, keep: list[str]) -> Any:
     named = {f"weight_{part}": each for part, each in zip(asking.parts, W, strict=True)}
     histogram = asking.columns.counts is not None
     scale = total(W) if histogram else W[0]
-    own = (
-        {f"target_{p}": w / scale for p, w in zip(asking.parts, W, strict=True)}
-        if histogram
-        else {"target": W[1] / W[0]}
-    )
+    by_class = {f"target_{part}": each / scale for part, each in zip(asking.parts, W, strict=True)}
+    own = by_class if histogram else {"target": W[1] / scale}
     new = named | own | {"sample_weight": scale}
     _check_names(events, keep, list(new))
     return rows.select(*keep, **new)

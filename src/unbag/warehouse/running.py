@@ -11,8 +11,8 @@ from typing import Any
 from unbag.outputs import whole
 from unbag.tables.reading import list_files
 from unbag.warehouse.asking import ibis
-from unbag.warehouse.checking import Told, confirm
 from unbag.warehouse.relating import Related, as_sql, relate
+from unbag.warehouse.telling import Told, confirm
 
 TEXT = ("on", "stratum", "id", "status")  # read as text from CSV files, so that 007 stays 007
 
