@@ -8,46 +8,18 @@ from typing import Any
 import pyarrow as pa
 import typer
 
-from unbag.commands.asking import (
-    AsJson,
-    AsOf,
-    Counts,
-    Cut,
-    Events,
-    Id,
-    Kind,
-    Noise,
-    On,
-    Plan,
-    Proportion,
-    Reports,
-    Size,
-    Status,
-    Stratum,
-    Time,
-    Total,
-    asked,
-)
-from unbag.commands.telling import UNFIT, plain_errors, print_json
+from unbag.commands.asking import OF_BAGS, AsJson, Events, Features, Plan, Reports, takes_columns
+from unbag.commands.telling import UNFIT, plain_errors, print_json, spoken
 from unbag.diagnosis import Diagnosis, diagnose
+from unbag.page.advising import remedy
 
 
+@takes_columns()
 def check(
     events: Events,
     reports: Reports,
-    on: On,
-    total: Total = None,
-    counts: Counts = None,
-    proportion: Proportion = None,
-    kind: Kind = None,
-    size: Size = None,
-    noise: Noise = None,
-    status: Status = None,
-    as_of: AsOf = None,
-    stratum: Stratum = None,
-    time: Time = None,
-    id: Id = None,
-    cut: Cut = None,
+    said: dict[str, Any],
+    features: Features = None,
     plan: Plan = None,
     as_json: AsJson = False,
 ) -> None:
@@ -57,9 +29,8 @@ def check(
 
     Example: unbag check events.parquet reports.parquet --on bag --total sales --id event
     """
-    said = asked(locals())
     with plain_errors("check"):
-        told, found = _look(events, reports, said, plan)
+        told, found = _look(events, reports, said, {"plan": plan, "features": features or None})
     if as_json:
         print_json(_record(told, found))
     else:
@@ -68,15 +39,16 @@ def check(
         raise typer.Exit(UNFIT)
 
 
-def _look(events: Any, reports: Any, said: dict[str, Any], plan: Any) -> tuple[Any, Diagnosis | None]:
+def _look(events: Any, reports: Any, said: dict[str, Any], how: dict[str, Any]) -> tuple[Any, Diagnosis | None]:
     """What the tables hold, and whether the bags are random when nothing is refused."""
     from unbag.tables import check_tables, join
 
-    told = check_tables(events, reports, **said)
+    told = check_tables(events, reports, **{name: value for name, value in said.items() if name not in OF_BAGS})
     if not told.usable:
-        return told, None
-    bags = join(events, reports, plan=plan, **said)
-    return bags.told, diagnose_by_name(bags)
+        return told._replace(refused=tuple(map(spoken, told.refused))), None
+    bags = join(events, reports, **how, **said)
+    found = diagnose_by_name(bags)
+    return bags.told, replace(found, remedy=remedy(found, strata="stratum" in said))
 
 
 def diagnose_by_name(bags: Any) -> Diagnosis:

@@ -10,27 +10,7 @@ import numpy as np
 
 from unbag.bags import Bags
 from unbag.bags.designing import stable_hash
-from unbag.commands.asking import (
-    AsJson,
-    AsOf,
-    Counts,
-    Cut,
-    Events,
-    Force,
-    Id,
-    Model,
-    Noise,
-    On,
-    PageFile,
-    Proportion,
-    Reports,
-    Size,
-    Status,
-    Stratum,
-    Time,
-    Total,
-    asked,
-)
+from unbag.commands.asking import AsJson, Events, Force, Model, PageFile, Reports, takes_columns
 from unbag.commands.paging import evaluation_story, made_by, prior_over_time, write_story
 from unbag.commands.telling import plain_errors, print_json, tell
 from unbag.commands.writing import check_page
@@ -38,22 +18,12 @@ from unbag.metrics import Evaluation
 from unbag.metrics import evaluate as evaluate_bags
 
 
+@takes_columns(without=["kind"])
 def evaluate(
     model: Model,
     events: Events,
     reports: Reports,
-    on: On,
-    total: Total = None,
-    counts: Counts = None,
-    proportion: Proportion = None,
-    size: Size = None,
-    noise: Noise = None,
-    status: Status = None,
-    as_of: AsOf = None,
-    stratum: Stratum = None,
-    time: Time = None,
-    id: Id = None,
-    cut: Cut = None,
+    said: dict[str, Any],
     page: PageFile = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -63,7 +33,6 @@ def evaluate(
 
     Example: unbag evaluate model.unbag new-events.parquet new-reports.parquet --on bag --total sales --json
     """
-    said = asked(locals())
     with plain_errors("evaluate"):
         check_page(page, force=force)
         estimator = open_model(model)
@@ -74,7 +43,10 @@ def evaluate(
         found = evaluate_bags(estimator, fresh)
         print_evaluation(found, as_json=as_json)
         if page is not None:
-            line, over_time = made_by("evaluate", model, events, reports), prior_over_time(events, time, fresh)
+            line, over_time = (
+                made_by("evaluate", model, events, reports),
+                prior_over_time(events, said.get("time"), fresh),
+            )
             write_story(evaluation_story(line, fresh, estimator, found, over_time), page, force=force)
 
 

@@ -8,24 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from unbag.commands.asking import (
-    AsJson,
-    AsOf,
-    Counts,
-    Cut,
-    Force,
-    Id,
-    Noise,
-    On,
-    PageFile,
-    Proportion,
-    Size,
-    Status,
-    Stratum,
-    Time,
-    Total,
-    asked,
-)
+from unbag.commands.asking import AsJson, Force, PageFile, takes_columns
 from unbag.commands.evaluating import bags_for, open_model, unseen
 from unbag.commands.paging import made_by, prior_over_time, selection_story, write_story
 from unbag.commands.telling import plain_errors, print_json, tell
@@ -34,22 +17,12 @@ from unbag.metrics.scoring import scores_of
 from unbag.selection import Choice, choose
 
 
+@takes_columns(without=["kind"])
 def select(
     models: Annotated[list[Path], typer.Argument(help="two or more files that unbag train wrote")],
     events: Annotated[Path, typer.Option(help="one row for each event: a Parquet or CSV file, or a folder of them")],
     reports: Annotated[Path, typer.Option(help="one row for each bag: a Parquet or CSV file")],
-    on: On,
-    total: Total = None,
-    counts: Counts = None,
-    proportion: Proportion = None,
-    size: Size = None,
-    noise: Noise = None,
-    status: Status = None,
-    as_of: AsOf = None,
-    stratum: Stratum = None,
-    time: Time = None,
-    id: Id = None,
-    cut: Cut = None,
+    said: dict[str, Any],
     page: PageFile = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -60,7 +33,6 @@ def select(
 
     Example: unbag select a.unbag b.unbag --events events.csv --reports reports.csv --on bag --total sales
     """
-    said = asked(locals())
     with plain_errors("select"):
         check_page(page, force=force)
         found, bags = selected(models, events, reports, said)
@@ -70,7 +42,7 @@ def select(
         else:
             print(found.name)
         if page is not None:
-            line, over_time = made_by("select", *models), prior_over_time(events, time, bags)
+            line, over_time = made_by("select", *models), prior_over_time(events, said.get("time"), bags)
             write_story(selection_story(line, bags, found, over_time), page, force=force)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,11 +25,27 @@ def plain_errors(verb: str) -> Iterator[None]:
         raise  # whoever read the output has seen enough
     except (ValueError, OSError, MemoryError, ImportError) as error:
         what = "the memory is too small for these tables" if isinstance(error, MemoryError) else error
-        print(f"error: {what}\n\nhint: unbag {verb} --help shows an example", file=sys.stderr)
+        print(f"error: {spoken(what)}\n\nhint: unbag {verb} --help shows an example", file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         print("stopped\n\nhint: nothing was written", file=sys.stderr)
         raise typer.Exit(130) from None
+
+
+PYTHON = re.compile(
+    r"(?<![\w(])(total|counts|proportion|kind|size|noise|status|as_of|stratum|time|id|cut|wrong_sizes|accept_bias|prior|cap"
+    r"|features|plan|method|expected)=(?!\.\.\.)(?:'(\w+)'|\"(\w+)\"|True)?(?![\w'\"])"
+)
+
+
+def spoken(text: Any) -> str:
+    """A message of the library in words of the command line: options in place of arguments.
+
+    >>> spoken("Say kind='total', or give noise=. Two rows have x='a'. (1 further problem: check_tables tells all.)")
+    "Say --kind total, or give --noise. Two rows have x='a'. (1 further problem: unbag check tells all.)"
+    """
+    option = lambda found: " ".join([f"--{found[1].replace('_', '-')}", *filter(None, (found[2], found[3]))])
+    return PYTHON.sub(option, str(text)).replace("check_tables tells", "unbag check tells")
 
 
 def tell(text: Any) -> None:

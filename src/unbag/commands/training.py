@@ -8,28 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from unbag.commands.asking import (
-    AsJson,
-    AsOf,
-    Counts,
-    Cut,
-    Events,
-    Force,
-    Id,
-    Kind,
-    Noise,
-    On,
-    PageFile,
-    Plan,
-    Proportion,
-    Reports,
-    Size,
-    Status,
-    Stratum,
-    Time,
-    Total,
-    asked,
-)
+from unbag.commands.asking import AsJson, Events, Features, Force, PageFile, Plan, Reports, takes_columns
 from unbag.commands.checking import diagnose_by_name
 from unbag.commands.evaluating import marks, print_evaluation
 from unbag.commands.paging import made_by, prior_over_time, training_story, write_story
@@ -37,25 +16,16 @@ from unbag.commands.telling import busy, plain_errors, tell
 from unbag.commands.writing import check_output, check_page
 from unbag.diagnosis import Diagnosis
 from unbag.metrics import evaluate
+from unbag.page.advising import remedy
 
 
+@takes_columns()
 def train(
     events: Events,
     reports: Reports,
-    on: On,
     out: Annotated[Path, typer.Option(help="the model, e.g. model.unbag")],
-    total: Total = None,
-    counts: Counts = None,
-    proportion: Proportion = None,
-    kind: Kind = None,
-    size: Size = None,
-    noise: Noise = None,
-    status: Status = None,
-    as_of: AsOf = None,
-    stratum: Stratum = None,
-    time: Time = None,
-    id: Id = None,
-    cut: Cut = None,
+    said: dict[str, Any],
+    features: Features = None,
     plan: Plan = None,
     method: Annotated[
         str, typer.Option(help="anchored, upm, easy, matching, likelihood; auto tries several and bags choose")
@@ -77,33 +47,32 @@ def train(
 
     Example: unbag train events.parquet reports.parquet --on bag --total sales --id event --out model.unbag
     """
-    said = asked(locals())
     settings = {"method": method, "loss": loss, "hidden": () if linear else tuple(hidden or (32,)), "epochs": epochs}
     with plain_errors("train"):
         check_output(out, force=force, table=False)
         check_page(page, force=force)
-        bags = joined(events, reports, said, plan)
+        bags = joined(events, reports, said, plan, features)
         tell(bags.told)
         diagnosis = diagnose_by_name(bags)
-        tell(_warning(diagnosis))
+        tell(_warning(diagnosis, strata="stratum" in said))
         learn, judge = parted(bags, test, seed)
         with busy(f"learning from {len(learn.reported()):,} bags"):
-            model = learned(learn, settings | {"held_out": held_out, "random_state": seed}, counts)
+            model = learned(learn, settings | {"held_out": held_out, "random_state": seed}, said.get("counts"))
         found = None if judge is None else evaluate(model, judge)
         model.save(out)
         tell(f"learned from {len(learn.reported()):,} bags: {out}")
         if found is not None:
             print_evaluation(found, as_json=as_json)
         if page is not None:
-            line, over_time = made_by("train", events, reports), prior_over_time(events, time, bags)
+            line, over_time = made_by("train", events, reports), prior_over_time(events, said.get("time"), bags)
             write_story(training_story(line, bags, model, judge, found, diagnosis, over_time), page, force=force)
 
 
-def joined(events: Any, reports: Any, said: dict[str, Any], plan: Any) -> Any:
+def joined(events: Any, reports: Any, said: dict[str, Any], plan: Any, features: Any = None) -> Any:
     """Bags with features."""
     from unbag.tables import join
 
-    bags = join(events, reports, plan=plan, **said)
+    bags = join(events, reports, plan=plan, features=features or None, **said)
     if bags.plan is None:
         raise ValueError("A model must have features: the events have no column beside those you named. Add some.")
     return bags
@@ -114,8 +83,10 @@ def parted(bags: Any, test: float, seed: int) -> tuple[Any, Any]:
     return (bags, None) if test == 0 else bags.split(1 - test, seed=seed)
 
 
-def _warning(found: Diagnosis) -> str:
-    return found.verdict if found.random else f"warning: {found.verdict} {found.remedy} unbag check tells more."
+def _warning(found: Diagnosis, *, strata: bool) -> str:
+    if found.random:
+        return found.verdict
+    return f"warning: {found.verdict} {remedy(found, strata=strata)} unbag check tells more."
 
 
 def learned(bags: Any, settings: dict[str, Any], classes: Any = None) -> Any:

@@ -7,25 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unbag.commands.asking import (
-    AsOf,
-    Counts,
-    Cut,
-    Events,
-    Force,
-    Id,
-    Kind,
-    Noise,
-    On,
-    Proportion,
-    Reports,
-    Size,
-    Status,
-    Stratum,
-    Time,
-    Total,
-    asked,
-)
+from unbag.commands.asking import Events, Force, Reports, takes_columns
 from unbag.commands.telling import busy, plain_errors, tell
 from unbag.commands.writing import check_output
 
@@ -34,22 +16,11 @@ FIRST = "-- checks: run these first; nothing that is refused may have rows"
 THEN = "-- targets: the events of all bags with a report, with a target and a sample weight for any trainer"
 
 
+@takes_columns(without=["prior"])
 def weights(
     events: Events,
     reports: Reports,
-    on: On,
-    total: Total = None,
-    counts: Counts = None,
-    proportion: Proportion = None,
-    kind: Kind = None,
-    size: Size = None,
-    noise: Noise = None,
-    status: Status = None,
-    as_of: AsOf = None,
-    stratum: Stratum = None,
-    time: Time = None,
-    id: Id = None,
-    cut: Cut = None,
+    said: dict[str, Any],
     method: Annotated[str, typer.Option(help="upm, easy, or anchored, which needs --reference")] = "upm",
     reference: Annotated[
         list[str] | None, typer.Option(help="events: column with a prediction of another fold or day; one per class")
@@ -67,7 +38,7 @@ def weights(
 
     Example: unbag weights events.parquet reports.parquet --on bag --total sales --out targets.parquet
     """
-    said = asked(locals()) | {"method": method, "reference": reference, "keep": keep}
+    said = said | {"method": method, "reference": reference, "keep": keep}
     with plain_errors("weights"):
         if sql:
             print(_as_text(events, reports, dialect, said))
