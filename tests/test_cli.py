@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 import unbag
 from unbag.cli import app
-from unbag.commands.designing import open_events
+from unbag.commands.designing import expected_of, open_events
 from unbag.commands.evaluating import bags_for, marks, open_model, unseen
-from unbag.commands.planning import _noise, answers
+from unbag.commands.planning import Choice, _noise, _variance, answers
 from unbag.commands.selecting import selected
 from unbag.commands.training import joined
 from unbag.commands.writing import check_output, write_tables
@@ -121,8 +121,17 @@ MESSAGES = [
         "A rate must lie between 0 and 1: 1.0 came. It is the share of events with a label 1.",
     ),
     (
-        lambda: answers(None, None, None, 64, _noise(0.5, 0.0, 1.0), (12, 0.5, 0.5)),
+        lambda: answers(None, None, None, 64, _noise(0.5, 0.0, 1.0), Choice(12, 0.5, 0.5)),
         "A plan must have a wish: none of --events, --regret and --bags came. Give one or more.",
+    ),
+    (
+        lambda: _variance(4.0, 1.0),
+        "Noise must be given once: --noise 4 and --epsilon 1 came. Leave one out.",
+    ),
+    (
+        lambda: expected_of(["autumn=300", "20"]),
+        "An expected count must be a whole number, or stratum=number for each stratum: autumn=300 20 came. Say "
+        "--expected 5000, or --expected autumn=5000 --expected spring=300.",
     ),
     (
         lambda: selected([Path("a"), Path("a")], *DAYS, {}),
@@ -351,6 +360,41 @@ def test_plan_says_what_the_theorems_say():
     noise = Noise(0.16, 0.0, np.log(4), 1.0)
     enough = found["needed"]["bags"]
     assert interval_width(enough * 16, 16, noise) / 2 <= 0.1 < interval_width((enough - 1) * 16, 16, noise) / 2
+
+
+def test_plan_names_the_bags_for_each_size_and_the_fast_rate_where_it_helps():
+    from unbag import losses
+    from unbag.planning import Noise, Problem, Spread, bags_needed, interval_width, sandwich
+
+    words = ["plan", "--rate", 0.5, "--size", 4, "--regret", 1e-5, "--score-sd", 0.3, "--json"]
+    found = json.loads(run(*words).stdout)
+    noise, problem = Noise(0.25, 0.0, 0.0, 0.09), Problem(models=12, size=4, spread=Spread(*[0.25] * 3), prior=0.5)
+    fast = bags_needed(1e-5, problem, curvature=sandwich(losses.log, (-0.9, 0.9)))
+    assert found["needed"]["guaranteed_fast_bags"] == pytest.approx(fast, rel=1e-6)
+    assert fast < bags_needed(1e-5, problem)
+    for row in found["needed_by_size"]:
+        assert interval_width(row["bags"] * row["size"], row["size"], noise) / 2 <= 1e-5
+    assert run(*words[:-1]).stdout.count("possible predictor is among") == 1
+
+
+def test_plan_knows_the_noise_of_a_privacy_budget():
+    from unbag.noise import geometric
+
+    found = json.loads(run("plan", "--rate", 0.1, "--epsilon", 0.5, "--bags", 50, "--json").stdout)
+    assert found["noise_variance"] == geometric(epsilon=0.5).variance
+
+
+def test_design_gives_arriving_events_the_bags_that_the_library_gives(tmp_path):
+    ids = np.arange(60)
+    stratum = np.array(["a", "b"])[ids % 2]
+    pd.DataFrame({"event": ids, "campaign": stratum}).to_parquet(tmp_path / "e.parquet")
+    words = ["design", tmp_path / "e.parquet", "--id", "event", "--size", 10]
+    bag = lambda result: [line.split(",")[-1].strip('"') for line in result.stdout.splitlines()[1:]]
+    assert bag(run(*words, "--expected", 200)) == unbag.design_bags(ids, size=10, expected=200).tolist()
+    expected = {"a": 100, "b": 300}
+    found = run(*words, "--stratum", "campaign", "--expected", "a=100", "--expected", "b=300")
+    assert bag(found) == unbag.design_bags(ids, size=10, stratum=stratum, expected=expected).tolist()
+    assert "mapping from strata" in run(*words, "--stratum", "campaign", "--expected", 200, code=1).stderr
 
 
 def test_plan_compares_sizes_under_noise():

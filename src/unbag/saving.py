@@ -25,7 +25,12 @@ def save_arrays(path: str | Path, arrays: dict[str, np.ndarray], settings: dict[
     versions = {"format": FORMAT, "unbag": __version__, "jax": jax.__version__, "numpy": np.__version__}
     text = json.dumps({"versions": versions, "settings": settings})
     with whole(path) as temporary:
-        save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, temporary, metadata={"unbag": text})
+        try:
+            save_file(
+                {name: np.ascontiguousarray(a) for name, a in arrays.items()}, temporary, metadata={"unbag": text}
+            )
+        except SafetensorError as error:
+            raise OSError(f"{path.name} could not be written: {error}") from error
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
 

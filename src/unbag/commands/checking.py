@@ -48,7 +48,14 @@ def _look(events: Any, reports: Any, said: dict[str, Any], how: dict[str, Any]) 
         return told._replace(refused=tuple(map(spoken, told.refused))), None
     bags = join(events, reports, **how, **said)
     found = diagnose_by_name(bags)
-    return bags.told, replace(found, remedy=remedy(found, strata="stratum" in said))
+    return told_of(bags), replace(found, remedy=remedy(found, strata="stratum" in said))
+
+
+def told_of(bags: Any) -> Any:
+    """What the tables held, and which columns no model will learn from."""
+    columns = () if bags.plan is None else bags.plan.columns
+    dropped = (f"Column {column.name} is no feature: {column.why}." for column in columns if column.kind == "drop")
+    return bags.told._replace(left_out=(*bags.told.left_out, *dropped))
 
 
 def diagnose_by_name(bags: Any) -> Diagnosis:

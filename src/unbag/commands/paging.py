@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from unbag.commands.checking import diagnose_by_name
+from unbag.commands.checking import diagnose_by_name, told_of
 from unbag.commands.telling import tell
 from unbag.diagnosis import Diagnosis, drift
 from unbag.diagnosis.drifting import Drift
@@ -38,7 +38,7 @@ def training_story(
     return Story(
         "A model learned from totals",
         line,
-        told=bags.told,
+        told=told_of(bags),
         facts=facts_of(bags),
         diagnosis=diagnosis,
         drift=over_time,

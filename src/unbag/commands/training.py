@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from unbag.commands.asking import AsJson, Events, Features, Force, PageFile, Plan, Reports, takes_columns
-from unbag.commands.checking import diagnose_by_name
+from unbag.commands.checking import diagnose_by_name, told_of
 from unbag.commands.evaluating import marks, print_evaluation
 from unbag.commands.paging import made_by, prior_over_time, training_story, write_story
 from unbag.commands.telling import busy, plain_errors, tell
@@ -52,7 +52,7 @@ def train(
         check_output(out, force=force, table=False)
         check_page(page, force=force)
         bags = joined(events, reports, said, plan, features)
-        tell(bags.told)
+        tell(told_of(bags))
         diagnosis = diagnose_by_name(bags)
         tell(_warning(diagnosis, strata="stratum" in said))
         learn, judge = parted(bags, test, seed)

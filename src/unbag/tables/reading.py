@@ -208,9 +208,11 @@ def _explain(said: str, thing: str, names: Sequence[str]) -> str:
     if "Empty CSV" in said:
         return empty(thing)
     found = re.search(r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+).*: invalid value '(.*)'", said)
-    if found and int(found[1]) < len(names):
+    if found:
+        number = int(found[1])
+        name = repr(names[number]) if number < len(names) else f"column {number + 1}"
         return (
-            f"A column must hold values of one type: {names[int(found[1])]!r} of the {thing} began with {found[3]} and "
+            f"A column must hold values of one type: {name} of the {thing} began with {found[3]} and "
             f"has {found[4]!r} in line {found[2]}. Mend the file, or plan the column as a category or hash."
         )
     if "convert" in said or "Expected bytes" in said or "Conversion failed" in said:
