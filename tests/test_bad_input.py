@@ -341,6 +341,7 @@ TABLES = (
     "test_cli",
     "test_warehouse",
     "test_engines",
+    "test_parallel",
     "test_page",
 )
 ELSEWHERE = {"checks.py", "demo.py", "cli.py", "adult.py"}

@@ -26,7 +26,7 @@ from unbag.losses import Loss
 from unbag.saving import save_arrays
 from unbag.selection import choose
 from unbag.tables.plans import FeaturePlan
-from unbag.training import Method, default_loss, sweep
+from unbag.training import Devices, Method, default_loss, sweep
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
 AUTO = ("anchored", "upm", "matching", "likelihood")
@@ -60,6 +60,8 @@ class BagEstimator(BaseEstimator):
         patience: int | None = 15,
         weight_decay: float = 0.0,
         diagnose: bool = True,
+        devices: int | str | None = None,
+        microbatch: int | None = None,
         random_state: Any = 0,
     ) -> None:
         self.method = method
@@ -72,6 +74,8 @@ class BagEstimator(BaseEstimator):
         self.patience = patience
         self.weight_decay = weight_decay
         self.diagnose = diagnose
+        self.devices = devices
+        self.microbatch = microbatch
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -130,6 +134,8 @@ class BagEstimator(BaseEstimator):
                 patience=self.patience if held_out is not None else None,
                 weight_decay=self.weight_decay,
                 importance=importance,
+                devices=cast(Devices, self.devices),
+                microbatch=self.microbatch,
             )[0]
             if run.epoch > 0
         ]
@@ -159,7 +165,8 @@ class BagEstimator(BaseEstimator):
         rate = RATES[1] if self.learning_rate == "auto" else float(self.learning_rate)
         model, loss = self.model_, losses.LOSSES[self.loss_]
         method = cast(Method, self.method_)
-        runs = sweep(lambda _: model, bags, method, loss, learning_rates=(rate,), epochs=1, batch=self.batch)
+        place: dict[str, Any] = {"devices": self.devices, "microbatch": self.microbatch}
+        runs = sweep(lambda _: model, bags, method, loss, learning_rates=(rate,), epochs=1, batch=self.batch, **place)
         self.run_, self.model_ = runs[0][0], runs[0][0].model
 
     def _method(self) -> str:

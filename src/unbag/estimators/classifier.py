@@ -28,7 +28,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
     epochs, patience : at most so many, and stop when held-out bags see no improvement for so many.
     batch : about how many rows at a time, in whole bags.
     held_out : share of the bags that choose rate and epoch (with 10 bags or more); 0 for none.
-    weight_decay, random_state : as usual.
+    weight_decay, random_state : as usual. devices, microbatch : as in `unbag.sweep`.
     diagnose : whether to look if the bags are random, and warn (BagsNotRandom) with the remedy if they are not.
 
     The model starts at the trivial predictor, the prior. Rows are scaled to mean 0 and variance 1 by themselves.

@@ -26,6 +26,7 @@ from unbag.stream.waiting import Buffer, Name
 from unbag.stream.watching import Watch, look_at_labels
 from unbag.training.epochs import Shape
 from unbag.training.objectives import Setting, default_loss
+from unbag.training.placing import Devices, place_on
 
 
 class StreamLearner:
@@ -38,6 +39,7 @@ class StreamLearner:
     folder : for checkpoints, logs and waiting events. A folder that holds a checkpoint is resumed: `position` then says
         what was taken in, and everything after it must be given again. Without a folder nothing outlives the process.
     every : chunks between checkpoints.
+    devices, microbatch : as in `unbag.sweep`; a stream may be resumed on others.
 
     Reports are proportions of a binary label. `rows` holds what was seen of the last `window` chunks, the log
     `metrics.jsonl` in the folder of all; `counts` how often something was refused or went wrong.
@@ -60,12 +62,14 @@ class StreamLearner:
         *,
         folder: str | Path | None = None,
         every: int = 8,
+        devices: Devices | None = None,
+        microbatch: int | None = None,
         **fields: Any,
     ) -> None:
         self.settings = replace(settings or Settings(), **fields)
         loss = named_loss(self.settings.loss) if self.settings.loss else default_loss(self.settings.method, "binary")
         method = "easy" if self.settings.method == "labels" else self.settings.method
-        self._machine, self._state = begin(model, Setting(method, loss, "binary"))
+        self._machine, self._state = begin(model, Setting(method, loss, "binary"), place_on(devices, microbatch))
         self.folder = Folder(folder) if folder else None
         self.every, self.position, self.chunks, self.events_learned, self.failures = every, 0, 0, 0, 0
         self._shape: Shape | None = None

@@ -70,7 +70,7 @@ def resume(learner: StreamLearner, folder: Folder) -> None:
     _check_same(learner, folder, arrays, told["settings"])
     leaves, tree = jax.tree.flatten(learner._state)
     restored = [jnp.asarray(arrays[f"{i:04d}"].reshape(x.shape)) for i, x in enumerate(leaves)]
-    learner._state = State(*jax.tree.unflatten(tree, restored))
+    learner._state = learner._machine.place.copied(State(*jax.tree.unflatten(tree, restored)))
     learner.position, learner.chunks, learner.events_learned, learner.failures = told["counters"]
     learner._shape = Shape(*told["shape"]) if told["shape"] else None
     setting = learner._machine.setting._replace(largest=told["largest"])

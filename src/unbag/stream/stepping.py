@@ -19,6 +19,7 @@ import optax
 from unbag.bags import Bags
 from unbag.training.epochs import Batches, Loader, Shape, epoch_batches
 from unbag.training.objectives import Setting, batch_loss, predict_components
+from unbag.training.placing import Place
 from unbag.training.recording import DIVERGED
 from unbag.training.watching import as_features
 
@@ -38,6 +39,7 @@ class Machine:
 
     setting: Setting
     static: Any
+    place: Place
 
     def model(self, params: Any) -> Any:
         """Parameters as a model again."""
@@ -46,30 +48,35 @@ class Machine:
     @partial(jax.jit, static_argnums=0)
     def scores(self, params: Any, X: Any) -> Any:
         """Scores of some rows."""
-        return self.model(params)(X)
+        return self.place.scores(lambda rows, _: self.model(params)(rows), X, None)
 
     @partial(jax.jit, static_argnums=0, donate_argnums=1)
     def step(
         self, state: State, rate: Any, X: Any, batch: Batches, reference: Any, mean: Any, key: Any
     ) -> tuple[State, Any]:
-        """One step of Adam on one batch. reference, mean : predictions before the chunk was learned, and their mean."""
+        """One step of Adam on one batch. reference, mean : predictions before the chunk was learned, and their mean.
+
+        X : features of the chunk; with a mesh those of the batch, already gathered.
+        """
+        rows = X[batch.row] if self.place.mesh is None else X
 
         def objective(params: Any) -> Any:
             dropping = jax.random.fold_in(jax.random.key(key[0]), key[1])
-            score = self.model(params)(X[batch.row], key=dropping)
+            score = self.place.scores(lambda rows, key: self.model(params)(rows, key=key), rows, dropping)
             return batch_loss(self.setting, score, batch, reference[batch.row], mean, None)
 
         value, slope = jax.value_and_grad(objective)(state.params)
         updates, moments = ADAM.update(slope, state.moments, state.params)
-        return State(jax.tree.map(lambda p, u: p - rate * u, state.params, updates), moments), value
+        new = State(jax.tree.map(lambda p, u: p - rate * u, state.params, updates), moments)
+        return self.place.together((new, value))
 
 
-def begin(model: Any, setting: Setting) -> tuple[Machine, State]:
+def begin(model: Any, setting: Setting, place: Place) -> tuple[Machine, State]:
     """The machine of a model, and the state it starts from; the model itself stays as it is."""
     params, static = eqx.partition(model, eqx.is_inexact_array)
     leaves, tree = jax.tree.flatten(static)
     params = jax.tree.map(jnp.array, params)
-    return Machine(setting, (tree, tuple(leaves))), State(params, ADAM.init(params))
+    return Machine(setting, (tree, tuple(leaves)), place), place.copied(State(params, ADAM.init(params)))
 
 
 def predict(machine: Machine, params: Any, X: Any, *, batch: int) -> np.ndarray:
@@ -77,8 +84,9 @@ def predict(machine: Machine, params: Any, X: Any, *, batch: int) -> np.ndarray:
     X = np.asarray(X)
     short = -len(X) % batch
     padded = np.concatenate([X, np.repeat(X[:1], short, axis=0)]) if short else X
-    parts = [machine.scores(params, as_features(padded[i : i + batch])) for i in range(0, len(padded), batch)]
-    return np.concatenate([np.asarray(part) for part in parts])[: len(X)] if parts else np.zeros(0, np.float32)
+    hold = as_features if machine.place.mesh is None else lambda rows: machine.place.held(rows)[0]
+    parts = [machine.scores(params, hold(padded[i : i + batch])) for i in range(0, len(padded), batch)]
+    return np.concatenate([np.asarray(part)[:batch] for part in parts])[: len(X)] if parts else np.zeros(0, np.float32)
 
 
 class Learned(NamedTuple):
@@ -102,16 +110,17 @@ def learn_chunk(
     number : of the chunk; with the seed it decides the order of the bags.
     shape : of the batches so far; it decides how they are padded, so a resumed stream must know it.
     """
-    before = jax.tree.map(jnp.copy, state)
-    X = as_features(bags.X)
+    place, before = machine.place, jax.tree.map(jnp.copy, state)
+    X = as_features(bags.X) if place.mesh is None else np.asarray(bags.X)
     reference = predict_components(machine.setting, jnp.asarray(score, jnp.float32))
-    mean = jnp.mean(reference, axis=0)
-    batches, shape = epoch_batches([Loader(bags, batch=batch, seed=seed)], number, shape)
+    reference, mean = place.copied((reference, jnp.mean(reference, axis=0)))
+    batches, shape = epoch_batches([Loader(bags, batch=batch, seed=seed)], number, shape, multiple=place.count)
     values, rate32 = [], np.float32(rate)
     for count, (arrays, _) in enumerate(batches):
         key = np.array([seed % 2**31, (number * 100_003 + count) % 2**31], np.int32)
         one = Batches(*(column[0] for column in arrays))
-        state, value = machine.step(state, rate32, X, one, reference, mean, key)
+        given = X if isinstance(X, jax.Array) else place.divided(X, one.row)
+        state, value = machine.step(state, rate32, given, one, reference, mean, key)
         values.append(value)
     told = np.array([float(value) for value in values])
     sound = np.isfinite(told).all() and np.abs(told).max() < DIVERGED and bool(_finite(state.params))

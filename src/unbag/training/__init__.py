@@ -1,11 +1,13 @@
 """A model and bags in, a trained model with its history out; learning rates x seeds train together.
 
 `epochs` makes batches of one shape, `objectives` turns a method into the loss of a batch, `watching` asks held-out bags
-and test labels after each epoch, `recording` keeps what they said, `engine` runs it all.
+and test labels after each epoch, `recording` keeps what they said, `placing` lays batches over devices, `engine` runs it
+all.
 """
 
 from unbag.training.engine import sweep, train
 from unbag.training.objectives import Method, Objective, default_loss
+from unbag.training.placing import Devices
 from unbag.training.recording import Run
 
-__all__ = ["Method", "Objective", "Run", "default_loss", "sweep", "train"]
+__all__ = ["Devices", "Method", "Objective", "Run", "default_loss", "sweep", "train"]

@@ -28,6 +28,7 @@ from unbag.training.objectives import (
     judging_loss,
     predict_components,
 )
+from unbag.training.placing import Devices, Place, place_on
 from unbag.training.recording import Record, Run
 from unbag.training.watching import EpochBar, Watcher, as_features
 
@@ -61,12 +62,13 @@ class _Machine:
     static: Any
     optimizer: Any
     reference: Reference
+    place: Place
 
     def model(self, params: Any) -> Any:
         return eqx.combine(params, jax.tree.unflatten(*self.static))
 
     def scores(self, params: Any, X: Any, key: Any = None) -> Any:
-        return self.apply(self.model(params), X, key)
+        return self.place.scores(lambda rows, key: self.apply(self.model(params), rows, key), X, key)
 
     def objective(self, params: Any, X: Any, batch: Batches, memory: Any, further: Any, key: Any) -> Any:
         score = self.scores(params, X, key)
@@ -89,22 +91,33 @@ class _Machine:
 
     @partial(jax.jit, static_argnums=0)
     def step(self, state: _State, rates: Any, X: Any, batches: Batches, active: Any, keys: Any) -> tuple[_State, Any]:
-        """One step of all runs: rates share their seed's batch, which is gathered once. keys : a seed and a count."""
+        """One step of all runs: rates share their seed's batch, which is gathered once. keys : a seed and a count.
 
-        def of_seed(given: tuple[_State, Batches, Any, tuple[Any, Any]]) -> tuple[_State, Any]:
-            state, batch, active, (seed, count) = given
+        X : all features; with a mesh those of the batch and its pool, by seed, already gathered.
+        """
+
+        def of_seed(given: tuple[_State, Batches, Any, tuple[Any, Any], Any]) -> tuple[_State, Any]:
+            state, batch, active, (seed, count), gathered = given
             key = jax.random.fold_in(jax.random.key(seed), count)
-            rows, further = X[batch.row], X[batch.further]
+            rows, further = gathered or (X[batch.row], X[batch.further])
             over_rates = jax.vmap(self.run_step, in_axes=(0, 0, None, None, None, None))
             new, value = over_rates(state, rates, rows, further, batch, key)
             return jax.tree.map(lambda a, b: jnp.where(active, a, b), new, state), value
 
-        return jax.lax.map(of_seed, (state, batches, active, keys))
+        of_batch = X if self.place.mesh is not None else None
+        return self.place.together(jax.lax.map(of_seed, (state, batches, active, keys, of_batch)))
 
     @partial(jax.jit, static_argnums=0)
     def scores_of_seed(self, params: Any, X: Any) -> Any:
         """Scores of the runs of one seed: a row of scores for each rate."""
         return jax.vmap(lambda p: self.scores(p, X))(params)
+
+    def look(self, params: Any, X: Any) -> Any:
+        """The same for features that are divided among devices."""
+        if self.place.mesh is None:
+            return self.scores_of_seed(params, X)
+        held, rows = X
+        return np.asarray(self.scores_of_seed(params, held))[:, :rows]
 
 
 def train(
@@ -178,6 +191,8 @@ def sweep(
     pool: int = 0,
     groups: int | None = None,
     importance: np.ndarray | None = None,
+    devices: Devices | None = None,
+    microbatch: int | None = None,
     progress: Callable[[int, dict[str, Any]], None] | bool = False,
 ) -> list[list[Run]]:
     """Train learning rates x seeds together.
@@ -197,6 +212,9 @@ def sweep(
     pool : so many further instances estimate the means, for when a batch holds only a few bags.
     groups : replace the mean over bags by the median of so many group means (with `upm` and bags of one size).
     importance : of each bag, a factor on its weight; for labels (bags of one) this is what others call sample weight.
+    devices : divide the rows of each batch among so many devices, or "all"; X then stays on the host. See
+        `docs/engines.md`, also for several processes.
+    microbatch : rows of a batch whose activations are in memory at once; the result is that of the whole batch.
     progress : True for a bar with losses and the time left, or a function called as progress(epoch, what was seen).
 
     Returns
@@ -206,33 +224,37 @@ def sweep(
     given = [bags] * len(seeds) if isinstance(bags, Bags) else list(bags)
     many = [b.reported() for b in given]
     setting = _setting(many, method, loss, smoothing, pool, groups)
-    features, many = _features(many, X)
+    place = place_on(devices, microbatch)
+    _check_place(place, reference, groups)
+    features, many = _features(many, X, as_features if place.mesh is None else np.asarray)
     models = [make(seed) for seed in seeds]
     params, static = eqx.partition(_stack(models, len(learning_rates)), eqx.is_inexact_array)
     leaves, tree = jax.tree.flatten(static)
-    machine = _Machine(setting, apply or _call, (tree, tuple(leaves)), _optimizer(weight_decay, clip), reference)
-    state = _start(machine, params, features, many, len(seeds), len(learning_rates))
+    machine = _Machine(setting, apply or _call, (tree, tuple(leaves)), _optimizer(weight_decay, clip), reference, place)
+    state = place.copied(_start(machine, params, features, many, len(seeds), len(learning_rates)))
     factors = [None if importance is None else importance[b.observed] for b in given]
     loaders = [
         Loader(b, batch=batch, seed=seed, pool=pool, importance=factor)
         for b, seed, factor in zip(many, seeds, factors, strict=True)
     ]
     judges = [held_out] * len(seeds) if isinstance(held_out, Bags) else held_out
-    watcher = Watcher(judges, test, X, loss=judging_loss(setting), calm_loss=judging_loss(setting, calm=True))
+    calm, hold = judging_loss(setting, calm=True), as_features if place.mesh is None else place.held
+    watcher = Watcher(judges, test, X, loss=judging_loss(setting), calm_loss=calm, hold=hold)
     record = Record(len(seeds), len(learning_rates), state.params)
     rates, shape = jnp.asarray(learning_rates, jnp.float32), None
     bar = EpochBar(epochs) if progress is True else nullcontext(progress or (lambda epoch, seen: None))
     with bar as told:
         for epoch in range(1, epochs + 1):
             values = []
-            batches, shape = epoch_batches(loaders, epoch, shape)
+            batches, shape = epoch_batches(loaders, epoch, shape, multiple=place.count)
             for number, (arrays, active) in enumerate(batches):
                 keys = np.asarray(seeds, np.int32), np.full(len(seeds), epoch * 100_003 + number, np.int32)
-                state, value = machine.step(state, rates, features, arrays, active, keys)
+                given = features if place.mesh is None else _gathered(place, features, arrays)
+                state, value = machine.step(state, rates, given, arrays, active, keys)
                 values.append((value, active[:, None]))
             seen = {"train": _mean_of_active(values)}
             by_seed = [jax.tree.map(lambda leaf, s=s: leaf[s], state.params) for s in range(len(seeds))]
-            seen |= watcher.look(machine.scores_of_seed, by_seed, epoch, setting.kind)
+            seen |= watcher.look(machine.look, by_seed, epoch, setting.kind)
             state = record.add(epoch, seen, state)
             told(epoch, seen)
             if record.finished(patience):
@@ -277,17 +299,27 @@ def _setting(
 _smoothed = lru_cache(smoothed)
 
 
-def _features(many: Sequence[Bags], X: Any) -> tuple[Any, list[Any]]:
-    """One array of features for all, and bags whose rows point into it."""
+def _check_place(place: Place, reference: Reference, groups: int | None) -> None:
+    if place.mesh is not None and (reference == "last" or groups is not None):
+        what = "reference='last'" if reference == "last" else "groups"
+        raise ValueError(f"A training with {what} must be on one device: devices came. Leave one of them out.")
+
+
+def _gathered(place: Place, X: np.ndarray, batch: Batches) -> tuple[Any, Any]:
+    return place.divided(X, batch.row), place.divided(X, batch.further)
+
+
+def _features(many: Sequence[Bags], X: Any, hold: Callable[[Any], Any]) -> tuple[Any, list[Any]]:
+    """One array of features for all, held on the device or the host, and bags whose rows point into it."""
     if X is not None:
-        return as_features(X), [_Pointing(b, b.rows) for b in many]
+        return hold(X), [_Pointing(b, b.rows) for b in many]
     if any(b.X is None for b in many):
         raise ValueError("Bags to train on must have features: X is None. Give X to the bags, or to the trainer.")
     if all(b is many[0] for b in many):
-        return as_features(many[0].X), list(many)
+        return hold(many[0].X), list(many)
     offsets = np.cumsum([0, *(len(b.bag) for b in many[:-1])])
     stacked = np.concatenate([np.asarray(b.X) for b in many])
-    return as_features(stacked), [_Pointing(b, o + np.arange(len(b.bag))) for b, o in zip(many, offsets, strict=True)]
+    return hold(stacked), [_Pointing(b, o + np.arange(len(b.bag))) for b, o in zip(many, offsets, strict=True)]
 
 
 class _Pointing:

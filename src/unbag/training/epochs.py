@@ -7,6 +7,7 @@ that means by bag are finite; a padding row points to row 0 of the features and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import lcm
 from typing import NamedTuple
 
 import numpy as np
@@ -94,14 +95,17 @@ class Loader:
         return rows[: self.pool].astype(np.int32)
 
 
-def epoch_batches(loaders: Sequence[Loader], epoch: int, shape: Shape | None) -> tuple[Iterator, Shape]:
+def epoch_batches(
+    loaders: Sequence[Loader], epoch: int, shape: Shape | None, *, multiple: int = 1
+) -> tuple[Iterator, Shape]:
     """The batches of all runs side by side: (arrays, whether each run still has a batch), and their shape.
 
     The shape only ever grows, in coarse steps, so that a step is compiled once or twice and not for every batch.
+    multiple : of which the rows are one, so that as many devices have equally many.
     """
     plans = [loader.plan(epoch) for loader in loaders]
     shapes = set().union(*(loader.shapes(plan) for loader, plan in zip(loaders, plans, strict=True)))
-    shape = _grown(shapes, shape)
+    shape = _grown(shapes, shape, multiple)
 
     def batches() -> Iterator[tuple[Batches, np.ndarray]]:
         for number in range(max(map(len, plans))):
@@ -115,14 +119,16 @@ def epoch_batches(loaders: Sequence[Loader], epoch: int, shape: Shape | None) ->
     return batches(), shape
 
 
-def _grown(shapes: set[tuple[int, int]], before: Shape | None) -> Shape:
-    if len(shapes) == 1 and (before is None or before == next(iter(shapes))):
-        return Shape(*next(iter(shapes)))
+def _grown(shapes: set[tuple[int, int]], before: Shape | None, multiple: int) -> Shape:
+    first = Shape(*next(iter(shapes)))
+    before = None if before is not None and before.rows % multiple else before
+    if len(shapes) == 1 and before in (None, first) and first.rows % multiple == 0:
+        return first
     if before is not None and all(r + before.bags - b <= before.rows and b < before.bags for r, b in shapes):
         return before
     coarse = lambda value, step: -(-value // step) * step
     bags = coarse(1 + max(b for _, b in shapes), 8)
-    rows = coarse(max(r + bags - b for r, b in shapes), 128)
+    rows = coarse(max(r + bags - b for r, b in shapes), lcm(128, multiple))
     return Shape(max(rows, before.rows if before else 0), max(bags, before.bags if before else 0))
 
 

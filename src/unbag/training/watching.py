@@ -19,6 +19,8 @@ from unbag.metrics.paired import judge_all
 Scores = Callable[[Any, Any], Any]
 """From the parameters of one seed and features to a row of scores for each rate."""
 
+Hold = Callable[[Any], Any]
+
 
 class Watcher:
     """What held-out bags and test labels say after each epoch, for the runs of every seed.
@@ -28,14 +30,17 @@ class Watcher:
     run's predictions so far. The estimate alone is a bad judge (`unbag.metrics.paired`; docs/training.md has numbers).
 
     loss : what models are judged by. calm_loss : what epochs are chosen by; bounded where the loss is not.
+    hold : from features to what is given to the scores.
     """
 
-    def __init__(self, held_out: Sequence[Bags] | None, test: Any, X: Any, *, loss: Loss, calm_loss: Loss) -> None:
+    def __init__(
+        self, held_out: Sequence[Bags] | None, test: Any, X: Any, *, loss: Loss, calm_loss: Loss, hold: Hold
+    ) -> None:
         self.held_out, self.loss, self.calm_loss = held_out or (), loss, calm_loss
         inside = {id(bags): bags.X if bags.X is not None else np.asarray(X)[bags.rows] for bags in self.held_out}
-        once = {key: as_features(features) for key, features in inside.items()}
+        once = {key: hold(features) for key, features in inside.items()}
         self.features = [once[id(bags)] for bags in self.held_out]
-        self.test = None if test is None else (as_features(test[0]), jnp.asarray(np.asarray(test[1]), jnp.float32))
+        self.test = None if test is None else (hold(test[0]), jnp.asarray(np.asarray(test[1]), jnp.float32))
         self.consensus: dict[tuple[int, int], np.ndarray] = {}
 
     def look(self, scores: Scores, params: Sequence[Any], epoch: int, kind: Kind) -> dict[str, np.ndarray]:
