@@ -18,7 +18,7 @@ from unbag.tables.reading import Table, empty
 from unbag.tables.telling import count, some
 from unbag.tables.values import as_ids, as_moments, as_text
 
-FOLD = 64  # batches between two sums, so that what is held grows with the bags and not with the rows
+FOLD = 2**20  # lines of batches between two sums, so that what is held grows with the bags and not with the rows
 SUMS = [("size", "sum"), ("stratum", "min"), ("other", "max"), ("last", "max")]
 
 
@@ -36,7 +36,7 @@ class Counted(NamedTuple):
 def count_events(events: Table, asked: Asked, *, text: bool) -> Counted:
     """Count the events of each bag, and find what is wrong with them."""
     parts: list[pa.Table] = []
-    rows, no_bag, no_stratum = 0, [], []
+    rows, fresh, no_bag, no_stratum = 0, 0, [], []
     # the ids are read here too, so that a damaged file is found before DuckDB reads it
     for batch in events.batches(events.need([asked.on, asked.stratum, asked.time, asked.id])):
         part = _columns(batch, asked, text)
@@ -44,7 +44,9 @@ def count_events(events: Table, asked: Asked, *, text: bool) -> Counted:
         no_stratum.append(rows + np.flatnonzero(_gaps(part["stratum"])))
         rows += batch.num_rows
         parts.append(_sum(part))
-        parts = [_sum(pa.concat_tables(parts))] if len(parts) > FOLD else parts
+        fresh += parts[-1].num_rows
+        if fresh > max(FOLD, parts[0].num_rows):  # as many new lines as old ones, so that the sums stay linear in all
+            parts, fresh = [_sum(pa.concat_tables(parts))], 0
     if rows == 0:
         raise ValueError(empty(events.thing))
     whole = _sum(pa.concat_tables(parts)).filter(pc.field("bag").is_valid()).sort_by("bag")
