@@ -1,0 +1,42 @@
+"""The measurement of growth runs, goes on where it stopped, and has measured what the page says."""
+
+import numpy as np
+import pytest
+import scale
+
+
+@pytest.mark.parametrize("station", scale.STATIONS)
+def test_every_station_does_its_work(station, tmp_path):
+    assert scale.STATIONS[station](tmp_path, scale.WARM)() is not None
+
+
+def test_the_exponent_of_a_power_is_found():
+    rows = np.array([1e5, 1e6, 1e7])
+    assert scale.exponent(rows, 3 * rows**1.5) == pytest.approx(1.5)
+
+
+def test_what_is_measured_is_not_measured_again(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(scale, "OUT", tmp_path / "scale.csv")
+    asked = []
+    nothing = dict.fromkeys(scale.FIELDS, "1")
+
+    def measure(station, rows, _):
+        asked.append((station, rows))
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return nothing | {"station": station, "rows": rows}
+
+    monkeypatch.setattr(scale, "measure_apart", measure)
+    words = ["scale.py", "--sizes", "10", "100", "--stations", "sql", "join", "--folder", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", words)
+    with pytest.raises(KeyboardInterrupt):
+        scale.main()
+    scale.main()
+    assert asked == [("sql", 10), ("join", 10), ("sql", 100), ("sql", 100), ("join", 100)]
+    assert len(scale.known()) == 4
+
+
+def test_the_figures_have_every_station_at_every_size():
+    found = {(line["station"], int(line["rows"])) for line in scale.known()}
+    sizes = [10**5, 10**6, 10**7]
+    assert found == {(s, n) for s in scale.STATIONS for n in sizes} | {(s, 10**8) for s in scale.STREAMS}
