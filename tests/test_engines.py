@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -43,13 +44,14 @@ cluster.shutdown()
 @contextmanager
 def running_cluster(nodes, **settings):
     """The address of a cluster whose nodes have one CPU each."""
-    env = {**os.environ, **QUIET, **settings}
-    words = [sys.executable, "-c", CLUSTER, str(nodes)]
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
-    try:
-        yield next(line.strip() for line in process.stdout if re.fullmatch(r"[0-9.]+:[0-9]+", line.strip()))
-    finally:
-        process.communicate(timeout=60)
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as logs:
+        env = {**os.environ, **QUIET, **settings, "RAY_TMPDIR": logs}
+        words = [sys.executable, "-c", CLUSTER, str(nodes)]
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+        try:
+            yield next(line.strip() for line in process.stdout if re.fullmatch(r"[0-9.]+:[0-9]+", line.strip()))
+        finally:
+            process.communicate(timeout=60)
 
 
 @pytest.fixture(scope="module", autouse=True)

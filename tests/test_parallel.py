@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import unbag
+from unbag.datasets import Chunk
+from unbag.stream import StreamLearner
 from unbag.training.epochs import Shape, _grown
 from unbag.training.placing import Place, place_on
 
@@ -35,7 +37,7 @@ def run_processes(folder, devices, processes):
     ]
     try:
         for process in started:
-            _, told = process.communicate(timeout=500)
+            _, told = process.communicate(timeout=900)
             assert process.returncode == 0, told
     finally:
         for process in started:
@@ -123,6 +125,24 @@ def test_a_mesh_of_one_device_keeps_the_features_on_the_host(tmp_path):
     model = unbag.models.linear(2, key=0)
     one, two = (unbag.train(model, bags, X=X, epochs=1, pool=4, batch=20, devices=d).model for d in (None, 1))
     np.testing.assert_allclose(one.layers[-1].weight, two.layers[-1].weight, rtol=1e-5)
+
+
+def test_a_stream_goes_on_where_it_was_on_other_devices(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2, 90, 2))
+    first, second = (Chunk(x, y=rng.uniform(size=90) < 1 / (1 + np.exp(-x[:, 0])), position=n) for n, x in enumerate(X))
+    model, options = unbag.models.linear(2, key=0), {"size": 7, "batch": 40, "rate": 0.1}
+    whole = StreamLearner(model, **options)
+    begun = StreamLearner(model, **options, folder=tmp_path)
+    for learner in (whole, begun):
+        learner.learn(first)
+    begun.checkpoint()
+    begun.close()
+    resumed = StreamLearner(model, **options, folder=tmp_path, devices=1, microbatch=16)
+    for learner in (whole, resumed):
+        learner.learn(second)
+    resumed.close()
+    np.testing.assert_allclose(resumed.predict(X[0]), whole.predict(X[0]), rtol=1e-4, atol=1e-5)
 
 
 def test_estimators_take_devices_and_microbatches():
