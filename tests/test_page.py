@@ -405,3 +405,28 @@ def test_a_browser_shows_every_section_and_asks_for_nothing(tmp_path, scheme, in
     seen = re.search(r'data-seen="([^"]*)"', found).group(1).replace("&quot;", '"')
     expected = f'{{"ink":"{ink}","loaded":0,"broken":0,"sections":"{" ".join(SECTIONS)}","wide":false}}'
     assert seen == expected
+
+
+@pytest.mark.parametrize("kind", ["total", "classes", "biased"])
+def test_counts_classes_and_biased_bags_have_pages_too(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.normal(size=1200)) if kind == "biased" else rng.normal(size=1200)
+    labels = {
+        "total": {"sales": rng.poisson(np.exp(x))},
+        "biased": {"sales": rng.random(1200) < 1 / (1 + np.exp(-x))},
+        "classes": {n: np.digitize(x, [-1, 1]) == i for i, n in enumerate("abc")},
+    }[kind]
+    events = pd.DataFrame({"bag": np.arange(1200) // 4, "x": x, "day": np.arange(1200) // 4})
+    events.to_parquet(tmp_path / "e.parquet")
+    events[["bag"]].assign(**labels).groupby("bag", as_index=False).sum().to_parquet(tmp_path / "r.parquet")
+    columns = [word for name in labels for word in ("--total" if name == "sales" else "--counts", name)]
+    columns += ["--kind", "total"] if kind == "total" else []
+    words = [tmp_path / "e.parquet", tmp_path / "r.parquet", "--on", "bag", "--time", "day", *columns]
+    run("train", *words, *QUICK, "--out", tmp_path / "m.unbag", "--page", tmp_path / "p.html")
+    text = (tmp_path / "p.html").read_text()
+    absent = {"total": set(), "biased": set(), "classes": {"calibration", "scores", "prior"}}[kind]
+    page = Reader(text)
+    assert [i for i in page.ids if i in SECTIONS] == [s for s in SECTIONS if s not in absent | {"revealed"}]
+    assert ("Do not trust these numbers yet" in text) == (kind == "biased")
+    assert ("unbag design EVENTS" in text) == (kind == "biased")
+    assert "nan" not in re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL).lower().replace("nance", "")
