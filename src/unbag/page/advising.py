@@ -29,6 +29,9 @@ LONE = (
 )
 
 
+BIASED = "Do not trust these numbers yet: the bags are not random, and the intervals do not know that."
+
+
 def remedy(found: Diagnosis, *, strata: bool = False) -> str:
     """What to do about bags that are not random, in words of the command line."""
     if found.random:
@@ -38,8 +41,9 @@ def remedy(found: Diagnosis, *, strata: bool = False) -> str:
 
 def summary(story: Story) -> Section:
     """What was learned and how far to trust it."""
-    told = [*_learned(story), *_how_good(story), *_trust(story)]
-    parts: list[Part] = [Text(sentence, strong=i == 0) for i, sentence in enumerate(told)]
+    warned = [BIASED] if story.diagnosis is not None and not story.diagnosis.random else []
+    told = [*_learned(story), *warned, *_how_good(story), *_trust(story)]
+    parts: list[Part] = [Text(sentence, strong=i == 0 or sentence == BIASED) for i, sentence in enumerate(told)]
     return Section("summary", "In short", parts or [Text("Nothing was found that could be told.")])
 
 
@@ -101,12 +105,8 @@ def _against_trivial(story: Story, one: Estimate) -> str:
 
 def _trust(story: Story) -> list[str]:
     sentences = []
-    if story.diagnosis is not None:
-        sentences += [
-            "The bags look random, so the intervals mean what they say."
-            if story.diagnosis.random
-            else "Do not trust these numbers yet: the bags are not random, and the intervals do not know that."
-        ]
+    if story.diagnosis is not None and story.diagnosis.random:
+        sentences += ["The bags look random, so the intervals mean what they say."]
     if story.facts is not None and story.facts.noise:
         sentences += ["The reports carry noise; the intervals allow for it."]
     if story.drift is not None and story.drift.alarm:

@@ -165,8 +165,7 @@ def draw_intervals(rows: Sequence[Row], words: str, *, x: str, levels: Sequence[
     """One line for each row: its name above, its interval and value below it, on a common axis."""
     head, top = legend([("level", level.name) for level in levels])
     step, height = 34.0, top + 34.0 * len(rows) + BOTTOM
-    ends = [v for row in rows for v in (row.low, row.high)] + [level.y for level in levels]
-    low, high = spread(ends)
+    low, high = _around(rows, [level.y for level in levels])
     across, bottom = Scale(low, high, 14.0, WIDTH - 14.0), height - BOTTOM
     inside = "".join(line(across(t), top, across(t), bottom, class_="grid") for t in across.ticks)
     inside += "".join(
@@ -183,6 +182,16 @@ def draw_intervals(rows: Sequence[Row], words: str, *, x: str, levels: Sequence[
         lines += text(16, y - 10, _fit(row.name) + (" (chosen)" if row.chosen else ""))
     inner = Scale(bottom, top, bottom, top)
     return picture(height, words, inside + _clipped(across._replace(start=0.0, end=WIDTH), inner, lines) + head)
+
+
+def _around(rows: Sequence[Row], more: Sequence[float]) -> tuple[float, float]:
+    """The range of all intervals, but not so wide that the first or chosen one becomes a dot."""
+    ends = [v for row in rows for v in (row.low, row.high) if isfinite(v)] + list(more)
+    best = next((row for row in rows if row.chosen), rows[0])
+    reach = 4 * (best.high - best.low) or np.inf
+    low, high = max(min(ends), best.value - reach), min(max(ends), best.value + reach)
+    room = 0.04 * (high - low) or 0.5
+    return low - room, high + room
 
 
 def _fit(name: str) -> str:

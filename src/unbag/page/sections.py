@@ -77,7 +77,7 @@ def random_bags(story: Story) -> Section | None:
     ]
     shown = [f for f in found.features if isfinite(f.F)][:MOST]
     if shown:
-        rows = [[f.name, f"{f.F:.3g}", "below 0.001" if f.p < 0.001 else f"{min(f.p, 1):.2g}"] for f in shown[:6]]
+        rows = [[f.name, short(f.F), "below 0.001" if f.p < 0.001 else f"{min(f.p, 1):.2g}"] for f in shown[:6]]
         header = ["feature", "variance between bags (1 is chance)", "chance of so much in random bags"]
         more = (
             f", the {len(rows)} most unlike chance of {len(found.features)}" if len(found.features) > len(rows) else ""
@@ -225,7 +225,7 @@ def calibration(story: Story) -> Section | None:
     svg = draw_points(series, words, x="predicted", y="observed, from bags", diagonal=True)
     return Section("calibration", "Do predictions mean what they say?", [
         Figure(svg, "Events in bands of the score: what the model predicts, and what the bags say happened, with 95% "
-               "intervals. On the dashed line a prediction of 30% happens 30 times in 100."),
+               "intervals. On the dashed line what is predicted is what happens, on average."),
         Text(f"{len(bands) - off} of {len(bands)} intervals touch the line."),
     ])  # fmt: skip
 

@@ -20,8 +20,14 @@ MEANINGS = {
     "log_loss": ("Log loss", "how surprised the model is by what happens; lower is better"),
     "brier": ("Brier score", "mean squared error of the predicted probability; lower is better"),
     "auc": ("AUC", "how often a positive event gets a higher score than a negative one; 0.5 is chance, 1 is perfect"),
-    "poisson": ("Poisson loss", "how surprised the model is by the counts; lower is better"),
-    "square": ("Squared error", "mean squared error of the predicted count; lower is better"),
+    "poisson": (
+        "Poisson loss",
+        "how surprised the model is by the counts, less what no model changes; lower is better",
+    ),
+    "square": (
+        "Squared error",
+        "of the predicted count, less what no model changes, so it may be negative; lower is better",
+    ),
     "mean_prediction": ("Mean prediction", "what the model predicts on average"),
     "mean_report": ("Mean report", "what the bags reported on average"),
     "prediction_minus_report": ("Prediction minus report", "0 is right; above 0 the model predicts too much"),
