@@ -225,6 +225,7 @@ def test_the_summary_says_whether_the_model_beats_the_prior():
     assert "clearly worse" in summary(evaluation=evaluation(loss=0.7, half=0.05))
     assert "about 80 times in 100 (between 75 and 85; chance is 50)" in summary()
     assert "Do not trust these numbers yet" in summary(diagnosis=BIASED)
+    assert "clearly" not in summary(diagnosis=BIASED)
 
 
 def test_advice_is_concrete():

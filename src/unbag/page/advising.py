@@ -98,6 +98,8 @@ def _against_trivial(story: Story, one: Estimate) -> str:
     if level is None:
         return ""
     told = f" Predicting the prior for every event would have {short(level)}: "
+    if story.diagnosis is not None and not story.diagnosis.random:
+        return told + "which is better cannot be said, as the bags are not random."
     if one.high < level:
         return told + "the model clearly knows more than that."
     return told + ("the model is clearly worse." if one.low > level else "whether the model is better is not yet sure.")
