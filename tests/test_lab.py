@@ -500,15 +500,15 @@ HERE = Path(tempfile.mkdtemp())
 
 
 def written(name, content):
-    (HERE / name).parent.mkdir(exist_ok=True)
+    (HERE / name).parent.mkdir(parents=True, exist_ok=True)
     (HERE / name).write_text(content)
     return HERE / name
 
 
 def other_format():
-    path = written("old/k.parquet", "")
+    path = written("old/toy/k.parquet", "")
     pq.write_table(SCHEMA.with_metadata({"unbag_store": "99"}).empty_table(), path)
-    Store(path.parent).finished()
+    Store(path.parent.parent).finished()
 
 
 def asked(task=None, name=None, path=None, folder=None, report=None):
@@ -580,8 +580,8 @@ MESSAGES = [
     ),
     (
         other_format,
-        f"A store must be of format {FORMAT}: {HERE / 'old' / 'k.parquet'} is of format 99. Use the unbag that wrote "
-        "it, or another folder.",
+        f"A store must be of format {FORMAT}: {HERE / 'old' / 'toy' / 'k.parquet'} is of format 99. Use the unbag that "
+        "wrote it, or another folder.",
     ),
     (
         asked,

@@ -80,6 +80,15 @@ def taken_folder():
         first.close()
 
 
+def foreign_folder():
+    (PLACE / "foreign").mkdir(exist_ok=True)
+    (PLACE / "foreign" / "metrics.jsonl").write_text("yours\n")
+    try:
+        StreamLearner(network(), folder=PLACE / "foreign", **SMALL)
+    finally:
+        assert (PLACE / "foreign" / "metrics.jsonl").read_text() == "yours\n"
+
+
 MESSAGES = [
     (lambda: Settings(size=0), "A stream's size must be a whole number of at least 1: 0 came. Change it."),
     (lambda: Settings(rate=0.0), "A learning rate must be positive: 0.0 came. Try 0.001."),
@@ -148,12 +157,20 @@ MESSAGES = [
         f"A report must have runs: {PLACE / 'none'} has none of this plan. Make them: unbag online",
     ),
     (
-        lambda: follow("clicks", PLACE / "m", model="huge", rows=1, chunks=1, every=1, fields={"seed": 0}),
+        lambda: follow("clicks", PLACE / "m", model="huge", rows=4096, chunks=1, every=1, fields={"seed": 0}),
         "A stream's model must be one of paper, small: 'huge' came. Choose one.",
     ),
     (
-        lambda: follow("avazu", PLACE / "n", model="small", rows=1, chunks=1, every=1, fields={"seed": 0}),
+        lambda: follow("avazu", PLACE / "n", model="small", rows=4096, chunks=1, every=1, fields={"seed": 0}),
         "A source must be clicks, criteo or a file: 'avazu' is none. Look at the path.",
+    ),
+    (
+        lambda: follow("clicks", PLACE / "n", model="small", rows=1000, chunks=1, every=1, fields={"size": 512}),
+        "A chunk must hold at least two bags: 1000 rows came for bags of 512. Give more --rows, or a smaller --size.",
+    ),
+    (
+        foreign_folder,
+        f"A stream must have a folder of its own: {PLACE / 'foreign'} holds something else. Name another one.",
     ),
 ]
 
@@ -498,6 +515,33 @@ def test_resuming_gives_the_same_bits(tmp_path, method):
     assert everything(tmp_path / "a") == everything(tmp_path / "b")
     assert json.dumps(again.rows) == json.dumps(whole.rows)
     assert again.events_learned == 6 * 256
+
+
+def test_events_that_fill_no_bag_are_counted(tmp_path):
+    learner = StreamLearner(network(), **SMALL)
+    row = learner.learn(chunk_of(0, rows=261))
+    assert (row["events"], learner.counts) == (256, {"leftover": 5})
+    learner.learn(chunk_of(1, rows=12))
+    assert (learner.events_learned, learner.counts) == (256, {"leftover": 17})
+
+
+def test_a_report_that_is_refused_replaces_nothing():
+    learner = StreamLearner(network(), method="upm", **SMALL)
+    X, names, _ = bags_in_order()
+    learner.events(X[:8], names[:8])
+    name = names[0]
+    learner.report([name], [0.25], size=[100])
+    learner.report([name], [0.5], size=[1])
+    assert learner.counts == {"size": 1}
+
+
+def test_a_stream_is_not_resumed_from_another_source(tmp_path):
+    learner = StreamLearner(network(), folder=tmp_path, source="clicks", **SMALL)
+    learner.learn(chunk_of(0))
+    learner.finish()
+    learner.close()
+    with pytest.raises(ValueError, match=r"source was 'clicks' and is 'train\.txt'"):
+        StreamLearner(network(), folder=tmp_path, source="train.txt", **SMALL)
 
 
 def test_what_came_after_the_checkpoint_is_undone(tmp_path):

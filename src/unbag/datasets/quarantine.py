@@ -24,9 +24,12 @@ class Quarantine:
         self.counts: Counter[str] = Counter()
         self._lines: list[str] = []
 
-    def add(self, kind: str, reason: str, *, where: Any = None, record: Any = None) -> None:
-        """Set a record aside: its kind of fault, the reason in words, where it stood and what it was."""
-        self.counts[kind] += 1
+    def add(self, kind: str, reason: str, *, where: Any = None, record: Any = None, count: int = 1) -> None:
+        """Set a record aside: its kind of fault, the reason in words, where it stood and what it was.
+
+        count : how many records the line stands for.
+        """
+        self.counts[kind] += count
         kept = record if isinstance(record, int | float | None) else str(record)[:LONGEST]
         self._lines.append(json.dumps({"kind": kind, "reason": reason, "where": where, "record": kept}) + "\n")
 

@@ -14,7 +14,7 @@ from unbag.datasets import read_clicks, read_criteo
 from unbag.datasets.chunks import Source
 from unbag.lab.online import NETWORKS, OnlineRun, OnlineStore, online_preset, run_online
 from unbag.lab.online_report import write_online_report
-from unbag.stream import StreamLearner, run_stream
+from unbag.stream import Settings, StreamLearner, run_stream
 from unbag.stream.reporting import write_page
 from unbag.stream.running import View
 
@@ -25,8 +25,15 @@ def follow(
     """Learn from a source with a live view, from where the folder stands; returns the path of the report page."""
     if model not in NETWORKS:
         raise ValueError(f"A stream's model must be one of {', '.join(NETWORKS)}: {model!r} came. Choose one.")
-    fields = fields | {"prior": _prior(fields.get("prior", "chunk"))}
-    learner = StreamLearner(NETWORKS[model](fields["seed"]), folder=folder, every=every, **fields)
+    told = {"prior": _prior(fields.get("prior", "chunk")), "source": f"{source} in chunks of {rows}"}
+    settings = Settings(**(fields | told))
+    size = 1 if settings.method == "labels" else settings.size
+    if rows < 2 * size:
+        raise ValueError(
+            f"A chunk must hold at least two bags: {rows} rows came for bags of {size}. Give more --rows, or a smaller "
+            "--size."
+        )
+    learner = StreamLearner(NETWORKS[model](settings.seed), settings, folder=folder, every=every)
     if learner.chunks:
         print(f"resumed after chunk {learner.chunks}", file=sys.stderr)
     try:

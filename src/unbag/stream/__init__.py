@@ -1,6 +1,6 @@
 """Learning while data arrives: predict first, learn when the report comes, resume after a crash.
 
-`learning` has the learner and `settings` what decides it; `stepping` makes its steps, `waiting` keeps events until their
+`learning` has the learner, `settings` what decides it, `stepping` makes its steps, `waiting` keeps events until their
 report comes, `watching` says how good the model is, `keeping` and `resuming` make everything last, `running` follows a
 source, `reporting` writes the page.
 """

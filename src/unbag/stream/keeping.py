@@ -24,6 +24,7 @@ except ImportError:  # Windows: no lock
     fcntl = None
 
 CHECKPOINT, METRICS, QUARANTINE = "checkpoint.safetensors", "metrics.jsonl", "quarantine.jsonl"
+LOCK = "stream.lock"  # also the sign that a folder is a stream's
 
 
 class Folder:
@@ -31,8 +32,12 @@ class Folder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        if self.path.exists() and not (self.path / LOCK).exists() and any(self.path.iterdir()):
+            raise ValueError(
+                f"A stream must have a folder of its own: {self.path} holds something else. Name another one."
+            )
         self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT)
+        self._lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT)
         self._let_go = weakref.finalize(self, os.close, self._lock)
         if fcntl is not None:
             try:

@@ -126,12 +126,20 @@ class StreamLearner:
             bags = random_bags(None, chunk.y, size=size, seed=self.settings.seed * 1_000_003 + self.chunks)
         labels = look_at_labels(score, chunk.y, chunk.truth)
         if bags is None or len(bags) < 2:  # the end of a file: predicted and evaluated, too few to learn from
+            self._leave_out(len(chunk.y))
             row = self._note({"events": len(chunk.y), "bags": 0, **labels})
         else:
             kept = np.arange(len(chunk.y)) if bags.rows is None else bags.rows
+            self._leave_out(len(chunk.y) - len(kept))
             row = self._learn(replace(bags, X=np.asarray(chunk.X)[kept], rows=None), score[kept], labels)
         self._move(chunk.position)
         return row
+
+    def _leave_out(self, count: int) -> None:
+        """Events that fill no bag, or too few bags, are predicted and judged but not learned from; they are counted."""
+        if count:
+            why = f"{count} events are too few for bags of {self.settings.size}; predicted and judged, not learned from"
+            self.quarantine.add("leftover", why, where=self.chunks + 1, count=count)
 
     def events(
         self, X: Any, bag: Sequence[Name] | np.ndarray, *, time: Any = None, position: int | None = None

@@ -18,6 +18,7 @@ class Settings:
     batch : events in a step. prior : "chunk" estimates it for each chunk, "first" keeps that of the first chunk, a
         number is the prior itself. seed : of bags and their order. window : chunks in the moving means and the drift.
     restated, waiting, patience, remembered : what is done with reports and events, see `unbag.stream.waiting`.
+    source : what the events come from, in your words; a stream is not resumed from another one.
     """
 
     method: Method = "anchored"
@@ -33,6 +34,7 @@ class Settings:
     waiting: int = 2**20
     patience: int = 2**20
     remembered: int = 2**16
+    source: str = ""
 
     def __post_init__(self) -> None:
         check_method(self.method)

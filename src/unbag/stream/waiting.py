@@ -134,9 +134,10 @@ class Buffer:
                 return self._refuse("repeated", "the same report came before", name, report)
             if self.restated == "refuse":
                 return self._refuse("restated", f"the bag reported {held.report:g} before", name, report)
-            self.aside.add("replaced", f"a new report came: {report:g}", where=name, record=held.report)
         if size is not None and size < held.events:
             return self._refuse("size", f"the report is of {size} events and {held.events} wait", name, report)
+        if held.report is not None:
+            self.aside.add("replaced", f"a new report came: {report:g}", where=name, record=held.report)
         held.report, held.size, held.noise = report, size, noise
         self._settle(name)
         return True
