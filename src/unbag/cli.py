@@ -35,7 +35,7 @@ def demo(
     """
     from unbag.demo import run
 
-    with _clear_errors("demo"):
+    with _clear_errors("demo", "it starts from the beginning when it is run again"):
         run(folder)
 
 
@@ -73,8 +73,6 @@ def reproduce(
     """
     from unbag.lab.commands import reproduce as work
 
-    for path in extra or ():
-        runpy.run_path(str(path))
     changes: dict[str, Any] = {
         "methods": method, "sizes": size, "rates": rate, "model": model, "repetitions": repetitions, "epochs": epochs,
         "holdout": holdout, "start": start, "rates_together": rates_together,
@@ -83,17 +81,13 @@ def reproduce(
     changes = {name: value for name, value in changes.items() if value is not None}
     resources = {"address": address, "cpus": cpus, "gpus": gpus}
     resources = {name: value for name, value in resources.items() if value is not None}
-    try:
+    with _clear_errors("reproduce", "finished groups are kept; the same words go on"):
+        for path in extra or ():
+            runpy.run_path(str(path))
         work(
             task=task, name=preset, path=plan, folder=store, changes=changes, report=report, force=force,
             engine=engine, resources=resources,
         )  # fmt: skip
-    except (ValueError, OSError, ImportError, RuntimeError) as error:
-        print(f"error: {error}\n\nhint: unbag reproduce --help", file=sys.stderr)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        print("stopped; start again with the same words to go on\n\nhint: finished groups are kept", file=sys.stderr)
-        raise typer.Exit(130) from None
 
 
 @app.command()
@@ -142,6 +136,7 @@ def online(
     rate: Annotated[list[float] | None, typer.Option(help="learning rate; may be repeated")] = None,
     method: Annotated[list[str] | None, typer.Option(help="method or method:loss; may be repeated")] = None,
     only_report: Annotated[bool, typer.Option("--only-report", help="make no runs")] = False,
+    force: Annotated[bool, typer.Option("--force", help="overwrite what the report folder holds")] = False,
 ) -> None:
     """Make the runs of the paper's online experiment, and report them. What is in the store is not made again.
 
@@ -153,18 +148,18 @@ def online(
     changes = {"chunks": chunks, "repetitions": repetitions, "source": source, "rows": rows, "tuning": tuning}
     changes |= {name: tuple(values) for name, values in many.items() if values}
     changes = {name: value for name, value in changes.items() if value is not None}
-    with _clear_errors("online"):
-        experiment(preset, store, report, changes=changes, only_report=only_report)
+    with _clear_errors("online", "finished runs are kept; the same words go on"):
+        experiment(preset, store, report, changes=changes, only_report=only_report, force=force)
 
 
 @contextmanager
-def _clear_errors(verb: str) -> Iterator[None]:
-    """What went wrong and what to do, in place of a traceback."""
+def _clear_errors(verb: str, stopped: str = "the same words go on from the last checkpoint") -> Iterator[None]:
+    """What went wrong and what to do, in place of a traceback. stopped : what to know after Ctrl-C."""
     try:
         yield
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError, RuntimeError) as error:
         print(f"error: {error}\n\nhint: unbag {verb} --help", file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        print("stopped\n\nhint: the same words go on from the last checkpoint", file=sys.stderr)
+        print(f"stopped\n\nhint: {stopped}", file=sys.stderr)
         raise typer.Exit(130) from None

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import typer
 
+from unbag.tables.querying import plain_duckdb
+
 UNFIT = 3  # exit code of `check` for bags that cannot be used or are not random
 
 
@@ -20,7 +22,8 @@ UNFIT = 3  # exit code of `check` for bags that cannot be used or are not random
 def plain_errors(verb: str) -> Iterator[None]:
     """What went wrong and what to do, in place of a traceback; exit code 1."""
     try:
-        yield
+        with plain_duckdb():  # of whatever did not see to it itself
+            yield
     except BrokenPipeError:
         raise  # whoever read the output has seen enough
     except (ValueError, OSError, MemoryError, ImportError) as error:
@@ -28,13 +31,13 @@ def plain_errors(verb: str) -> Iterator[None]:
         print(f"error: {spoken(what)}\n\nhint: unbag {verb} --help shows an example", file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        print("stopped\n\nhint: nothing was written", file=sys.stderr)
+        print("stopped\n\nhint: no file is half-written", file=sys.stderr)
         raise typer.Exit(130) from None
 
 
 PYTHON = re.compile(
     r"(?<![\w(])(total|counts|proportion|kind|size|noise|status|as_of|stratum|time|id|cut|wrong_sizes|accept_bias|prior|cap"
-    r"|features|plan|method|expected)=(?!\.\.\.)(?:'(\w+)'|\"(\w+)\"|True)?(?![\w'\"])"
+    r"|memory|features|plan|method|expected)=(?!\.\.\.)(?:'(\w+)'|\"(\w+)\"|True)?(?![\w'\"])"
 )
 
 

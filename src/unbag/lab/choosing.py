@@ -79,8 +79,9 @@ def keep_choices(plan: Plan, store: Store) -> None:
     """Choose in a plan with a holdout, and keep what was chosen in the store, beside the choices of other plans."""
     new = {choice.key(): choice for choice in choose_all(plan, store)}
     if new:
-        old = {choice.key(): choice for choice in read(store) if choice.task == plan.task}
-        store.write_table(plan.task, "choices", [choice._asdict() for _, choice in sorted((old | new).items())])
+        with store.alone(f"choices-{plan.task}"):
+            old = {choice.key(): choice for choice in read(store) if choice.task == plan.task}
+            store.write_table(plan.task, "choices", [choice._asdict() for _, choice in sorted((old | new).items())])
 
 
 def read(store: Store) -> list[Chosen]:

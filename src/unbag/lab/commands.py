@@ -55,7 +55,7 @@ def reproduce(
         raise ValueError("A task, a plan or a report must be asked for: none came. Try: unbag reproduce adult")
     maker = engine_of(engine, **(resources or {}))
     if report is not None:
-        _check_report(report, force)
+        check_report(report, force)
     if task is not None or path is not None:
         _make(_plan(task, name, path, changes), store, maker)
     if report is not None:
@@ -95,7 +95,8 @@ def _tell(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def _check_report(folder: Path, force: bool) -> None:
+def check_report(folder: Path, force: bool) -> None:
+    """Refuse a place for a report that is taken."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"A report must go to a folder: {folder} is a file. Choose another name.")
     if folder.exists() and any(folder.iterdir()) and not force:

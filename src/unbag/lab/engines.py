@@ -36,8 +36,8 @@ class RayEngine:
 
     Parameters
     ----------
-    address : of the cluster, as "host:6379"; "auto" for the one on this machine. Without it Ray takes $RAY_ADDRESS or
-        starts one on this machine. A program that has called `ray.init` itself stays connected as it is.
+    address : of the cluster, as "host:6379"; "auto" for the one on this machine. Without it $RAY_ADDRESS is taken, and
+        without that a cluster is started on this machine. A program that has called `ray.init` itself stays connected.
     cpus, gpus : of one task; threads are limited to the CPUs.
     retries : how often Ray makes a group again whose worker or node was lost or ran out of memory.
     patience : seconds to wait for the address to answer.
@@ -68,12 +68,13 @@ class RayEngine:
         if ray.is_initialized():
             yield
             return
-        if self.address not in (None, "auto", "local"):
-            _greet(str(self.address), self.patience)
+        address = self.address or os.environ.get("RAY_ADDRESS") or "local"
+        if address not in ("auto", "local"):
+            _greet(address, self.patience)
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster that we start tells nobody
         os.environ.setdefault("RAY_task_oom_retries", str(self.retries))  # Ray's own default is for ever
         with redirect_stdout(sys.stderr):  # what Ray has to say is no data
-            ray.init(self.address, include_dashboard=None if self.address else False, log_to_driver=False)
+            ray.init(address, include_dashboard=False if address == "local" else None, log_to_driver=False)
             try:
                 yield
             finally:

@@ -29,6 +29,7 @@ from unbag.datasets import Chunk, read_clicks, read_criteo
 from unbag.datasets.criteo import BUCKETS, CHUNK, DIMENSIONS
 from unbag.lab.methods import Way
 from unbag.lab.store import _lock
+from unbag.outputs import whole
 from unbag.stream import StreamLearner
 
 HISTORY = ("label_log_loss", "label_auc", "log_loss", "auc", "prior", "true_log_loss")
@@ -192,7 +193,8 @@ class OnlineStore:
 
     def keep_plan(self, plan: OnlinePlan) -> None:
         """Write which plan these runs belong to, so that a report needs no more than the folder."""
-        (self.folder / PLAN).write_text(json.dumps(asdict(plan), indent=1) + "\n")
+        with whole(self.folder / PLAN) as draft:
+            draft.write_text(json.dumps(asdict(plan), indent=1) + "\n")
 
     def plan(self) -> OnlinePlan | None:
         """The plan that was run last, or None."""
@@ -212,7 +214,8 @@ class OnlineStore:
     def claim(self, plan: OnlinePlan, cell: Cell) -> Iterator[bool]:
         """Whether this process may work on a cell; others may not, until the block or the process ends."""
         name = sha256(repr((plan, cell)).encode()).hexdigest()[:16]
-        with (self.folder / f"{name}.claim").open("w") as file:
+        (self.folder / ".claims").mkdir(exist_ok=True)
+        with (self.folder / ".claims" / f"{name}.claim").open("w") as file:
             yield _lock(file)
 
 

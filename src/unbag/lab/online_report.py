@@ -154,10 +154,13 @@ def judge_online(plan: OnlinePlan, results: Results) -> list[Verdict]:
 def _ahead(results: Results, a: Cell, b: Cell, metric: str) -> tuple[str, str]:
     if a not in results or b not in results:
         return NOT_RUN, ""
-    mine, other = (_values(results[cell], metric).mean(axis=1) for cell in (a, b))
-    count = min(len(mine), len(other))
-    gap, error = _mean((mine[:count] - other[:count]) * (1 if metric == "label_log_loss" else -1))
-    verdict = SUPPORTED if gap < -np.nan_to_num(error) else NOT_SUPPORTED
+    of = lambda cell: {run["repetition"]: float(_values([run], metric).mean()) for run in results[cell]}
+    both = sorted(of(a).keys() & of(b).keys())
+    if len(both) < 2:
+        return NOT_RUN, ""
+    mine, other = (np.array([of(cell)[s] for s in both]) for cell in (a, b))
+    gap, error = _mean((mine - other) * (1 if metric == "label_log_loss" else -1))
+    verdict = SUPPORTED if gap < -error else NOT_SUPPORTED
     return (
         verdict,
         f"{_named(a)} {mine.mean():.4f}, {_named(b)} {other.mean():.4f}, error of the difference {error:.4f}",

@@ -172,6 +172,14 @@ class Store:
             if mine:  # whoever opened the file just before will find the group finished
                 path.unlink(missing_ok=True)
 
+    @contextmanager
+    def alone(self, name: str) -> Iterator[None]:
+        """Let one process at a time do something to the store; others wait."""
+        with (self._claims() / f"{name}.lock").open("w") as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
     def _claims(self) -> Path:
         folder = self.folder / ".claims"
         folder.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,7 @@ from rich.status import Status
 
 from unbag.datasets import read_clicks, read_criteo
 from unbag.datasets.chunks import Source
+from unbag.lab.commands import check_report
 from unbag.lab.online import NETWORKS, OnlineRun, OnlineStore, online_preset, run_online
 from unbag.lab.online_report import write_online_report
 from unbag.stream import Settings, StreamLearner, run_stream
@@ -63,9 +64,11 @@ def _source(name: str, rows: int, learner: StreamLearner) -> Source:
 
 
 def experiment(
-    name: str, folder: Path | None, report: Path | None, *, changes: dict[str, Any], only_report: bool
+    name: str, folder: Path | None, report: Path | None, *, changes: dict[str, Any], only_report: bool, force: bool
 ) -> None:
     """Make the missing runs of a preset, then report them."""
+    if report is not None:
+        check_report(report, force)
     store = OnlineStore(folder or Path("unbag-store") / f"online-{name}")
     plan = (store.plan() if only_report and not changes else None) or online_preset(name, **changes)
     if not only_report:
