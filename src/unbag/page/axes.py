@@ -53,8 +53,10 @@ def round_values(low: float, high: float, *, about: int = 5, whole: bool = False
     return [round(i * step, 12) for i in range(first, last + 1)]
 
 
-def spread(values: Sequence[float], *, room: float = 0.04, zero: bool = False) -> tuple[float, float]:
-    """The range of values with a little room; far outliers, as of runs that diverged, are left outside.
+def spread(
+    values: Sequence[float], *, room: float = 0.04, zero: bool = False, whole: bool = False
+) -> tuple[float, float]:
+    """The range of values with a little room; far outliers, as of runs that diverged, are left outside unless `whole`.
 
     >>> spread([1.0, 2.0, 3.0], room=0), spread([0.3, 0.31, 0.32, 0.33, 90.0], room=0)
     ((1.0, 3.0), (0.3, 0.39))
@@ -64,7 +66,7 @@ def spread(values: Sequence[float], *, room: float = 0.04, zero: bool = False) -
     if len(known) == 0:
         return 0.0, 1.0
     first, third = np.quantile(known, [0.25, 0.75])
-    reach = 3 * (third - first) or np.inf
+    reach = np.inf if whole else 3 * (third - first) or np.inf
     low, high = max(known.min(), first - reach), min(known.max(), third + reach)
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)

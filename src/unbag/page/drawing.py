@@ -83,7 +83,7 @@ def _scales(
     ys = [float(v) for s in series for part in (s.y, s.low, s.high) if part is not None for v in part]
     low, high = (min(xs), max(xs)) if xs else (0.0, 1.0)
     pad = 0.0 if powers or high > low else 0.5
-    bottom, ceiling = spread([*ys, *more])
+    bottom, ceiling = spread([*ys, *more], whole=powers)  # results are shown whole, whatever they are
     return Scale(low - pad, high + pad, LEFT, WIDTH - RIGHT, powers, not powers), Scale(
         bottom, ceiling, height - BOTTOM, top
     )
