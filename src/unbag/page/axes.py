@@ -60,6 +60,8 @@ def spread(
 
     >>> spread([1.0, 2.0, 3.0], room=0), spread([0.3, 0.31, 0.32, 0.33, 90.0], room=0)
     ((1.0, 3.0), (0.3, 0.39))
+    >>> spread([0.3, 0.31, 0.32, 0.33, 90.0], room=0, whole=True)
+    (0.3, 90.0)
     """
     known = np.asarray(values, float)
     known = known[np.isfinite(known)]
