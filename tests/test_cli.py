@@ -7,10 +7,12 @@ import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import unbag
@@ -19,6 +21,7 @@ from unbag.commands.designing import expected_of, open_events
 from unbag.commands.evaluating import bags_for, marks, open_model, unseen
 from unbag.commands.planning import Choice, _noise, _variance, answers
 from unbag.commands.selecting import selected
+from unbag.commands.telling import plain_errors
 from unbag.commands.training import joined
 from unbag.commands.writing import check_output, write_tables
 
@@ -149,6 +152,18 @@ def test_bad_input_gets_a_clear_error(make, message):
     with pytest.raises(ValueError) as error:
         make()
     assert str(error.value) == message
+
+
+def test_errors_of_duckdb_are_told_without_a_traceback(tmp_path, monkeypatch, capsys):
+    events, reports = world(tmp_path)[:2]
+    connect = duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda config=None: connect(config={"memory_limit": "100KB"}))
+    told = run("check", events, reports, *SALES, "--id", "event", code=1).stderr
+    assert told.startswith("error: The memory must suffice for the ids that are checked: it does not.")
+    assert "leave --id out" in told
+    with pytest.raises(typer.Exit), plain_errors("check"):
+        raise duckdb.IOException('IO Error: Could not write file "/tmp/x": No space left on device')
+    assert "there is none for /tmp/x. Free some" in capsys.readouterr().err
 
 
 VERBS = ["check", "train", "predict", "evaluate", "select", "plan", "design"]

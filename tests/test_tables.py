@@ -21,6 +21,7 @@ import pytest
 import unbag
 from unbag import models, plan_features, train
 from unbag.tables import Column, FeaturePlan, buckets_of, check_tables, join, open_table
+from unbag.tables.querying import plain_duckdb
 from unbag.tables.values import as_moment, as_moments, as_text
 
 FOLDER = Path(tempfile.mkdtemp())
@@ -493,11 +494,45 @@ def toml(text):
     return path
 
 
+def asked_of_duckdb(sql, **settings):
+    with plain_duckdb(limit=settings.get("memory_limit")), duckdb.connect(config=settings) as connection:
+        connection.execute(sql)
+
+
+@plain_duckdb()
+def without_room():
+    """What DuckDB raises once its files fill nine tenths of the room that it found."""
+    raise duckdb.OutOfMemoryException(
+        "Out of Memory Error: failed to offload data block of size 256.0 KiB (9.0 GiB/9.0 GiB used).\nThis limit was "
+        "set by the 'max_temp_directory_size' setting."
+    )
+
+
 LATIN = "bag,city\na,Köln\nb,Bonn\n".encode("latin-1")
 LATE_MIX = b"bag,x\n" + b"a,1\n" * 400_000 + b"b,many\n"
 WHOLE = "is cut short, damaged or something else"
 
 MESSAGES = [
+    (
+        lambda: asked_of_duckdb("select list(i) from range(999999) t(i)", memory_limit="2MB"),
+        "The memory must suffice for what DuckDB holds of the tables: 2MB does not. Free some of it, or work on fewer "
+        "bags at a time.",
+    ),
+    (
+        lambda: asked_of_duckdb("copy (select 1) to '/dev/full' (format csv)"),
+        "The disk must have room for what DuckDB writes: there is none for /dev/full. Free some, or set TMPDIR to a "
+        "folder on a larger disk.",
+    ),
+    (
+        without_room,
+        "The disk must have room for what DuckDB writes: there is none for its own files. Free some, or set TMPDIR to "
+        "a folder on a larger disk.",
+    ),
+    (
+        lambda: asked_of_duckdb("select 'x'::integer"),
+        "Tables and settings must be such that DuckDB can work with them: Conversion Error: Could not convert string "
+        "'x' to INT32. Mend what it names, or export the tables again.",
+    ),
     (
         lambda: told(on="bga"),
         "A column must exist: 'bga' is not in the events. Did you mean 'bag'? Its columns are bag, x.",
@@ -767,6 +802,17 @@ def test_bad_input_gets_a_clear_error(make, message):
     with pytest.raises(ValueError) as error:
         make()
     assert str(error.value) == message
+
+
+def test_what_goes_wrong_in_duckdb_is_told_by_join_and_plan(monkeypatch):
+    connect = duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda config=None: connect(config={"memory_limit": "10KB"}))
+    with pytest.raises(
+        ValueError, match=r"^The memory must suffice for the ids .* does not. Free some of it, leave id= "
+    ):
+        join(EVENTS, REPORTS, **NEED)
+    with pytest.raises(ValueError, match=r"^The memory must suffice for what DuckDB holds of the tables: it does not"):
+        plan_features(pa.table({"x": ["a", "b", "c", "a"]}), one_hot=2)
 
 
 @pytest.mark.parametrize("make", [cut_short, damaged], ids=["cut short", "damaged"])

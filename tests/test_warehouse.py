@@ -1,6 +1,8 @@
 """Weights in SQL equal those of NumPy, row for row, on DuckDB and on a real Spark; so do bags by hash."""
 
+import re
 import shutil
+import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -487,18 +489,27 @@ MESSAGES = [
     (
         lambda: in_files(many_ids),
         "The memory must suffice for one line for each bag, and ids if they are checked: 5MB does not. Allow more with "
-        "memory=, or leave id= out.",
+        "memory=, leave id= out, or work on fewer bags at a time.",
     ),
     (
         lambda: in_files(lambda e, r: warehouse.write_targets(e, r, e.with_name("t.parquet"), memory="much", **SAID)),
-        "Files and settings must be such that DuckDB can read them: Parser Error: Memory must have a number (e.g. "
-        "1GB). Mend what it names, or export the files again.",
+        "Tables and settings must be such that DuckDB can work with them: Parser Error: Memory must have a number "
+        "(e.g. 1GB). Mend what it names, or export the tables again.",
     ),
     (
         lambda: weighting._write(Path("e"), Path("r"), None, None, {}, force=False),
         "Targets must go to a file: --out is missing. Name one, or print the SQL with --sql.",
     ),
 ]
+
+
+def test_a_full_disk_is_not_told_as_a_bad_file():
+    def fill(events, reports):
+        with warehouse.query_files(events, reports, **SAID) as (connection, _):
+            connection.execute("copy events to '/dev/full' (format csv)")
+
+    with pytest.raises(ValueError, match=r"^The disk must have room .* there is none for /dev/full. Free some"):
+        in_files(fill)
 
 
 @pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
@@ -532,13 +543,30 @@ ON_SPARK = (
 )
 
 
+def java_version(words=("java", "-version")):
+    """The number of Java's release, 0 where there is none."""
+    if shutil.which(words[0]) is None:
+        return 0
+    done = subprocess.run(words, capture_output=True, text=True)
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stdout + done.stderr)  # Java 8 calls itself 1.8
+    return int(found[1]) if done.returncode == 0 and found else 0
+
+
+@pytest.mark.parametrize(
+    "told, version",
+    [('openjdk version "17.0.15" 2025-04-15', 17), ('java version "1.8.0_392"', 8), ('version "21"', 21), ("no", 0)],
+)
+def test_the_version_of_java_is_read(told, version):
+    assert java_version(("echo", told)) == version
+
+
 @pytest.mark.engines
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # pyspark leaves them to the collector
 def test_spark_gives_the_rows_and_bags_of_duckdb(tmp_path):
     """One test, because a session takes ten seconds to start."""
     sql = pytest.importorskip("pyspark.sql", reason='pyspark is not installed: pip install "unbag[spark]"')
-    if shutil.which("java") is None:
-        pytest.skip("Java 17 or newer is not installed")
+    if java_version() < 17:
+        pytest.skip(f"Spark needs Java 17 or newer; installed is {java_version() or 'none'}")
     builder = sql.SparkSession.builder.master("local[1]").config("spark.sql.warehouse.dir", str(tmp_path))
     for name, value in SETTINGS.items():
         builder = builder.config(f"spark.{name}", value)

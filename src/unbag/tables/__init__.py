@@ -2,7 +2,7 @@
 
 `reading` opens frames and files, `values` reads columns, `counting` sums up events, `reporting` chooses reports,
 `reconciling` brings them together, `joining` makes the bags. `surveying` makes a plan from the data, `overriding` hears
-what the user wishes, `plans` applies it with `encoding`.
+what the user wishes, `plans` applies it with `encoding`. `querying` makes the errors of DuckDB plain.
 """
 
 from unbag.tables.encoding import Column, buckets_of

@@ -11,6 +11,7 @@ import pyarrow as pa
 from unbag.tables.encoding import DAY, Column
 from unbag.tables.overriding import MOST_BUCKETS, Wish, as_wishes
 from unbag.tables.plans import CSV_TYPES, FeaturePlan
+from unbag.tables.querying import plain_duckdb
 from unbag.tables.reading import Table, empty, open_table
 from unbag.tables.values import as_moments, as_numbers, as_text, is_date, is_number, is_text
 
@@ -142,7 +143,7 @@ def _count_distinct(table: Table, names: list[str]) -> dict[str, int]:
     schema = pa.schema([(f"c{i}", pa.string()) for i in range(len(names))])
     texts = lambda batch: pa.RecordBatch.from_arrays([as_text(batch[name]) for name in names], schema=schema)
     reader = pa.RecordBatchReader.from_batches(schema, (texts(batch) for batch in table.batches(names)))
-    with duckdb.connect() as connection:
+    with plain_duckdb(), duckdb.connect() as connection:
         connection.register("seen", reader)
         wanted = ", ".join(f"approx_count_distinct(c{i})" for i in range(len(names)))
         found = connection.execute(f"select {wanted} from seen").fetchone()

@@ -9,12 +9,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from unbag.outputs import whole
+from unbag.tables.querying import plain_duckdb
 from unbag.tables.reading import list_files
 from unbag.warehouse.asking import ibis
 from unbag.warehouse.relating import Related, as_sql, relate
 from unbag.warehouse.telling import Told, confirm
 
 TEXT = ("on", "stratum", "id", "status")  # read as text from CSV files, so that 007 stays 007
+HELD = "one line for each bag, and ids if they are checked"
 
 
 @contextmanager
@@ -33,7 +35,7 @@ def query_files(
 
     with (
         TemporaryDirectory() as folder,
-        _told_plainly(memory),
+        plain_duckdb(held=HELD, limit=memory, remedy="Allow more with memory=, leave id= out"),
         duckdb.connect(config=_config(folder, memory)) as connection,
     ):
         text = [columns[name] for name in TEXT if columns.get(name) is not None]
@@ -66,25 +68,6 @@ def write_targets(
         with whole(Path(out)) as temporary:
             connection.execute(f"copy ({as_sql(related.targets)}) to {_quoted(temporary)} (format {form})")
         return told
-
-
-@contextmanager
-def _told_plainly(memory: str | None) -> Iterator[None]:
-    """What goes wrong in DuckDB, in plain words."""
-    import duckdb
-
-    try:
-        yield
-    except duckdb.OutOfMemoryException as error:
-        raise ValueError(
-            f"The memory must suffice for one line for each bag, and ids if they are checked: {memory or 'it'} does "
-            "not. Allow more with memory=, or leave id= out."
-        ) from error
-    except duckdb.Error as error:
-        raise ValueError(
-            f"Files and settings must be such that DuckDB can read them: {str(error).splitlines()[0]}. Mend what it "
-            "names, or export the files again."
-        ) from error
 
 
 def _config(folder: str, memory: str | None) -> dict[str, Any]:
