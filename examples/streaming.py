@@ -24,20 +24,34 @@ HOURS, EVENTS, SIZE = (8, 512, 32) if SHORT else (48, 2048, 32)
 FOLDER = Path("stream-example")
 
 
+def happened(hour: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, bags and labels of an hour, which can be read again, as from any log."""
+    rng = np.random.default_rng(hour)
+    X = rng.normal(size=(EVENTS, 3))
+    y = rng.random(EVENTS) < 1 / (1 + np.exp(1 - 2 * X[:, 0]))  # nobody sees these
+    return X, np.repeat(np.arange(EVENTS // SIZE), SIZE) + 10_000 * hour, y
+
+
+def reported(hour: int) -> tuple[np.ndarray, np.ndarray]:
+    """The bags of an hour and their proportions; before the first hour there are none."""
+    if hour < 0:
+        return np.zeros(0, int), np.zeros(0)
+    _, bag, y = happened(hour)
+    return np.unique(bag), y.reshape(-1, SIZE).mean(axis=1)
+
+
 def follow(folder: Path, *, killed_after: int | None = None) -> StreamLearner:
     """Feed the stream from where the folder stands; the reports of an hour come in the next one."""
     learner = StreamLearner(
         models.mlp(3, (16,), key=0), method="anchored", chunk=2 * EVENTS, batch=256, rate=0.01, folder=folder, every=1
     )
     for hour in range(learner.position, HOURS):
-        rng = np.random.default_rng(hour)  # an hour's events can be read again, as from any log
-        X = rng.normal(size=(EVENTS, 3))
-        y = rng.random(EVENTS) < 1 / (1 + np.exp(1 - 2 * X[:, 0]))  # nobody sees these
-        bag = np.repeat(np.arange(EVENTS // SIZE), SIZE) + 10_000 * hour
+        X, bag, _ = happened(hour)
         learner.events(X, bag)  # predicted at once
-        learner.report(np.unique(bag), y.reshape(-1, SIZE).mean(axis=1), position=hour + 1)
+        learner.report(*reported(hour - 1), position=hour + 1)  # what is learned from waits an hour
         if hour == killed_after:
             os.kill(os.getpid(), signal.SIGKILL)
+    learner.report(*reported(HOURS - 1))
     learner.finish()
     return learner
 
