@@ -17,8 +17,8 @@ from rich.table import Table
 
 from unbag.lab import preset
 from unbag.lab.methods import WAYS
-from unbag.lab.tasks import TASKS
 from unbag.lab.running import train_group
+from unbag.lab.tasks import TASKS
 
 
 def seconds(task, model, way, rates, repetitions, epochs):
