@@ -2,8 +2,8 @@
 
     python examples/boosted_trees.py
 
-Needs LightGBM: pip install 'unbag[boosting]'. A fifth of the bags chooses the number of rounds; labels of test people
-are looked at once, at the very end.
+Needs LightGBM: pip install '.[boosting]' in the clone. A fifth of the bags chooses the number of rounds; labels of
+test people are looked at once, at the very end.
 """
 
 import sys

@@ -69,3 +69,9 @@ def test_the_command_line_shows_its_verbs():
 @pytest.mark.parametrize("name", ["pyproject.toml", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"])
 def test_the_repository_has_what_a_stranger_looks_for(name):
     assert (ROOT / name).read_text().strip()
+
+
+def test_contributing_says_what_every_part_does():
+    parts = [path for path in (ROOT / "src" / "unbag").iterdir() if not path.name.startswith(("_", "."))]
+    table = (ROOT / "CONTRIBUTING.md").read_text()
+    assert [path.name for path in parts if f"`{path.name}{'/' * path.is_dir()}`" not in table] == []
