@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unbag.lab.plans import Group, Settings
+from unbag.tables.querying import plain_duckdb
 
 try:
     import fcntl
@@ -81,7 +82,7 @@ class Store:
 
     def arrow(self, sql: str, *values: Any) -> pa.Table:
         """The same as an Arrow table."""
-        with duckdb.connect() as connection:
+        with plain_duckdb(), duckdb.connect() as connection:
             files = [str(path) for path in self.files()]
             if files:
                 connection.read_parquet(files, filename=True).create_view("everything")
