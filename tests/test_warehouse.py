@@ -562,6 +562,7 @@ def test_the_version_of_java_is_read(told, version):
 
 @pytest.mark.engines
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # pyspark leaves them to the collector
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX warns, if loaded; this fork becomes Java at once
 def test_spark_gives_the_rows_and_bags_of_duckdb(tmp_path):
     """One test, because a session takes ten seconds to start."""
     sql = pytest.importorskip("pyspark.sql", reason='pyspark is not installed: pip install "unbag[spark]"')
