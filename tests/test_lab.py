@@ -449,6 +449,7 @@ def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path):
         runs = [plan.run(cell, rate, 0, plan.tuning) for rate in plan.rates]
         for run in [*runs, *(plan.run(cell, plan.rates[0], s, plan.chunks) for s in range(plan.repetitions))]:
             online.add(run, {name: [loss + run.rate] * run.chunks for name in HISTORY})
+    OnlineStore(tmp_path / "store" / "online" / "begun").keep_plan(plan)  # nothing to report of yet
     write_report(store, tmp_path / "report")
     text = (tmp_path / "report" / "claims.md").read_text()
     assert "GeneralUPM has a lower average log loss than PM | clicks, k = 128 | supported | GeneralUPM 0.5010" in text

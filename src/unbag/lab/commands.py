@@ -110,7 +110,7 @@ def write_report(store: Store, folder: Path) -> list[Path]:
         raise ValueError(f"A report must have runs: {store.folder} has none. Make some: unbag reproduce adult")
     folder.mkdir(parents=True, exist_ok=True)
     spreads, choices = variance.read(store), choosing.read(store)
-    streams = online_stores(store.folder / "online")
+    streams = [pair for pair in online_stores(store.folder / "online") if results_of(*pair)]
     verdicts = judge(everything, spreads, choices)
     verdicts += [verdict for plan, runs in streams for verdict in judge_online(plan, results_of(plan, runs))]
     experiments = sorted({runs.experiment for runs in everything if not runs.holdout})
