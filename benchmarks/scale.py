@@ -1,6 +1,6 @@
 """How time and memory grow with the number of instances, station by station, each in a process of its own.
 
-    python benchmarks/scale.py [--sizes 100000 1000000 10000000] [--stations join sql ...] [--folder /tmp/unbag-scale]
+    python benchmarks/scale.py [--sizes 100000 1000000 10000000] [--stations join sql ...] [--folder FOLDER]
 
 Made-up clicks in bags of 64 with four numbers and a device each. What streams (check, features, sql, losses) is also
 measured at 100,000,000 with --stream; the others hold their features in memory by design. A line is written to
@@ -17,6 +17,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -227,7 +228,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**5, 10**6, 10**7])
     parser.add_argument("--stations", nargs="+", choices=STATIONS, default=list(STATIONS))
     parser.add_argument("--stream", action="store_true", help="also 100,000,000 rows for what streams")
-    parser.add_argument("--folder", type=Path, default=Path("/tmp/unbag-scale"))
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "unbag-scale")
     parser.add_argument("--cell", choices=STATIONS, help="measure one station here, and print it as JSON")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)

@@ -162,8 +162,8 @@ def test_errors_of_duckdb_are_told_without_a_traceback(tmp_path, monkeypatch, ca
     assert told.startswith("error: The memory must suffice for the ids that are checked: it does not.")
     assert "leave --id out" in told
     with pytest.raises(typer.Exit), plain_errors("check"):
-        raise duckdb.IOException('IO Error: Could not write file "/tmp/x": No space left on device')
-    assert "there is none for /tmp/x. Free some" in capsys.readouterr().err
+        raise duckdb.IOException('IO Error: Could not write file "spill.tmp": No space left on device')
+    assert "there is none for spill.tmp. Free some" in capsys.readouterr().err
 
 
 VERBS = ["check", "train", "predict", "evaluate", "select", "plan", "design"]

@@ -110,9 +110,9 @@ def write_report(store: Store, folder: Path) -> list[Path]:
         raise ValueError(f"A report must have runs: {store.folder} has none. Make some: unbag reproduce adult")
     folder.mkdir(parents=True, exist_ok=True)
     spreads, choices = variance.read(store), choosing.read(store)
-    streams = [pair for pair in online_stores(store.folder / "online") if results_of(*pair)]
+    streams = [(*pair, found) for pair in online_stores(store.folder / "online") if (found := results_of(*pair))]
     verdicts = judge(everything, spreads, choices)
-    verdicts += [verdict for plan, runs in streams for verdict in judge_online(plan, results_of(plan, runs))]
+    verdicts += [verdict for plan, _, found in streams for verdict in judge_online(plan, found)]
     experiments = sorted({runs.experiment for runs in everything if not runs.holdout})
     tables = {
         "best.csv": best_rows(everything),
@@ -122,7 +122,7 @@ def write_report(store: Store, folder: Path) -> list[Path]:
     }
     written = [_write_csv(folder / name, rows) for name, rows in tables.items() if rows]
     figures = _figures(everything, experiments, folder)
-    for plan, runs in streams:
+    for plan, runs, _ in streams:
         written += write_online_report(plan, runs, folder / f"online-{runs.folder.name}")
     pages = {"claims.md": _claims_page(verdicts), "report.md": _report_page(store, everything, experiments)}
     for name, text in pages.items():
