@@ -718,6 +718,12 @@ def test_the_online_experiment_runs_resumes_and_reports(tmp_path):
     assert all(path.stat().st_size > 0 for path in written)
 
 
+def test_an_online_experiment_that_is_refused_leaves_nothing_behind(tmp_path):
+    told = CliRunner().invoke(app, ["online", "--preset", "huge", "--store", str(tmp_path / "store")])
+    assert told.exit_code == 1
+    assert not (tmp_path / "store").exists()
+
+
 def test_presets_are_the_papers_grid_and_smaller_ones():
     paper = online_preset("paper")
     assert (paper.source, paper.rows, paper.repetitions, len(paper.rates), paper.tuning) == ("criteo", 2**16, 5, 16, 0)

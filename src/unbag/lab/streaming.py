@@ -69,8 +69,10 @@ def experiment(
     """Make the missing runs of a preset, then report them."""
     if report is not None:
         check_report(report, force)
-    store = OnlineStore(folder or Path("unbag-store") / f"online-{name}")
-    plan = (store.plan() if only_report and not changes else None) or online_preset(name, **changes)
+    place = folder or Path("unbag-store") / f"online-{name}"
+    kept = OnlineStore(place).plan() if only_report and not changes and place.exists() else None
+    plan = kept or online_preset(name, **changes)  # refused before anything is made
+    store = OnlineStore(place)
     if not only_report:
         store.keep_plan(plan)
         with Console(stderr=True).status("online") as status:
