@@ -37,6 +37,7 @@ from unbag.lab import claims as judging
 from unbag.lab.commands import reproduce, write_report
 from unbag.lab.methods import METHODS
 from unbag.lab.online import HISTORY, OnlineStore, online_preset, online_stores
+from unbag.lab.plans import Experiment
 from unbag.lab.store import FORMAT, SCHEMA
 from unbag.lab.tasks import MODELS, TASKS
 from unbag.lab.variance import Spread, bag_spread
@@ -278,7 +279,7 @@ def test_reported_numbers_are_the_papers_rule_in_plain_loops(tmp_path, metric):
 
 def test_a_rate_at_which_a_repetition_diverged_is_out():
     loss = np.array([[[0.5, 0.1], [0.4, 0.45]], [[0.5, np.nan], [0.4, 0.4]]])
-    experiment = reporting.Experiment("toy", "linear", "usual", 2, 4096, 0)
+    experiment = Experiment("toy", "linear", "usual", 2, 4096, 0)
     runs = reporting.Runs(experiment, Way("upm", "log"), 5, 0.1, 0, 200, 0.6, (0, 1), (0.1, 0.2), loss, loss, loss)
     found = reporting.best_on_test(runs)
     assert (found.mean, found.rate, found.epoch) == (0.4, 0.2, 1)
@@ -308,7 +309,7 @@ def test_the_price_of_choosing_is_fewer_bags_plus_worse_choice(tmp_path):
 
 def invented(levels, *, task="adult", size_rows=32_561, holdout=0.0):
     """Runs whose loss is a level for each (way, size), alike in all repetitions up to a hundredth."""
-    experiment = reporting.Experiment(task, "perceptron", "usual", 1, 4096, 0)
+    experiment = Experiment(task, "perceptron", "usual", 1, 4096, 0)
     wobble = np.array([0.0, 0.01, -0.01]).reshape(3, 1, 1)
     for (way, size), level in levels.items():
         loss = np.full((3, 1, 1), level) + wobble
@@ -345,7 +346,7 @@ def test_claims_are_judged_by_the_numbers():
 
 def test_the_choice_among_methods_is_compared_with_the_best_single_method():
     full = list(invented({("upm", 16): 0.39}))
-    where = (*full[0].experiment, 16, 0.2)
+    where = (full[0].experiment, 16, 0.2)
 
     def chosen(losses):
         rows = [

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
-from typing import NamedTuple, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
 from unbag.bags import Bags, random_bags
 from unbag.lab.methods import Way
-from unbag.lab.plans import Plan, Settings
+from unbag.lab.plans import Experiment, Plan, Settings
 from unbag.lab.store import Store
 from unbag.lab.tasks import TASKS, data_of
 from unbag.selection import Candidate, choose
@@ -29,12 +29,7 @@ class Chosen(NamedTuple):
     among : the method whose rates were the candidates, or "all". rates : how many each method had.
     """
 
-    task: str
-    model: str
-    start: str
-    epochs: int
-    batch: int
-    rows: int
+    experiment: Experiment
     size: int
     holdout: float
     repetition: int
@@ -49,7 +44,7 @@ class Chosen(NamedTuple):
 
     def key(self) -> tuple:
         """What tells it from other choices."""
-        return self[:11]
+        return self[:6]
 
 
 class _Known(NamedTuple):
@@ -80,14 +75,23 @@ def keep_choices(plan: Plan, store: Store) -> None:
     new = {choice.key(): choice for choice in choose_all(plan, store)}
     if new:
         with store.alone(f"choices-{plan.task}"):
-            old = {choice.key(): choice for choice in read(store) if choice.task == plan.task}
-            store.write_table(plan.task, "choices", [choice._asdict() for _, choice in sorted((old | new).items())])
+            old = {choice.key(): choice for choice in read(store) if choice.experiment.task == plan.task}
+            store.write_table(plan.task, "choices", [_row(choice) for _, choice in sorted((old | new).items())])
 
 
 def read(store: Store) -> list[Chosen]:
     """Everything that was chosen, for every task."""
-    kinds = get_type_hints(Chosen)
-    return [Chosen(**{name: kinds[name](text) for name, text in row.items()}) for row in store.table("choices")]
+    return [Chosen(Experiment(**_typed(Experiment, row)), **_typed(Chosen, row)) for row in store.table("choices")]
+
+
+def _row(choice: Chosen) -> dict[str, Any]:
+    experiment, *rest = choice
+    return experiment._asdict() | dict(zip(Chosen._fields[1:], rest, strict=True))
+
+
+def _typed(kind: type, row: dict[str, str]) -> dict[str, Any]:
+    """The fields of a row that this kind has, as what they are."""
+    return {name: hint(row[name]) for name, hint in get_type_hints(kind).items() if name in row}
 
 
 def choose_all(plan: Plan, store: Store) -> list[Chosen]:
@@ -130,5 +134,5 @@ def _finished(plan: Plan, store: Store) -> dict[tuple[str, int, int], list[_Know
 def _chosen(among: str, runs: Sequence[_Known], held: Bags, rates: int) -> Chosen:
     best = choose([run.candidate() for run in runs], held).name
     s, epoch, test_loss, test_auc, _ = next(run for run in runs if run.settings.identity() == best)
-    where = (s.task, s.model, s.start, s.epochs, s.batch, s.rows, s.size, s.holdout, s.repetition)
+    where = (s.experiment, s.size, s.holdout, s.repetition)
     return Chosen(*where, among, rates, s.method, s.loss, s.rate, epoch, test_loss, test_auc)

@@ -16,7 +16,8 @@ import numpy as np
 
 from unbag.lab.choosing import ALL, Chosen
 from unbag.lab.methods import Way
-from unbag.lab.reporting import Experiment, Found, Metric, Runs, best_on_test, found_of
+from unbag.lab.plans import Experiment
+from unbag.lab.reporting import Found, Metric, Runs, best_on_test, found_of
 from unbag.lab.tasks import TASKS
 from unbag.lab.variance import Spread
 
@@ -66,7 +67,7 @@ def judge(everything: Sequence[Runs], spreads: Sequence[Spread] = (), choices: S
         for experiment in experiments or [None]:
             mine = [runs for runs in everything if runs.experiment == experiment]
             verdicts += _of_paper(task, experiment, mine) if task in BATCH_TASKS else []
-            chosen = [choice for choice in choices if choice[:6] == experiment]
+            chosen = [choice for choice in choices if choice.experiment == experiment]
             verdicts += _of_ours(task, experiment, mine, chosen)
         verdicts += [_spread(task, [s for s in spreads if s.task == task])] if task in BATCH_TASKS else []
     return sorted(verdicts, key=lambda v: (v.whose == "ours", v.claim))

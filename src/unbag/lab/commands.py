@@ -15,9 +15,8 @@ from unbag.lab.engines import RayEngine
 from unbag.lab.online import online_stores
 from unbag.lab.online_report import judge_online, results_of, write_online_report
 from unbag.lab.paging import write_index
-from unbag.lab.plans import Plan, preset, read_plan
+from unbag.lab.plans import Experiment, Plan, preset, read_plan
 from unbag.lab.reporting import (
-    Experiment,
     Runs,
     best_on_test,
     best_rows,
@@ -86,9 +85,8 @@ def _make(plan: Plan, store: Store, engine: RayEngine | None) -> None:
         _tell(f"{plan.task}: {note}")
     made = run_plan(plan, store, progress=True, engine=engine)
     _tell(f"{made} runs made, {plan.count() - made} were there already: {store.folder}")
-    everything = read_runs(store, task=plan.task)
-    wanted = Experiment(plan.task, plan.model, plan.start, plan.epochs, plan.batch, plan.rows)
-    print(f"{wanted.title}: test log loss\n\n{experiment_table(everything, wanted, 'test_loss')}")
+    table = experiment_table(read_runs(store, task=plan.task), plan.experiment, "test_loss")
+    print(f"{plan.experiment.title}: test log loss\n\n{table}")
 
 
 def _tell(text: str) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from unbag.lab import plots
 from unbag.lab.claims import Verdict
-from unbag.lab.reporting import Experiment, Metric, Runs, best_on_test, in_order
+from unbag.lab.plans import Experiment
+from unbag.lab.reporting import Metric, Runs, best_on_test, in_order
 from unbag.page.experiments import Claim, Point, Result, experiments_page
 from unbag.page.rendering import write_page
 

@@ -20,6 +20,42 @@ STARTS = ("usual", "trivial")
 TOGETHER = {"cnn": (2, 1)}  # rates, repetitions: two rates peak at 10 GB on MNIST
 
 
+class Experiment(NamedTuple):
+    """What all curves of one figure have in common."""
+
+    task: str
+    model: str
+    start: str
+    epochs: int
+    batch: int
+    rows: int
+
+    @property
+    def data(self) -> str:
+        """What figures and tables call the task."""
+        return TASKS[self.task].title if self.task in TASKS else self.task
+
+    @property
+    def details(self) -> str:
+        """What else belongs beside every number."""
+        some = f", first {self.rows} rows" if self.rows else ""
+        return f"{self.model}, {self.start} start, {self.epochs} epochs{some}"
+
+    @property
+    def title(self) -> str:
+        """Both."""
+        return f"{self.data} ({self.details})"
+
+    @property
+    def name(self) -> str:
+        """For files."""
+        return "-".join(map(str, self[:4])) + (f"-{self.rows}rows" if self.rows else "")
+
+
+def _experiment(given: Settings | Plan) -> Experiment:
+    return Experiment(*(getattr(given, name) for name in Experiment._fields))
+
+
 class Settings(NamedTuple):
     """Everything that decides how a run ends; its identity.
 
@@ -39,6 +75,11 @@ class Settings(NamedTuple):
     holdout: float
     start: str
     rows: int
+
+    @property
+    def experiment(self) -> Experiment:
+        """The figure that the run belongs to."""
+        return _experiment(self)
 
     def identity(self) -> str:
         """A name for the run that depends on nothing but its settings."""
@@ -105,6 +146,11 @@ class Plan:
             ("rates_together", "repetitions_together"), TOGETHER.get(self.model, (16, 10)), strict=True
         ):
             object.__setattr__(self, name, getattr(self, name) or usual)
+
+    @property
+    def experiment(self) -> Experiment:
+        """The figure that its runs belong to."""
+        return _experiment(self)
 
     @property
     def ways(self) -> list[Way]:

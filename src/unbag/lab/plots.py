@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from unbag.lab.methods import Way
-from unbag.lab.reporting import Experiment, Metric, Runs, best_on_test, in_order
+from unbag.lab.plans import Experiment
+from unbag.lab.reporting import Metric, Runs, best_on_test, in_order
 from unbag.lab.tasks import TASKS
 
 LOOKS = {  # colours of Okabe and Ito, which everyone can tell apart

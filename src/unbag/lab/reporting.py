@@ -14,42 +14,10 @@ import pyarrow as pa
 
 from unbag.lab.choosing import Chosen
 from unbag.lab.methods import WAYS, Way
+from unbag.lab.plans import Experiment
 from unbag.lab.store import Store
-from unbag.lab.tasks import TASKS
 
 Metric = Literal["test_loss", "test_auc"]
-
-
-class Experiment(NamedTuple):
-    """What all curves of one figure have in common."""
-
-    task: str
-    model: str
-    start: str
-    epochs: int
-    batch: int
-    rows: int
-
-    @property
-    def data(self) -> str:
-        """What figures and tables call the task."""
-        return TASKS[self.task].title if self.task in TASKS else self.task
-
-    @property
-    def details(self) -> str:
-        """What else belongs beside every number."""
-        some = f", first {self.rows} rows" if self.rows else ""
-        return f"{self.model}, {self.start} start, {self.epochs} epochs{some}"
-
-    @property
-    def title(self) -> str:
-        """Both."""
-        return f"{self.data} ({self.details})"
-
-    @property
-    def name(self) -> str:
-        """For files."""
-        return "-".join(map(str, self[:4])) + (f"-{self.rows}rows" if self.rows else "")
 
 
 class Runs(NamedTuple):
@@ -194,7 +162,7 @@ def prices(everything: Sequence[Runs], choices: Sequence[Chosen]) -> list[Price]
     full = {key(runs): runs for runs in everything if runs.holdout == 0}
     pairs = [(held, full[key(held)]) for held in everything if held.holdout and key(held) in full]
     mine = lambda held: [
-        c for c in choices if c[:8] == (*held.experiment, held.size, held.holdout) and c.among == str(held.way)
+        c for c in choices if c[:3] == (held.experiment, held.size, held.holdout) and c.among == str(held.way)
     ]
     return [price for held, all_bags in pairs if (price := price_of_choosing(held, all_bags, mine(held)))]
 

@@ -1,8 +1,8 @@
 """A model and bags in, a trained model with its history out; learning rates x seeds train together.
 
-`epochs` makes batches of one shape, `objectives` turns a method into the loss of a batch, `watching` asks held-out bags
-and test labels after each epoch, `recording` keeps what they said, `placing` lays batches over devices, `engine` runs
-it all.
+`epochs` makes batches of one shape, `sharing` one array of features, `objectives` turns a method into the loss of a
+batch, `stepping` compiles the step, `watching` asks held-out bags and test labels after each epoch, `recording` keeps
+what they said, `placing` lays batches over devices, `engine` runs it all.
 """
 
 from unbag.training.engine import sweep, train

@@ -5,119 +5,30 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any, Literal, NamedTuple
+from functools import lru_cache
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from unbag.bags import Bags
 from unbag.losses import Loss, named_loss, smoothed
-from unbag.training.epochs import Batches, Loader, epoch_batches
+from unbag.training.epochs import Loader, epoch_batches
 from unbag.training.objectives import (
     Method,
     Objective,
     Setting,
-    batch_loss,
     check_method,
     default_loss,
     judging_loss,
-    predict_components,
 )
 from unbag.training.placing import Devices, Place, place_on
 from unbag.training.recording import Record, Run
+from unbag.training.sharing import shared_features
+from unbag.training.stepping import Machine, Reference, call_model, make_optimizer, stack_models, start_state
 from unbag.training.watching import EpochBar, Watcher, as_features
-
-Reference = Literal["current", "last"]
-
-
-class _Memory(NamedTuple):
-    """Each instance's prediction at its last visit, and which rows are instances of this run's bags."""
-
-    value: Any
-    own: Any
-
-    def mean(self) -> Any:
-        return jnp.sum(self.value * self.own[:, None], axis=0) / jnp.sum(self.own)
-
-
-class _State(NamedTuple):
-    """Everything that changes, with leading axes (seeds, rates)."""
-
-    params: Any
-    moments: Any
-    memory: _Memory | None
-
-
-@dataclass(frozen=True)
-class _Machine:
-    """The compiled parts of a sweep."""
-
-    setting: Setting
-    apply: Callable[..., Any]
-    static: Any
-    optimizer: Any
-    reference: Reference
-    place: Place
-
-    def model(self, params: Any) -> Any:
-        return eqx.combine(params, jax.tree.unflatten(*self.static))
-
-    def scores(self, params: Any, X: Any, key: Any = None) -> Any:
-        return self.place.scores(lambda rows, key: self.apply(self.model(params), rows, key), X, key)
-
-    def objective(self, params: Any, X: Any, batch: Batches, memory: Any, further: Any, key: Any) -> Any:
-        score = self.scores(params, X, key)
-        fixed = jax.lax.stop_gradient(predict_components(self.setting, score))
-        reference, mean = (fixed, None) if memory is None else (memory.value[batch.row], memory.mean())
-        others = self.scores(params, further, key) if self.setting.pool else None
-        return batch_loss(self.setting, score, batch, reference, mean, others), fixed
-
-    def run_step(self, state: _State, rate: Any, X: Any, further: Any, batch: Batches, key: Any) -> tuple[_State, Any]:
-        """One step of one run."""
-        gradient = jax.value_and_grad(self.objective, has_aux=True)
-        (value, predicted), slope = gradient(state.params, X, batch, state.memory, further, key)
-        updates, moments = self.optimizer.update(slope, state.moments, state.params)
-        params = jax.tree.map(lambda p, u: p - rate * u, state.params, updates)
-        memory = state.memory
-        if memory is not None:
-            row = jnp.where(batch.real, batch.row, len(memory.value))
-            memory = memory._replace(value=memory.value.at[row].set(predicted, mode="drop"))
-        return _State(params, moments, memory), value
-
-    @partial(jax.jit, static_argnums=0)
-    def step(self, state: _State, rates: Any, X: Any, batches: Batches, active: Any, keys: Any) -> tuple[_State, Any]:
-        """One step of all runs: rates share their seed's batch, which is gathered once. keys : a seed and a count.
-
-        X : all features; with a mesh those of the batch and its pool, by seed, already gathered.
-        """
-
-        def of_seed(given: tuple[_State, Batches, Any, tuple[Any, Any], Any]) -> tuple[_State, Any]:
-            state, batch, active, (seed, count), gathered = given
-            key = jax.random.fold_in(jax.random.key(seed), count)
-            rows, further = gathered or (X[batch.row], X[batch.further])
-            over_rates = jax.vmap(self.run_step, in_axes=(0, 0, None, None, None, None))
-            new, value = over_rates(state, rates, rows, further, batch, key)
-            return jax.tree.map(lambda a, b: jnp.where(active, a, b), new, state), value
-
-        of_batch = X if self.place.mesh is not None else None
-        return self.place.together(jax.lax.map(of_seed, (state, batches, active, keys, of_batch)))
-
-    @partial(jax.jit, static_argnums=0)
-    def scores_of_seed(self, params: Any, X: Any) -> Any:
-        """Scores of the runs of one seed: a row of scores for each rate."""
-        return jax.vmap(lambda p: self.scores(p, X))(params)
-
-    def look(self, params: Any, X: Any) -> Any:
-        """The same for features that are divided among devices."""
-        if self.place.mesh is None:
-            return self.scores_of_seed(params, X)
-        held, rows = X
-        return np.asarray(self.scores_of_seed(params, held))[:, :rows]
 
 
 def train(
@@ -226,12 +137,14 @@ def sweep(
     setting = _setting(many, method, loss, smoothing, pool, groups)
     place = place_on(devices, microbatch)
     _check_place(place, reference, groups)
-    features, many = _features(many, X, as_features if place.mesh is None else np.asarray)
+    features, many = shared_features(many, X, as_features if place.mesh is None else np.asarray)
     models = [make(seed) for seed in seeds]
-    params, static = eqx.partition(_stack(models, len(learning_rates)), eqx.is_inexact_array)
+    params, static = eqx.partition(stack_models(models, len(learning_rates)), eqx.is_inexact_array)
     leaves, tree = jax.tree.flatten(static)
-    machine = _Machine(setting, apply or _call, (tree, tuple(leaves)), _optimizer(weight_decay, clip), reference, place)
-    state = place.copied(_start(machine, params, features, many, len(seeds), len(learning_rates)))
+    machine = Machine(
+        setting, apply or call_model, (tree, tuple(leaves)), make_optimizer(weight_decay, clip), reference, place
+    )
+    state = place.copied(start_state(machine, params, features, many, len(seeds), len(learning_rates)))
     factors = [None if importance is None else importance[b.observed] for b in given]
     loaders = [
         Loader(b, batch=batch, seed=seed, pool=pool, importance=factor)
@@ -249,7 +162,9 @@ def sweep(
             batches, shape = epoch_batches(loaders, epoch, shape, multiple=place.count)
             for number, (arrays, active) in enumerate(batches):
                 keys = np.asarray(seeds, np.int32), np.full(len(seeds), epoch * 100_003 + number, np.int32)
-                given = features if place.mesh is None else _gathered(place, features, arrays)
+                given = features
+                if place.mesh is not None:
+                    given = (place.divided(features, arrays.row), place.divided(features, arrays.further))
                 state, value = machine.step(state, rates, given, arrays, active, keys)
                 values.append((value, active[:, None]))
             seen = {"train": _mean_of_active(values)}
@@ -305,72 +220,7 @@ def _check_place(place: Place, reference: Reference, groups: int | None) -> None
         raise ValueError(f"A training with {what} must be on one device: devices came. Leave one of them out.")
 
 
-def _gathered(place: Place, X: np.ndarray, batch: Batches) -> tuple[Any, Any]:
-    return place.divided(X, batch.row), place.divided(X, batch.further)
-
-
-def _features(many: Sequence[Bags], X: Any, hold: Callable[[Any], Any]) -> tuple[Any, list[Any]]:
-    """One array of features for all, held on the device or the host, and bags whose rows point into it."""
-    if X is not None:
-        return hold(X), [_Pointing(b, b.rows) for b in many]
-    if any(b.X is None for b in many):
-        raise ValueError("Bags to train on must have features: X is None. Give X to the bags, or to the trainer.")
-    if all(b is many[0] for b in many):
-        return hold(many[0].X), list(many)
-    offsets = np.cumsum([0, *(len(b.bag) for b in many[:-1])])
-    stacked = np.concatenate([np.asarray(b.X) for b in many])
-    return hold(stacked), [_Pointing(b, o + np.arange(len(b.bag))) for b, o in zip(many, offsets, strict=True)]
-
-
-class _Pointing:
-    """Bags whose instances are rows of another array."""
-
-    def __init__(self, bags: Bags, rows: Any) -> None:
-        self._bags, self._rows = bags, np.asarray(rows)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._bags, name)
-
-    def rows_of(self, numbers: np.ndarray) -> np.ndarray:
-        return self._rows[self._bags.rows_of(numbers)]
-
-
 def _mean_of_active(values: list[tuple[Any, np.ndarray]]) -> np.ndarray:
     """Mean objective of each run over the batches that it had."""
     total = sum(np.where(active, np.asarray(value), 0.0) for value, active in values)
     return np.asarray(total / sum(active for _, active in values))
-
-
-def _call(model: Any, X: Any, key: Any) -> Any:
-    return model(X) if key is None else model(X, key=key)
-
-
-def _stack(models: Sequence[Any], rates: int) -> Any:
-    """Models stacked along (seeds, rates)."""
-
-    def stack(*leaves: Any) -> Any:
-        if not eqx.is_inexact_array(leaves[0]):
-            return leaves[0]
-        return jnp.repeat(jnp.stack(leaves)[:, None], rates, axis=1)
-
-    return jax.tree.map(stack, *models)
-
-
-@lru_cache
-def _optimizer(weight_decay: float, clip: float | None) -> Any:
-    parts = [optax.clip_by_global_norm(clip)] if clip is not None else []
-    parts += [optax.scale_by_adam()]
-    parts += [optax.add_decayed_weights(weight_decay)] if weight_decay else []
-    return optax.chain(*parts)
-
-
-def _start(machine: _Machine, params: Any, X: Any, many: Sequence[Any], seeds: int, rates: int) -> _State:
-    over = lambda f: jax.vmap(jax.vmap(f))
-    moments = over(machine.optimizer.init)(params)
-    if machine.reference == "current" or machine.setting.method != "anchored":
-        return _State(params, moments, None)
-    first = over(lambda p: predict_components(machine.setting, machine.scores(p, X)))
-    own = np.zeros((seeds, rates, X.shape[0]), np.float32)
-    for seed, bags in enumerate(many):
-        own[seed][:, bags.rows_of(np.arange(len(bags.report)))] = 1
-    return _State(params, moments, _Memory(first(params), jnp.asarray(own)))
