@@ -32,6 +32,7 @@ from unbag.lab import (
     run_plan,
     running,
     tasks,
+    variance,
 )
 from unbag.lab import claims as judging
 from unbag.lab.commands import reproduce, write_report
@@ -420,6 +421,14 @@ def test_the_variance_of_upm_stays_while_that_of_easyllp_grows():
     spreads = bag_spread("rare", Dataset(X, y, X, y, ("a",)), [2, 50])
     assert spreads[1].upm < 1.5 * spreads[0].upm
     assert spreads[1].easy > 2 * spreads[0].easy
+
+
+def test_what_a_report_inside_the_store_says_of_the_variance_is_not_read_again(tmp_path):
+    store = Store(tmp_path)
+    for folder in ("adult", "report"):
+        row = {"task": "adult", "size": 2, "bags": 9, "upm": 0.5, "easy": 1.0}
+        store.write_table(folder, "variance", [row])
+    assert variance.read(store) == [Spread("adult", 2, 9, 0.5, 1.0)]
 
 
 def test_a_report_has_tables_claims_and_figures(tmp_path):

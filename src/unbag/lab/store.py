@@ -146,11 +146,11 @@ class Store:
         draft.replace(folder / f"{run}.npy")
 
     def table(self, name: str) -> list[dict[str, str]]:
-        """The rows of a small table that every task may have."""
+        """The rows of a small table that every task may have; a report's, which may lie in the store, are no task's."""
         found: list[dict[str, str]] = []
         for path in sorted(self.folder.glob(f"*/{name}.csv")):
             with path.open(newline="") as file:
-                found += csv.DictReader(file)
+                found += [row for row in csv.DictReader(file) if row["task"] == path.parent.name]
         return found
 
     def write_table(self, task: str, name: str, rows: Sequence[dict[str, Any]]) -> None:
