@@ -287,6 +287,19 @@ def test_a_rate_at_which_a_repetition_diverged_is_out():
     assert reporting.best_on_test(runs._replace(test_loss=loss * np.nan)) is None
 
 
+@pytest.mark.parametrize(
+    ("rate", "epoch", "told"),
+    [(1, 1, "0.3000 ± 0.0000"), (0, 1, "0.3000 ± 0.0000*"), (2, 1, "0.3000 ± 0.0000*"), (1, 2, "0.3000 ± 0.0000*")],
+)
+def test_a_star_tells_what_was_found_at_an_edge_of_the_grid(rate, epoch, told):
+    loss = np.full((2, 3, 2), 0.5)
+    loss[:, rate, epoch - 1] = 0.3
+    experiment = Experiment("toy", "linear", "usual", 2, 4096, 0)
+    rates = (0.1, 0.2, 0.3)
+    runs = reporting.Runs(experiment, Way("upm", "log"), 5, 0.1, 0, 200, 0.6, (0, 1), rates, loss, loss, loss)
+    assert str(reporting.best_on_test(runs)) == told
+
+
 def test_the_price_of_choosing_is_fewer_bags_plus_worse_choice(tmp_path):
     store = Store(tmp_path)
     made_up(Plan(**TOY), store)

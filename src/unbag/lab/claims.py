@@ -4,7 +4,9 @@ A claim that A is the best is supported when at no bag size another method is be
 the (paired) difference, and A is the best at most of the sizes. "Small" bags are 2 to 32, "large" ones 256 to 1024: the
 paper gives no borders. A result is trivial when it is less than a tenth of the way from the trivial predictor to the
 best with bags of one. Where we have fewer than half of the paper's rows, its claims are not comparable. Numbers are the
-best over rate and epoch, mean and standard error over repetitions.
+best over rate and epoch, mean and standard error over repetitions; a star marks what was found in the last epoch or at
+an end of the rates, so that more may be had. Many sizes are compared, by few repetitions: some differences of more than
+one standard error are chance.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def _make(plan: Plan, store: Store, engine: RayEngine | None) -> None:
     made = run_plan(plan, store, progress=True, engine=engine)
     _tell(f"{made} runs made, {plan.count() - made} were there already: {store.folder}")
     table = experiment_table(read_runs(store, task=plan.task), plan.experiment, "test_loss")
-    print(f"{plan.experiment.title}: test log loss\n\n{table}")
+    print(f"{plan.experiment.title}: {plots.name_of('test_loss', plan.experiment)}\n\n{table}")
 
 
 def _tell(text: str) -> None:
@@ -166,7 +166,8 @@ def _claims_page(verdicts: Sequence[Verdict]) -> str:
 def _report_page(store: Store, everything: Sequence[Runs], experiments: Sequence[Experiment]) -> str:
     parts = [
         "# Results\n\nFor each method and bag size the best over learning rate and epoch of the mean over repetitions, "
-        "with its standard error; the best is chosen on test data, as in the paper. Details: `best.csv`. What held-out "
+        "with its standard error; the best is chosen on test data, as in the paper. A star: found in the last epoch or "
+        "at an end of the rates, so that longer runs or other rates may do better. Details: `best.csv`. What held-out "
         "bags choose: `choice.csv`. Claims: `claims.md`. Made by "
         f"`unbag reproduce --report ... --store {store.folder}`.\n"
     ]

@@ -46,7 +46,8 @@ class Runs(NamedTuple):
 class Found(NamedTuple):
     """A number of a figure: mean over repetitions, its standard error, and where it was found.
 
-    values : one per repetition. rate, epoch : NaN and 0 where each repetition has its own.
+    values : one per repetition. rate, epoch : NaN and 0 where each repetition has its own. edge : whether more may be
+    had, because it was found in the last epoch or at an end of the rates; a star says so.
     """
 
     mean: float
@@ -55,9 +56,11 @@ class Found(NamedTuple):
     repetitions: tuple[int, ...]
     rate: float
     epoch: int
+    edge: bool = False
 
     def __str__(self) -> str:
-        return f"{self.mean:.4f} ± {self.error:.4f}" if np.isfinite(self.error) else f"{self.mean:.4f}"
+        star = "*" if self.edge else ""
+        return f"{self.mean:.4f} ± {self.error:.4f}{star}" if np.isfinite(self.error) else f"{self.mean:.4f}{star}"
 
     def minus(self, other: Found) -> tuple[float, float]:
         """The mean difference and its standard error, by repetitions in common: these had the same rows in bags."""
@@ -112,7 +115,8 @@ def best_on_test(runs: Runs, metric: Metric = "test_loss") -> Found | None:
         return None
     where = np.nanargmin(mean) if metric == "test_loss" else np.nanargmax(mean)
     rate, epoch = np.unravel_index(where, mean.shape)
-    return _found(values[:, rate, epoch], runs.repetitions, runs.rates[rate], int(epoch) + 1)
+    found = _found(values[:, rate, epoch], runs.repetitions, runs.rates[rate], int(epoch) + 1)
+    return found._replace(edge=bool(found.epoch == runs.experiment.epochs or rate in (0, len(runs.rates) - 1)))
 
 
 def found_of(choices: Sequence[Chosen], among: str) -> Found:
