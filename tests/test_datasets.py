@@ -361,7 +361,7 @@ def test_a_missing_file_says_where_it_was_looked_for_and_how_to_get_it(load, tmp
         load(folder=tmp_path)
     assert f"must lie at {tmp_path}/" in str(error.value)
     assert "there is none. Get it from https://" in str(error.value)
-    assert "load with download=True, or set UNBAG_DATA to the folder that holds" in str(error.value)
+    assert "load with download=True (unbag reproduce: --download), or set UNBAG_DATA to the folder" in str(error.value)
 
 
 # downloading, over a real connection to this machine

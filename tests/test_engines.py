@@ -107,7 +107,13 @@ def dies(score, batch, loss):
 def fails(score, batch, loss):
     raise ValueError("no such luck")
 
+def counted():
+    data = toy()
+    exposure = lambda X: 0.3 * X[:, 1]
+    return data._replace(offset=exposure(data.X), offset_test=exposure(data.X_test), kind="total", classes=0)
+
 add_task("ray-toy", toy, model="linear")
+add_task("ray-counts", counted, model="linear", kind="total")
 for objective in (plain, waits, dies, fails):
     add_method(objective.__name__, objective)
 '''
@@ -165,6 +171,15 @@ def test_a_sweep_on_two_nodes_with_a_worker_killed_makes_the_runs_of_this_proces
     assert len(found) == plan.count()
     for run, row in expected.items():
         assert found[run] == row
+
+
+@on_ray
+def test_a_worker_gives_every_model_the_offset_once(cluster, extra, tmp_path):
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    plan = Plan("ray-counts", methods=("upm",), sizes=(20,), rates=(0.1,), repetitions=1, epochs=3)
+    run_plan(plan, there, engine=RayEngine(cluster))
+    run_plan(plan, here)
+    assert rows_of(there) == rows_of(here)
 
 
 @on_ray

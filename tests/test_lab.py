@@ -358,6 +358,16 @@ def test_claims_are_judged_by_the_numbers():
     assert verdict(judging.judge(few), "PM is best", "Higgs") == "not comparable"
 
 
+def test_a_claim_is_judged_as_far_as_methods_were_run_and_never_by_one_repetition():
+    levels = {("matching", 64): 0.40, ("upm", 64): 0.39, ("anchored:square", 64): 0.38}
+    assert verdict(judging.judge(list(invented(levels))), "anchored") == "supported as far as run"
+    beaten = list(invented(levels | {("anchored:square", 64): 0.41}))
+    assert verdict(judging.judge(beaten), "anchored") == "not supported"
+    every = list(invented(levels | {("easy", 64): 0.40}))
+    assert verdict(judging.judge(every), "anchored") == "supported"
+    assert verdict(judging.judge([runs.part((0,), runs.rates) for runs in every]), "anchored") == "run once only"
+
+
 def test_the_choice_among_methods_is_compared_with_the_best_single_method():
     full = list(invented({("upm", 16): 0.39}))
     where = (full[0].experiment, 16, 0.2)
@@ -404,7 +414,44 @@ def test_rate_and_method_are_chosen_by_unbag_choose_from_the_held_out_bags_of_ea
         assert (one.method, one.rate, one.epoch) == (best.method, best.learning_rate, best.epoch)
         assert one.test_loss == pytest.approx(best.history["test_loss"][best.epoch - 1], abs=1e-5)
     run_plan(Plan(**{**TOY, "repetitions": 2, "rates": (0.01,)}, holdout=0.3), store)
-    assert len(choosing.read(store)) == 2 * len(found)  # a plan with other rates chooses among them, beside
+    assert choosing.read(store) == found  # a choice from fewer candidates does not take the place of one from more
+
+
+def test_a_run_from_the_trivial_predictor_does_not_depend_on_its_company():
+    plan = Plan(
+        "toy", methods=("upm",), sizes=(200,), rates=(0.01,), repetitions=3, epochs=1, holdout=0.4, start="trivial"
+    )
+    together, alone = (
+        [
+            row
+            for group in Plan(**{**vars(plan), "repetitions_together": n}).groups()
+            for row in running.train_group(group)
+        ]
+        for n in (3, 1)
+    )
+    assert len({row["trivial"] for row in together}) > 1  # each repetition holds other bags out, so priors differ
+    for a, b in zip(together, alone, strict=True):
+        assert (a["run"], a["trivial"]) == (b["run"], b["trivial"])
+        assert a["test_loss"] == pytest.approx(b["test_loss"], rel=1e-6)
+
+
+def test_zero_and_nought_point_nought_are_one_identity():
+    whole, broken = (Plan(**TOY, smoothing=zero, holdout=zero) for zero in (0, 0.0))
+    assert [g.identity() for g in whole.groups()] == [g.identity() for g in broken.groups()]
+
+
+def test_runs_with_another_smoothing_are_a_curve_of_their_own(tmp_path):
+    store = Store(tmp_path)
+    made_up(Plan(**TOY), store)
+    made_up(Plan(**TOY, smoothing=0.0), store)
+    found = reporting.read_runs(store)
+    assert {str(runs.way) for runs in found} == {"upm:log", "upm:log smoothed by 0", "anchored:square"}
+    table = reporting.experiment_table(found, found[0].experiment, "test_loss")
+    assert table.count("| GeneralUPM, log smoothed by 0 |") == 1
+
+
+def test_figures_of_two_batch_sizes_have_two_names():
+    assert len({Plan(**TOY, batch=batch).experiment.name for batch in (4096, 512)}) == 2
 
 
 def test_an_exposure_is_an_offset_of_every_model():
@@ -484,6 +531,44 @@ def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path, monkeypatch
     assert "Claims" in (tmp_path / "report" / "online-clicks" / "online.md").read_text()
 
 
+def test_an_online_run_that_cannot_be_read_counts_as_not_done(tmp_path):
+    store, plan = OnlineStore(tmp_path), online_preset("smoke")
+    run = plan.run(next(plan.cells()), 0.1, 0, 3)
+    store.add(run, {name: [0.5] * 3 for name in HISTORY})
+    assert store.read(run)["rate"] == 0.1
+    store.path(run).write_bytes(store.path(run).read_bytes()[:100])
+    with pytest.warns(UserWarning, match=r"cannot be read: its run counts as not done"):
+        assert store.read(run) is None
+
+
+def test_the_files_of_a_task_are_fetched_when_asked_for(monkeypatch):
+    asked_for = []
+    load = lambda *, download=False: asked_for.append(download) or toy()
+    monkeypatch.setitem(tasks.TASKS, "far", tasks.Task("far", load))
+    tasks.download("far")
+    tasks.download("toy")  # it is here: nothing to fetch
+    assert asked_for == [True]
+
+
+@pytest.mark.slow
+def test_the_smoke_preset_runs_on_adult(tmp_path):
+    words = [
+        "reproduce",
+        "adult",
+        "--preset",
+        "smoke",
+        "--store",
+        str(tmp_path / "runs"),
+        "--report",
+        str(tmp_path / "r"),
+    ]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert "| GeneralUPM | " in result.output
+    assert len(Store(tmp_path / "runs").finished()) == preset("smoke", "adult").count()
+    assert (tmp_path / "r" / "claims.md").exists()
+
+
 def test_the_command_runs_a_plan_prints_a_table_and_reports(tmp_path):
     words = ["reproduce", "toy", "--preset", "smoke", "--method", "upm", "--size", "20", "--store", str(tmp_path / "s")]
     result = CliRunner().invoke(app, words)
@@ -542,6 +627,19 @@ def other_format():
 
 def asked(task=None, name=None, path=None, folder=None, report=None):
     reproduce(task=task, name=name, path=path, folder=folder, changes={}, report=report)
+
+
+def other_data():
+    store = Store(HERE / "other")
+    made_up(Plan(**{**TOY, "sizes": (20,)}), store)
+    store.check_data("toy", 1000)
+    store.check_data("toy", 900)
+
+
+def other_choices():
+    store = Store(HERE / "older")
+    store.write_table("toy", "choices", [{"task": "toy", "size": 2}])
+    choosing.read(store)
 
 
 MESSAGES = [
@@ -611,6 +709,37 @@ MESSAGES = [
         other_format,
         f"A store must be of format {FORMAT}: {HERE / 'old' / 'toy' / 'k.parquet'} is of format 99. Use the unbag that "
         "wrote it, or another folder.",
+    ),
+    (
+        lambda: online_preset("smoke", chunks=-1),
+        "An online plan's chunks must be at least 0: -1 came. Change it.",
+    ),
+    (
+        lambda: online_preset("smoke", rates=(-1.0,)),
+        "Bag sizes and learning rates must be positive, and there must be some: (16, 128) and (-1.0,) came. Change "
+        "them.",
+    ),
+    (
+        lambda: OnlineStore(written("newer/plan.json", '{"colour": 3}').parent).plan(),
+        "A plan of online runs must have the fields source, model, methods, sizes, rates, repetitions, chunks, rows, "
+        f"batch, priors, tuning: colour came in {HERE / 'newer' / 'plan.json'}. Use the unbag that wrote it, or "
+        "another folder.",
+    ),
+    (
+        lambda: OnlineStore(written("torn/plan.json", '{"source"').parent).plan(),
+        f"A plan of online runs must be JSON: {HERE / 'torn' / 'plan.json'} is not (Expecting ':' delimiter: line 1 "
+        "column 10 (char 9)). Delete it.",
+    ),
+    (
+        other_data,
+        f"A store's runs of a task must come from the same data: {HERE / 'other'} has runs of toy with 50 bags of 20, "
+        "but the 900 rows that there are now make 45. Use another folder.",
+    ),
+    (
+        other_choices,
+        "A table of choices must have the columns task, model, start, epochs, batch, rows, size, holdout, repetition, "
+        "among, candidates, method, loss, rate, epoch, test_loss, test_auc: one in "
+        f"{HERE / 'older'} has task, size. Delete choices.csv there, and run its plan again.",
     ),
     (
         asked,

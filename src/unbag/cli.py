@@ -58,6 +58,7 @@ def reproduce(
     rates_together: Annotated[int | None, typer.Option(help="rates trained at once; fewer need less memory")] = None,
     repetitions_together: Annotated[int | None, typer.Option(help="repetitions trained and stored at once")] = None,
     extra: Annotated[list[Path] | None, typer.Option(help="Python file that adds methods or tasks")] = None,
+    download: Annotated[bool, typer.Option("--download", help="fetch the task's files if they are not there")] = False,
     report: Annotated[
         Path | None, typer.Option(help="folder for tables, figures and claims made from the store")
     ] = None,
@@ -86,7 +87,7 @@ def reproduce(
             runpy.run_path(str(path))
         work(
             task=task, name=preset, path=plan, folder=store, changes=changes, report=report, force=force,
-            engine=engine, resources=resources,
+            fetch=download, engine=engine, resources=resources,
         )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ TABLE = (  # buckets, embedding size: the paper's table, features 14 to 39
 BUCKETS = (*[len(BOUNDARIES) + 2] * INTEGERS, *(buckets for buckets, _ in TABLE))
 DIMENSIONS = (*[10] * INTEGERS, *(dimension for _, dimension in TABLE))
 MISSING = np.iinfo(np.int64).min
-SOURCE = Source("criteo", "train.txt", "https://www.kaggle.com/c/criteo-display-ad-challenge")
+SOURCE = Source("criteo", "train.txt", "https://www.kaggle.com/c/criteo-display-ad-challenge", by_us=False)
 CITATION = "Criteo Display Advertising Challenge, Kaggle 2014"
 CHUNK = 2**16
 IN_A_ROW = 100  # bad records, one after the other, are a new schema

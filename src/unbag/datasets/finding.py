@@ -31,7 +31,8 @@ class Source(NamedTuple):
     """A published file: where it lies in the data folder, its digest, and where it comes from.
 
     `sha256` is "" where no official digest is known. When `url` is an archive (.tar.gz or .zip), `archive_sha256` is
-    its digest and `member` the name of the file inside; "" means that the file is published as it is.
+    its digest and `member` the name of the file inside; "" means that the file is published as it is. `by_us` : whether
+    we can download it; some addresses want an account.
     """
 
     folder: str
@@ -40,6 +41,7 @@ class Source(NamedTuple):
     sha256: str = ""
     member: str = ""
     archive_sha256: str = ""
+    by_us: bool = True
 
 
 class Found(NamedTuple):
@@ -97,10 +99,10 @@ def find(
 def missing(source: Source, path: Path) -> str:
     """What to say when a file is not there."""
     inside = f" (there {source.member})" if source.member else ""
+    by_us = ", load with download=True (unbag reproduce: --download)" if source.by_us else ""
     return (
-        f"The file {source.name} must lie at {path}: there is none. Get it from {source.url}{inside}, load with "
-        "download=True, or set UNBAG_DATA to the folder that holds "
-        f"{source.folder}/{source.name}."
+        f"The file {source.name} must lie at {path}: there is none. Get it from {source.url}{inside}{by_us}, or set "
+        f"UNBAG_DATA to the folder that holds {source.folder}/{source.name}."
     )
 
 

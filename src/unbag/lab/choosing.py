@@ -26,7 +26,7 @@ ALL = "all"
 class Chosen(NamedTuple):
     """What one repetition's held-out bags chose, and the test loss and AUC of it.
 
-    among : the method whose rates were the candidates, or "all". rates : how many each method had.
+    among : the method whose rates were the candidates, or "all". candidates : how many runs there were to choose from.
     """
 
     experiment: Experiment
@@ -34,7 +34,7 @@ class Chosen(NamedTuple):
     holdout: float
     repetition: int
     among: str
-    rates: int
+    candidates: int
     method: str
     loss: str
     rate: float
@@ -43,8 +43,8 @@ class Chosen(NamedTuple):
     test_auc: float
 
     def key(self) -> tuple:
-        """What tells it from other choices."""
-        return self[:6]
+        """What it is the choice of: of several, that from the most candidates counts."""
+        return self[:5]
 
 
 class _Known(NamedTuple):
@@ -76,12 +76,20 @@ def keep_choices(plan: Plan, store: Store) -> None:
     if new:
         with store.alone(f"choices-{plan.task}"):
             old = {choice.key(): choice for choice in read(store) if choice.experiment.task == plan.task}
-            store.write_table(plan.task, "choices", [_row(choice) for _, choice in sorted((old | new).items())])
+            wider = {key: o for key, o in old.items() if key not in new or o.candidates > new[key].candidates}
+            store.write_table(plan.task, "choices", [_row(choice) for _, choice in sorted((new | wider).items())])
 
 
 def read(store: Store) -> list[Chosen]:
     """Everything that was chosen, for every task."""
-    return [Chosen(Experiment(**_typed(Experiment, row)), **_typed(Chosen, row)) for row in store.table("choices")]
+    rows = store.table("choices")
+    names = [*Experiment._fields, *Chosen._fields[1:]]
+    if rows and list(rows[0]) != names:
+        raise ValueError(
+            f"A table of choices must have the columns {', '.join(names)}: one in {store.folder} has "
+            f"{', '.join(rows[0])}. Delete choices.csv there, and run its plan again."
+        )
+    return [Chosen(Experiment(**_typed(Experiment, row)), **_typed(Chosen, row)) for row in rows]
 
 
 def _row(choice: Chosen) -> dict[str, Any]:
@@ -109,7 +117,7 @@ def choose_all(plan: Plan, store: Store) -> list[Chosen]:
             held = replace(held, X=np.zeros((len(held.bag), 1)))  # nobody looks at it
             among = {str(way): runs for way, runs in by_way.items()}
             among |= {ALL: [run for runs in by_way.values() for run in runs]} if len(by_way) > 1 else {}
-            found += [_chosen(name, runs, held, len(plan.rates)) for name, runs in among.items()]
+            found += [_chosen(name, runs, held) for name, runs in among.items()]
     return found
 
 
@@ -131,8 +139,8 @@ def _finished(plan: Plan, store: Store) -> dict[tuple[str, int, int], list[_Know
     return found
 
 
-def _chosen(among: str, runs: Sequence[_Known], held: Bags, rates: int) -> Chosen:
+def _chosen(among: str, runs: Sequence[_Known], held: Bags) -> Chosen:
     best = choose([run.candidate() for run in runs], held).name
     s, epoch, test_loss, test_auc, _ = next(run for run in runs if run.settings.identity() == best)
     where = (s.experiment, s.size, s.holdout, s.repetition)
-    return Chosen(*where, among, rates, s.method, s.loss, s.rate, epoch, test_loss, test_auc)
+    return Chosen(*where, among, len(runs), s.method, s.loss, s.rate, epoch, test_loss, test_auc)

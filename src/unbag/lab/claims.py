@@ -1,7 +1,8 @@
 """Results of a store in, a verdict on each claim out: the paper's and ours, with the numbers behind it.
 
 A claim that A is the best is supported when at no bag size another method is better by more than one standard error of
-the (paired) difference, and A is the best at most of the sizes. "Small" bags are 2 to 32, "large" ones 256 to 1024: the
+the (paired) difference, and A is the best at most of the sizes; "as far as run" when some of the methods were not run,
+and one repetition decides nothing. "Small" bags are 2 to 32, "large" ones 256 to 1024: the
 paper gives no borders. A result is trivial when it is less than a tenth of the way from the trivial predictor to the
 best with bags of one. Where we have fewer than half of the paper's rows, its claims are not comparable. Numbers are the
 best over rate and epoch, mean and standard error over repetitions; a star marks what was found in the last epoch or at
@@ -29,6 +30,7 @@ PM, EASY, UPM = Way("matching", "log"), Way("easy", "log"), Way("upm", "log")
 PAPERS, OURS = (PM, EASY, UPM), Way("anchored", "square")
 METRICS: tuple[Metric, ...] = ("test_loss", "test_auc")
 SUPPORTED, NOT_SUPPORTED, NOT_RUN, NOT_COMPARABLE = "supported", "not supported", "not yet run", "not comparable"
+IN_PART, ONCE = "supported as far as run", "run once only"
 
 
 class Verdict(NamedTuple):
@@ -41,6 +43,9 @@ class Verdict(NamedTuple):
     numbers: str
 
 
+Compared = dict[tuple[Way, int], tuple[float, float]]
+
+
 class Cells(NamedTuple):
     """The best results of one experiment, by method and bag size."""
 
@@ -49,14 +54,12 @@ class Cells(NamedTuple):
     bags: dict[int, int]
     trivial: float
 
-    def sizes(self, ways: Sequence[Way], among: Sequence[int]) -> list[int]:
-        """Bag sizes at which all these ways were run."""
-        return [k for k in among if all((way, k) in self.best for way in ways)]
-
-    def worse(self, a: Way, b: Way, size: int) -> tuple[float, float]:
-        """By how much a is worse than b, and the standard error."""
-        gap, error = self.best[a, size].minus(self.best[b, size])
-        return (gap if self.metric == "test_loss" else -gap), float(np.nan_to_num(error))
+    def compared(self, a: Way, others: Sequence[Way], among: Sequence[int]) -> Compared:
+        """By how much a is worse than each other one at each bag size, and the standard error, where both were run."""
+        pairs = [(b, k) for k in among for b in others if (a, k) in self.best and (b, k) in self.best]
+        gaps = {(b, k): self.best[a, k].minus(self.best[b, k]) for b, k in pairs}
+        sign = 1 if self.metric == "test_loss" else -1
+        return {pair: (sign * gap, error) for pair, (gap, error) in gaps.items()}
 
 
 def judge(everything: Sequence[Runs], spreads: Sequence[Spread] = (), choices: Sequence[Chosen] = ()) -> list[Verdict]:
@@ -92,7 +95,8 @@ def _of_paper(task: str, experiment: Experiment | None, mine: Sequence[Runs]) ->
         ]
         large = _is_best(cells, UPM, (PM, EASY), LARGE)
         if task == "mnist":
-            large = ({SUPPORTED: NOT_SUPPORTED, NOT_SUPPORTED: SUPPORTED}.get(large[0], NOT_RUN), large[1])
+            opposite = {SUPPORTED: NOT_SUPPORTED, NOT_SUPPORTED: SUPPORTED, IN_PART: NOT_RUN}
+            large = (opposite.get(large[0], large[0]), large[1])
             claims.append((f"on MNIST GeneralUPM is not best at large bag sizes ({by})", large))
         else:
             claims.append((f"GeneralUPM is better than PM and EasyLLP at large bag sizes ({by})", large))
@@ -121,26 +125,33 @@ def _comparable(task: str, mine: Sequence[Runs]) -> bool:
 
 
 def _is_best(cells: Cells, a: Way, others: Sequence[Way], among: Sequence[int]) -> tuple[str, str]:
-    sizes = cells.sizes([a, *others], among)
-    if not sizes:
+    worse = cells.compared(a, others, among)
+    if not worse:
         return NOT_RUN, ""
-    worse = {(b, k): cells.worse(a, b, k) for k in sizes for b in others}
+    sizes = {k for _, k in worse}
     beaten = any(gap > error for gap, error in worse.values())
-    first = [k for k in sizes if all(worse[b, k][0] < 0 for b in others)]
-    verdict = SUPPORTED if not beaten and len(first) > len(sizes) / 2 else NOT_SUPPORTED
-    return verdict, _show(cells, [a, *others], sizes)
+    first = [k for k in sizes if all(gap < 0 for (_, size), (gap, _) in worse.items() if size == k)]
+    good = not beaten and len(first) > len(sizes) / 2
+    return _verdict(good, worse, others), _show(cells, a, worse)
+
+
+def _verdict(good: bool, worse: Compared, others: Sequence[Way]) -> str:
+    """What may be said of a comparison with others, if all of them are there and there is an error to measure with."""
+    if not all(np.isfinite(error) for _, error in worse.values()):
+        return ONCE
+    every = {b for b, _ in worse} == set(others)
+    return NOT_SUPPORTED if not good else SUPPORTED if every else IN_PART
 
 
 def _is_not_worse(cells: Cells, a: Way, others: Sequence[Way]) -> tuple[str, str]:
-    sizes = cells.sizes([a, *others], sorted(cells.bags))
-    if not sizes:
+    worse = cells.compared(a, others, sorted(cells.bags))
+    if not worse:
         return NOT_RUN, ""
-    worse = {(b, k): cells.worse(a, b, k) for k in sizes for b in others}
     beaten = {pair: w for pair, w in worse.items() if w[0] > w[1]}
     if not beaten:
-        return SUPPORTED, _show(cells, [a, *others], sizes)
+        return _verdict(True, worse, others), _show(cells, a, worse)
     told = [f"k={k}: {gap:.4f} ± {error:.4f} above {b.title}" for (b, k), (gap, error) in beaten.items()]
-    return NOT_SUPPORTED, f"{'; '.join(told)} ({len(sizes)} sizes run)"
+    return NOT_SUPPORTED, f"{'; '.join(told)} ({len({k for _, k in worse})} sizes run)"
 
 
 def _is_trivial(cells: Cells) -> tuple[str, str]:
@@ -156,18 +167,18 @@ def _is_trivial(cells: Cells) -> tuple[str, str]:
 
 
 def _choice_is_good(choices: Sequence[Chosen]) -> tuple[str, str]:
-    told, bad = [], False
+    told, bad, once = [], False, False
     for size in sorted({choice.size for choice in choices if choice.among == ALL}):
         here = [choice for choice in choices if choice.size == size]
         found = {name: found_of(here, name) for name in dict.fromkeys(choice.among for choice in here)}
         chosen = found.pop(ALL)
         name, best = min(found.items(), key=lambda pair: pair[1].mean)
         gap, error = chosen.minus(best)
-        bad |= gap > np.nan_to_num(error)
+        bad, once = bad or gap > error, once or not np.isfinite(error)
         told.append(f"k={size}: chosen {chosen}, {Way.named(name).title} {best}")
     if not told:
         return NOT_RUN, ""
-    return NOT_SUPPORTED if bad else SUPPORTED, "; ".join(told)
+    return NOT_SUPPORTED if bad else ONCE if once else SUPPORTED, "; ".join(told)
 
 
 def _spread(task: str, spreads: Sequence[Spread]) -> Verdict:
@@ -181,9 +192,10 @@ def _spread(task: str, spreads: Sequence[Spread]) -> Verdict:
     return Verdict("paper", claim, TASKS[task].title, verdict, f"standard deviation between bags, {told}")
 
 
-def _show(cells: Cells, ways: Sequence[Way], sizes: Sequence[int]) -> str:
-    line: Callable[[int], str] = lambda k: ", ".join(f"{way.title} {cells.best[way, k]}" for way in ways)
-    return "; ".join(f"k={k} ({cells.bags[k]} bags): {line(k)}" for k in sizes)
+def _show(cells: Cells, a: Way, worse: Compared) -> str:
+    ways: Callable[[int], list[Way]] = lambda k: [a, *(b for b, size in worse if size == k)]
+    line: Callable[[int], str] = lambda k: ", ".join(f"{way.title} {cells.best[way, k]}" for way in ways(k))
+    return "; ".join(f"k={k} ({cells.bags[k]} bags): {line(k)}" for k in dict.fromkeys(k for _, k in worse))
 
 
 def as_markdown(verdicts: Sequence[Verdict]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unbag.lab import choosing, claims, plots, variance
-from unbag.lab.claims import Verdict, as_markdown, judge
+from unbag.lab.claims import BATCH_TASKS, Verdict, as_markdown, judge
 from unbag.lab.engines import RayEngine
 from unbag.lab.online import online_stores
 from unbag.lab.online_report import judge_online, results_of, write_online_report
@@ -27,7 +27,7 @@ from unbag.lab.reporting import (
 )
 from unbag.lab.running import run_plan
 from unbag.lab.store import Store
-from unbag.lab.tasks import data_of
+from unbag.lab.tasks import data_of, download
 
 METRICS: dict[str, Any] = {"log-loss": "test_loss", "auc": "test_auc"}
 
@@ -41,13 +41,14 @@ def reproduce(
     changes: dict[str, Any],
     report: Path | None = None,
     force: bool = False,
+    fetch: bool = False,
     engine: str = "here",
     resources: dict[str, Any] | None = None,
 ) -> None:
     """Make the missing runs of a task, then report; without a task only report.
 
     name : of a preset. path : of a plan. folder : of the store. changes : to the plan. report : folder for it.
-    engine : "here", in this process, or "ray". resources : for `RayEngine`.
+    fetch : download files that are not there. engine : "here", in this process, or "ray". resources : for `RayEngine`.
     """
     store = Store(folder or Path("unbag-store") / (name or (path.stem if path else "smoke")))
     if task is None and path is None and report is None:
@@ -56,7 +57,10 @@ def reproduce(
     if report is not None:
         check_report(report, force)
     if task is not None or path is not None:
-        _make(_plan(task, name, path, changes), store, maker)
+        plan = _plan(task, name, path, changes)
+        if fetch:
+            download(plan.task)
+        _make(plan, store, maker)
     if report is not None:
         written = write_report(store, report)
         _tell(f"{len(written)} files written: {report}")
@@ -139,17 +143,26 @@ def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
 
 
 def _figures(everything: Sequence[Runs], experiments: Sequence[Experiment], folder: Path) -> list[Path]:
-    """Each experiment alone, and all together as in the paper: both metrics, all bag sizes and from 16 on."""
+    """Each experiment alone, and the paper's tasks together: both metrics, all bag sizes and from 16 on."""
     pictures = {experiment.name: [experiment] for experiment in experiments}
-    pictures |= {"all": list(experiments)} if len(experiments) > 1 else {}
+    pictures["paper"] = [broadest for task in BATCH_TASKS if (broadest := _broadest(everything, task))]
     written = []
     for name, metric, smallest in product(pictures, METRICS, (1, 16)):
         sizes = lambda e, m=metric: _sizes(everything, [e], METRICS[m])
         shown = [e for e in pictures[name] if any(k >= smallest for k in sizes(e))]
-        if shown:
+        if len(shown) >= (2 if name == "paper" else 1):
             figure = plots.draw(everything, shown, METRICS[metric], smallest=smallest)
             written += plots.save(figure, folder / f"{name}-{metric}{'-from-16' if smallest > 1 else ''}")
     return written
+
+
+def _broadest(everything: Sequence[Runs], task: str) -> Experiment | None:
+    """The experiment of a task that has the most bag sizes."""
+    sizes: dict[Experiment, set[int]] = {}
+    for runs in everything:
+        if runs.experiment.task == task and not runs.holdout:
+            sizes.setdefault(runs.experiment, set()).add(runs.size)
+    return max(sorted(sizes), key=lambda experiment: len(sizes[experiment]), default=None)
 
 
 def _sizes(everything: Sequence[Runs], shown: Sequence[Experiment], metric: Any) -> list[int]:

@@ -19,7 +19,7 @@ from typing import Any
 from unbag.lab import workers
 from unbag.lab.methods import METHODS
 from unbag.lab.running import Job, Told
-from unbag.lab.tasks import MODELS, TASKS, data_of
+from unbag.lab.tasks import MODELS, TASKS
 
 CLAIMED = 256  # groups at most that wait or run, because each holds an open file
 GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # how a gRPC client begins
@@ -99,7 +99,7 @@ class RayEngine:
         try:
             while True:
                 for _, job in zip(range(self._room(ray) - len(running)), jobs, strict=False):
-                    data = data or [ray.put(data_of(job.group.common.task))]
+                    data = data or [ray.put(TASKS[job.group.common.task].load())]  # a worker adds the offset
                     running[make.remote(_packed(ray, job), data, here, max(1, ceil(self.cpus)))] = job
                 if not running:
                     break

@@ -40,6 +40,7 @@ class Way(NamedTuple):
         return f"{name}, {self.loss}" if self.method == "anchored" or self.loss != "log" else name
 
 
+SMOOTHING = 0.1  # of labels, in the paper
 METHODS: dict[str, Method | Objective] = {name: cast(Method, name) for name in get_args(Method)}
 USUAL_LOSS: dict[str, str] = {}
 TITLES = {"matching": "PM", "easy": "EasyLLP", "upm": "GeneralUPM", "likelihood": "count likelihood"}

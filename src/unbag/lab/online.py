@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -108,6 +109,16 @@ class OnlinePlan:
         for thing, came, known in (("source", self.source, SOURCES), ("model", self.model, tuple(NETWORKS))):
             if came not in known:
                 raise ValueError(f"An online plan's {thing} must be one of {', '.join(known)}: {came!r} came. Choose.")
+        for name, low in (("repetitions", 1), ("chunks", 0), ("rows", 1), ("batch", 1), ("tuning", 0)):
+            if getattr(self, name) < low:
+                raise ValueError(
+                    f"An online plan's {name} must be at least {low}: {getattr(self, name)} came. Change it."
+                )
+        if min(self.sizes, default=0) < 1 or min(self.rates, default=0) <= 0:
+            raise ValueError(
+                f"Bag sizes and learning rates must be positive, and there must be some: {self.sizes} and {self.rates} "
+                "came. Change them."
+            )
         if max(self.sizes) * 2 > self.rows:
             raise ValueError(
                 f"A bag size must leave at least 2 bags in a chunk: bags of {max(self.sizes)} came for chunks of "
@@ -201,14 +212,27 @@ class OnlineStore:
         path = self.folder / PLAN
         if not path.exists():
             return None
-        told = json.loads(path.read_text())
+        try:
+            told = json.loads(path.read_text())
+        except json.JSONDecodeError as error:
+            raise ValueError(f"A plan of online runs must be JSON: {path} is not ({error}). Delete it.") from error
         fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in told.items()}
+        unknown = sorted(fields.keys() - OnlinePlan.__dataclass_fields__.keys())
+        if unknown:
+            raise ValueError(
+                f"A plan of online runs must have the fields {', '.join(OnlinePlan.__dataclass_fields__)}: "
+                f"{', '.join(unknown)} came in {path}. Use the unbag that wrote it, or another folder."
+            )
         return OnlinePlan(**fields)
 
     def read(self, run: OnlineRun) -> dict[str, Any] | None:
         """A finished run, or None."""
         path = self.path(run)
-        return pq.read_table(path).to_pylist()[0] if path.exists() else None
+        try:
+            return pq.read_table(path).to_pylist()[0] if path.exists() else None
+        except pa.ArrowInvalid:
+            warnings.warn(f"{path} cannot be read: its run counts as not done, and is made again.", stacklevel=2)
+            return None
 
     @contextmanager
     def claim(self, plan: OnlinePlan, cell: Cell) -> Iterator[bool]:
@@ -261,7 +285,7 @@ def finals(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> list[dict[str, A
 
 
 def _make(run: OnlineRun, store: OnlineStore, told: Any) -> int:
-    if store.path(run).exists():
+    if store.read(run) is not None:
         return 0
     network = NETWORKS[run.model](run.repetition)
     fields = {name: getattr(run, name) for name in ("method", "loss", "rate", "size", "batch", "prior")}

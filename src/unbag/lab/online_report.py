@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from unbag.lab.claims import NOT_COMPARABLE, NOT_RUN, NOT_SUPPORTED, SUPPORTED, Verdict, as_markdown
+from unbag.lab.claims import LARGE, NOT_COMPARABLE, NOT_RUN, NOT_SUPPORTED, SUPPORTED, Verdict, as_markdown
 from unbag.lab.methods import Way
 from unbag.lab.online import Cell, OnlinePlan, OnlineStore, finals
 from unbag.lab.plots import GREY, LOOKS, OURS, STYLE, save
@@ -112,8 +112,8 @@ def draw_online(plan: OnlinePlan, results: Results, metric: str, title: str) -> 
             style = {"linestyle": "--"} if way.method == "labels" else {}
             chunks = np.arange(1, values.shape[1] + 1)
             _band(right, chunks, np.stack([values.mean(axis=0), error], axis=1), colour, label=way.title, **style)
-        if metric == "label_log_loss":
-            truth = _values(next(iter(shown.values())), "true_log_loss")[0]
+        truth = _values(next(iter(shown.values())), "true_log_loss")[0]
+        if metric == "label_log_loss" and np.isfinite(truth).any():
             right.plot(np.arange(1, len(truth) + 1), truth, color=GREY, linewidth=0.9, linestyle=":", label="the truth")
         left.set(xlabel="bag size", ylabel=f"average chunk {title}")
         left.set_xscale("log", base=2)
@@ -121,7 +121,9 @@ def draw_online(plan: OnlinePlan, results: Results, metric: str, title: str) -> 
         for panel in (left, right):
             panel.spines[["top", "right"]].set_visible(False)
             panel.grid(axis="y", color="#e6e6e6", linewidth=0.7)
-        figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+        lines = [panel.get_legend_handles_labels() for panel in (right, left)]  # the left ones have markers
+        named = {name: line for pair in lines for line, name in zip(*pair, strict=True)}
+        figure.legend(list(named.values()), list(named), loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 
@@ -138,8 +140,17 @@ def _band(panel: Any, x: np.ndarray, points: np.ndarray, colour: str, **style: A
 
 
 def judge_online(plan: OnlinePlan, results: Results) -> list[Verdict]:
-    """The paper's claims on the online experiment, at the largest bag size of the plan."""
-    size, where = max(plan.sizes), f"{plan.source}, k = {max(plan.sizes)}"
+    """The paper's claims on the online experiment, at the large bag sizes of the plan."""
+    large = [k for k in sorted(plan.sizes) if k >= min(LARGE)] or [max(plan.sizes)]
+    told = [verdict for size in large for verdict in _of_size(plan, results, size)]
+    events = plan.rows * max((len(run["label_log_loss"]) for runs in results.values() for run in runs), default=0)
+    if events >= PAPER_EVENTS / 2:
+        return told
+    return [v if v.verdict == NOT_RUN else v._replace(verdict=NOT_COMPARABLE) for v in told]
+
+
+def _of_size(plan: OnlinePlan, results: Results, size: int) -> list[Verdict]:
+    where = f"{plan.source}, k = {size}"
     cell = lambda method, prior="chunk": Cell(Way(method, "log"), size, prior)
     upm, easy, pm = cell("upm"), cell("easy"), cell("matching")
     moving = "needs the prior of each chunk: lower log loss than with that of the first"
@@ -147,15 +158,12 @@ def judge_online(plan: OnlinePlan, results: Results) -> list[Verdict]:
         ("GeneralUPM has a lower average log loss than PM", upm, pm, "label_log_loss"),
         ("GeneralUPM has a lower average log loss than EasyLLP", upm, easy, "label_log_loss"),
         ("EasyLLP has a higher average AUC than PM", easy, pm, "label_auc"),
-        (f"GeneralUPM {moving}", upm, cell("upm", "first"), "label_log_loss"),
-        (f"EasyLLP {moving}", easy, cell("easy", "first"), "label_log_loss"),
     ]
+    if size == max(plan.sizes):  # only these were run with the prior of the first chunk
+        claims.append((f"GeneralUPM {moving}", upm, cell("upm", "first"), "label_log_loss"))
+        claims.append((f"EasyLLP {moving}", easy, cell("easy", "first"), "label_log_loss"))
     told = [Verdict("paper", claim, where, *_ahead(results, a, b, metric)) for claim, a, b, metric in claims]
-    told += [Verdict("paper", "GeneralUPM is better than PM in every chunk", where, *_always(results, upm, pm))]
-    events = plan.rows * max((len(run["label_log_loss"]) for runs in results.values() for run in runs), default=0)
-    if events >= PAPER_EVENTS / 2:
-        return told
-    return [v if v.verdict == NOT_RUN else v._replace(verdict=NOT_COMPARABLE) for v in told]
+    return [*told, Verdict("paper", "GeneralUPM is better than PM in every chunk", where, *_always(results, upm, pm))]
 
 
 def _ahead(results: Results, a: Cell, b: Cell, metric: str) -> tuple[str, str]:

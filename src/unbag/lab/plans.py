@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbag.lab.methods import WAYS, Way, smoothing_of
+from unbag.lab.methods import SMOOTHING, WAYS, Way, smoothing_of
 from unbag.lab.tasks import MODELS, TASKS, data_of
 from unbag.losses import LOSSES
 
@@ -38,8 +38,9 @@ class Experiment(NamedTuple):
     @property
     def details(self) -> str:
         """What else belongs beside every number."""
+        batch = f", batches of {self.batch}" if self.batch != 4096 else ""
         some = f", first {self.rows} rows" if self.rows else ""
-        return f"{self.model}, {self.start} start, {self.epochs} epochs{some}"
+        return f"{self.model}, {self.start} start, {self.epochs} epochs{batch}{some}"
 
     @property
     def title(self) -> str:
@@ -49,7 +50,8 @@ class Experiment(NamedTuple):
     @property
     def name(self) -> str:
         """For files."""
-        return "-".join(map(str, self[:4])) + (f"-{self.rows}rows" if self.rows else "")
+        batch = f"-batch{self.batch}" if self.batch != 4096 else ""
+        return "-".join(map(str, self[:4])) + batch + (f"-{self.rows}rows" if self.rows else "")
 
 
 def _experiment(given: Settings | Plan) -> Experiment:
@@ -126,7 +128,7 @@ class Plan:
     repetitions: int = 10
     epochs: int = 50
     batch: int = 4096
-    smoothing: float = 0.1
+    smoothing: float = SMOOTHING
     holdout: float = 0.0
     start: str = "usual"
     rows: int = 0
@@ -141,6 +143,8 @@ class Plan:
         object.__setattr__(self, "rates", tuple(float(f"{rate:.6g}") for rate in self.rates))
         _check_names(self)
         _check_numbers(self)
+        for name in ("smoothing", "holdout"):
+            object.__setattr__(self, name, float(getattr(self, name)))  # 0 and 0.0 are one identity
         object.__setattr__(self, "model", self.model or TASKS[self.task].model)
         for name, usual in zip(
             ("rates_together", "repetitions_together"), TOGETHER.get(self.model, (16, 10)), strict=True

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from unbag.lab.choosing import Chosen
-from unbag.lab.methods import WAYS, Way
+from unbag.lab.methods import SMOOTHING, WAYS, Way, smoothing_of
 from unbag.lab.plans import Experiment
 from unbag.lab.store import Store
 
@@ -88,6 +88,8 @@ def read_runs(store: Store, *, task: str | None = None) -> list[Runs]:
 
 def _runs(key: tuple, table: pa.Table) -> Runs:
     experiment, way, (size, smoothing, holdout) = Experiment(*key[:6]), Way(*key[6:8]), key[8:]
+    if smoothing != smoothing_of(way, SMOOTHING):
+        way = way._replace(loss=f"{way.loss} smoothed by {smoothing:g}")  # another curve than the usual one
     seeds, rates = (table[name].to_numpy() for name in ("repetition", "rate"))
     repetitions, s = np.unique(seeds, return_inverse=True)
     distinct, r = np.unique(rates, return_inverse=True)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import unbag
-from unbag.bags import Bags
+from unbag.bags import Bags, Kind
 from unbag.datasets import Dataset
 from unbag.lab import choosing, variance
 from unbag.lab.methods import Way, objective_of
@@ -57,6 +57,7 @@ def run_plan(
     """
     engine = engine or in_process
     plan.check_data()
+    store.check_data(plan.task, len(data_of(plan.task).y))
     if TASKS[plan.task].kind == "binary":
         variance.measure(plan.task, data_of(plan.task), store)
     made = (
@@ -142,21 +143,23 @@ def _rectangles(group: Group, left: Sequence[Settings]) -> list[Group]:
 def train_group(group: Group, told: Told = lambda group, runs: None) -> list[dict[str, Any]]:
     """Train a group of runs; one row of the store for each."""
     common, task, data = group.common, TASKS[group.common.task], data_of(group.common.task)
-    rows = common.rows or len(data.y)
-    parts = [
-        choosing.drawn(task.name, common.size, seed, rows=rows, holdout=common.holdout) for seed in group.repetitions
-    ]
-    trivial = trivial_score(data, parts[0][0].prior, task.kind)
+    rows, seeds = common.rows or len(data.y), group.repetitions
+    parts = [choosing.drawn(task.name, common.size, seed, rows=rows, holdout=common.holdout) for seed in seeds]
+    trivial = {s: trivial_score(data, learn.prior, task.kind) for s, (learn, _) in zip(seeds, parts, strict=True)}
     start = time.perf_counter()
     runs = sweep(
         lambda seed: build(
-            common.model, data, outputs=task.outputs, key=seed, start=trivial if common.start == "trivial" else None
+            common.model,
+            data,
+            outputs=task.outputs,
+            key=seed,
+            start=trivial[seed] if common.start == "trivial" else None,
         ),
         [learn for learn, _ in parts],
         objective_of(Way(common.method, common.loss)),
         common.loss,
         learning_rates=group.rates,
-        seeds=group.repetitions,
+        seeds=seeds,
         epochs=common.epochs,
         batch=common.batch,
         smoothing=common.smoothing,
@@ -166,22 +169,21 @@ def train_group(group: Group, told: Told = lambda group, runs: None) -> list[dic
         microbatch=MICROBATCH.get(common.model),
         progress=lambda epoch, seen: told(group, len(group.rates) * len(group.repetitions)),
     )
-    seconds = (time.perf_counter() - start) / len(group.rates) / len(group.repetitions)
-    alike = np.broadcast_to(trivial, (len(data.y_test), *np.shape(trivial)))
+    seconds = (time.perf_counter() - start) / len(group.rates) / len(seeds)
+    made = []
+    for seed, (learn, held), by_rate in zip(seeds, parts, runs, strict=True):
+        facts = {"trivial": _trivial_loss(trivial[seed], data, task.kind), "bags": len(learn), "seconds": seconds}
+        for rate, run in zip(group.rates, by_rate, strict=True):
+            settings = common._replace(rate=rate, repetition=seed)
+            made.append(_row(settings, run, facts | {"version": unbag.__version__} | _scores(run, data, held)))
+    return made
+
+
+def _trivial_loss(score: Any, data: Dataset, kind: Kind) -> float:
+    """The test loss of a model without features."""
+    alike = np.broadcast_to(score, (len(data.y_test), *np.shape(score)))
     alike = alike if data.offset_test is None else alike + data.offset_test
-    usual = default_loss("any", task.kind)
-    facts = {
-        "trivial": float(np.mean(usual.value(alike, data.y_test, kind=task.kind))),
-        "seconds": seconds,
-        "version": unbag.__version__,
-    }
-    return [
-        _row(
-            common._replace(rate=rate, repetition=seed), run, {**facts, "bags": len(learn), **_scores(run, data, held)}
-        )
-        for seed, (learn, held), by_rate in zip(group.repetitions, parts, runs, strict=True)
-        for rate, run in zip(group.rates, by_rate, strict=True)
-    ]
+    return float(np.mean(default_loss("any", kind).value(alike, data.y_test, kind=kind)))
 
 
 def _scores(run: Run, data: Dataset, held: Bags | None) -> dict[str, Any]:

@@ -103,6 +103,20 @@ class Store:
                 self._runs[path] = frozenset(pq.read_table(path, columns=["run"])["run"].to_pylist())
         return set().union(*self._runs.values())
 
+    def check_data(self, task: str, rows: int) -> None:
+        """Refuse data that cannot be those of the runs that are there: a run's identity does not tell."""
+        seen = self.query(
+            "SELECT size, bags FROM runs WHERE task = ? AND rows = 0 AND holdout = 0 AND bags != ? // size LIMIT 1",
+            task,
+            rows,
+        )
+        if seen:
+            raise ValueError(
+                f"A store's runs of a task must come from the same data: {self.folder} has runs of {task} with "
+                f"{seen[0]['bags']} bags of {seen[0]['size']}, but the {rows} rows that there are now make "
+                f"{rows // seen[0]['size']}. Use another folder."
+            )
+
     def add(self, group: Group, rows: Sequence[dict[str, Any]]) -> Path:
         """Write finished runs of a claimed group; what they say of held-out bags (`scores`) is kept beside them."""
         kept = {row["run"]: row.pop("scores") for row in rows if "scores" in row}
@@ -143,6 +157,8 @@ class Store:
         draft = folder / f"{run}-{os.getpid()}.draft"
         with draft.open("wb") as file:
             np.save(file, np.asarray(scores, np.float32))
+            file.flush()
+            os.fsync(file.fileno())
         draft.replace(folder / f"{run}.npy")
 
     def table(self, name: str) -> list[dict[str, str]]:

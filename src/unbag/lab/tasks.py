@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,6 +75,13 @@ def data_of(name: str) -> Dataset:
         return data
     beside = lambda X, offset: np.concatenate([X, offset[:, None].astype(X.dtype)], axis=1)
     return data._replace(X=beside(data.X, data.offset), X_test=beside(data.X_test, data.offset_test))
+
+
+def download(name: str) -> None:
+    """Fetch the files of a task that are not there, where they can be fetched."""
+    load = TASKS[name].load
+    if "download" in signature(load).parameters:
+        partial(load, download=True)()
 
 
 def build(model: str, data: Dataset, **options: Any) -> Any:
