@@ -171,6 +171,33 @@ def parts(rows: int) -> list[tuple]:
     ]
 
 
+def step_parts(batch: int = 4096) -> list[tuple]:
+    """Where the time of one step goes: each part compiled by itself, ratio to the step of all of them."""
+    model = models.embedding_network(BUCKETS, DIMENSIONS, key=0)
+    X, optimizer = jnp.asarray(next(read_clicks(rows=batch)).X), optax.adam(1e-3)
+    y = jnp.asarray(np.random.default_rng(0).uniform(size=batch) < 0.25, jnp.float32)
+    columns = lambda m: jnp.concatenate([table[X[:, i]] for i, table in enumerate(m.tables)], axis=1)
+    loss = lambda m: jnp.mean(optax.sigmoid_binary_cross_entropy(m(X), y))
+    dense, slope, state = columns(model), jax.grad(loss)(model), optimizer.init(model)
+
+    def step(m, s):
+        updates, s = optimizer.update(jax.grad(loss)(m), s)
+        return optax.apply_updates(m, updates), s
+
+    work = {
+        "all": (jax.jit(step), model, state),
+        "rows of the tables": (jax.jit(columns), model),
+        "forward, dense layers": (jax.jit(lambda m: m.head(dense)), model),
+        "forward and backward": (jax.jit(jax.grad(loss)), model),
+        "Adam": (jax.jit(lambda g, s, m: optimizer.update(g, s, m)), slope, state, model),
+    }
+    seconds = {}
+    for name, (run, *given) in work.items():
+        jax.block_until_ready(run(*given))
+        seconds[name] = np.median([timed(lambda: jax.block_until_ready(run(*given))) for _ in range(9)])  # noqa: B023
+    return [(f"step of {batch}, ms: {name}", 1000 * s, s / seconds["all"]) for name, s in seconds.items()]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
@@ -181,13 +208,13 @@ def main() -> None:
     found += reading(min(options.rows, 2**16), max(options.rounds, 3))
     found += adam(options.rows, max(options.rounds, 3))
     found += throughput(options.rows, options.rounds, 64)
-    found += parts(options.rows)
+    found += parts(options.rows) + step_parts()
     table = Table("what", "value", "time ratio", title=f"a stream with chunks of {options.rows}")
     for what, value, ratio in found:
         table.add_row(
             what, f"{value:,.3g}" if value < 100 else f"{value:,.0f}", "" if np.isnan(ratio) else f"{ratio:.3f}"
         )
-    table.caption = "learn and read in events per second; ratio to labels, to pyarrow, to dense; goal for learn 1.05"
+    table.caption = "learn and read in events per second; ratio to labels, pyarrow, dense, step; goal for learn 1.05"
     Console().print(table)
     if options.out:
         with options.out.open("w", newline="") as file:

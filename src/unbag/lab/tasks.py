@@ -79,9 +79,9 @@ def data_of(name: str) -> Dataset:
 
 def download(name: str) -> None:
     """Fetch the files of a task that are not there, where they can be fetched."""
-    load = TASKS[name].load
+    load: Any = TASKS[name].load
     if "download" in signature(load).parameters:
-        partial(load, download=True)()
+        load(download=True)
 
 
 def build(model: str, data: Dataset, **options: Any) -> Any:
