@@ -68,7 +68,8 @@ def plan(
     rate: Annotated[float, typer.Option(help="share of events with a label 1, about")],
     noise: Annotated[float, typer.Option(min=0, help="variance of the noise on a bag's count")] = 0.0,
     epsilon: Annotated[
-        float | None, typer.Option(min=0.001, help="privacy budget of a bag's count, in place of --noise")
+        float | None,
+        typer.Option(min=0.001, help="budget of geometric (whole-number) noise; for Laplace give --noise 2/epsilon²"),
     ] = None,
     events: Annotated[int | None, typer.Option(min=1, help="how many there are: compares bag sizes")] = None,
     regret: Annotated[float | None, typer.Option(help="log loss that you can accept to lose: how many bags?")] = None,
