@@ -141,8 +141,7 @@ def test_without_a_folder_nothing_piles_up():
 
 
 def rows_on_disk(store):
-    paths = set(store.folder.iterdir()) - set(store.freed)
-    return sum(pa.ipc.open_file(pa.OSFile(str(path))).read_all().num_rows for path in paths)
+    return sum(pa.ipc.open_file(pa.OSFile(str(path))).read_all().num_rows for path in store.folder.iterdir())
 
 
 def test_stragglers_do_not_keep_their_files_whole():
@@ -176,6 +175,22 @@ def test_a_file_that_cannot_be_written_anew_serves_as_it_is(monkeypatch):
         buffer.take(1)
     buffer.add_report("b", 0.5)
     assert buffer.take(1).X.tolist() == [[4, 5]]
+    assert list(buffer.store.folder.iterdir()) == []
+
+
+def test_a_file_stays_while_a_checkpoint_refers_to_it():
+    buffer, _ = quiet_buffer()
+    put(buffer, ["a", "a", "b", "a"])
+    kept = json.loads(json.dumps(buffer.manifest()))
+    buffer.store.checkpointed()
+    buffer.add_report("a", 0.5)
+    buffer.take(1)
+    assert [path.name for path in sorted(buffer.store.folder.iterdir())] == [
+        "events-00000001-1.arrow",
+        "events-00000001.arrow",
+    ]
+    buffer.restore(kept)
+    assert (buffer.waiting, rows_on_disk(buffer.store)) == (4, 4)
 
 
 def test_early_reports_are_bounded_though_no_event_comes():

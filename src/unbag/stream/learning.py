@@ -284,8 +284,9 @@ class StreamLearner:
     def _move(self, position: int | None) -> None:
         """Note where the source stands, if it is told, and make a checkpoint when one is due."""
         self.position = self.position if position is None else position
-        if self.folder is None:
-            resuming.forget(self)
+        if self.folder is None:  # nothing will be resumed, so no log is kept
+            self._lines = []
+            self.quarantine.take_lines()
         elif position is not None and self._since >= self.every:
             self.checkpoint()
 

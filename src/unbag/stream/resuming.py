@@ -33,18 +33,11 @@ def write(learner: StreamLearner, folder: Folder) -> None:
             learner.quarantine.give_back(aside)
             raise
     store = learner._buffer.store
-    for path in store.to_sync():
+    for path in store.fresh:
         sync_file(path)
     arrays = {f"{i:04d}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(learner._state))}
     folder.save(arrays, _told(learner))
-    store.remove_freed()
-
-
-def forget(learner: StreamLearner) -> None:
-    """Without a folder nothing will be resumed: keep no lines of logs, and no file that nothing waits in."""
-    learner._lines = []
-    learner.quarantine.take_lines()
-    learner._buffer.store.remove_freed()
+    store.checkpointed()
 
 
 def _told(learner: StreamLearner) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Events with their scores in, Arrow files out, and back; a file of which little still waits is written anew.
 
-A file that a checkpoint may refer to is never changed: what is written anew gets another name, and the old file is
-only noted as freed. Whoever makes the checkpoints removes it once none refers to it any more.
+A file that a checkpoint refers to is never changed: what is written anew gets another name, and the old file is only
+noted as freed, until the next checkpoint no longer refers to it. All others go at once.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder, self.last, self.waiting = folder, 0, 0
         self.files: dict[int, File] = {}
-        self.freed: list[Path] = []
-        self.unsynced: list[Path] = []
+        self.fresh: dict[Path, None] = {}  # files that were made since the last checkpoint
+        self.freed: list[Path] = []  # files that only the last checkpoint refers to
         self.shape: tuple[int, ...] = ()  # of one event's features
 
     def path(self, number: int) -> Path:
@@ -68,7 +68,7 @@ class Store:
         except OSError:
             path.unlink(missing_ok=True)
             raise
-        self.unsynced.append(path)
+        self.fresh[path] = None
 
     def _table(self, number: int) -> pa.Table:
         with pa.memory_map(str(self.path(number))) as source:
@@ -96,7 +96,11 @@ class Store:
             del self.files[number]
         elif not self._rewrite(number, file):
             return
-        self.freed.append(old)
+        if old in self.fresh:
+            del self.fresh[old]
+            old.unlink()
+        else:
+            self.freed.append(old)
 
     def _rewrite(self, number: int, file: File) -> bool:
         table = self._table(number)
@@ -110,15 +114,11 @@ class Store:
         file.rows = file.left
         return True
 
-    def to_sync(self) -> list[Path]:
-        """Files that must last before a checkpoint may refer to them."""
-        return [path for path in self.unsynced if path not in set(self.freed)]
-
-    def remove_freed(self) -> None:
-        """Remove the files that nothing refers to."""
+    def checkpointed(self) -> None:
+        """There is a new checkpoint: remove what only the one before referred to."""
         for path in self.freed:
             path.unlink(missing_ok=True)
-        self.freed, self.unsynced = [], []
+        self.fresh, self.freed = {}, []
 
     def manifest(self) -> dict[str, Any]:
         """Everything but the files and their bags, for a checkpoint."""

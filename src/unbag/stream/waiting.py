@@ -12,8 +12,8 @@ its bag as it stands. The policy, in full:
 - a report before its events waits for them for `patience` further events, and then counts as one of an unknown bag;
   so do the oldest when more than `bound` reports wait;
 - when more than `bound` events wait, the oldest are given up with their bags ("no report"). A file of which less than
-  half still waits is written anew without the rest, so that the files in use hold at most twice what waits; old files
-  go with the next checkpoint, which no longer refers to them, or at once where there are no checkpoints.
+  half still waits is written anew without the rest, so that the files in use hold at most twice what waits; only
+  the files of the last checkpoint stay until the next one.
 
 Everything refused or given up goes to the quarantine. The last `remembered` bags that were learned or given up are
 remembered; a report for an older one counts as one of an unknown bag.
