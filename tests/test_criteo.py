@@ -176,6 +176,37 @@ def test_a_bad_row_of_a_parquet_file_is_set_aside(file, tmp_path):
     assert json.loads(aside.take_lines()[0])["where"] == "a.parquet, row 1"
 
 
+def spoiled(file, tmp_path, tail):
+    """200 good records with a bad one among them, and a tail."""
+    lines = file.read_text().splitlines(keepends=True)[:200]
+    (tmp_path / "spoiled.txt").write_text("".join([*lines[:50], "bad\n", *lines[50:], *tail]))
+    return tmp_path / "spoiled.txt"
+
+
+@pytest.mark.parametrize("kind", ["txt", "parquet"])
+def test_bad_records_after_the_last_chunk_are_set_aside_once(file, tmp_path, kind):
+    path, aside = spoiled(file, tmp_path, ["bad\n", "worse\n"]), Quarantine()
+    if kind == "parquet":
+        rows = [line.split("\t") for line in path.read_text().splitlines()]
+        columns = zip(*(row if len(row) == 40 else ["no", *[""] * 39] for row in rows), strict=True)
+        path = path.with_suffix(".parquet")
+        pq.write_table(pa.table([pa.array(column) for column in columns], NAMES), path, row_group_size=70)
+    chunks = list(read_criteo(path, rows=100, quarantine=aside))
+    assert [len(chunk.y) for chunk in chunks] == [100, 100, 0]
+    assert sum(aside.counts.values()) == 3
+    assert list(read_criteo(path, rows=100, quarantine=aside, start=chunks[-1].position)) == []
+    assert sum(aside.counts.values()) == 3
+
+
+def test_bad_records_after_a_chunk_are_left_to_whoever_goes_on_after_it(file, tmp_path):
+    path, aside = spoiled(file, tmp_path, ["bad\n"] * 120), Quarantine()
+    chunks = read_criteo(path, rows=100, quarantine=aside)
+    assert [len(next(chunks).y) for _ in range(2)] == [100, 100]
+    with pytest.raises(ValueError, match="100 records in a row"):
+        next(chunks)
+    assert dict(aside.counts) == {"fields": 1}
+
+
 def test_a_last_line_without_its_end_counts(file, tmp_path):
     (tmp_path / "train.txt").write_bytes(file.read_bytes().rstrip(b"\n"))
     assert sum(len(c.y) for c in read_criteo(tmp_path / "train.txt", rows=999)) == 1000

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import date
 from pathlib import Path
 
 import equinox as eqx
@@ -72,6 +73,12 @@ def resumed_otherwise():
     StreamLearner(models.mlp(3, (9,), key=0), folder=PLACE / "other", **{**SMALL, "rate": 0.5})
 
 
+def other_columns():
+    learner = StreamLearner(network(), **SMALL)
+    learner.events(np.ones((2, 3)), [1, 1])
+    learner.events(np.ones((2, 4)), [1, 1])
+
+
 def taken_folder():
     first = StreamLearner(network(), folder=PLACE / "taken", **SMALL)
     try:
@@ -124,6 +131,25 @@ MESSAGES = [
     (
         lambda: StreamLearner(network()).report([1], [0.5], noise=[1, 2]),
         "noise must have one entry for each bag: 2 came for 1 bags. Give them in the order of the bags.",
+    ),
+    (
+        lambda: StreamLearner(network()).events(np.ones((2, 4)), [1, 1]),
+        "Features must fit the model: X of shape (2, 4) and type float64 came, which it does not take. Give the "
+        "features that it was made for.",
+    ),
+    (
+        lambda: StreamLearner(network()).events([["a", "b", "c"]], [1]),
+        "Features must be numbers: X of type <U1 came. Turn words into whole numbers first.",
+    ),
+    (
+        other_columns,
+        "The features of a stream must keep their shape: (4,) came after (3,). Read other columns as another stream, "
+        "or repair the export.",
+    ),
+    (
+        lambda: StreamLearner(network()).report([date(2024, 1, 2)], [0.5]),
+        "A bag id must be a whole number or a string: datetime.date(2024, 1, 2) came. Turn all ids into strings, with "
+        "str().",
     ),
     (
         lambda: StreamLearner(network()).checkpoint(),
@@ -296,6 +322,7 @@ def test_learning_that_diverges_leaves_no_trace_and_is_counted():
     assert np.isnan(row["objective"])
     assert all(np.array_equal(a, b) for a, b in zip(before, parameters(learner), strict=True))
     assert learner.counts["diverged"] == 1
+    assert learner.events_learned == 256
 
 
 def test_a_short_last_chunk_is_evaluated_and_not_learned():
@@ -455,8 +482,8 @@ def test_bags_of_many_files_come_together_and_their_files_go():
     for name in (2, 3, 5):
         buffer.add_report(name, 0.5)
     assert len(buffer.take(1000).bag) == 90 - total
-    assert not buffer.rows
-    assert len(buffer.freed) == buffer.files
+    assert not buffer.store.files
+    assert list(buffer.store.folder.iterdir()) == []
 
 
 def test_reports_that_no_method_may_learn_from_are_set_aside():
@@ -608,16 +635,19 @@ feed(Path(sys.argv[1]))
 
 
 def feed(folder, steps=60):
-    """Both ways at once: labelled chunks, and events whose reports come late; a checkpoint after every third chunk."""
+    """Both ways at once: labelled chunks, and events whose reports come late; a checkpoint after every third chunk.
+
+    The third bag of each step is reported later than the others, so that its file is written anew.
+    """
     learner = StreamLearner(network(), folder=folder, every=3, **{**SMALL, "chunk": 128})
-    X, names, report = bags_in_order(count=2 * steps)
+    X, names, report = bags_in_order(count=3 * steps)
     for step in range(learner.position, steps):
         if step % 4 == 3:
             learner.learn(chunk_of(step)._replace(position=step + 1))
             continue
-        mine = np.flatnonzero(names // 2 == step)
+        mine = np.flatnonzero(names // 3 == step)
         learner.events(X[mine], names[mine], time=[step % 5] * len(mine))
-        late = [bag for bag in range(2 * step - 8, 2 * step - 6) if bag >= 0]
+        late = [bag for bag in (3 * step - 12, 3 * step - 11, 3 * step - 22) if bag >= 0]
         learner.report(late, report[late], position=step + 1)
     learner.finish()
     return learner

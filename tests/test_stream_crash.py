@@ -44,6 +44,7 @@ def test_a_crash_at_any_point_of_a_checkpoint_resumes_to_the_same_bits(tmp_path,
     kinds = {path.name.partition("-")[2] for path in found}
     assert kinds == {"fsync", "replace", "unlink", "torn"}
     assert len(found) > 30
+    assert any(copies.glob("*/events-*-1.arrow"))  # files that were written anew
     for place in found[:: len(found) // 30]:
         again = feed(place, STEPS)
         again.close()

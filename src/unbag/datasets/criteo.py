@@ -87,11 +87,12 @@ def read_criteo(
     quarantine: Quarantine | None = None,
     folder: str | Path | None = None,
 ) -> Iterator[Chunk]:
-    """Stream chunks of `rows` events in the order of the file; the last one may be shorter.
+    """Stream chunks of `rows` events in the order of the file; the last one may be shorter, or empty after bad records.
 
     A bad record (a truncated line, a field that is no number or no category) goes to the quarantine, the stream goes
     on, and chunks are filled up with the records after it. A hundred bad records in a row, or other columns in a
-    Parquet file, are a new schema, which stops the stream.
+    Parquet file, are a new schema, which stops the stream. Bad records are set aside together with their chunk: those
+    after the last chunk that was given out are found again by whoever goes on after it.
 
     Parameters
     ----------
@@ -120,23 +121,30 @@ def find_criteo(folder: str | Path | None = None) -> Path:
 
 
 class _Run:
-    """How many bad records came in a row: many of them are a new schema."""
+    """The bad records of a chunk, and how many came in a row: many of them are a new schema."""
 
     def __init__(self, path: Path, aside: Quarantine) -> None:
         self.path, self.aside, self.length = path, aside, 0
+        self.found: list[tuple[str, str, str, str]] = []
         self.unit = "row" if path.suffix == ".parquet" else "byte"
 
     def good(self) -> None:
         self.length = 0
 
     def bad(self, kind: str, reason: str, where: str, record: str) -> None:
-        self.aside.add(kind, reason, where=where, record=record)
+        self.found.append((kind, reason, where, record))
         self.length += 1
         if self.length >= IN_A_ROW:
             raise ValueError(
                 f"The schema of {self.path.name} must stay the same: {IN_A_ROW} records in a row do not fit it, the "
                 f"last at {where} ({reason}). Read the rest as another stream, or repair the export."
             )
+
+    def set_aside(self) -> None:
+        """Give the bad records to the quarantine: a stream that is resumed will not read them again."""
+        for kind, reason, where, record in self.found:
+            self.aside.add(kind, reason, where=where, record=record)
+        self.found = []
 
 
 def _open(path: Path, start: int) -> IO[bytes]:
@@ -155,8 +163,9 @@ def _read_text(path: Path, rows: int, start: int, aside: Quarantine) -> Iterator
                 records = _parse_lines(block, start, run)
                 start, got = start + len(block), got + len(records.label)
                 parts.append(records)
-            if got == 0:
+            if not parts:
                 return
+            run.set_aside()
             yield _chunk(parts, start)
 
 
@@ -284,10 +293,12 @@ def _read_parquet(path: Path, rows: int, start: int, aside: Quarantine) -> Itera
             got += len(records.label)
             parts.append(records)
             if got == rows:
+                run.set_aside()
                 yield _chunk(parts, first)
                 parts, got = [], 0
         start = first
-    if got:
+    if parts:
+        run.set_aside()
         yield _chunk(parts, start)
 
 

@@ -8,7 +8,10 @@ the logs and the files back to it.
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import tempfile
 import weakref
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,7 @@ except ImportError:  # Windows: no lock
     fcntl = None
 
 CHECKPOINT, METRICS, QUARANTINE = "checkpoint.safetensors", "metrics.jsonl", "quarantine.jsonl"
+STATE = "state"  # beside the arrays and not in the file's header, which may not grow large
 LOCK = "stream.lock"  # also the sign that a folder is a stream's
 
 
@@ -58,7 +62,7 @@ class Folder:
         """The last checkpoint, or None; the logs are cut back to it."""
         for draft in self.path.glob(f".{CHECKPOINT}.*"):
             draft.unlink()
-        found = load_arrays(self.path / CHECKPOINT) if (self.path / CHECKPOINT).exists() else None
+        found = _unpack(*load_arrays(self.path / CHECKPOINT)) if (self.path / CHECKPOINT).exists() else None
         self.lengths = found[1]["lengths"] if found else self.lengths
         for name, length in self.lengths.items():
             self._cut(name, length)
@@ -83,8 +87,9 @@ class Folder:
 
     def save(self, arrays: dict[str, np.ndarray], state: dict[str, Any]) -> None:
         """Write a checkpoint."""
+        text = json.dumps(state | {"lengths": dict(self.lengths)})
         try:
-            save_arrays(self.path / CHECKPOINT, arrays, state | {"lengths": dict(self.lengths)})
+            save_arrays(self.path / CHECKPOINT, arrays | {STATE: np.frombuffer(text.encode(), np.uint8)}, {})
         except SafetensorError as error:
             raise OSError(f"The checkpoint could not be written: {error}") from error
         self.sync()
@@ -96,6 +101,30 @@ class Folder:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _unpack(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and state of a checkpoint; older ones have the state in the header."""
+    state = arrays.pop(STATE, None)
+    return arrays, header if state is None else json.loads(state.tobytes())
+
+
+def as_line(row: dict[str, Any]) -> str:
+    """A row of a log; JSON knows no NaN, so that is null."""
+    plain = {name: None if isinstance(a, float) and not np.isfinite(a) else a for name, a in row.items()}
+    return json.dumps(plain, allow_nan=False) + "\n"
+
+
+def from_line(line: str) -> dict[str, Any]:
+    """A row that `as_line` wrote."""
+    return {name: np.nan if a is None else a for name, a in json.loads(line).items()}
+
+
+def temporary_folder(owner: Any) -> Path:
+    """A folder that goes when its owner goes."""
+    path = tempfile.mkdtemp(prefix="unbag-")
+    weakref.finalize(owner, shutil.rmtree, path, ignore_errors=True)
+    return Path(path)
 
 
 def sync_file(path: Path) -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import tempfile
 import warnings
-import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,11 +14,12 @@ from unbag.bags import Bags, from_rows, random_bags
 from unbag.checks import rows
 from unbag.datasets import Chunk, Quarantine
 from unbag.losses import named_loss
-from unbag.stream import resuming
-from unbag.stream.keeping import Folder
+from unbag.stream import entering, resuming
+from unbag.stream.keeping import Folder, as_line, temporary_folder
 from unbag.stream.settings import Settings
-from unbag.stream.stepping import Machine, begin, learn_chunk, predict
-from unbag.stream.waiting import Buffer, Name
+from unbag.stream.stepping import begin, learn_chunk, predict
+from unbag.stream.storing import Name
+from unbag.stream.waiting import Buffer
 from unbag.stream.watching import Watch, look_at_labels
 from unbag.training.epochs import Shape
 from unbag.training.objectives import Setting, default_loss
@@ -73,13 +70,14 @@ class StreamLearner:
         self.folder = Folder(folder) if folder else None
         self.every, self.position, self.chunks, self.events_learned, self.failures = every, 0, 0, 0, 0
         self._shape: Shape | None = None
+        self._features: tuple[int, ...] | None = None  # the shape of one event's features
         self._first_prior: float | None = None
         self._latest = -np.inf
         self._since = 0  # chunks since the last checkpoint
         self._lines: list[str] = []
         self.rows: list[dict[str, Any]] = []
         self.quarantine = Quarantine()
-        place = self.folder.path if self.folder else _temporary_folder(self)
+        place = self.folder.path if self.folder else temporary_folder(self)
         s = self.settings
         self._buffer = Buffer(
             place, self.quarantine, bound=s.waiting, patience=s.patience, remembered=s.remembered, restated=s.restated
@@ -106,34 +104,63 @@ class StreamLearner:
 
     def predict(self, X: Any) -> np.ndarray:
         """Scores (logits) of the model as it is now."""
-        return predict(self._machine, self._state.params, X, batch=self.settings.batch)
+        X = entering.features(X, self._features)
+        try:
+            return predict(self._machine, self._state.params, X, batch=self.settings.batch)
+        except TypeError as error:
+            raise ValueError(
+                f"Features must fit the model: X of shape {X.shape} and type {X.dtype} came, which it does not take. "
+                "Give the features that it was made for."
+            ) from error
 
     def learn(self, chunk: Chunk) -> dict[str, Any]:
         """Predict and evaluate labelled events, then learn from the reports of their bags; returns what was seen.
 
         The bags are those of `chunk.bag`, or drawn at random; of the labels, learning sees only the bags' proportions.
+        Events without a label, or with a feature that is not finite, are set aside; a chunk of none only moves on.
         """
-        if chunk.y is None:
-            raise ValueError("A chunk to learn at once must have labels: y is None. Use events and reports instead.")
-        rows(len(chunk.y), len(chunk.X), thing="y", of="event")
-        self._check_clock(chunk.time)
-        score = self.predict(chunk.X)
-        size = 1 if self.settings.method == "labels" else self.settings.size
-        bags = None
-        if chunk.bag is not None and self.settings.method != "labels":
-            bags = from_rows(chunk.bag, y=chunk.y)
-        elif len(chunk.y) >= size:
-            bags = random_bags(None, chunk.y, size=size, seed=self.settings.seed * 1_000_003 + self.chunks)
-        labels = look_at_labels(score, chunk.y, chunk.truth)
-        if bags is None or len(bags) < 2:  # the end of a file: predicted and evaluated, too few to learn from
-            self._leave_out(len(chunk.y))
-            row = self._note({"events": len(chunk.y), "bags": 0, **labels})
-        else:
-            kept = np.arange(len(chunk.y)) if bags.rows is None else bags.rows
-            self._leave_out(len(chunk.y) - len(kept))
-            row = self._learn(replace(bags, X=np.asarray(chunk.X)[kept], rows=None), score[kept], labels)
+        entering.check_chunk(chunk)
+        score, X = self.predict(chunk.X), np.asarray(chunk.X)
+        sound, labelled = entering.finite(X, score), entering.finite(np.asarray(chunk.y, float))
+        kept = np.flatnonzero(sound & labelled)
+        if len(kept) < len(X):
+            chunk, score = entering.take_events(chunk, kept), score[kept]
+        bags = self._bags_of(chunk)  # up to here anything may be refused, and nothing was changed
+        self._remember(X, chunk.time)
+        self._set_aside("feature", "have features or a score that is not finite", np.sum(~sound))
+        self._set_aside("label", "have no label", np.sum(sound & ~labelled))
+        row = self._learn_labelled(chunk, bags, score) if len(kept) else {}
         self._move(chunk.position)
         return row
+
+    def _bags_of(self, chunk: Chunk) -> Bags | None:
+        """The bags of labelled events, given or drawn; None where they are too few for one."""
+        size = 1 if self.settings.method == "labels" else self.settings.size
+        if chunk.bag is not None and self.settings.method != "labels":
+            return from_rows(chunk.bag, y=chunk.y) if len(chunk.bag) else None
+        if len(chunk.X) < size:
+            return None
+        return random_bags(None, chunk.y, size=size, seed=self.settings.seed * 1_000_003 + self.chunks)
+
+    def _learn_labelled(self, chunk: Chunk, bags: Bags | None, score: np.ndarray) -> dict[str, Any]:
+        count = len(score)
+        labels = look_at_labels(score, np.asarray(chunk.y), chunk.truth)
+        if bags is None or len(bags) < 2:  # the end of a file: predicted and evaluated, too few to learn from
+            self._leave_out(count)
+            return self._note({"events": count, "bags": 0, **labels})
+        kept = np.arange(count) if bags.rows is None else bags.rows
+        self._leave_out(count - len(kept))
+        return self._learn(replace(bags, X=np.asarray(chunk.X)[kept], rows=None), score[kept], labels)
+
+    def _remember(self, X: np.ndarray, time: Any) -> None:
+        """The shape of the features, and how late it is."""
+        self._features = X.shape[1:] if len(X) else self._features
+        self._check_clock(time)
+
+    def _set_aside(self, kind: str, fault: str, count: Any) -> None:
+        """Single events of a labelled chunk: their bags are then made without them."""
+        if count:
+            self.quarantine.add(kind, f"{count} events {fault}", where=self.chunks + 1, count=int(count))
 
     def _leave_out(self, count: int) -> None:
         """Events that fill no bag, or too few bags, are predicted and judged but not learned from; they are counted."""
@@ -152,11 +179,11 @@ class StreamLearner:
         time : of each event. Nothing rests on it: order is that of arrival, and a clock that runs back is noted.
         position : where the source stands after these events. With it, checkpoints are made when they are due.
         """
-        X, names = np.asarray(X), np.asarray(bag).tolist()
+        X, names = np.asarray(X), entering.names(bag)
         rows(len(names), len(X), thing="bag", of="event")
-        self._check_clock(time)
         score = self.predict(X)
-        self._buffer.add_events(names, X, score)
+        self._remember(X, time)
+        self._buffer.add_events(names, X, score, sound=entering.finite(X, score))
         self._work(position)
         return score
 
@@ -173,18 +200,20 @@ class StreamLearner:
 
         Parameters
         ----------
-        bag, report : ids of bags, and the proportion of each. size : how many events each report is about; without it,
-            a report closes its bag as it stands. noise : variance of the noise on each bag's count.
+        bag, report : ids of bags, and the proportion of each: its count divided by its size.
+        size : how many events each report is about; without it, a report closes its bag as it stands.
+        noise : variance of the noise on each bag's count. With it a proportion may lie outside [0, 1], but not far.
         """
-        names, values = np.asarray(bag).tolist(), np.asarray(report, float)
+        names, values = entering.names(bag), np.asarray(report, float)
         rows(len(values), len(names), thing="report", of="bag")
         sizes = [None] * len(names) if size is None else np.asarray(size).astype(int).tolist()
         noises = np.zeros(len(names)) if noise is None else np.asarray(noise, float)
         rows(len(sizes), len(names), thing="size", of="bag")
         rows(len(noises), len(names), thing="noise", of="bag")
-        taken = 0
+        taken, method = 0, self.settings.method
         for name, value, k, s2 in zip(names, values.tolist(), sizes, noises.tolist(), strict=True):
-            why = self._bad_report(value, k, s2)
+            k = 1 if k is None and method == "labels" else k
+            why = entering.bad_report(value, k, s2, method=method, events=self._buffer.events_of(name))
             if why:
                 self.quarantine.add("report", why, where=name, record=str(value))
             else:
@@ -192,21 +221,13 @@ class StreamLearner:
         self._work(position)
         return taken
 
-    def _bad_report(self, value: float, size: int | None, noise: float) -> str | None:
-        """What no method may learn from."""
-        if not np.isfinite(value) or not (np.isfinite(noise) and noise >= 0) or (size is not None and size < 1):
-            return "a report must be finite, its noise not negative, its size positive"
-        may = noise > 0 and self.settings.method in ("upm", "easy", "anchored")
-        if not may and not 0 <= value <= 1:
-            return f"a proportion must lie in [0, 1] when it has no noise or is learned by {self.settings.method}"
-        return None
-
     def finish(self) -> None:
         """Learn from the complete bags that are left, though they fill no chunk, and make a checkpoint."""
         if len(self._buffer.ready) >= 2:
             self._learn_complete()
         if self.folder:
             self.checkpoint()
+        self._move(None)
 
     def _work(self, position: int | None) -> None:
         while self._buffer.ready_events >= self.settings.chunk and len(self._buffer.ready) >= 2:
@@ -214,8 +235,7 @@ class StreamLearner:
         if self._buffer.waiting > self.settings.waiting and len(self._buffer.ready) >= 2:
             self._learn_complete()
         self._buffer.give_up()
-        if position is not None:
-            self._move(position)
+        self._move(position)
 
     def _learn_complete(self) -> None:
         found = self._buffer.take(self.settings.chunk)
@@ -228,43 +248,30 @@ class StreamLearner:
         self._first_prior = prior if self._first_prior is None else self._first_prior
         used = prior if s.prior == "chunk" else self._first_prior if s.prior == "first" else float(s.prior)
         seen = self._watch.look(score, bags, number)
-        machine = self._fitting(int(bags.size.max()))
+        self._machine = self._machine.fitting(int(bags.size.max()))
         found = learn_chunk(
-            machine, self._state, replace(bags, known_prior=used), score,
+            self._machine, self._state, replace(bags, known_prior=used), score,
             rate=s.rate, batch=s.batch, seed=s.seed, number=number, shape=self._shape,
         )  # fmt: skip
         self._state, self._shape = found.state, found.shape
-        self.events_learned += len(bags.bag)
+        self.events_learned += len(bags.bag) if found.steps else 0
         if found.steps == 0:
             self.quarantine.add("diverged", "learning broke off; the chunk left no trace", where=number)
         told = {"events": len(bags.bag), "bags": len(bags), "prior": prior, "objective": found.value}
         return self._note(told | seen | labels)
-
-    def _fitting(self, largest: int) -> Machine:
-        """The machine for bags of this size; only the likelihood must know the largest, rounded up so as to stay."""
-        setting = self._machine.setting
-        if setting.method == "likelihood" and largest > setting.largest:
-            larger = largest if setting.largest == 0 else 1 << (largest - 1).bit_length()
-            self._machine = replace(self._machine, setting=setting._replace(largest=larger))
-        return self._machine
 
     def _note(self, row: dict[str, Any]) -> dict[str, Any]:
         self.chunks += 1
         self._since += 1
         row = {"chunk": self.chunks, **row}
         self.rows = [*self.rows, row][-self.settings.window :]
-        self._lines.append(json.dumps(row) + "\n")
+        self._lines.append(as_line(row))
         return row
 
     def _check_clock(self, time: Any) -> None:
         if time is None or len(time) == 0:
             return
-        ticks = np.asarray(time)
-        ticks = (
-            ticks.astype("datetime64[us]").astype(np.int64).astype(float)
-            if ticks.dtype.kind == "M"
-            else ticks.astype(float)
-        )
+        ticks = entering.ticks(time)
         known = ticks[np.isfinite(ticks)]
         if len(known) < len(ticks):
             self.quarantine.add("clock", "an event has no time; it is learned all the same", where=self.position)
@@ -274,9 +281,13 @@ class StreamLearner:
             self.quarantine.add("clock", back, where=self.position)
         self._latest = max(self._latest, high)
 
-    def _move(self, position: int) -> None:
-        self.position = position
-        if self.folder and self._since >= self.every:
+    def _move(self, position: int | None) -> None:
+        """Note where the source stands, if it is told, and make a checkpoint when one is due."""
+        self.position = self.position if position is None else position
+        if self.folder is None:  # nothing will be resumed, so no log is kept
+            self._lines = []
+            self.quarantine.take_lines()
+        elif position is not None and self._since >= self.every:
             self.checkpoint()
 
     def checkpoint(self, position: int | None = None) -> bool:
@@ -304,10 +315,3 @@ class StreamLearner:
         """Let the folder go."""
         if self.folder:
             self.folder.close()
-
-
-def _temporary_folder(owner: Any) -> Path:
-    """A folder that goes when its owner goes."""
-    path = tempfile.mkdtemp(prefix="unbag-")
-    weakref.finalize(owner, shutil.rmtree, path, ignore_errors=True)
-    return Path(path)

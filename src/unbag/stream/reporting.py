@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from matplotlib.figure import Figure
 
 from unbag.page.rendering import write_page as write_html
 from unbag.page.streams import stream_page
-from unbag.stream.keeping import METRICS
+from unbag.stream.keeping import METRICS, from_line
 from unbag.stream.learning import StreamLearner
 
 BLUE, RED, GREY = "#0072B2", "#D55E00", "#777777"
@@ -20,7 +19,7 @@ BLUE, RED, GREY = "#0072B2", "#D55E00", "#777777"
 def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
     """What was seen of every chunk, in order."""
     path = Path(folder) / METRICS
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [from_line(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def draw_stream(rows: list[dict[str, Any]]) -> Figure:

@@ -32,16 +32,12 @@ def write(learner: StreamLearner, folder: Folder) -> None:
         except OSError:
             learner.quarantine.give_back(aside)
             raise
-    buffer = learner._buffer
-    for number in buffer.unsynced:
-        if number in buffer.rows:
-            sync_file(buffer.path(number))
+    store = learner._buffer.store
+    for path in store.fresh:
+        sync_file(path)
     arrays = {f"{i:04d}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(learner._state))}
     folder.save(arrays, _told(learner))
-    buffer.unsynced = []
-    for number in buffer.freed:
-        buffer.path(number).unlink(missing_ok=True)
-    buffer.freed = []
+    store.checkpointed()
 
 
 def _told(learner: StreamLearner) -> dict[str, Any]:
@@ -50,6 +46,7 @@ def _told(learner: StreamLearner) -> dict[str, Any]:
         "settings": asdict(learner.settings),
         "counters": [learner.position, learner.chunks, learner.events_learned, learner.failures],
         "shape": learner._shape,
+        "features": learner._features,
         "largest": learner._machine.setting.largest,
         "first_prior": learner._first_prior,
         "latest": learner._latest,
@@ -73,6 +70,7 @@ def resume(learner: StreamLearner, folder: Folder) -> None:
     learner._state = learner._machine.place.copied(State(*jax.tree.unflatten(tree, restored)))
     learner.position, learner.chunks, learner.events_learned, learner.failures = told["counters"]
     learner._shape = Shape(*told["shape"]) if told["shape"] else None
+    learner._features = tuple(told["features"]) if told.get("features") is not None else None
     setting = learner._machine.setting._replace(largest=told["largest"])
     learner._machine = replace(learner._machine, setting=setting)
     learner._first_prior, learner._latest, learner.rows = told["first_prior"], told["latest"], told["rows"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from unbag.datasets.chunks import Source
+from unbag.datasets.chunks import Chunk, Source
 from unbag.stream.learning import StreamLearner
 
 Told = Callable[[dict[str, Any]], None]
@@ -22,20 +22,44 @@ def run_stream(
 ) -> StreamLearner:
     """Learn from a source until it ends or the learner has seen `chunks` chunks; resumes where the learner stands.
 
+    When the source breaks off or a chunk is refused, everything before it is made to last, and then the error is
+    raised: the same call would stop at the same place again.
+
     Parameters
     ----------
     source : from a position to the chunks after it.
     told : called with what was seen of each chunk.
     """
     if chunks is None or learner.chunks < chunks:
-        for chunk in source(learner.position):
-            row = learner.learn(chunk)
+        for chunk in _chunks(source, learner):
+            row = _learn(learner, chunk)
             if told:
                 told(row)
             if chunks is not None and learner.chunks >= chunks:
                 break
     learner.finish()
     return learner
+
+
+def _chunks(source: Source, learner: StreamLearner) -> Iterator[Chunk]:
+    try:
+        yield from source(learner.position)
+    except Exception:
+        _keep(learner)
+        raise
+
+
+def _learn(learner: StreamLearner, chunk: Chunk) -> dict[str, Any]:
+    try:
+        return learner.learn(chunk)
+    except ValueError:  # a chunk is refused before it changes anything
+        _keep(learner)
+        raise
+
+
+def _keep(learner: StreamLearner) -> None:
+    if learner.folder:
+        learner.checkpoint()
 
 
 COLUMNS = {

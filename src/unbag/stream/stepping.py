@@ -6,7 +6,7 @@ touches only the rows used ("lazy") is another algorithm; `benchmarks/stream.py`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -40,6 +40,13 @@ class Machine:
     setting: Setting
     static: Any
     place: Place
+
+    def fitting(self, largest: int) -> Machine:
+        """The machine for bags of this size; only the likelihood must know the largest, rounded up so as to stay."""
+        if self.setting.method != "likelihood" or largest <= self.setting.largest:
+            return self
+        larger = largest if self.setting.largest == 0 else 1 << (largest - 1).bit_length()
+        return replace(self, setting=self.setting._replace(largest=larger))
 
     def model(self, params: Any) -> Any:
         """Parameters as a model again."""

@@ -7,8 +7,13 @@ its bag as it stands. The policy, in full:
 - a report that comes again unchanged is counted ("repeated"); one that changes before its bag was learned replaces the
   old one or is refused, as `restated` says; one that comes after its bag was learned or given up is refused ("late");
 - a report whose size is below the number of events that wait is refused ("size");
+- a bag with an event whose features or score are not finite is set aside whole ("broken bag"), for its report counts
+  that event too; what comes for it later comes too late;
 - a report before its events waits for them for `patience` further events, and then counts as one of an unknown bag;
-- when more than `bound` events lie on disk, the oldest are given up with their bags ("no report").
+  so do the oldest when more than `bound` reports wait;
+- when more than `bound` events wait, the oldest are given up with their bags ("no report"). A file of which less than
+  half still waits is written anew without the rest, so that the files in use hold at most twice what waits; only
+  the files of the last checkpoint stay until the next one.
 
 Everything refused or given up goes to the quarantine. The last `remembered` bags that were learned or given up are
 remembered; a report for an older one counts as one of an unknown bag.
@@ -22,12 +27,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from unbag.datasets import Quarantine
+from unbag.stream.storing import Name, Store
 
 Restated = Literal["replace", "refuse"]
-Name = int | str
 
 
 @dataclass
@@ -63,42 +67,40 @@ class Buffer:
     def __init__(
         self, folder: Path, aside: Quarantine, *, bound: int, patience: int, remembered: int, restated: Restated
     ) -> None:
-        self.folder, self.aside = folder, aside
+        self.store, self.aside = Store(folder), aside
         self.bound, self.patience, self.remembered, self.restated = bound, patience, remembered, restated
         self.bags: OrderedDict[Name, _Bag] = OrderedDict()
-        self.ready: OrderedDict[Name, None] = OrderedDict()
+        self.early: OrderedDict[Name, None] = OrderedDict()  # bags with a report and no event, in the order they came
+        self.ready: OrderedDict[Name, int] = OrderedDict()  # complete bags, and how many events each has
         self.ended: OrderedDict[Name, str] = OrderedDict()
-        self.rows: dict[int, list[int]] = {}  # of each file: rows, and how many of them still wait
-        self.freed: list[int] = []
-        self.unsynced: list[int] = []
-        self.arrived = self.numbered = self.files = 0
-        self.shape: tuple[int, ...] = ()  # of one event's features
-
-    @property
-    def ready_events(self) -> int:
-        """Events of complete bags."""
-        return sum(self.bags[name].events for name in self.ready)
+        self.arrived = self.numbered = 0
+        self.ready_events = 0  # events of complete bags
 
     @property
     def waiting(self) -> int:
         """Events that are on disk and not learned."""
-        return sum(left for _, left in self.rows.values())
+        return self.store.waiting
 
-    def add_events(self, names: list[Name], X: np.ndarray, score: np.ndarray) -> int:
-        """Take events with the scores they got; returns how many were taken."""
+    def add_events(
+        self, names: list[Name], X: np.ndarray, score: np.ndarray, *, sound: np.ndarray | None = None
+    ) -> int:
+        """Take events with the scores they got; returns how many were taken. sound : which are finite, else all."""
         unique, bag = _number(names)
         taken, late = np.ones(len(names), bool), []
+        sound = np.ones(len(names), bool) if sound is None else sound
         for i, name in enumerate(unique):
             room = self._room(name)
             if room < np.inf and len(rows := np.flatnonzero(bag == i)) > room:
                 taken[rows[int(room) :]] = False
                 late.append((name, len(rows) - int(room)))
+        came, bad = (np.bincount(bag[rows], minlength=len(unique)) for rows in (taken, taken & ~sound))
+        taken &= bad[bag] == 0
         count = np.bincount(bag[taken], minlength=len(unique))
         fresh = [name for name, n in zip(unique, count, strict=True) if n and name not in self.bags]
         number = {name: self.numbered + i for i, name in enumerate(fresh)}
         number |= {name: self.bags[name].number for name in unique if name in self.bags}
         if taken.any():  # the only thing that can fail comes first
-            self._write(X[taken], score[taken], np.array([number.get(name, -1) for name in unique])[bag[taken]])
+            self.store.write(X[taken], score[taken], np.array([number.get(name, -1) for name in unique])[bag[taken]])
         self.arrived += len(names)
         for name, n in late:
             self.aside.add("late event", f"{n} events came for a bag that was complete or at its end", where=name)
@@ -106,9 +108,26 @@ class Buffer:
             if n:
                 held = self.bags.get(name) or self._new(name)
                 held.events += n
-                held.files.append([self.files, n])
+                held.files.append([self.store.last, n])
+                self.store.files[self.store.last].bags[name] = held.number
+                self.early.pop(name, None)
                 self._settle(name)
+        for i in np.flatnonzero(bad):
+            self._break(unique[i], int(bad[i]), int(came[i]))
         return int(taken.sum())
+
+    def _break(self, name: Name, bad: int, came: int) -> None:
+        """Set a bag aside, of which some events just came and some of these are bad."""
+        held = self.bags.get(name) or self._new(name)
+        self.aside.add("feature", f"{bad} events have features or a score that is not finite", where=name, count=bad)
+        why = f"its report counts the bad events too; {held.events + came - bad} good ones are not learned from"
+        self.aside.add("broken bag", why, where=name, record=held.report)
+        self._end([name], "set aside")
+
+    def events_of(self, name: Name) -> int:
+        """How many events of a bag wait."""
+        held = self.bags.get(name)
+        return held.events if held else 0
 
     def _room(self, name: Name) -> float:
         """How many more events a bag takes."""
@@ -129,6 +148,8 @@ class Buffer:
         if name in self.ended:
             return self._refuse("late", f"the bag was {self.ended[name]} before", name, report)
         held = self.bags.get(name) or self._new(name)
+        if held.events == 0:
+            self.early[name] = None
         if held.report is not None:
             if (held.report, held.size, held.noise) == (report, size, noise):
                 return self._refuse("repeated", "the same report came before", name, report)
@@ -147,21 +168,29 @@ class Buffer:
         return False
 
     def _settle(self, name: Name) -> None:
+        before = self.ready.get(name, 0)
         if self.bags[name].complete():
-            self.ready[name] = None
+            self.ready[name] = self.bags[name].events
         else:
             self.ready.pop(name, None)
+        self.ready_events += self.ready.get(name, 0) - before
 
     def give_up(self) -> None:
-        """Forget early reports that waited too long, and the oldest events when there are too many."""
-        for name in [n for n, b in self.bags.items() if b.events == 0 and self.arrived - b.since > self.patience]:
+        """Forget early reports that waited too long or are too many, and the oldest events when there are too many."""
+        while self.early and (len(self.early) > self.bound or self._longest_wait() > self.patience):
+            name, _ = self.early.popitem(last=False)
             self.aside.add("unknown bag", "no event of the bag came", where=name, record=self.bags.pop(name).report)
         while self.waiting > self.bound:
-            oldest = min(number for number, (_, left) in self.rows.items() if left)
-            for name in [n for n, b in self.bags.items() if any(oldest == file for file, _ in b.files)]:
+            oldest = self.store.files[next(iter(self.store.files))]
+            names = sorted(oldest.bags, key=lambda name: oldest.bags[name])
+            for name in names:
                 held = self.bags[name]
                 self.aside.add("no report", f"{held.events} events waited too long", where=name, record=held.report)
-                self._end([name], "given up")
+            self._end(names, "given up")
+
+    def _longest_wait(self) -> int:
+        """How many events arrived since the oldest early report."""
+        return self.arrived - self.bags[next(iter(self.early))].since
 
     def take(self, events: int) -> Complete:
         """The first complete bags, with at least `events` events if there are so many; they count as learned."""
@@ -172,7 +201,7 @@ class Buffer:
             names.append(name)
             total += self.bags[name].events
         held = [self.bags[name] for name in names]
-        X, score, number = self._read(sorted({file for bag in held for file, _ in bag.files}))
+        X, score, number = self.store.read(sorted({file for bag in held for file, _ in bag.files}))
         order = np.argsort([bag.number for bag in held])
         numbers = np.array([held[i].number for i in order])
         place = np.minimum(np.searchsorted(numbers, number), len(numbers) - 1)
@@ -183,51 +212,19 @@ class Buffer:
         return Complete(bag, X[mine], score[mine], names, report, noise)
 
     def _end(self, names: list[Name], how: str) -> None:
+        touched: dict[int, None] = {}
         for name in names:
-            for file, count in self.bags[name].files:
-                self.rows[file][1] -= count
-                if self.rows[file][1] == 0:
-                    del self.rows[file]
-                    self.freed.append(file)
+            for number, count in self.bags[name].files:
+                self.store.release(number, name, count)
+                touched[number] = None
+            self.ready_events -= self.ready.pop(name, 0)
+            self.early.pop(name, None)
             del self.bags[name]
-            self.ready.pop(name, None)
             self.ended[name] = how
+        for number in touched:
+            self.store.shrink(number)
         while len(self.ended) > self.remembered:
             self.ended.popitem(last=False)
-
-    def _write(self, X: np.ndarray, score: np.ndarray, number: np.ndarray) -> None:
-        flat, self.shape = X.reshape(len(X), -1), X.shape[1:]
-        table = pa.table(
-            {
-                "X": pa.FixedSizeListArray.from_arrays(pa.array(flat.ravel()), flat.shape[1]),
-                "score": score.astype(np.float32),
-                "bag": number.astype(np.int64),
-            }
-        )
-        path = self.path(self.files + 1)
-        try:
-            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-                writer.write_table(table)
-        except OSError:
-            path.unlink(missing_ok=True)
-            raise
-        self.files += 1
-        self.rows[self.files] = [len(X), len(X)]
-        self.unsynced.append(self.files)
-
-    def path(self, number: int) -> Path:
-        """A file of events."""
-        return self.folder / f"events-{number:08d}.arrow"
-
-    def _table(self, number: int) -> pa.Table:
-        with pa.memory_map(str(self.path(number))) as source:
-            return pa.ipc.open_file(source).read_all()
-
-    def _read(self, numbers: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        tables = [self._table(number) for number in numbers]
-        X = [table["X"].combine_chunks().flatten().to_numpy().reshape(len(table), -1) for table in tables]
-        score, bag = (np.concatenate([table[name].to_numpy() for table in tables]) for name in ("score", "bag"))
-        return np.concatenate(X).reshape(-1, *self.shape), score, bag
 
     def manifest(self) -> dict[str, Any]:
         """Everything but the files, for a checkpoint."""
@@ -235,23 +232,22 @@ class Buffer:
             "bags": [[name, asdict(bag)] for name, bag in self.bags.items()],
             "ready": list(self.ready),
             "ended": list(self.ended.items()),
-            "rows": list(self.rows.items()),
-            "counters": [self.arrived, self.numbered, self.files],
-            "shape": list(self.shape),
+            "counters": [self.arrived, self.numbered, self.store.last],
+            **self.store.manifest(),
         }
 
     def restore(self, manifest: dict[str, Any]) -> None:
         """Go back to a manifest; files that came after it are removed."""
         self.bags = OrderedDict((name, _Bag(**bag)) for name, bag in manifest["bags"])
-        self.ready = OrderedDict.fromkeys(manifest["ready"])
+        self.early = OrderedDict.fromkeys(name for name, bag in self.bags.items() if bag.events == 0)
+        self.ready = OrderedDict((name, self.bags[name].events) for name in manifest["ready"])
         self.ended = OrderedDict(manifest["ended"])
-        self.rows = {number: list(rows) for number, rows in manifest["rows"]}
-        self.arrived, self.numbered, self.files = manifest["counters"]
-        self.shape = tuple(manifest["shape"])
-        known = {self.path(number) for number in self.rows}
-        for path in self.folder.glob("events-*.arrow"):
-            if path not in known:
-                path.unlink()
+        self.ready_events = sum(self.ready.values())
+        self.arrived, self.numbered, last = manifest["counters"]
+        self.store.restore(manifest, last)
+        for name, bag in self.bags.items():
+            for number, _ in bag.files:
+                self.store.files[number].bags[name] = bag.number
 
 
 def _number(names: list[Name]) -> tuple[list[Name], np.ndarray]:
