@@ -60,6 +60,8 @@ def train(
             model = learned(learn, settings | {"held_out": held_out, "random_state": seed}, said.get("counts"))
         found = None if judge is None else evaluate(model, judge)
         model.save(out)
+        if method == "auto" and model.choice_ is not None:
+            tell(f"chosen: {model.choice_.name}. {model.choice_.reason}")
         tell(f"learned from {len(learn.reported()):,} bags: {out}")
         if found is not None:
             print_evaluation(found, as_json=as_json)
