@@ -10,12 +10,13 @@ import typer
 
 from unbag.commands.asking import AsJson, Events, Features, Force, PageFile, Plan, Reports, takes_columns
 from unbag.commands.checking import diagnose_by_name, told_of
-from unbag.commands.evaluating import marks, print_evaluation
+from unbag.commands.evaluating import print_evaluation
 from unbag.commands.paging import made_by, prior_over_time, training_story, write_story
 from unbag.commands.telling import busy, plain_errors, tell
 from unbag.commands.writing import check_output, check_page
 from unbag.diagnosis import Diagnosis
 from unbag.metrics import evaluate
+from unbag.metrics.scoring import marks
 from unbag.page.advising import remedy
 
 
@@ -100,7 +101,7 @@ def learned(bags: Any, settings: dict[str, Any], classes: Any = None) -> Any:
     model = (BagRegressor if bags.kind == "total" else BagClassifier)(**settings, diagnose=False)
     further = {"stratum": by_row(bags.stratum), "noise": by_row(bags.noise), "plan": bags.plan}
     model.fit(bags.X, bags.report[bags.bag], bag=bags.names[bags.bag], **further)
-    model.learned_ = marks(bags)
+    model.learned_ = marks(bags)  # also of bags of one, which fit takes for labels
     if bags.kind == "histogram":
         model.classes_ = np.array(classes)
     return model

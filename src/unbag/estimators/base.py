@@ -24,6 +24,7 @@ from unbag.diagnosis import BagsNotRandom
 from unbag.diagnosis import diagnose as diagnose_bags
 from unbag.losses import Loss
 from unbag.matching import unbounded
+from unbag.metrics.scoring import marks
 from unbag.saving import save_arrays
 from unbag.selection import choose
 from unbag.tables.plans import FeaturePlan
@@ -47,7 +48,7 @@ class BagEstimator(BaseEstimator):
     method_: Any
     model_: Any
     plan_: FeaturePlan | None = None
-    learned_: np.ndarray | None = None  # marks of the bags learned from, see `unbag.commands.evaluating`
+    learned_: np.ndarray | None = None  # marks of the bags learned from, see `unbag.metrics.scoring`
 
     def __init__(
         self,
@@ -154,6 +155,7 @@ class BagEstimator(BaseEstimator):
         self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, self.run_.loss
         self.method_ = self.run_.method  # with "auto", the one that was chosen
         self.bags_ = None if bags.size.max() == 1 else replace(bags, X=None)  # so that nobody evaluates on them
+        self.learned_ = None if self.bags_ is None else marks(self.bags_)
 
     def _first_epoch(self, fit: Callable[[], Any]) -> Any:
         """Fit with one epoch and nothing held out: how learning in parts begins."""

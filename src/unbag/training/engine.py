@@ -135,7 +135,7 @@ def sweep(
     Runs by seed and learning rate: `runs[seed][rate]`.
     """
     given = [bags] * len(seeds) if isinstance(bags, Bags) else list(bags)
-    many = declared_by_all([b.reported() for b in given])
+    reported = many = declared_by_all([b.reported() for b in given])
     setting = _setting(many, method, loss, smoothing, pool, groups)
     place = place_on(devices, microbatch)
     _check_place(place, reference, groups)
@@ -176,7 +176,7 @@ def sweep(
             told(epoch, seen)
             if record.finished(patience):
                 break
-    return record.runs(machine.model, method, setting.loss.name, seeds, learning_rates)
+    return record.runs(machine.model, method, setting.loss.name, seeds, learning_rates, reported)
 
 
 def _setting(
