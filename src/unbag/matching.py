@@ -75,4 +75,4 @@ def unbounded(report: np.ndarray, form: Form, kind: Kind) -> np.ndarray:
     """Which bags report, as noise can make them, what the matched loss has no lower bound for; 1e-9 is rounding."""
     low, high = form.reports
     value = report if kind == "histogram" else report[:, 1:]
-    return ~((value >= low - 1e-9) & (value <= high + 1e-9)).all(axis=1)
+    return np.any(~((value >= low - 1e-9) & (value <= high + 1e-9)), axis=1)

@@ -132,7 +132,8 @@ class BagLoss(torch.nn.Module):
         if not torch.compiler.is_compiling():
             check_noise(noise, b)
         p = self.prior
-        raw = 1 / (max(np.mean(p if self.kind == "total" else p * (1 - p)), 1e-6) + noise / b.size)
+        variance = max(float(np.mean(p if self.kind == "total" else p * (1 - p))), 1e-6)
+        raw = 1 / (variance + noise / b.size)
         s = torch.zeros_like(b.size) if b.stratum is None else b.stratum
         return raw / raw.new_zeros(1 if b.stratum is None else len(p)).index_add(0, s, raw)[s]
 
