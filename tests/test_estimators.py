@@ -225,6 +225,17 @@ def test_a_loaded_model_goes_on_with_the_method_that_was_chosen(tmp_path):
     np.testing.assert_allclose(loaded.predict_proba(X), model.partial_fit(X, y, bag=bag).predict_proba(X))
 
 
+def test_auto_leaves_matching_out_with_a_word_where_noise_takes_its_lower_bound_away():
+    X, y, bag, _ = people(n=400)
+    given = {"y": np.where(bag == 3, -0.25, y), "bag": bag, "noise": np.full(len(y), 2.0)}
+    model = BagClassifier("auto", **FAST | {"epochs": 1}).fit(X, **given)
+    assert {run.method for run in model.runs_} == {"anchored", "upm", "likelihood"}
+    word = " Matching was left out: noise puts reports where its loss has no lower bound."
+    assert model.choice_.reason.endswith(word)
+    bags = unbag.from_rows(bag, given["y"], noise=given["noise"])
+    assert "matching" in BagClassifier("auto", loss="square")._tried(bags)
+
+
 def test_the_older_convention_is_an_alias():
     X, y, bag, _ = people(n=400)
     rows = [np.flatnonzero(bag == b) for b in range(50)]

@@ -117,5 +117,10 @@ def test_reports_outside_the_range_are_refused_and_not_clipped(make, message):
     assert str(error.value) == message
 
 
+def test_a_proportion_that_is_1_but_for_rounding_is_matched():
+    expected = match(np.zeros(5), [1.0, 0.0], losses.log, "binary")
+    np.testing.assert_allclose(match(np.zeros(5), [1 + 1e-12, -1e-12], losses.log, "binary"), expected)
+
+
 def test_the_square_loss_can_match_noisy_proportions():
     np.testing.assert_allclose(match(np.zeros(5), [1.2, -0.1], losses.square, "binary"), [0.25, 0.25])

@@ -284,7 +284,10 @@ def test_strata_noise_and_row_numbers_come_with_a_batch_when_asked_for():
     bags = Bags(bags.bag, bags.report, X=bags.X, stratum=bags.stratum, noise=np.arange(len(bags)))
     loss, rows = BagLoss(bags.prior), []
     for X, bag, report, size, stratum, noise, row in bag_loader(bags, batch=64, extra=("stratum", "noise", "rows")):
-        assert loss(0 * X, bag, report, size, stratum=stratum).isfinite()
+        given, variance = (X[:, 0] / 300, bag, report, size), np.mean(bags.prior * (1 - bags.prior))
+        w = weights.noise_weights(size.numpy(), noise.numpy(), variance=variance, stratum=stratum.numpy())
+        by_weight, by_noise = (loss(*given, stratum=stratum, **by) for by in ({"weight": w}, {"noise": noise}))
+        assert by_noise.item() == pytest.approx(by_weight.item())
         np.testing.assert_array_equal(bags.X[row], X)
         np.testing.assert_array_equal(bags.stratum[noise.int()], stratum)
         assert min(torch.unique(stratum, return_counts=True)[1]) >= 2
@@ -351,7 +354,37 @@ def two_outputs(z, y):
     return z[:, int(y)]
 
 
+def test_a_loader_says_that_it_leaves_out_noise_that_would_matter():
+    bags = labelled_bags()
+    give = lambda noise: Bags(bags.bag, bags.report, X=bags.X, noise=noise)
+    with pytest.warns(UserWarning, match=r"^The noise of these bags is left out, .* with extra=\('noise',\), and give"):
+        bag_loader(give(np.arange(len(bags))))
+    bag_loader(give(3.0 * bags.size))  # all bags are as noisy as each other
+
+
+@pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
+def test_noise_makes_the_weights_that_are_best(kind):
+    z, bag, report, size, prior, _ = random_batch(kind)
+    noise = np.arange(8.0)
+    w = weights.noise_weights(size, noise, variance=np.mean(prior if kind == "total" else prior * (1 - prior)))
+    loss, given = BagLoss(prior, kind=kind), (torch.tensor(z), bag, report, size)
+    assert loss(*given, noise=noise).item() == pytest.approx(loss(*given, weight=w).item(), rel=1e-9)
+
+
 MESSAGES = [
+    (
+        lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, noise=[1, 2], weight=[0.5, 0.5]),
+        "Bags must be weighed by weight= or by noise=: both came. Leave one out.",
+    ),
+    (
+        lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, noise=[1.0]),
+        "noise must have one entry for each bag: 1 came for 2 bags. Give them in the order of the bags.",
+    ),
+    (
+        lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, noise=[1.0, -2.0]),
+        "A noise variance must be finite and not negative: bag 1 has -2 (1 such bag). Give the variance of the noise "
+        "on the bag's count, 0 for an exact report.",
+    ),
     (
         lambda: BagLoss(0.3, method="pm"),
         "A method must be one of upm, easy, anchored, matching: 'pm' came. Choose one of these.",

@@ -143,6 +143,34 @@ def test_a_fitted_classifier_knows_the_bags_it_learned_from():
     assert unbag.evaluate(model, held_out).bags == len(held_out)
 
 
+def test_a_model_that_was_saved_and_loaded_knows_the_bags_it_learned_from(tmp_path):
+    x, y = world(640)
+    days = np.array([f"day {i}" for i in np.arange(640) // 8])
+    bags = unbag.from_rows(days, y=y, X=x[:, None])
+    train, held_out = bags.split(0.5, seed=0)
+    model = unbag.BagClassifier(hidden=(), epochs=1, learning_rate=0.01, diagnose=False)
+    model.fit(train.X, train.report[train.bag], bag=train.names[train.bag]).save(tmp_path / "model.unbag")
+    model = unbag.load(tmp_path / "model.unbag")
+    with pytest.raises(ValueError, match=r"must not overlap .* learned from: bag day 10 is in both \(40 such\)"):
+        unbag.evaluate(model, bags)
+    assert unbag.evaluate(model, held_out).bags == len(held_out)
+    other = unbag.from_rows(days, y=1 - y, X=x[:, None])  # another table whose days are called the same
+    assert unbag.evaluate(model, other).bags == len(other)
+    model.learned_ = model.learned_[:, 1]  # as files of before have them
+    assert unbag.evaluate(model, bags).bags == len(bags)
+
+
+def test_a_run_knows_the_bags_it_learned_from_by_their_names():
+    x, y = world(640)
+    bags = unbag.from_rows(np.arange(640) // 8, y=y, X=x[:, None])
+    train, held_out = bags.split(0.5, seed=0)
+    run = unbag.train(models.linear(1, key=0), train, epochs=1)
+    with pytest.raises(ValueError, match="must not overlap the bags that the model learned from"):
+        unbag.choose([run], train)
+    assert unbag.evaluate(run, held_out).bags == len(held_out)
+    assert run.bags_.X is None
+
+
 def test_trained_networks_can_be_chosen_among():
     x, y = world(2000)
     train, held_out = random_bags(x[:, None], y, size=10, seed=0).split(0.7, seed=0)

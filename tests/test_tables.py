@@ -277,6 +277,32 @@ def many(rows=5000, *, seed=0):
     )
 
 
+def with_ids(rows=70_000):
+    """Ids in no order, amounts that repeat, and numbers that are no whole ones; more rows than a batch has."""
+    rng = np.random.default_rng(0)
+    ids, amount = rng.permutation(rows) + 10**15, rng.integers(0, 5000, rows)
+    return pa.table({"event": ids, "amount": amount, "x": rng.normal(size=rows)})
+
+
+def test_a_numeric_id_is_dropped_with_a_word_and_amounts_stay():
+    plan = plan_features(with_ids())
+    assert repr(plan) == (
+        "FeaturePlan(2 numbers, 0 hashed; dropped: event, nearly every row has its own value, as an id has (name it "
+        "among the features if it is none))"
+    )
+    table = with_ids().append_column("bag", pa.array(np.arange(70_000) // 10))
+    reports = pa.table({"bag": np.arange(7000), "sales": np.ones(7000)})
+    assert join(table, reports, on="bag", total="sales").plan.names == ("amount", "x")
+
+
+def test_whole_numbers_that_are_named_stay_and_so_do_those_of_a_few_rows():
+    table = with_ids(rows=101)
+    assert "event" in plan_features(table, features=["event", "x"]).names
+    assert "event" in plan_features(table, override={"event": {"kind": "numeric"}}).names
+    assert "event" not in plan_features(table).names
+    assert "event" in plan_features(with_ids(rows=100)).names
+
+
 def test_a_plan_has_numbers_first_and_buckets_last():
     plan = plan_features(many())
     kinds = {column.name: column.kind for column in plan.columns}

@@ -8,6 +8,7 @@ import pytest
 
 import unbag
 from unbag import Bags, losses, models, random_bags, weights
+from unbag.likelihood import count_likelihood
 from unbag.training import default_loss, sweep, train
 from unbag.training.epochs import Loader, Shape, epoch_batches
 from unbag.training.objectives import Setting, batch_loss, predict_components
@@ -46,8 +47,6 @@ def objective_by_hand(bags, method, score, loss, kind):
     if method == "matching":
         return unbag.proportion_matching(score, bags.bag, bags.size, report, loss=loss, kind=kind).mean()
     if method == "likelihood":
-        from unbag.likelihood import count_likelihood
-
         return count_likelihood(score, bags.bag, bags.size, report, kind=kind).mean() / bags.size.mean()
     if method == "anchored":
         g = np.asarray(predict_components(Setting(method, loss, kind), jnp.asarray(score)), float)
@@ -260,6 +259,48 @@ def test_noisy_reports_get_less_weight():
     np.testing.assert_allclose(batch.weight[1] / batch.weight[0], 0.25 / (0.25 + 40 / 8), rtol=0.2)
 
 
+def noised(kind="binary", seed=0):
+    """Bags of many sizes; half of the reports carry noise, which brings some below 0."""
+    bags, rng = ragged(kind, seed), np.random.default_rng(seed)
+    noise = np.where(np.arange(len(bags)) % 2, rng.uniform(1, 30, size=len(bags)), 0.0)
+    error = np.sqrt(noise) * rng.normal(size=(*bags.report.shape[1:], len(bags))) / bags.size
+    noisy = Bags(bags.bag, bags.report + error.T, kind, X=bags.X, noise=noise)
+    assert (noisy.report < 0).any()
+    return noisy
+
+
+@pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
+def test_the_likelihood_that_is_trained_has_the_noise_of_each_bag_in_it_and_weighs_bags_alike(kind):
+    noisy = noised(kind)
+    model = model_for(kind)
+    run = train(model, noisy, "likelihood", epochs=1, batch=10**6)
+    score, report = np.asarray(model(noisy.X), float), noisy.components().report
+    by_bag = [
+        count_likelihood(
+            score[noisy.bag == j],
+            np.zeros(k, int),
+            np.array([k]),
+            report[[j]],
+            kind=kind,
+            noise=noisy.noise[[j]],
+        )
+        for j, k in enumerate(noisy.size)
+    ]
+    assert run.history["train"][0] == pytest.approx(np.mean(by_bag) / noisy.size.mean(), rel=2e-5)
+
+
+def test_a_sweep_may_hold_bags_with_and_without_noise():
+    sets = [noised("total", seed=0), ragged("total", seed=1)]
+    options, make = {"epochs": 2, "batch": 100}, lambda seed: model_for("total", seed)
+    together = sweep(make, sets, "likelihood", learning_rates=(1e-2,), seeds=(0, 1), **options)
+    alone = train(make(1), sets[1], "likelihood", learning_rate=1e-2, seed=1, **options)
+    np.testing.assert_allclose(together[1][0].history["train"], alone.history["train"], rtol=2e-4)
+
+
+def test_the_square_loss_matches_reports_outside_0_and_1():
+    assert np.isfinite(train(model_for("binary"), noised(), "matching", "square", epochs=1).history["train"]).all()
+
+
 def test_the_last_visits_of_a_run_are_its_own_when_runs_share_features():
     sets = [world(seed=s)[0] for s in (0, 1)]
     options = {"epochs": 3, "batch": 100, "reference": "last"}
@@ -344,6 +385,12 @@ MESSAGES = [
     (
         lambda: train(model_for("binary"), world()[0], "upm", "hinge"),
         "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. Choose one.",
+    ),
+    (
+        lambda: train(model_for("binary"), Bags([0, 1, 1], [0.5, -0.25], X=np.ones((3, 3)), noise=[1, 1]), "matching"),
+        "Matching with the log loss must have reports in [0, 1], because outside it has no lower bound: bag 1 has "
+        "-0.25 (1 such bag). Use upm, easy or anchored, which stay unbiased under noise, or match with the square or "
+        "brier loss.",
     ),
     (
         lambda: train(model_for("binary"), world()[0], "labels"),

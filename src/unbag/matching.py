@@ -61,13 +61,18 @@ def proportion_matching(
 def check_reports(report: np.ndarray, form: Form, *, name: str, kind: Kind) -> None:
     """Refuse reports for which the matched loss has no lower bound; clipping them would bias the result."""
     low, high = form.reports
-    value = np.asarray(report) if kind == "histogram" else np.asarray(report)[:, 1]
-    outside = ~((value >= low) & (value <= high))
     refuse(
         f"Matching with the {name} loss must have reports in [{low:g}, {high:g}], because outside it has no "
         "lower bound",
-        outside.any(axis=1) if outside.ndim > 1 else outside,
+        unbounded(report, form, kind),
         thing="bag",
-        came=value,
+        came=report if kind == "histogram" else report[:, 1],
         remedy="Use upm, easy or anchored, which stay unbiased under noise, or match with the square or brier loss.",
     )
+
+
+def unbounded(report: np.ndarray, form: Form, kind: Kind) -> np.ndarray:
+    """Which bags report, as noise can make them, what the matched loss has no lower bound for; 1e-9 is rounding."""
+    low, high = form.reports
+    value = report if kind == "histogram" else report[:, 1:]
+    return np.any(~((value >= low - 1e-9) & (value <= high + 1e-9)), axis=1)

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from unbag.bags import Bags
-from unbag.bags.designing import stable_hash
 from unbag.commands.asking import AsJson, Events, Force, Model, PageFile, Reports, takes_columns
 from unbag.commands.paging import evaluation_story, made_by, prior_over_time, write_story
 from unbag.commands.telling import plain_errors, print_json, tell
 from unbag.commands.writing import check_page
 from unbag.metrics import Evaluation
 from unbag.metrics import evaluate as evaluate_bags
+from unbag.metrics.scoring import marks
 
 
 @takes_columns(without=["kind"])
@@ -76,16 +75,9 @@ def bags_for(model: Any, events: Any, reports: Any, said: dict[str, Any]) -> Any
     return join(events, reports, plan=model.plan_, **said, kind=model.kind_)
 
 
-def marks(bags: Bags) -> np.ndarray:
-    """A number for each bag that tells it from others: a hash of its name, size and report."""
-    content = [f"{size}|{report}" for size, report in zip(bags.size.tolist(), bags.report.tolist(), strict=True)]
-    names = np.arange(len(bags)) if bags.names is None else bags.names
-    return stable_hash(names, content, salt="bag")
-
-
 def unseen(bags: Any, learned: np.ndarray | None) -> Any:
     """The bags without those that were learned from."""
-    new = np.ones(len(bags), bool) if learned is None else ~np.isin(marks(bags), learned)
+    new = np.ones(len(bags), bool) if learned is None else ~np.isin(marks(bags)[:, 1], learned)
     if not (new & bags.observed).any():
         raise ValueError(
             f"An evaluation must have bags that the model did not learn from: it learned from all {len(bags)}. Give "

@@ -10,12 +10,13 @@ import typer
 
 from unbag.commands.asking import AsJson, Events, Features, Force, PageFile, Plan, Reports, takes_columns
 from unbag.commands.checking import diagnose_by_name, told_of
-from unbag.commands.evaluating import marks, print_evaluation
+from unbag.commands.evaluating import print_evaluation
 from unbag.commands.paging import made_by, prior_over_time, training_story, write_story
 from unbag.commands.telling import busy, plain_errors, tell
 from unbag.commands.writing import check_output, check_page
 from unbag.diagnosis import Diagnosis
 from unbag.metrics import evaluate
+from unbag.metrics.scoring import marks
 from unbag.page.advising import remedy
 
 
@@ -60,6 +61,8 @@ def train(
             model = learned(learn, settings | {"held_out": held_out, "random_state": seed}, said.get("counts"))
         found = None if judge is None else evaluate(model, judge)
         model.save(out)
+        if method == "auto" and model.choice_ is not None:
+            tell(f"chosen: {model.choice_.name}. {model.choice_.reason}")
         tell(f"learned from {len(learn.reported()):,} bags: {out}")
         if found is not None:
             print_evaluation(found, as_json=as_json)
@@ -98,7 +101,7 @@ def learned(bags: Any, settings: dict[str, Any], classes: Any = None) -> Any:
     model = (BagRegressor if bags.kind == "total" else BagClassifier)(**settings, diagnose=False)
     further = {"stratum": by_row(bags.stratum), "noise": by_row(bags.noise), "plan": bags.plan}
     model.fit(bags.X, bags.report[bags.bag], bag=bags.names[bags.bag], **further)
-    model.learned_ = marks(bags)
+    model.learned_ = marks(bags)  # also of bags of one, which fit takes for labels
     if bags.kind == "histogram":
         model.classes_ = np.array(classes)
     return model

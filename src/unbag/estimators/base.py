@@ -23,6 +23,8 @@ from unbag.bags.holding import take_rows
 from unbag.diagnosis import BagsNotRandom
 from unbag.diagnosis import diagnose as diagnose_bags
 from unbag.losses import Loss
+from unbag.matching import unbounded
+from unbag.metrics.scoring import marks
 from unbag.saving import save_arrays
 from unbag.selection import choose
 from unbag.tables.plans import FeaturePlan
@@ -30,6 +32,7 @@ from unbag.training import Devices, Method, default_loss, sweep
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
 AUTO = ("anchored", "upm", "matching", "likelihood")
+WITHOUT_MATCHING = "Matching was left out: noise puts reports where its loss has no lower bound."
 ACROSS_BAGS = ("matching", "likelihood")  # need no random bags, only a model that holds across them
 ENOUGH_TO_HOLD_OUT = 10
 LOOK_AT = 2e6  # numbers in bags, so that the diagnosis stays a small part of a fit
@@ -45,7 +48,7 @@ class BagEstimator(BaseEstimator):
     method_: Any
     model_: Any
     plan_: FeaturePlan | None = None
-    learned_: np.ndarray | None = None  # marks of the bags learned from, see `unbag.commands.evaluating`
+    learned_: np.ndarray | None = None  # marks of the bags learned from, see `unbag.metrics.scoring`
 
     def __init__(
         self,
@@ -117,7 +120,7 @@ class BagEstimator(BaseEstimator):
             learn, held_out = bags.split(1 - self.held_out, seed=seed)
         auto = self.learning_rate == "auto"
         rates = RATES if auto and held_out is not None else ((RATES[1],) if auto else (float(self.learning_rate),))
-        methods = AUTO if self.method == "auto" and held_out is not None else (self._method(),)
+        methods = self._tried(bags) if self.method == "auto" and held_out is not None else (self._method(),)
         runs = [
             run
             for method in methods
@@ -146,10 +149,13 @@ class BagEstimator(BaseEstimator):
             )
         self.runs_ = runs
         self.choice_ = choose(runs, held_out) if held_out is not None else None
+        if self.choice_ is not None and self.method == "auto" and methods != AUTO:
+            self.choice_ = replace(self.choice_, reason=f"{self.choice_.reason} {WITHOUT_MATCHING}")
         self.run_ = runs[0] if self.choice_ is None else self.choice_.model
         self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, self.run_.loss
         self.method_ = self.run_.method  # with "auto", the one that was chosen
         self.bags_ = None if bags.size.max() == 1 else replace(bags, X=None)  # so that nobody evaluates on them
+        self.learned_ = None if self.bags_ is None else marks(self.bags_)
 
     def _first_epoch(self, fit: Callable[[], Any]) -> Any:
         """Fit with one epoch and nothing held out: how learning in parts begins."""
@@ -172,6 +178,12 @@ class BagEstimator(BaseEstimator):
     def _method(self) -> str:
         """The method, or the one that "auto" starts from."""
         return AUTO[0] if self.method == "auto" else self.method
+
+    def _tried(self, bags: Bags) -> tuple[str, ...]:
+        """The methods that "auto" tries: matching only where its loss has a lower bound at every report."""
+        form = self._loss(bags.kind, "matching").form(bags.kind)
+        bad = unbounded(bags.components().report, form, bags.kind).any()
+        return tuple(method for method in AUTO if not (bad and method == "matching"))
 
     def _loss(self, kind: Kind, method: str) -> Loss:
         return default_loss(method, kind) if self.loss is None else losses.named_loss(self.loss)

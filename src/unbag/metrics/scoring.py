@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from unbag.bags import Bags, Kind
+from unbag.bags.designing import stable_hash
 from unbag.losses import Loss
 
 
@@ -90,19 +91,42 @@ def check_apart(model: Any, held_out: Bags, trained_on: Bags | None) -> None:
     table that the bags were made from, with the same features.
     """
     given = trained_on is not None
-    trained_on = trained_on if given else getattr(model, "bags_", None)  # what a fitted estimator remembers
+    trained_on = trained_on if given else getattr(model, "bags_", None)  # what a run or an estimator remembers
     if trained_on is None:
+        _refuse_overlap(_marked(held_out, getattr(model, "learned_", None)), "bag")
         return
     by_name = trained_on.names is not None and held_out.names is not None
     if not (by_name or given):
         return
     shared = _shared_bags(trained_on, held_out) if by_name else _shared_rows(trained_on, held_out)
+    _refuse_overlap(shared, "bag" if by_name else "row")
+
+
+def _refuse_overlap(shared: list[Any], thing: str) -> None:
     if shared:
         raise ValueError(
-            "Held-out bags must not overlap the bags that the model learned from: "
-            f"{'bag' if by_name else 'row'} {shared[0]} is in both ({len(shared)} such). Split by bag before training, "
-            "with bags.split(0.8, seed=0)."
+            f"Held-out bags must not overlap the bags that the model learned from: {thing} {shared[0]} is in both "
+            f"({len(shared)} such). Split by bag before training, with bags.split(0.8, seed=0)."
         )
+
+
+def marks(bags: Bags) -> np.ndarray:
+    """Two numbers by which a model file knows a bag again: a hash of its name, and one of name, size and report.
+
+    >>> marks(Bags(np.array([0, 0, 1]), np.array([0.5, 1.0]), names=np.array(["mon", "tue"]))).shape
+    (2, 2)
+    """
+    names = np.arange(len(bags)) if bags.names is None else bags.names
+    content = [f"{size}|{report}" for size, report in zip(bags.size.tolist(), bags.report.tolist(), strict=True)]
+    return np.stack([stable_hash(names, salt="name"), stable_hash(names, content, salt="bag")], axis=1)
+
+
+def _marked(bags: Bags, learned: np.ndarray | None) -> list[Any]:
+    """What `_shared_bags` finds, from the marks that a model file holds; old files hold none of the names."""
+    if learned is None or learned.ndim == 1 or bags.names is None:
+        return []
+    named, same = (np.isin(mark, of_learned) for mark, of_learned in zip(marks(bags).T, learned.T, strict=True))
+    return np.asarray(bags.names)[named].tolist() if same[named].all() else []
 
 
 def _shared_bags(one: Bags, other: Bags) -> list[Any]:

@@ -105,6 +105,18 @@ def check_bags(b: Batch, *, leave_one_out: bool) -> None:
     check_instances(bag, size, bag)
 
 
+def check_noise(noise: torch.Tensor, b: Batch) -> None:
+    """One variance for each bag."""
+    rows(len(noise), len(b.size), thing="noise", of="bag")
+    refuse(
+        "A noise variance must be finite and not negative",
+        as_numpy(~(torch.isfinite(noise) & (noise >= 0))),
+        thing="bag",
+        came=as_numpy(noise),
+        remedy="Give the variance of the noise on the bag's count, 0 for an exact report.",
+    )
+
+
 def check_reference(reference: torch.Tensor, b: Batch, loss: Loss, kind: Kind) -> None:
     """One finite prediction per instance, in component form."""
     if reference.shape != (len(b.bag), b.report.shape[1]):

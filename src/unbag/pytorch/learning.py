@@ -15,6 +15,7 @@ from unbag.pytorch.checking import (
     Batch,
     as_numpy,
     check_bags,
+    check_noise,
     check_prior,
     check_reference,
     check_scores,
@@ -74,6 +75,7 @@ class BagLoss(torch.nn.Module):
         reference: Any = None,
         stratum: Any = None,
         weight: Any = None,
+        noise: Any = None,
     ) -> torch.Tensor:
         """The loss of a batch of whole bags.
 
@@ -87,15 +89,21 @@ class BagLoss(torch.nn.Module):
         stratum : stratum number of each bag; the prior has one entry for each stratum.
         weight : of each bag, adding up to 1 in the batch (in each stratum of it). A bag of weight 0 may have the
             report NaN, because it is pending.
+        noise : of each bag, the variance of the noise on its count, so that noisier bags weigh less: `weight` is then
+            made by itself, proportional to 1 / (Var y + noise / size).
         """
         scores = self._as_scores(scores)
         batch = self._as_batch(scores, bag, report, size, stratum, weight)
+        if noise is not None and weight is not None:
+            raise ValueError("Bags must be weighed by weight= or by noise=: both came. Leave one out.")
         if reference is not None and self.method != "anchored":
             raise ValueError(f"A reference must go with method='anchored': {self.method!r} came. Leave it out.")
         if not torch.compiler.is_compiling():
             check_shapes(batch, self.prior, self.kind)
             check_scores(scores, batch, self.loss, self.kind)
             check_bags(batch, leave_one_out=self.method in ("upm", "anchored"))
+        if noise is not None:
+            batch = batch._replace(weight=self._by_noise(batch, _floats(scores, noise)))
         if self.method == "matching":
             return self._matched(scores, batch)
         with torch.no_grad():
@@ -118,6 +126,16 @@ class BagLoss(torch.nn.Module):
             None if stratum is None else whole(stratum),
             None if weight is None else _floats(scores, weight),
         )
+
+    def _by_noise(self, b: Batch, noise: torch.Tensor) -> torch.Tensor:
+        """`weights.noise_weights` for tensors, with Var y from the prior."""
+        if not torch.compiler.is_compiling():
+            check_noise(noise, b)
+        p = self.prior
+        variance = max(float(np.mean(p if self.kind == "total" else p * (1 - p))), 1e-6)
+        raw = 1 / (variance + noise / b.size)
+        s = torch.zeros_like(b.size) if b.stratum is None else b.stratum
+        return raw / raw.new_zeros(1 if b.stratum is None else len(p)).index_add(0, s, raw)[s]
 
     def _weights(self, scores: torch.Tensor, b: Batch, reference: Any) -> torch.Tensor:
         options = {"stratum": b.stratum, "weight": b.weight}

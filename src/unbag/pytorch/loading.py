@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, get_args
 
@@ -137,7 +138,8 @@ def bag_loader(
     ----------
     batch : about how many instances a batch holds; it holds at least two bags (of each stratum in it).
     seed : decides the orders, together with the number of the epoch; `loader.batch_sampler.set_epoch(n)` sets that.
-    transform, extra, dtype : see `BagDataset`.
+    transform, extra, dtype : see `BagDataset`. Bags with noise or strata need extra=("noise",) or extra=("stratum",),
+        which `BagLoss` takes under these names.
     options : of `DataLoader`, such as num_workers and pin_memory.
 
     >>> bags = Bags(np.repeat([0, 1, 2, 3], 2), np.full(4, 0.5), X=np.ones((8, 3)))
@@ -149,6 +151,12 @@ def bag_loader(
         raise ValueError(
             f"A loader of bags must choose its batches itself, whole bags in a new order: {own[0]}= came. Use batch=, "
             "the number of instances, and seed=."
+        )
+    if bags.noise is not None and "noise" not in extra and len(np.unique(bags.noise / bags.size)) > 1:
+        warnings.warn(
+            "The noise of these bags is left out, so noisier bags weigh as much as others. Load it with "
+            "extra=('noise',), and give it to BagLoss as noise=.",
+            stacklevel=2,
         )
     data = BagDataset(bags, transform=transform, extra=extra, dtype=dtype)
     sampler = BagBatchSampler(bags, batch=batch, seed=seed)

@@ -121,7 +121,8 @@ def learn_chunk(
     X = as_features(bags.X) if place.mesh is None else np.asarray(bags.X)
     reference = predict_components(machine.setting, jnp.asarray(score, jnp.float32))
     reference, mean = place.copied((reference, jnp.mean(reference, axis=0)))
-    batches, shape = epoch_batches([Loader(bags, batch=batch, seed=seed)], number, shape, multiple=place.count)
+    loader = Loader(bags, batch=batch, seed=seed, by_noise=machine.setting.method != "likelihood")
+    batches, shape = epoch_batches([loader], number, shape, multiple=place.count)
     values, rate32 = [], np.float32(rate)
     for count, (arrays, _) in enumerate(batches):
         key = np.array([seed % 2**31, (number * 100_003 + count) % 2**31], np.int32)

@@ -117,9 +117,10 @@ def _plan_for(events: Table, asked: Asked, features: Sequence[str] | None, plan:
     if isinstance(plan, FeaturePlan):
         events.need(column.name for column in plan.used)
         return plan
-    own = {asked.on, asked.stratum, asked.time, asked.id}
-    chosen = [name for name in events.schema.names if name not in own] if features is None else features
-    return plan_features(events, features=chosen, override=plan) if chosen else None
+    own = [name for name in (asked.on, asked.stratum, asked.time, asked.id) if name is not None]
+    if features is None:
+        return plan_features(events, leave_out=own, override=plan) if set(events.schema.names) - set(own) else None
+    return plan_features(events, features=features, override=plan) if features else None
 
 
 def _read_events(

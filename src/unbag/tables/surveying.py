@@ -17,6 +17,7 @@ from unbag.tables.values import as_moments, as_numbers, as_text, is_date, is_num
 
 MOST_VALUES = 1000  # of a column that is to be one-hot by the user's word
 LIKE_AN_ID = 0.9  # so many distinct values for each row are an id
+FEW_ROWS = 100  # in which whole numbers may differ by chance
 
 
 def plan_features(
@@ -34,12 +35,13 @@ def plan_features(
     text of more values is hashed into buckets, twice as many as there are values (counted approximately) up to
     `most_buckets`, each with an embedding; of dates remain the hour, the weekday and (from a year on) the season;
     missing values get an indicator. What is constant, empty, of an unknown type or looks like an id is dropped, with a
-    word. The rows pass in batches, so that files may be larger than memory. No label is looked at.
+    word; whole numbers look like one when no two rows of more than 100 share one. The rows pass in batches, so that
+    files may be larger than memory. No label is looked at.
 
     Parameters
     ----------
     events : a frame of pandas or polars, an Arrow table, a DuckDB relation, or a path of Parquet or CSV files.
-    features : the columns to take; by default all.
+    features : the columns to take; by default all. Whole numbers that you name are never taken for an id.
     leave_out : columns that are no features: bag, time, stratum, id.
     override : what you know better: the path of a TOML file with `[columns.<name>]` and in it `kind`, and `buckets`,
         `dimension` or `values`; or the same as a mapping from column to such settings.
@@ -61,6 +63,7 @@ def plan_features(
     most = {name: MOST_VALUES if name in wishes else one_hot for name in read}
     seen = _survey(table, {name: kinds[name] for name in read}, most)
     many = [n for n in read if kinds[n] in ("text", "hash") and seen[n].values is None and not _buckets(wishes, n)]
+    many += [n for n in read if seen[n].apart and features is None and n not in wishes and seen[n].rows > FEW_ROWS]
     distinct = _count_distinct(table, many)
     decide = lambda n: _decide(n, kinds[n], seen.get(n, Seen()), distinct.get(n, 0), wishes.get(n), most_buckets)
     columns = tuple(decide(name) for name in names)
@@ -71,7 +74,8 @@ def plan_features(
 
 
 class Seen(NamedTuple):
-    """What was seen of a column so far: `squares` of deviations from the mean, `values` None once they are too many."""
+    """What was seen of a column so far: `squares` of deviations from the mean, `values` None once they are too many,
+    `apart` whether it has whole numbers of which no batch had one twice."""
 
     rows: int = 0
     missing: int = 0
@@ -81,6 +85,7 @@ class Seen(NamedTuple):
     high: float = -np.inf
     values: frozenset[str] | None = frozenset()
     clock: bool = False
+    apart: bool = False
 
 
 def _kind(kind: pa.DataType, wish: Wish | None) -> str:
@@ -110,7 +115,8 @@ def _survey(table: Table, kinds: dict[str, str], most: dict[str, int]) -> dict[s
 def _look(seen: Seen, column: Any, name: str, kind: str, most: int) -> Seen:
     """What is known of a column after one more batch."""
     if kind == "numeric":
-        return _look_at_numbers(seen, as_numbers(column, name=name))
+        apart = (seen.apart or seen.rows == 0) and _are_apart(column)
+        return _look_at_numbers(seen, as_numbers(column, name=name))._replace(apart=apart)
     if kind == "date":
         moment = as_moments(column, name=name)
         seen = _look_at_numbers(seen, moment)
@@ -119,6 +125,10 @@ def _look(seen: Seen, column: Any, name: str, kind: str, most: int) -> Seen:
     values = None if seen.values is None else seen.values | set(text.drop_null().unique().to_pylist())
     values = None if values is None or kind == "hash" or len(values) > most else values
     return seen._replace(rows=seen.rows + len(text), missing=seen.missing + text.null_count, values=values)
+
+
+def _are_apart(column: Any) -> bool:
+    return pa.types.is_integer(column.type) and len(column.unique()) == len(column)
 
 
 def _look_at_numbers(seen: Seen, x: np.ndarray) -> Seen:
@@ -181,8 +191,9 @@ def _why_drop(kind: str, seen: Seen, distinct: int) -> str:
     few = seen.low == seen.high if kind in ("numeric", "date") else seen.values is not None and len(seen.values) == 1
     if few and seen.missing == 0:
         return "it has one value only"
-    if kind == "text" and distinct > LIKE_AN_ID * known:
-        return "nearly every row has its own value, as an id has"
+    if kind in ("text", "numeric") and distinct > LIKE_AN_ID * known:
+        keep = "" if kind == "text" else " (name it among the features if it is none)"
+        return f"nearly every row has its own value, as an id has{keep}"
     return ""
 
 

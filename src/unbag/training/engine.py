@@ -15,7 +15,8 @@ import numpy as np
 
 from unbag.bags import Bags
 from unbag.losses import Loss, named_loss, smoothed
-from unbag.training.epochs import Loader, epoch_batches
+from unbag.matching import check_reports
+from unbag.training.epochs import Loader, declared_by_all, epoch_batches
 from unbag.training.objectives import (
     Method,
     Objective,
@@ -48,7 +49,8 @@ def train(
     ----------
     model : any JAX pytree with `model(X)` or `model(X, key=...)`, e.g. of `unbag.models`; or give `apply=`.
     bags : with features X. For `labels`, ordinary supervision, bags of one.
-    method : "anchored" (default), "upm", "easy", "matching", "likelihood" or "labels".
+    method : "anchored" (default), "upm", "easy", "matching", "likelihood" or "labels". Declared noise is part of the
+        likelihood; for the other methods, noisier bags weigh less.
     loss : of `unbag.losses`, or its name. Default: square (Brier) for anchored, log loss (cross entropy) for the other
         methods, Poisson for counts.
     learning_rate, epochs : of Adam. seed : of the order of the bags (and of dropout).
@@ -133,7 +135,7 @@ def sweep(
     Runs by seed and learning rate: `runs[seed][rate]`.
     """
     given = [bags] * len(seeds) if isinstance(bags, Bags) else list(bags)
-    many = [b.reported() for b in given]
+    reported = many = declared_by_all([b.reported() for b in given])
     setting = _setting(many, method, loss, smoothing, pool, groups)
     place = place_on(devices, microbatch)
     _check_place(place, reference, groups)
@@ -147,7 +149,7 @@ def sweep(
     state = place.copied(start_state(machine, params, features, many, len(seeds), len(learning_rates)))
     factors = [None if importance is None else importance[b.observed] for b in given]
     loaders = [
-        Loader(b, batch=batch, seed=seed, pool=pool, importance=factor)
+        Loader(b, batch=batch, seed=seed, pool=pool, importance=factor, by_noise=method != "likelihood")
         for b, seed, factor in zip(many, seeds, factors, strict=True)
     ]
     judges = [held_out] * len(seeds) if isinstance(held_out, Bags) else held_out
@@ -174,7 +176,7 @@ def sweep(
             told(epoch, seen)
             if record.finished(patience):
                 break
-    return record.runs(machine.model, method, setting.loss.name, seeds, learning_rates)
+    return record.runs(machine.model, method, setting.loss.name, seeds, learning_rates, reported)
 
 
 def _setting(
@@ -189,6 +191,9 @@ def _setting(
     bags = many[0]
     chosen = default_loss(method, bags.kind) if loss is None else named_loss(loss) if isinstance(loss, str) else loss
     chosen.form(bags.kind)
+    if method == "matching":
+        for each in many:
+            check_reports(each.components().report, chosen.form(each.kind), name=chosen.name, kind=each.kind)
     sizes = np.concatenate([b.size for b in many])
     if method == "labels" and sizes.max() > 1:
         raise ValueError(

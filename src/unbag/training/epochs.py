@@ -7,6 +7,7 @@ that means by bag are finite; a padding row points to row 0 of the features and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import lcm
 from typing import NamedTuple
 
@@ -21,7 +22,8 @@ class Batches(NamedTuple):
     """One batch of each of several runs, which share the first axis; inside the step, of one run.
 
     row, bag, real : of each row; size, weight, stratum, report : of each bag. prior : in component form.
-    further : rows of other bags, which help to estimate the means.
+    further : rows of other bags, which help to estimate the means. noise : of each bag, the variance of the noise on
+    its count; empty where none is declared.
     """
 
     row: np.ndarray
@@ -33,6 +35,7 @@ class Batches(NamedTuple):
     report: np.ndarray
     prior: np.ndarray
     further: np.ndarray
+    noise: np.ndarray
 
 
 class Shape(NamedTuple):
@@ -43,13 +46,23 @@ class Shape(NamedTuple):
 
 
 class Loader:
-    """The batches of one set of bags, epoch after epoch."""
+    """The batches of one set of bags, epoch after epoch.
+
+    by_noise : whether noisier bags weigh less; not where the objective knows the noise itself.
+    """
 
     def __init__(
-        self, bags: Bags, *, batch: int, seed: int, pool: int = 0, importance: np.ndarray | None = None
+        self,
+        bags: Bags,
+        *,
+        batch: int,
+        seed: int,
+        pool: int = 0,
+        importance: np.ndarray | None = None,
+        by_noise: bool = True,
     ) -> None:
         self.bags, self.batch, self.seed, self.pool = bags, batch, seed, pool
-        self.importance = importance
+        self.importance, self.by_noise = importance, by_noise
         self.report, self.prior = (array.astype(np.float32) for array in bags.components())
 
     def plan(self, epoch: int) -> list[np.ndarray]:
@@ -69,16 +82,19 @@ class Loader:
         padding = np.arange(short) % max(missing, 1) + len(numbers)
         fill = lambda values: np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)])
         stratum = np.zeros(len(numbers), np.int32) if self.bags.stratum is None else self.bags.stratum[numbers]
+        weight = bag_weights(self.bags, numbers, stratum, self.importance, by_noise=self.by_noise)
+        noise = np.zeros(0) if self.bags.noise is None else fill(self.bags.noise[numbers])
         return Batches(
             row=np.concatenate([rows, np.zeros(short, int)]).astype(np.int32),
             bag=np.concatenate([np.repeat(np.arange(len(numbers)), size), padding]).astype(np.int32),
             real=np.arange(shape.rows) < len(rows),
             size=fill(size.astype(np.float32)),
-            weight=fill(bag_weights(self.bags, numbers, stratum, self.importance).astype(np.float32)),
+            weight=fill(weight.astype(np.float32)),
             stratum=fill(stratum.astype(np.int32)),
             report=fill(self.report[numbers]),
             prior=self.prior,
             further=self._further(plan, number),
+            noise=noise.astype(np.float32),
         )
 
     def _further(self, plan: list[np.ndarray], number: int) -> np.ndarray:
@@ -133,15 +149,22 @@ def _grown(shapes: set[tuple[int, int]], before: Shape | None, multiple: int) ->
 
 
 def bag_weights(
-    bags: Bags, numbers: np.ndarray, stratum: np.ndarray, importance: np.ndarray | None = None
+    bags: Bags, numbers: np.ndarray, stratum: np.ndarray, importance: np.ndarray | None = None, *, by_noise: bool = True
 ) -> np.ndarray:
     """Weights that add up to 1 in each stratum of a batch: equal, or the best ones when reports are noisy."""
-    noise = np.zeros(len(numbers)) if bags.noise is None else bags.noise[numbers]
+    noise = bags.noise[numbers] if bags.noise is not None and by_noise else np.zeros(len(numbers))
     weight = noise_weights(bags.size[numbers], noise, variance=label_variance(bags), stratum=stratum)
     if importance is None:
         return weight
     weight = weight * importance[numbers]
     return weight / np.maximum(np.bincount(stratum, weights=weight)[stratum], 1e-30)
+
+
+def declared_by_all(many: Sequence[Bags]) -> list[Bags]:
+    """Where some bags declare their noise, the others declare none of it as 0, so that batches have one shape."""
+    if all(bags.noise is None for bags in many):
+        return list(many)
+    return [bags if bags.noise is not None else replace(bags, noise=np.zeros(len(bags))) for bags in many]
 
 
 def label_variance(bags: Bags) -> float:

@@ -104,7 +104,9 @@ def _bag_mean(by_bag: Any, batch: Batches) -> Any:
 
 
 def _likelihood(setting: Setting, score: Any, batch: Batches) -> Any:
-    return count_likelihood(score, batch.bag, batch.size, batch.report, kind=setting.kind, largest=setting.largest)
+    options: dict[str, Any] = {"kind": setting.kind, "largest": setting.largest}
+    options |= {"noise": batch.noise} if batch.noise.size else {}
+    return count_likelihood(score, batch.bag, batch.size, batch.report, **options)
 
 
 def _weights(setting: Setting, batch: Batches, reference: Any, reference_mean: Any) -> tuple[Any, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from unbag.bags import Bags
 
 DIVERGED = 1e6
 
@@ -21,6 +23,7 @@ class Run:
     `held_out` (loss estimated from held-out bags), `choice` (what the epoch is chosen by, see
     `unbag.training.watching`), and `test_loss`, `test_auc` where labelled test data were given.
     epoch : the one whose model this is, counted from 1. diverged : the epoch in which the training broke off, or None.
+    bags_ : those it learned from, without features, where they have names, so that nobody evaluates on them.
     """
 
     model: Any = field(repr=False)
@@ -31,6 +34,7 @@ class Run:
     epoch: int
     history: dict[str, np.ndarray] = field(repr=False)
     diverged: int | None = None
+    bags_: Bags | None = field(default=None, repr=False)
 
 
 class Record:
@@ -68,9 +72,16 @@ class Record:
         return patience is not None and "held_out" in self.history and self.epoch - self.best_epoch.max() >= patience
 
     def runs(
-        self, model_of: Callable[[Any], Any], method: Any, loss: str, seeds: Sequence[int], rates: Sequence[float]
+        self,
+        model_of: Callable[[Any], Any],
+        method: Any,
+        loss: str,
+        seeds: Sequence[int],
+        rates: Sequence[float],
+        bags: Sequence[Bags],
     ) -> list[list[Run]]:
-        """One `Run` for each seed and rate."""
+        """One `Run` for each seed and rate. bags : those of each seed."""
+        remembered = [_named(each) for each in bags]
         best = jax.tree.map(np.asarray, self.best)  # one copy to the host: slices of device arrays cost 1 ms a run
         take = lambda s, r: model_of(jax.tree.map(lambda leaf: jnp.asarray(leaf[s, r]), best))
         return [
@@ -84,11 +95,16 @@ class Record:
                     epoch=int(self.best_epoch[s, r]),
                     history={name: np.stack(values)[:, s, r] for name, values in self.history.items()},
                     diverged=int(self.diverged[s, r]) or None,
+                    bags_=remembered[s],
                 )
                 for r, rate in enumerate(rates)
             ]
             for s, seed in enumerate(seeds)
         ]
+
+
+def _named(bags: Bags) -> Bags | None:
+    return None if bags.names is None or bags.size.max() == 1 else replace(bags, X=None)
 
 
 def _all_finite(params: Any) -> np.ndarray:
