@@ -4,7 +4,7 @@ The paper's network on made-up clicks. Methods learn the same chunks in turns, s
 hits all of them. "learn" is a whole chunk: predict, evaluate, make bags, one pass of Adam. The reader turns a file of
 Criteo's format into bucket numbers; pyarrow alone reads the same file into columns of its own choice.
 
-    python benchmarks/stream.py [--rounds 5] [--rows 65536] [--out benchmarks/results/stream.csv]
+    python benchmarks/stream.py [--rounds 5] [--rows 65536] [--only step] [--out benchmarks/results/stream.csv]
 """
 
 import argparse
@@ -202,13 +202,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=2**16)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--only", nargs="*", help="memory, reading, adam, throughput, chunk, step")
+    parser.add_argument("--out", type=Path, help="rows of what was measured take the place of old ones")
     options = parser.parse_args()
-    found = memory(4096, 64)
-    found += reading(min(options.rows, 2**16), max(options.rounds, 3))
-    found += adam(options.rows, max(options.rounds, 3))
-    found += throughput(options.rows, options.rounds, 64)
-    found += parts(options.rows) + step_parts()
+    some = max(options.rounds, 3)
+    measures = {
+        "memory": lambda: memory(4096, 64),
+        "reading": lambda: reading(min(options.rows, 2**16), some),
+        "adam": lambda: adam(options.rows, some),
+        "throughput": lambda: throughput(options.rows, options.rounds, 64),
+        "chunk": lambda: parts(options.rows),
+        "step": step_parts,
+    }
+    found = [row for name in options.only or measures for row in measures[name]()]
     table = Table("what", "value", "time ratio", title=f"a stream with chunks of {options.rows}")
     for what, value, ratio in found:
         table.add_row(
@@ -217,10 +223,14 @@ def main() -> None:
     table.caption = "learn and read in events per second; ratio to labels, pyarrow, dense, step; goal for learn 1.05"
     Console().print(table)
     if options.out:
+        rows = {w: (f"{v:.5g}", "" if np.isnan(r) else f"{r:.4f}") for w, v, r in found}
+        if options.out.exists():
+            with options.out.open(newline="") as file:
+                rows = {w: old for w, *old in list(csv.reader(file))[1:]} | rows
         with options.out.open("w", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["what", "value", "time_ratio"])
-            writer.writerows((w, f"{v:.5g}", "" if np.isnan(r) else f"{r:.4f}") for w, v, r in found)
+            writer.writerows((w, *values) for w, values in rows.items())
 
 
 if __name__ == "__main__":
