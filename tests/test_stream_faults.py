@@ -8,7 +8,7 @@ import pytest
 
 from test_stream import SMALL, bags_in_order, chunk_of, everything, network, put, quiet_buffer, same, source
 from unbag.saving import save_arrays
-from unbag.stream import StreamLearner, run_stream
+from unbag.stream import StreamLearner, entering, run_stream
 from unbag.stream.keeping import CHECKPOINT, METRICS, QUARANTINE, Folder
 from unbag.stream.reporting import read_metrics
 
@@ -242,3 +242,10 @@ def test_a_checkpoint_of_many_bags_has_a_small_header_and_old_ones_are_read(tmp_
     again = StreamLearner(network(), folder=tmp_path / "a", **SMALL)
     assert len(again._buffer.bags) == 2000
     assert same(learner, again)
+
+
+@pytest.mark.parametrize(("method", "taken"), [("likelihood", True), ("upm", True), ("matching", False)])
+def test_a_noisy_report_below_zero_is_taken_by_the_methods_that_know_noise(method, taken):
+    told = entering.bad_report(-0.3, 8, 4.0, method=method, events=8)
+    assert (told is None) == taken
+    assert entering.bad_report(-0.3, 8, 0.0, method=method, events=8) is not None

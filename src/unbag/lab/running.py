@@ -22,7 +22,7 @@ from unbag.lab.tasks import TASKS, build, data_of, trivial_score
 from unbag.training import Run, default_loss, sweep
 
 MICROBATCH = {"cnn": 16}
-"""Images whose activations are in memory at once: twice as fast as the whole batch, see benchmarks/cnn.py."""
+"""Images whose activations are in memory at once, so that they stay in the cache: see benchmarks/cnn.py."""
 
 Told = Callable[[Group, int], None]
 """Called after each epoch of a group, as told(group, number of runs in it)."""

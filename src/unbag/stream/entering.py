@@ -65,7 +65,7 @@ def bad_report(value: float, size: int | None, noise: float, *, method: Method, 
         return "a report must be finite, its noise not negative, its size positive"
     if method == "labels" and size is not None and size > 1:
         return f"a label is a report on one event, and this one is on {size}; use a method for bags"
-    may = noise > 0 and method in ("upm", "easy", "anchored")
+    may = noise > 0 and method not in ("matching", "labels")
     if not may and not 0 <= value <= 1:
         return f"a proportion must lie in [0, 1] when it has no noise or is learned by {method}"
     far = FAR * np.sqrt(noise) / (size or events or 1)  # the noise is on the count, the report is a proportion
