@@ -768,7 +768,7 @@ def test_the_online_experiment_runs_resumes_and_reports(tmp_path):
 def test_online_runs_of_another_file_are_refused_and_the_plan_stays(tmp_path, monkeypatch):
     plan = online_preset("smoke", methods=("upm",), sizes=(128,), rates=(1e-3,), repetitions=1)
     store = OnlineStore(tmp_path)
-    assert run_online(plan, store) == 3
+    assert run_online(plan, store) == 4
     monkeypatch.setattr(online, "_chunk", lambda source, rows, position: Chunk(np.ones((4, 2)), y=np.ones(4)))
     with pytest.raises(ValueError, match="must come from the same data"):
         run_online(replace(plan, repetitions=2), store)
