@@ -25,7 +25,7 @@ from rich.progress import track
 
 from unbag import choose, losses, models, random_bags
 from unbag.datasets import load_adult, load_mnist, make_gaussian, make_heavy_tailed
-from unbag.estimators.base import AUTO, RATES
+from unbag.estimators.fitting import AUTO, RATES
 from unbag.metrics.collecting import predict
 from unbag.metrics.paired import judge_all
 from unbag.training import engine

@@ -14,9 +14,10 @@ import pytest
 from scipy.special import logit
 
 from unbag import models
-from unbag.datasets import Quarantine, criteo, read_clicks, read_criteo, write_clicks
+from unbag.datasets import Quarantine, read_clicks, read_criteo, write_clicks
 from unbag.datasets.clicks import draw_clicks
-from unbag.datasets.criteo import BUCKETS, DIMENSIONS, MISSING, NAMES, encode, find_criteo, mix
+from unbag.datasets.criteo import BUCKETS, DIMENSIONS, MISSING, NAMES, Records, encode, find_criteo, mix, parsing
+from unbag.datasets.criteo.records import BOUNDARIES, TABLE
 from unbag.training.watching import labelled_auc
 
 REAL = Path(os.environ.get("UNBAG_DATA", "")) / "criteo" / "train-137k.tsv.gz"
@@ -94,7 +95,7 @@ def naive(path):
     X, y = [], []
     for line in path.read_text().splitlines():
         label, *fields = line.split("\t")
-        number = [0 if f == "" else 1 + int((int(f) + 1e-9 >= criteo.BOUNDARIES).sum()) for f in fields[:13]]
+        number = [0 if f == "" else 1 + int((int(f) + 1e-9 >= BOUNDARIES).sum()) for f in fields[:13]]
         value = [MISSING if f == "" else int(f, 16) for f in fields[13:]]
         word = np.array([(v + (j << 33)) % 2**64 for j, v in enumerate(value, start=13)], np.uint64)
         X.append(number + (mix(word) % np.array(BUCKETS[13:], np.uint64)).tolist())
@@ -112,7 +113,7 @@ def test_records_are_read_as_a_naive_reader_reads_them(file):
 
 def test_plain_gzip_and_parquet_files_give_the_same_chunks(file, tmp_path):
     (tmp_path / "train.txt.gz").write_bytes(gzip.compress(file.read_bytes()))
-    table = criteo._parse(file.read_bytes())
+    table = parsing._parse(file.read_bytes())
     texts = [table[name].cast(pa.string()) if name[0] == "C" else table[name] for name in NAMES]
     pq.write_table(pa.table(texts, NAMES), tmp_path / "train.parquet", row_group_size=170)
     for other in ("train.txt.gz", "train.parquet"):
@@ -125,7 +126,7 @@ def test_plain_gzip_and_parquet_files_give_the_same_chunks(file, tmp_path):
 def test_reading_goes_on_from_any_position(file, tmp_path, name):
     path = tmp_path / name
     if name.endswith("parquet"):
-        table = criteo._parse(file.read_bytes())
+        table = parsing._parse(file.read_bytes())
         pq.write_table(table, path, row_group_size=100)
     else:
         path.write_bytes(gzip.compress(file.read_bytes()) if name.endswith("gz") else file.read_bytes())
@@ -163,7 +164,7 @@ def test_bad_records_are_set_aside_with_their_reason_and_the_chunks_filled_up(fi
 
 
 def test_a_bad_row_of_a_parquet_file_is_set_aside(file, tmp_path):
-    table = criteo._parse(file.read_bytes()[: file.read_bytes().index(b"\n") + 1])
+    table = parsing._parse(file.read_bytes()[: file.read_bytes().index(b"\n") + 1])
     columns = [table[name].cast(pa.string()) for name in NAMES]
     table = pa.concat_tables([pa.table(columns, NAMES)] * 3)
     broken = table["C4"].to_pylist()
@@ -222,14 +223,14 @@ def test_the_table_is_the_papers_and_fits_the_network():
 
 
 def test_the_table_equals_the_one_in_the_paper():
-    assert tuple(tuple(map(int, row.split())) for row in PAPER.split(", ")) == criteo.TABLE
+    assert tuple(tuple(map(int, row.split())) for row in PAPER.split(", ")) == TABLE
 
 
 def test_boundaries_are_logarithmic_and_missing_numbers_apart():
-    assert np.allclose(np.diff(np.log(criteo.BOUNDARIES)), np.log(1e7) / 39)
+    assert np.allclose(np.diff(np.log(BOUNDARIES)), np.log(1e7) / 39)
     integers = np.full((7, 13), MISSING)
     integers[:, 0] = [MISSING, -3, 0, 1, 2, 10**7, 10**9]
-    records = criteo.Records(np.zeros(7), integers, np.zeros((7, 26), int))
+    records = Records(np.zeros(7), integers, np.zeros((7, 26), int))
     assert encode(records)[:, 0].tolist() == [0, 1, 1, 2, 3, 41, 41]
 
 

@@ -37,7 +37,9 @@ from unbag.lab import (
 from unbag.lab import claims as judging
 from unbag.lab.commands import reproduce, write_report
 from unbag.lab.methods import METHODS
-from unbag.lab.online import HISTORY, OnlineStore, online_preset, online_stores
+from unbag.lab.online import HISTORY
+from unbag.lab.online_plans import online_preset
+from unbag.lab.online_store import OnlineStore, online_stores
 from unbag.lab.plans import Experiment
 from unbag.lab.store import FORMAT, SCHEMA
 from unbag.lab.tasks import MODELS, TASKS
@@ -727,8 +729,8 @@ MESSAGES = [
     ),
     (
         lambda: OnlineStore(written("torn/plan.json", '{"source"').parent).plan(),
-        f"A plan of online runs must be JSON: {HERE / 'torn' / 'plan.json'} is not (Expecting ':' delimiter: line 1 "
-        "column 10 (char 9)). Delete it.",
+        f"What a store of online runs keeps must be JSON: {HERE / 'torn' / 'plan.json'} is not (Expecting ':' "
+        "delimiter: line 1 column 10 (char 9)). Delete it.",
     ),
     (
         other_data,

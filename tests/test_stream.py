@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -25,8 +26,11 @@ from unbag import losses, models, weights
 from unbag.bags import random_bags
 from unbag.cli import app
 from unbag.datasets import Chunk, Quarantine
-from unbag.lab.online import OnlineStore, _runs, best_rate, online_preset, run_online
+from unbag.lab import online
+from unbag.lab.online import _runs, best_rate, run_online
+from unbag.lab.online_plans import online_preset
 from unbag.lab.online_report import write_online_report
+from unbag.lab.online_store import OnlineStore
 from unbag.lab.streaming import follow
 from unbag.metrics import evaluate, evaluate_labels
 from unbag.stream import Settings, StreamLearner, keeping, run_stream
@@ -77,6 +81,14 @@ def other_columns():
     learner = StreamLearner(network(), **SMALL)
     learner.events(np.ones((2, 3)), [1, 1])
     learner.events(np.ones((2, 4)), [1, 1])
+
+
+def other_data():
+    store = OnlineStore(PLACE / "other data")
+    store.check_data("clicks", "these")
+    store.check_data("criteo", "those")
+    store.check_data("clicks", "these")
+    store.check_data("clicks", "those")
 
 
 def taken_folder():
@@ -181,6 +193,11 @@ MESSAGES = [
     (
         lambda: write_online_report(online_preset("smoke"), OnlineStore(PLACE / "none"), PLACE / "report"),
         f"A report must have runs: {PLACE / 'none'} has none of this plan. Make them: unbag online",
+    ),
+    (
+        other_data,
+        "A store's online runs must come from the same data: the first chunk of clicks that there is now is not the "
+        f"one that {PLACE / 'other data'} has runs of. Use another folder.",
     ),
     (
         lambda: follow("clicks", PLACE / "m", model="huge", rows=4096, chunks=1, every=1, fields={"seed": 0}),
@@ -746,6 +763,16 @@ def test_the_online_experiment_runs_resumes_and_reports(tmp_path):
     assert "Regret" in page
     assert "not yet run" not in page
     assert all(path.stat().st_size > 0 for path in written)
+
+
+def test_online_runs_of_another_file_are_refused_and_the_plan_stays(tmp_path, monkeypatch):
+    plan = online_preset("smoke", methods=("upm",), sizes=(128,), rates=(1e-3,), repetitions=1)
+    store = OnlineStore(tmp_path)
+    assert run_online(plan, store) == 4
+    monkeypatch.setattr(online, "_chunk", lambda source, rows, position: Chunk(np.ones((4, 2)), y=np.ones(4)))
+    with pytest.raises(ValueError, match="must come from the same data"):
+        run_online(replace(plan, repetitions=2), store)
+    assert store.plan() == plan
 
 
 def test_an_online_experiment_that_is_refused_leaves_nothing_behind(tmp_path):

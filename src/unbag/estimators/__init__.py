@@ -1,7 +1,8 @@
 """Rows with the reports of their bags in, a scikit-learn estimator out.
 
 `fit(X, y, bag=None)`: with `bag`, every row carries what its bag reported, the same throughout the bag. Without it, y
-are ordinary labels and each row is a bag of its own. `base` is what all estimators share, `scoring` judges from bags.
+are ordinary labels and each row is a bag of its own. `base` is what all estimators share, `fitting` what `fit` asks of
+the bags, `scoring` judges from bags.
 """
 
 from pathlib import Path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,26 +15,29 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from unbag import losses, models
+from unbag import losses
 from unbag.arrays import namespace
 from unbag.bags import Bags, Kind, from_rows
 from unbag.bags.holding import take_rows
-from unbag.diagnosis import BagsNotRandom
-from unbag.diagnosis import diagnose as diagnose_bags
+from unbag.estimators.fitting import (
+    ACROSS_BAGS,
+    AUTO,
+    RATES,
+    bounded_methods,
+    enough,
+    network,
+    overall_prior,
+    warn_unless_random,
+    without_strata,
+)
 from unbag.losses import Loss
-from unbag.matching import unbounded
 from unbag.metrics.scoring import marks
 from unbag.saving import save_arrays
 from unbag.selection import choose
 from unbag.tables.plans import FeaturePlan
-from unbag.training import Devices, Method, default_loss, sweep
+from unbag.training import Method, Run, default_loss, sweep
 
-RATES = (1e-3, 3e-3, 1e-2, 3e-2)
-AUTO = ("anchored", "upm", "matching", "likelihood")
 WITHOUT_MATCHING = "Matching was left out: noise puts reports where its loss has no lower bound."
-ACROSS_BAGS = ("matching", "likelihood")  # need no random bags, only a model that holds across them
-ENOUGH_TO_HOLD_OUT = 10
-LOOK_AT = 2e6  # numbers in bags, so that the diagnosis stays a small part of a fit
 
 
 class BagEstimator(BaseEstimator):
@@ -103,43 +105,45 @@ class BagEstimator(BaseEstimator):
         return ((X - self.mean_) / self.scale_).astype(np.float32)
 
     def _learn(self, bags: Bags, importance: np.ndarray | None) -> None:
-        if self._method() in ACROSS_BAGS:  # compares each bag with its own prediction, so strata are of no use to it
-            lone = bags.stratum is not None and (np.bincount(bags.stratum) < 2).any()
-            bags = replace(bags, stratum=None, known_prior=None, stratum_names=None)
-        else:
-            lone = False
-            if self.diagnose:
-                _warn_unless_random(bags)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        method, seed = self._method(), int(check_random_state(self.random_state).randint(2**31 - 1))
+        share = self.held_out if importance is None and enough(bags, method) else 0
+        if method in ACROSS_BAGS:
+            bags = without_strata(bags)
+        elif self.diagnose:
+            warn_unless_random(bags)
+        learn, held_out = bags.split(1 - share, seed=seed) if share else (bags, None)
+        self.runs_ = self._train(bags, learn, held_out, importance, seed)
+        self.choice_ = choose(self.runs_, held_out) if held_out is not None else None
+        if self.choice_ is not None and self.method == "auto" and self._tried(bags) != AUTO:
+            self.choice_ = replace(self.choice_, reason=f"{self.choice_.reason} {WITHOUT_MATCHING}")
+        self.run_ = self.runs_[0] if self.choice_ is None else self.choice_.model
+        self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, self.run_.loss
+        self.method_ = self.run_.method  # with "auto", the one that was chosen
+        self.bags_ = None if bags.size.max() == 1 else replace(bags, X=None)  # so that nobody evaluates on them
+        self.learned_ = None if self.bags_ is None else marks(self.bags_)
+
+    def _train(
+        self, bags: Bags, learn: Bags, held_out: Bags | None, importance: np.ndarray | None, seed: int
+    ) -> list[Run]:
+        """Every method at every rate, from the trivial predictor of all bags; the runs that did not diverge."""
         outputs = bags.report.shape[1] if bags.kind == "histogram" else 1
-        start = self._loss(bags.kind, self._method()).trivial_score(_overall_prior(bags), kind=bags.kind)
-        make = lambda s: _network(bags.X.shape[1], self.plan_, tuple(self.hidden), key=s, outputs=outputs, start=start)
-        learn, held_out = bags, None
-        enough = len(bags) >= ENOUGH_TO_HOLD_OUT and not lone and _splits(bags)
-        if self.held_out and enough and importance is None:
-            learn, held_out = bags.split(1 - self.held_out, seed=seed)
-        auto = self.learning_rate == "auto"
-        rates = RATES if auto and held_out is not None else ((RATES[1],) if auto else (float(self.learning_rate),))
+        start = self._loss(bags.kind, self._method()).trivial_score(overall_prior(bags), kind=bags.kind)
+        make = lambda s: network(bags.X.shape[1], self.plan_, tuple(self.hidden), key=s, outputs=outputs, start=start)
+        rates = RATES if self.learning_rate == "auto" and held_out is not None else (self._rate(),)
         methods = self._tried(bags) if self.method == "auto" and held_out is not None else (self._method(),)
+        options: dict[str, Any] = {
+            "epochs": self.epochs,
+            "batch": self.batch,
+            "patience": self.patience if held_out is not None else None,
+            "weight_decay": self.weight_decay,
+            "devices": self.devices,
+            "microbatch": self.microbatch,
+        }
+        options |= {"learning_rates": rates, "seeds": (seed,), "held_out": held_out, "importance": importance}
         runs = [
             run
             for method in methods
-            for run in sweep(
-                make,
-                learn,
-                cast(Method, method),
-                self._loss(bags.kind, method),
-                learning_rates=rates,
-                seeds=(seed,),
-                epochs=self.epochs,
-                batch=self.batch,
-                held_out=held_out,
-                patience=self.patience if held_out is not None else None,
-                weight_decay=self.weight_decay,
-                importance=importance,
-                devices=cast(Devices, self.devices),
-                microbatch=self.microbatch,
-            )[0]
+            for run in sweep(make, learn, cast(Method, method), self._loss(bags.kind, method), **options)[0]
             if run.epoch > 0
         ]
         if not runs:
@@ -147,15 +151,7 @@ class BagEstimator(BaseEstimator):
                 f"A training must not diverge: all of {len(methods) * len(rates)} runs did. Scale the features, or "
                 f"lower learning_rate (now {self.learning_rate})."
             )
-        self.runs_ = runs
-        self.choice_ = choose(runs, held_out) if held_out is not None else None
-        if self.choice_ is not None and self.method == "auto" and methods != AUTO:
-            self.choice_ = replace(self.choice_, reason=f"{self.choice_.reason} {WITHOUT_MATCHING}")
-        self.run_ = runs[0] if self.choice_ is None else self.choice_.model
-        self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, self.run_.loss
-        self.method_ = self.run_.method  # with "auto", the one that was chosen
-        self.bags_ = None if bags.size.max() == 1 else replace(bags, X=None)  # so that nobody evaluates on them
-        self.learned_ = None if self.bags_ is None else marks(self.bags_)
+        return runs
 
     def _first_epoch(self, fit: Callable[[], Any]) -> Any:
         """Fit with one epoch and nothing held out: how learning in parts begins."""
@@ -168,11 +164,12 @@ class BagEstimator(BaseEstimator):
 
     def _next_epoch(self, bags: Bags) -> None:
         """One more epoch from where the model is."""
-        rate = RATES[1] if self.learning_rate == "auto" else float(self.learning_rate)
         model, loss = self.model_, losses.LOSSES[self.loss_]
         method = cast(Method, self.method_)
         place: dict[str, Any] = {"devices": self.devices, "microbatch": self.microbatch}
-        runs = sweep(lambda _: model, bags, method, loss, learning_rates=(rate,), epochs=1, batch=self.batch, **place)
+        runs = sweep(
+            lambda _: model, bags, method, loss, learning_rates=(self._rate(),), epochs=1, batch=self.batch, **place
+        )
         self.run_, self.model_ = runs[0][0], runs[0][0].model
 
     def _method(self) -> str:
@@ -180,10 +177,12 @@ class BagEstimator(BaseEstimator):
         return AUTO[0] if self.method == "auto" else self.method
 
     def _tried(self, bags: Bags) -> tuple[str, ...]:
-        """The methods that "auto" tries: matching only where its loss has a lower bound at every report."""
-        form = self._loss(bags.kind, "matching").form(bags.kind)
-        bad = unbounded(bags.components().report, form, bags.kind).any()
-        return tuple(method for method in AUTO if not (bad and method == "matching"))
+        """The methods that "auto" tries."""
+        return bounded_methods(bags, self._loss(bags.kind, "matching").form(bags.kind))
+
+    def _rate(self) -> float:
+        """The learning rate where nothing can be chosen."""
+        return RATES[1] if self.learning_rate == "auto" else float(self.learning_rate)
 
     def _loss(self, kind: Kind, method: str) -> Loss:
         return default_loss(method, kind) if self.loss is None else losses.named_loss(self.loss)
@@ -234,7 +233,7 @@ class BagEstimator(BaseEstimator):
         model.plan_ = None if settings.get("plan") is None else FeaturePlan.from_json(settings["plan"])
         model.learned_ = arrays.get("learned")
         outputs = settings["outputs"]
-        blank = _network(settings["features"], model.plan_, parameters["hidden"], key=0, outputs=outputs)
+        blank = network(settings["features"], model.plan_, parameters["hidden"], key=0, outputs=outputs)
         leaves = [jnp.asarray(arrays[f"leaf{i}"]) for i in range(len(jax.tree.leaves(blank)))]
         model.model_ = jax.tree.unflatten(jax.tree.structure(blank), leaves)
         model.mean_, model.scale_ = arrays["mean"], arrays["scale"]
@@ -272,58 +271,9 @@ class BagEstimator(BaseEstimator):
         return self.fit(X, np.asarray(proportions, float)[bag], bag=bag)  # type: ignore[attr-defined]
 
 
-def _overall_prior(bags: Bags) -> np.ndarray:
-    """One prior for all strata, by their shares of the rows."""
-    if bags.stratum is None:
-        return bags.prior
-    instances = np.bincount(bags.stratum, weights=bags.size, minlength=bags.strata)
-    held = instances > 0
-    return np.average(bags.prior[held], axis=0, weights=instances[held])
-
-
 def _check_plan(plan: FeaturePlan | None, width: int) -> None:
     if plan is not None and len(plan.names) != width:
         raise ValueError(
             f"A plan must have made the features: {width} came for a plan of {len(plan.names)}. Give the plan of these "
             "bags."
         )
-
-
-def _network(width: int, plan: FeaturePlan | None, hidden: Sequence[int], **further: Any) -> Any:
-    """A perceptron, with embeddings of the last columns when the plan says that they are bucket numbers."""
-    if plan is None or not plan.buckets:
-        return models.mlp(width, hidden, **further)
-    return models.mixed_network(plan.numbers, plan.buckets, plan.dimensions, widths=hidden, **further)
-
-
-def _splits(bags: Bags) -> bool:
-    """Whether every stratum has bags to learn from and bags to hold out."""
-    count = np.bincount(bags.stratum) if bags.stratum is not None else np.array([len(bags)])
-    return bool((count[count > 0] >= 4).all())
-
-
-def _warn_unless_random(bags: Bags) -> None:
-    """Warn of bags that are not random; bags of one, which are labels, never are."""
-    found = diagnose_bags(bags, most=LOOK_AT)
-    if not found.random:
-        text = f"{found.verdict} {found.remedy} unbag.diagnose(bags) tells more; diagnose=False says that you know."
-        warnings.warn(text, BagsNotRandom, stacklevel=4)
-
-
-def row_importance(sample_weight: Any, count: int, *, labelled: bool) -> np.ndarray | None:
-    """Sample weights of rows that are bags of one, or nothing."""
-    if sample_weight is None:
-        return None
-    if not labelled:
-        raise ValueError(
-            "Rows in bags must not have weights: sample_weight came with bag. A report speaks of its whole bag; "
-            "declare noise with Bags(noise=...) instead."
-        )
-    weight = np.asarray(sample_weight, float)
-    weight = np.full(count, float(weight)) if weight.ndim == 0 else weight
-    if weight.shape != (count,) or not (np.isfinite(weight).all() and (weight >= 0).all() and weight.sum() > 0):
-        raise ValueError(
-            f"Sample weights must be finite, not negative, not all zero, and one for each of {count} rows: an array of "
-            f"shape {weight.shape} and sum {weight.sum():g} came. Leave the weights out for equal ones."
-        )
-    return weight

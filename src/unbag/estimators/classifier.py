@@ -10,7 +10,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
 from unbag.bags import Kind
-from unbag.estimators.base import BagEstimator, row_importance
+from unbag.estimators.base import BagEstimator
+from unbag.estimators.fitting import row_importance
 from unbag.estimators.scoring import estimate_loss
 from unbag.tables.plans import FeaturePlan
 

@@ -9,7 +9,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
 from unbag.bags import Bags
-from unbag.estimators.base import BagEstimator, row_importance
+from unbag.estimators.base import BagEstimator
+from unbag.estimators.fitting import row_importance
 from unbag.estimators.scoring import estimate_loss
 from unbag.tables.plans import FeaturePlan
 

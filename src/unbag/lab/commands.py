@@ -12,8 +12,8 @@ from typing import Any
 from unbag.lab import choosing, claims, plots, variance
 from unbag.lab.claims import BATCH_TASKS, Verdict, as_markdown, judge
 from unbag.lab.engines import RayEngine
-from unbag.lab.online import online_stores
 from unbag.lab.online_report import judge_online, results_of, write_online_report
+from unbag.lab.online_store import online_stores
 from unbag.lab.paging import write_index
 from unbag.lab.plans import Experiment, Plan, preset, read_plan
 from unbag.lab.reporting import (

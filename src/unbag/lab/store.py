@@ -184,7 +184,7 @@ class Store:
         """Whether this process may work on a group; others may not, until the block or the process ends."""
         path = self._claims() / f"{group.identity()}.claim"
         with path.open("w") as file:
-            mine = _lock(file)
+            mine = lock(file)
             yield mine
             if mine:  # whoever opened the file just before will find the group finished
                 path.unlink(missing_ok=True)
@@ -203,7 +203,8 @@ class Store:
         return folder
 
 
-def _lock(file: Any) -> bool:
+def lock(file: Any) -> bool:
+    """Whether this process now holds the file, until it closes it or ends."""
     if fcntl is None:
         return True
     try:

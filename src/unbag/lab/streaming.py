@@ -13,8 +13,10 @@ from rich.status import Status
 from unbag.datasets import read_clicks, read_criteo
 from unbag.datasets.chunks import Source
 from unbag.lab.commands import check_report
-from unbag.lab.online import NETWORKS, OnlineRun, OnlineStore, online_preset, run_online
+from unbag.lab.online import run_online
+from unbag.lab.online_plans import NETWORKS, OnlineRun, online_preset
 from unbag.lab.online_report import write_online_report
+from unbag.lab.online_store import OnlineStore
 from unbag.stream import Settings, StreamLearner, run_stream
 from unbag.stream.reporting import write_page
 from unbag.stream.running import View
@@ -74,7 +76,6 @@ def experiment(
     plan = kept or online_preset(name, **changes)  # refused before anything is made
     store = OnlineStore(place)
     if not only_report:
-        store.keep_plan(plan)
         with Console(stderr=True).status("online") as status:
             made = run_online(plan, store, told=partial(_tell, status))
         print(f"{made} runs made: {store.folder}", file=sys.stderr)
