@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from unbag.bags import Bags, Kind, from_rows
 from unbag.losses import Loss, named_loss
-from unbag.metrics.collecting import Sums, collect, merge, without_bins
+from unbag.metrics.collecting import Sums, checked_scores, collect, merge, predict, without_bins
+from unbag.metrics.doubting import warn_unless_random
 from unbag.metrics.estimating import Judge
 from unbag.metrics.holding import Evaluation
 from unbag.metrics.intervals import check_level
@@ -114,7 +116,8 @@ def evaluate(
     """How good is a model, from held-out bags alone: log loss, Brier score, AUC, calibration, each with an interval.
 
     Unbiased, because the reports of these bags never touched the model; no label of an instance is used. The bags must
-    be random (see `diagnose`), within their strata if they have any. Events whose report is pending or was suppressed
+    be random, within their strata if they have any: where mean predictions differ between bags beyond doubt, there is a
+    warning (BagsNotRandom) and a note; `diagnose` tells more. Events whose report is pending or was suppressed
     for its size serve for the means. Intervals are Student's t from the spread between bags.
 
     Parameters
@@ -141,8 +144,11 @@ def evaluate(
       prediction_minus_report   0.0023  [-0.0039, 0.0085]
     """
     check_apart(model, bags, trained_on)
-    score = scores_of(model, bags.X, bags.kind, scale, loss=chosen_losses(losses, bags.kind)[0])
-    return Evaluator(losses, level=level, bands=bands).update(score, bags).compute()
+    first = chosen_losses(losses, bags.kind)[0]
+    score = scores_of(model, bags.X, bags.kind, scale, loss=first)
+    found = Evaluator(losses, level=level, bands=bands).update(score, bags).compute()
+    doubt = warn_unless_random(predict(checked_scores(score, bags), first, bags.kind), bags)
+    return replace(found, notes=(*found.notes, doubt)) if doubt else found
 
 
 def evaluate_labels(
