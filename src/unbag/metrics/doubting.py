@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from unbag.diagnosis import BagsNotRandom
 from unbag.diagnosis.variance import Columns, Layout, analyse, chance
 
 BEYOND_DOUBT = 1e-6
+NOT_RANDOM = "The bags are not random"
 
 
 def variance_ratio(prediction: np.ndarray, bags: Bags) -> float | None:
@@ -28,14 +30,19 @@ def variance_ratio(prediction: np.ndarray, bags: Bags) -> float | None:
     return float(found.F.max()) if found.p.min() < BEYOND_DOUBT else None
 
 
-def warn_unless_random(prediction: np.ndarray, bags: Bags, *, stacklevel: int = 3) -> str | None:
-    """Warn of bags in which people are alike, and give back the text, for those who only read the result."""
+def doubts(prediction: np.ndarray, bags: Bags) -> tuple[str, ...]:
+    """Why nothing that is estimated from these bags can be trusted, if so."""
     ratio = variance_ratio(prediction, bags)
     if ratio is None:
-        return None
-    text = (
-        f"The bags are not random: mean predictions vary {ratio:.3g} times as much between them as between random "
-        "ones. What is estimated from them is biased, and no interval tells. unbag.diagnose(bags) tells what to do."
+        return ()
+    return (
+        f"{NOT_RANDOM}: mean predictions vary {ratio:.3g} times as much between them as between random ones. What is "
+        "estimated from them is biased, and no interval tells. unbag.diagnose(bags) tells what to do.",
     )
-    warnings.warn(text, BagsNotRandom, stacklevel=stacklevel)
-    return text
+
+
+def warn_of(notes: Sequence[str]) -> None:
+    """Warn of bags that are not random, where the notes say so; speaks of the line that called our caller."""
+    for note in notes:
+        if note.startswith(NOT_RANDOM):
+            warnings.warn(note, BagsNotRandom, stacklevel=3)

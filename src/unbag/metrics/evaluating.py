@@ -11,7 +11,7 @@ import numpy as np
 from unbag.bags import Bags, Kind, from_rows
 from unbag.losses import Loss, named_loss
 from unbag.metrics.collecting import Sums, checked_scores, collect, merge, predict, without_bins
-from unbag.metrics.doubting import warn_unless_random
+from unbag.metrics.doubting import doubts, warn_of
 from unbag.metrics.estimating import Judge
 from unbag.metrics.holding import Evaluation
 from unbag.metrics.intervals import check_level
@@ -143,12 +143,20 @@ def evaluate(
       mean_report               0.4988  [0.4921, 0.5055]  worth 21,466 labelled rows
       prediction_minus_report   0.0023  [-0.0039, 0.0085]
     """
+    found = evaluate_and_note(model, bags, losses=losses, level=level, bands=bands, scale=scale, trained_on=trained_on)
+    warn_of(found.notes)
+    return found
+
+
+def evaluate_and_note(
+    model: Any, bags: Bags, *, losses: Any = None, scale: Any = None, trained_on: Bags | None = None, **options: Any
+) -> Evaluation:
+    """The same without a warning, for those who print the notes."""
     check_apart(model, bags, trained_on)
     first = chosen_losses(losses, bags.kind)[0]
     score = scores_of(model, bags.X, bags.kind, scale, loss=first)
-    found = Evaluator(losses, level=level, bands=bands).update(score, bags).compute()
-    doubt = warn_unless_random(predict(checked_scores(score, bags), first, bags.kind), bags)
-    return replace(found, notes=(*found.notes, doubt)) if doubt else found
+    found = Evaluator(losses, **options).update(score, bags).compute()
+    return replace(found, notes=found.notes + doubts(predict(checked_scores(score, bags), first, bags.kind), bags))
 
 
 def evaluate_labels(
