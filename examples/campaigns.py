@@ -6,6 +6,7 @@ Made data, so that the true loss is known. More in docs/campaigns.md.
 """
 
 import sys
+import warnings
 
 import numpy as np
 
@@ -13,6 +14,7 @@ import unbag
 from unbag.datasets import make_campaigns
 
 SHORT = "--short" in sys.argv
+warnings.simplefilter("ignore", unbag.BagsNotRandom)  # `evaluate` warns of the bags that follow campaigns
 
 
 def tell(title: str, bags: unbag.Bags, score: np.ndarray, y: np.ndarray) -> None:

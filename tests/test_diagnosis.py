@@ -169,6 +169,16 @@ def test_campaigns_are_caught_and_random_sub_bags_within_them_are_not():
     assert sum(left_alone) >= 19
 
 
+def test_a_feature_that_is_the_same_throughout_each_bag_is_no_trifle():
+    rng = np.random.default_rng(1)
+    bag = np.arange(1280) // 16
+    y = rng.random(1280) < np.where(bag < 40, 0.05, 0.6)
+    bags = Bags(bag, y.reshape(-1, 16).mean(axis=1), X=(bag < 40)[:, None].astype(float))
+    found = diagnose(bags)
+    assert not found.random
+    assert found.expected_bias.limit >= found.expected_bias.bound > 1
+
+
 def test_the_expected_bias_is_the_bias_of_the_unbiased_estimate():
     found, off = [], []
     for seed in range(40):

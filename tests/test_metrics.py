@@ -10,7 +10,9 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 import unbag
 from unbag import Bags, Evaluator, compare, evaluate, evaluate_labels, from_rows, losses, random_bags, weights
 from unbag.bags import as_components
+from unbag.diagnosis.variance import Columns, Layout, analyse, chance
 from unbag.metrics.collecting import collect
+from unbag.metrics.doubting import variance_ratio
 from unbag.metrics.estimating import Judge
 from unbag.metrics.intervals import interval
 
@@ -172,11 +174,12 @@ def test_reports_that_are_all_zero_are_not_said_to_be_worth_anything():
 
 def test_there_is_no_auc_when_pending_bags_take_the_mean_report_out_of_range():
     score, status = np.repeat([3.0, -3.0], 40) + np.tile([0, 0.1], 40), np.repeat(["observed", "pending"], 10)
-    found = evaluate(score, Bags(np.arange(80) // 4, np.full(20, 0.25), status=status))
+    with pytest.warns(unbag.BagsNotRandom):
+        found = evaluate(score, Bags(np.arange(80) // 4, np.full(20, 0.25), status=status))
     assert "auc" not in found.estimates
-    assert found.notes == (
+    assert found.notes[0] == (
         f"The AUC is not defined: the mean report is estimated at {found['mean_report'].value:g}, outside 0 to 1. "
-        "Give more bags.",
+        "Give more bags."
     )
 
 
@@ -399,6 +402,37 @@ def test_intervals_of_95_percent_cover_93_to_97_percent_at_256_bags(data, adult)
             hits[metric] += found[metric].low <= truth[metric].value <= found[metric].high
     shares = {metric: count / repetitions for metric, count in hits.items()}
     assert all(0.93 <= share <= 0.97 for share in shares.values()), shares
+
+
+def test_bags_that_follow_campaigns_are_warned_of_and_random_ones_are_not():
+    rng = np.random.default_rng(0)
+    campaign = np.repeat(np.arange(60), 50)
+    score = rng.normal(size=60)[campaign] + rng.normal(size=3000)
+    y = rng.uniform(size=3000) < 1 / (1 + np.exp(-score))
+    follow = from_rows(campaign, y=y)
+    with pytest.warns(unbag.BagsNotRandom, match=r"mean predictions vary 4\d\.\d times as much between them"):
+        found = evaluate(score, follow)
+    assert found.notes[-1].startswith("The bags are not random")
+    assert "note: The bags are not random" in str(found)
+    with pytest.warns(unbag.BagsNotRandom):
+        compare(score, score / 2, follow)
+    within = from_rows(np.arange(3000) // 10, y=y, stratum=campaign)
+    for bags in (random_bags(None, y, size=50, seed=1), within, from_rows(np.arange(3000), y=y)):
+        assert evaluate(score[bags.rows] if bags.rows is not None else score, bags).notes == ()
+    assert "not random" not in " ".join(evaluate(np.full(3000, 0.3), follow, scale="score").notes)
+
+
+def test_false_alarms_of_the_warning_are_as_rare_as_it_says():
+    rng = np.random.default_rng(1)
+    p = []
+    for _ in range(400):  # bounded predictions with a long tail, few and small bags: hard for an F test
+        prediction = 1 / (1 + np.exp(8 - 3 * rng.exponential(size=400)))
+        bags = Bags(np.repeat(np.arange(80), 5), np.full(80, 0.5))
+        layout = Layout.of(bags.bag, bags.size, None)
+        columns = Columns.of(prediction[:, None], layout)
+        p.append(analyse(columns, layout, chance(columns, layout)).p[0])
+        assert variance_ratio(prediction, bags) is None
+    assert np.mean(np.array(p) < 0.01) < 0.04  # 0.01, and five standard errors
 
 
 def test_few_bags_get_students_t():

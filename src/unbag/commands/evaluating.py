@@ -13,7 +13,7 @@ from unbag.commands.paging import evaluation_story, made_by, prior_over_time, wr
 from unbag.commands.telling import plain_errors, print_json, tell
 from unbag.commands.writing import check_page
 from unbag.metrics import Evaluation
-from unbag.metrics import evaluate as evaluate_bags
+from unbag.metrics.evaluating import evaluate_and_note
 from unbag.metrics.scoring import marks
 
 
@@ -39,7 +39,7 @@ def evaluate(
         fresh = unseen(bags, estimator.learned_)
         if len(fresh) < len(bags):
             tell(f"{len(bags) - len(fresh):,} bags that the model learned from were left out.")
-        found = evaluate_bags(estimator, fresh)
+        found = evaluate_and_note(estimator, fresh)
         print_evaluation(found, as_json=as_json)
         if page is not None:
             line, over_time = (

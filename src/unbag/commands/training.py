@@ -15,7 +15,7 @@ from unbag.commands.paging import made_by, prior_over_time, training_story, writ
 from unbag.commands.telling import busy, plain_errors, tell
 from unbag.commands.writing import check_output, check_page
 from unbag.diagnosis import Diagnosis
-from unbag.metrics import evaluate
+from unbag.metrics.evaluating import evaluate_and_note
 from unbag.metrics.scoring import marks
 from unbag.page.advising import remedy
 
@@ -59,7 +59,7 @@ def train(
         learn, judge = parted(bags, test, seed)
         with busy(f"learning from {len(learn.reported()):,} bags"):
             model = learned(learn, settings | {"held_out": held_out, "random_state": seed}, said.get("counts"))
-        found = None if judge is None else evaluate(model, judge)
+        found = None if judge is None else evaluate_and_note(model, judge)
         model.save(out)
         if method == "auto" and model.choice_ is not None:
             tell(f"chosen: {model.choice_.name}. {model.choice_.reason}")

@@ -15,7 +15,7 @@ import numpy as np
 
 from unbag.arrays import mean_by, sum_by
 from unbag.bags import Bags, Kind
-from unbag.diagnosis.variance import Chance, Layout, Variance
+from unbag.diagnosis.variance import FLOOR, Chance, Layout, Variance
 from unbag.losses import Loss
 
 TAIL = 0.025  # each of two variances gets an upper limit at 97.5%, so that both hold at 95%
@@ -168,7 +168,8 @@ def upper_between(variance: Variance, layout: Layout) -> np.ndarray:
     from scipy.stats import f
 
     low = float(f.ppf(TAIL, layout.between, layout.within))
-    return np.maximum(variance.within * (variance.F / low - 1), 0) / layout.k0
+    within = np.maximum(variance.within, FLOOR)  # a column that is constant in each bag has none
+    return np.maximum(within * (variance.F / low - 1), 0) / layout.k0
 
 
 def bounded(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbag.diagnosis.variance import Columns, Layout, Variance, analyse, by_exchange, chance, holm
+from unbag.diagnosis.variance import FLOOR, Columns, Layout, Variance, analyse, by_exchange, chance, holm
 
 EXCHANGED = 1e6  # at most so many numbers are exchanged between bags, several hundred times
 BEYOND_DOUBT = 1e-3
@@ -41,7 +41,7 @@ def worst_first(variance: Variance, p: np.ndarray) -> np.ndarray:
 def _standard_means(columns: Columns, layout: Layout, variance: Variance, worst: int) -> np.ndarray:
     sums = layout.sums_by_bag(columns.values[:, [worst]])[:, 0]
     centre = (columns.sums[:, worst] / layout.instances)[layout.stratum]
-    return (sums / layout.size - centre) * np.sqrt(layout.size / max(variance.within[worst], 1e-12))
+    return (sums / layout.size - centre) * np.sqrt(layout.size / max(variance.within[worst], FLOOR))
 
 
 def _confirm(columns: Columns, layout: Layout, level: float, rng: np.random.Generator) -> np.ndarray:

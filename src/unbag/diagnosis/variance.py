@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+FLOOR = 1e-12  # of a variance within bags, so that one can divide by it
+
 
 @dataclass(frozen=True, eq=False)
 class Layout:
@@ -219,7 +221,7 @@ def analyse(columns: Columns, layout: Layout, expected: Chance) -> Variance:
     ssb = squares_between(layout.sums_by_bag(columns.values), columns, layout)
     ssw = np.maximum(len(layout.bag) - ssb, 0)  # the columns are scaled so that the total is the number of rows
     msb, msw = ssb / layout.between, ssw / layout.within
-    F = msb / np.maximum(msw, 1e-12)
+    F = msb / np.maximum(msw, FLOOR)
     return Variance(F, np.maximum(msb - msw, 0) / layout.k0, msw, expected.p_value(pairs(columns, layout)))
 
 

@@ -2,7 +2,8 @@
 
 `collecting` sums per bag, `estimating` turns the sums into expectations, `intervals` into intervals; `ranking` has the
 AUC and the bands of calibration; `summarising` puts them into the `Evaluation` of `holding`. `evaluating` and
-`comparing` are the doors, `scoring` asks any model for scores, `drawing` draws.
+`comparing` are the doors, `doubting` warns of bags that are not random, `scoring` asks any model for scores, `drawing`
+draws.
 """
 
 from unbag.metrics.comparing import compare

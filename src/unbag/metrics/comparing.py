@@ -10,6 +10,7 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.losses import Loss
 from unbag.metrics.collecting import collect, predict
+from unbag.metrics.doubting import doubts, warn_of
 from unbag.metrics.estimating import Judge
 from unbag.metrics.evaluating import chosen_losses
 from unbag.metrics.intervals import Estimate, interval
@@ -46,6 +47,7 @@ def compare(
     chosen = chosen_losses(losses, bags.kind)
     scores = [scores_of(m, bags.X, bags.kind, scale, loss=chosen[0]) for m in (model, other)]
     g = np.mean([predict(score, chosen[0], bags.kind) for score in scores], axis=0)
+    warn_of(doubts(g, bags))
     first, second = (collect(score, bags, chosen, reference=g) for score in scores)
     judge = Judge(first)
     found = {

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from unbag.bags import Bags, Kind, from_rows
 from unbag.losses import Loss, named_loss
-from unbag.metrics.collecting import Sums, collect, merge, without_bins
+from unbag.metrics.collecting import Sums, checked_scores, collect, merge, predict, without_bins
+from unbag.metrics.doubting import doubts, warn_of
 from unbag.metrics.estimating import Judge
 from unbag.metrics.holding import Evaluation
 from unbag.metrics.intervals import check_level
@@ -114,7 +116,8 @@ def evaluate(
     """How good is a model, from held-out bags alone: log loss, Brier score, AUC, calibration, each with an interval.
 
     Unbiased, because the reports of these bags never touched the model; no label of an instance is used. The bags must
-    be random (see `diagnose`), within their strata if they have any. Events whose report is pending or was suppressed
+    be random, within their strata if they have any: where mean predictions differ between bags beyond doubt, there is a
+    warning (BagsNotRandom) and a note; `diagnose` tells more. Events whose report is pending or was suppressed
     for its size serve for the means. Intervals are Student's t from the spread between bags.
 
     Parameters
@@ -140,9 +143,20 @@ def evaluate(
       mean_report               0.4988  [0.4921, 0.5055]  worth 21,466 labelled rows
       prediction_minus_report   0.0023  [-0.0039, 0.0085]
     """
+    found = evaluate_and_note(model, bags, losses=losses, level=level, bands=bands, scale=scale, trained_on=trained_on)
+    warn_of(found.notes)
+    return found
+
+
+def evaluate_and_note(
+    model: Any, bags: Bags, *, losses: Any = None, scale: Any = None, trained_on: Bags | None = None, **options: Any
+) -> Evaluation:
+    """The same without a warning, for those who print the notes."""
     check_apart(model, bags, trained_on)
-    score = scores_of(model, bags.X, bags.kind, scale, loss=chosen_losses(losses, bags.kind)[0])
-    return Evaluator(losses, level=level, bands=bands).update(score, bags).compute()
+    first = chosen_losses(losses, bags.kind)[0]
+    score = scores_of(model, bags.X, bags.kind, scale, loss=first)
+    found = Evaluator(losses, **options).update(score, bags).compute()
+    return replace(found, notes=found.notes + doubts(predict(checked_scores(score, bags), first, bags.kind), bags))
 
 
 def evaluate_labels(

@@ -26,7 +26,7 @@ class Evaluation:
     `evaluation["log_loss"]` is an `Estimate`: value, error, low, high, and `worth`, the number of labelled rows that
     would give an interval of the same width. calibration : bands of the score. strata : one band for each stratum
     (calibration and strata are empty for histograms).
-    notes : what could not be said, and why.
+    notes : what could not be said or cannot be trusted, and why.
     """
 
     estimates: dict[str, Estimate]
