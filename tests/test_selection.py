@@ -100,6 +100,32 @@ def test_runs_that_diverged_or_predict_nan_are_left_out():
     assert choice.reason.endswith("1 of 2 candidates predict NaN and are left out.")
 
 
+def counted(seed):
+    """200 bags of 20 counts, three candidates by name, and the scores of the right one."""
+    rng = np.random.default_rng(seed)
+    z = 0.7 * rng.normal(size=4000)
+    bags = random_bags(None, rng.poisson(np.exp(z)), size=20, seed=seed, kind="total")
+    z = z[bags.rows]
+    return bags, {"right": z, "flat": 0 * z, "wrong": -z}, z
+
+
+def test_one_wild_candidate_does_not_spoil_a_choice_by_counts():
+    for seed in range(6):
+        bags, candidates, wild = counted(seed)
+        wild = wild.copy()
+        wild[np.random.default_rng(seed).integers(4000, size=4)] = 10.0
+        choice = choose(candidates | {"wild": wild}, bags)
+        assert (choice.name, choice.table[-1].name) == ("right", "wild")
+
+
+@pytest.mark.parametrize("score", [400.0, 1e4])
+def test_a_candidate_whose_counts_cannot_be_reckoned_with_is_left_out(score):
+    bags, candidates, wild = counted(0)
+    choice = choose(candidates | {"diverged": np.append(wild[:-1], score)}, bags)
+    assert (choice.name, len(choice.table)) == ("right", 3)
+    assert choice.reason.endswith("1 of 4 candidates predict NaN or counts above 1e+50 and are left out.")
+
+
 @pytest.mark.parametrize("kind", ["total", "histogram"])
 def test_counts_and_classes_can_be_chosen_too(kind):
     rng = np.random.default_rng(0)
