@@ -211,6 +211,22 @@ def test_labels_that_vary_between_bags_are_a_second_opinion():
     assert alone.verdict.endswith("by their reports alone, which vary more than chance allows.")
 
 
+def test_totals_are_not_called_random_by_reports_that_were_not_tested():
+    bag, report = np.repeat(np.arange(100), 30), np.repeat([0.0, 20.0], 50)
+    alone = diagnose(Bags(bag, report, "total"))
+    assert not alone.random
+    assert str(alone).startswith(
+        "Whether the bags are random cannot be seen: no feature varies or was given, and the reports were not tested.\n"
+        "Remedy: Give features X to the bags, or the scores of a model: they are what tells.\n"
+    )
+    X = np.random.default_rng(0).normal(size=(3000, 1))
+    found = diagnose(Bags(bag, report, "total", X=X))
+    assert found.random
+    assert found.verdict == (
+        "The bags look random: none of 1 features differs between bags beyond chance; the reports were not tested."
+    )
+
+
 @pytest.mark.parametrize("noise", [0.0, 9.0])
 def test_the_second_opinion_knows_noise_and_keeps_its_level(noise):
     rng, p, between = np.random.default_rng(0), [], []
