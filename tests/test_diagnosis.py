@@ -296,6 +296,18 @@ def test_words_become_levels_and_gaps_are_told():
     assert objects.features[0].name.startswith("x0=")
 
 
+def test_gaps_in_a_sparse_matrix_are_filled_and_told_as_in_a_dense_one():
+    bags, _ = campaigns(1600, 16, 0.5, 0)
+    X = np.where(np.abs(bags.X) > 1, bags.X, 0.0)
+    X[::50, 0], X[7, 2] = np.nan, -np.inf
+    stored = sparse.csr_array(X)
+    dense, found = (diagnose(Bags(bags.bag, bags.report, X=table)) for table in (X, stored))
+    assert found.notes == dense.notes == ("2 columns have missing values, taken as the mean of their column",)
+    assert found.verdict == dense.verdict
+    assert len(found.features) == 3
+    np.testing.assert_array_equal(stored.toarray(), X)  # the caller's matrix is left as it was
+
+
 def test_a_constant_feature_and_one_that_is_constant_in_each_stratum_say_nothing():
     bags, _ = campaigns(1600, 16, 0.5, 0, stratum=True)
     known = np.hstack([bags.X, bags.stratum[bags.bag][:, None], np.ones((1600, 1))])
