@@ -415,6 +415,41 @@ def test_campaigns_that_differ_do_not_raise_the_drift_alarm():
     assert alarms / 200 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
 
 
+def rare_in(window, count):
+    """12 windows of 20 bags of 100; so many positives, all in one window."""
+    report = np.zeros(240)
+    report[window * 20 : window * 20 + count] = 0.01
+    return Bags(np.repeat(np.arange(240), 100), report)
+
+
+def test_two_rare_outcomes_in_one_window_are_no_drift_and_eight_are():
+    found = drift(rare_in(3, 2), np.arange(240), windows=12)
+    assert not found.alarm
+    one_sided = stats.fisher_exact([[2, 1998], [0, 22000]], alternative="greater").pvalue
+    assert found.p[3] == pytest.approx(12 * 2 * one_sided)
+    assert drift(rare_in(3, 8), np.arange(240), windows=12).alarm
+
+
+def test_the_drift_of_rare_negatives_is_that_of_rare_positives_and_a_large_window_is_as_far_as_the_rest():
+    bags = rare_in(11, 4)
+    turned = Bags(bags.bag, 1 - bags.report)
+    last = [0, 220]  # the last window against all others
+    for windows in (12, last):
+        one, other = (drift(b, np.arange(240), windows=windows) for b in (bags, turned))
+        np.testing.assert_allclose(one.p, other.p)
+    assert one.p[0] == pytest.approx(one.p[1])
+
+
+def test_windows_may_begin_between_whole_times():
+    bags = Bags(np.repeat(np.arange(20), 10), np.repeat([0.0, 0.1], 10))
+    found = drift(bags, np.arange(20), windows=[0, 9.5])
+    assert (found.start.tolist(), found.bags.tolist()) == ([0, 9.5], [10, 10])
+    days = np.datetime64("2024-01-01") + np.arange(20)
+    found = drift(bags, days, windows=np.array(["2024-01-01T00", "2024-01-10T12"], "datetime64[h]"))
+    assert found.bags.tolist() == [10, 10]
+    assert drift(bags, days, windows=["2024-01-01", "2024-01-11"]).bags.tolist() == [10, 10]
+
+
 def test_a_change_of_the_prior_raises_the_alarm_and_names_its_window(tmp_path):
     rng = np.random.default_rng(0)
     days = np.datetime64("2024-01-01") + np.arange(120)
