@@ -1,7 +1,11 @@
 """Choosing without labels: paired differences, habits where bags are few, and never the wildest model."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+from scipy import sparse
 
 import unbag
 from unbag import choose, compare, losses, models, random_bags
@@ -207,6 +211,34 @@ def test_trained_networks_can_be_chosen_among():
     ]
     choice = choose(runs, held_out, trained_on=train)
     assert choice.model.learning_rate == pytest.approx(0.1)
+
+
+TABLES = {
+    "pandas": lambda x: pd.DataFrame({"x": x, "day": np.where(np.arange(len(x)) % 2, "mon", None)}),
+    "polars": lambda x: pl.DataFrame({"x": x}),
+    "arrow": lambda x: pa.table({"x": x, "gap": np.full(len(x), np.nan)}),
+    "sparse": lambda x: sparse.csr_array(np.stack([x, 0 * x], axis=1)),
+    "numpy": lambda x: x[:, None],
+}
+
+
+@pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
+def test_rows_are_known_again_by_their_features_in_tables_of_any_kind(make):
+    x, y = world(120)
+    learn, judge = (random_bags(make(part), y[:60], size=6, seed=0) for part in (x[:60], x[60:]))
+    assert unbag.evaluate(x[60:], judge, trained_on=learn).bags == 10
+    with pytest.raises(ValueError, match=r"row 0 is in both \(60 such\)"):
+        unbag.evaluate(x[:60], learn, trained_on=learn)
+    with pytest.raises(ValueError, match=r"\(12 such\)"):
+        unbag.evaluate(x[:60], learn, trained_on=learn.take([1, 4]))
+
+
+def test_rows_whose_features_cannot_be_compared_are_no_overlap():
+    x, y = world(60)
+    bags = {name: random_bags(make(x), y, size=6, seed=0) for name, make in TABLES.items()}
+    nothing = random_bags(None, y, size=6, seed=0)
+    for one, other in [(nothing, bags["numpy"]), (bags["numpy"], nothing), (bags["sparse"], bags["numpy"])]:
+        assert unbag.evaluate(x, one, trained_on=other).bags == 10
 
 
 X, Y = world(60)
