@@ -221,6 +221,22 @@ def test_labels_that_vary_between_bags_are_a_second_opinion():
     assert alone.verdict.endswith("by their reports alone, which vary more than chance allows.")
 
 
+def test_totals_are_not_called_random_by_reports_that_were_not_tested():
+    bag, report = np.repeat(np.arange(100), 30), np.repeat([0.0, 20.0], 50)
+    alone = diagnose(Bags(bag, report, "total"))
+    assert not alone.random
+    assert str(alone).startswith(
+        "Whether the bags are random cannot be seen: no feature varies or was given, and the reports were not tested.\n"
+        "Remedy: Give features X to the bags, or the scores of a model: they are what tells.\n"
+    )
+    X = np.random.default_rng(0).normal(size=(3000, 1))
+    found = diagnose(Bags(bag, report, "total", X=X))
+    assert found.random
+    assert found.verdict == (
+        "The bags look random: none of 1 features differs between bags beyond chance; the reports were not tested."
+    )
+
+
 @pytest.mark.parametrize("noise", [0.0, 9.0])
 def test_the_second_opinion_knows_noise_and_keeps_its_level(noise):
     rng, p, between = np.random.default_rng(0), [], []
@@ -288,6 +304,18 @@ def test_words_become_levels_and_gaps_are_told():
     assert "1 columns have missing values, taken as the mean of their column" in found.notes
     objects = diagnose(Bags(bags.bag, bags.report, X=np.stack([words, words], axis=1)))
     assert objects.features[0].name.startswith("x0=")
+
+
+def test_gaps_in_a_sparse_matrix_are_filled_and_told_as_in_a_dense_one():
+    bags, _ = campaigns(1600, 16, 0.5, 0)
+    X = np.where(np.abs(bags.X) > 1, bags.X, 0.0)
+    X[::50, 0], X[7, 2] = np.nan, -np.inf
+    stored = sparse.csr_array(X)
+    dense, found = (diagnose(Bags(bags.bag, bags.report, X=table)) for table in (X, stored))
+    assert found.notes == dense.notes == ("2 columns have missing values, taken as the mean of their column",)
+    assert found.verdict == dense.verdict
+    assert len(found.features) == 3
+    np.testing.assert_array_equal(stored.toarray(), X)  # the caller's matrix is left as it was
 
 
 def test_a_constant_feature_and_one_that_is_constant_in_each_stratum_say_nothing():
@@ -395,6 +423,41 @@ def test_campaigns_that_differ_do_not_raise_the_drift_alarm():
         alarms += found.alarm
         assert found.dispersion > 1.5
     assert alarms / 200 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def rare_in(window, count):
+    """12 windows of 20 bags of 100; so many positives, all in one window."""
+    report = np.zeros(240)
+    report[window * 20 : window * 20 + count] = 0.01
+    return Bags(np.repeat(np.arange(240), 100), report)
+
+
+def test_two_rare_outcomes_in_one_window_are_no_drift_and_eight_are():
+    found = drift(rare_in(3, 2), np.arange(240), windows=12)
+    assert not found.alarm
+    one_sided = stats.fisher_exact([[2, 1998], [0, 22000]], alternative="greater").pvalue
+    assert found.p[3] == pytest.approx(12 * 2 * one_sided)
+    assert drift(rare_in(3, 8), np.arange(240), windows=12).alarm
+
+
+def test_the_drift_of_rare_negatives_is_that_of_rare_positives_and_a_large_window_is_as_far_as_the_rest():
+    bags = rare_in(11, 4)
+    turned = Bags(bags.bag, 1 - bags.report)
+    last = [0, 220]  # the last window against all others
+    for windows in (12, last):
+        one, other = (drift(b, np.arange(240), windows=windows) for b in (bags, turned))
+        np.testing.assert_allclose(one.p, other.p)
+    assert one.p[0] == pytest.approx(one.p[1])
+
+
+def test_windows_may_begin_between_whole_times():
+    bags = Bags(np.repeat(np.arange(20), 10), np.repeat([0.0, 0.1], 10))
+    found = drift(bags, np.arange(20), windows=[0, 9.5])
+    assert (found.start.tolist(), found.bags.tolist()) == ([0, 9.5], [10, 10])
+    days = np.datetime64("2024-01-01") + np.arange(20)
+    found = drift(bags, days, windows=np.array(["2024-01-01T00", "2024-01-10T12"], "datetime64[h]"))
+    assert found.bags.tolist() == [10, 10]
+    assert drift(bags, days, windows=["2024-01-01", "2024-01-11"]).bags.tolist() == [10, 10]
 
 
 def test_a_change_of_the_prior_raises_the_alarm_and_names_its_window(tmp_path):

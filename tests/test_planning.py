@@ -71,6 +71,16 @@ def test_the_deviation_is_the_sum_of_the_proofs_terms(k, m):
     assert planning.deviation(SPREAD, m, size=k, share=share) == pytest.approx(naive_deviation(SPREAD, m, k, share))
 
 
+@pytest.mark.parametrize("cap", [1.0, 30.0])
+def test_with_the_variance_of_a_report_the_prior_errs_like_a_median_of_means(cap):
+    spread, m, k, share = Spread(0.02, 0.05, 0.01, bag=0.3), 300, 8, 0.001
+    L = log(1 / share)
+    e_f1, e_f2, e_p = (np.sqrt(32 * L * v / m) for v in (0.02 / k, 0.05 / k, 1.7))
+    expected = np.sqrt(32 * L * 0.3 / m) + e_f1 + 2.5 * e_f2 + 0.1 * e_p + k * e_f2 * e_p
+    found = planning.deviation(spread, m, size=k, share=share, prior=2.5 / cap, cap=cap, report=1.7)
+    assert found == pytest.approx(expected)
+
+
 def test_errors_of_means_and_prior_count_k_times_in_the_variance_of_a_bag():
     """The paper's display lets them count once, and is then too small; the mended bound holds (simulated, k = 256)."""
     rng = np.random.default_rng(1)

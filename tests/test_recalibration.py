@@ -130,6 +130,31 @@ def test_a_drifted_model_is_repaired_by_its_intercept():
     assert after.predict_proba(x[:5]).sum(axis=1) == pytest.approx(np.ones(5))
 
 
+class Remembering:
+    """A model that knows the bags it learned from."""
+
+    def __init__(self, bags):
+        self.bags_ = bags
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+
+def test_a_repaired_model_knows_what_it_and_its_repair_learned_from():
+    score, y = binary(900)
+    bags = from_rows(np.arange(900) // 9, y=y, X=score[:, None])
+    learn, rest = bags.split(0.5, seed=0)
+    recent, later = rest.split(0.5, seed=0)
+    model = Remembering(learn)
+    after = recalibrate(model, recent).wrap(model)
+    for seen in (learn, recent, bags):
+        with pytest.raises(ValueError, match="must not overlap the bags that the model learned from"):
+            evaluate(after, seen)
+    assert evaluate(after, later).bags == len(later)
+    forgetful = recalibrate(lambda X: X[:, 0], random_bags(score[:, None], y, size=9, seed=0)).wrap(lambda X: X[:, 0])
+    assert evaluate(forgetful, later).bags == len(later)
+
+
 SCORE, Y = binary(60)
 BAGS = random_bags(SCORE, Y, size=6, seed=0)
 

@@ -1,7 +1,11 @@
 """Choosing without labels: paired differences, habits where bags are few, and never the wildest model."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+from scipy import sparse
 
 import unbag
 from unbag import choose, compare, losses, models, random_bags
@@ -100,6 +104,32 @@ def test_runs_that_diverged_or_predict_nan_are_left_out():
     assert choice.reason.endswith("1 of 2 candidates predict NaN and are left out.")
 
 
+def counted(seed):
+    """200 bags of 20 counts, three candidates by name, and the scores of the right one."""
+    rng = np.random.default_rng(seed)
+    z = 0.7 * rng.normal(size=4000)
+    bags = random_bags(None, rng.poisson(np.exp(z)), size=20, seed=seed, kind="total")
+    z = z[bags.rows]
+    return bags, {"right": z, "flat": 0 * z, "wrong": -z}, z
+
+
+def test_one_wild_candidate_does_not_spoil_a_choice_by_counts():
+    for seed in range(6):
+        bags, candidates, wild = counted(seed)
+        wild = wild.copy()
+        wild[np.random.default_rng(seed).integers(4000, size=4)] = 10.0
+        choice = choose(candidates | {"wild": wild}, bags)
+        assert (choice.name, choice.table[-1].name) == ("right", "wild")
+
+
+@pytest.mark.parametrize("score", [400.0, 1e4])
+def test_a_candidate_whose_counts_cannot_be_reckoned_with_is_left_out(score):
+    bags, candidates, wild = counted(0)
+    choice = choose(candidates | {"diverged": np.append(wild[:-1], score)}, bags)
+    assert (choice.name, len(choice.table)) == ("right", 3)
+    assert choice.reason.endswith("1 of 4 candidates predict NaN or counts above 1e+50 and are left out.")
+
+
 @pytest.mark.parametrize("kind", ["total", "histogram"])
 def test_counts_and_classes_can_be_chosen_too(kind):
     rng = np.random.default_rng(0)
@@ -181,6 +211,34 @@ def test_trained_networks_can_be_chosen_among():
     ]
     choice = choose(runs, held_out, trained_on=train)
     assert choice.model.learning_rate == pytest.approx(0.1)
+
+
+TABLES = {
+    "pandas": lambda x: pd.DataFrame({"x": x, "day": np.where(np.arange(len(x)) % 2, "mon", None)}),
+    "polars": lambda x: pl.DataFrame({"x": x}),
+    "arrow": lambda x: pa.table({"x": x, "gap": np.full(len(x), np.nan)}),
+    "sparse": lambda x: sparse.csr_array(np.stack([x, 0 * x], axis=1)),
+    "numpy": lambda x: x[:, None],
+}
+
+
+@pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
+def test_rows_are_known_again_by_their_features_in_tables_of_any_kind(make):
+    x, y = world(120)
+    learn, judge = (random_bags(make(part), y[:60], size=6, seed=0) for part in (x[:60], x[60:]))
+    assert unbag.evaluate(x[60:], judge, trained_on=learn).bags == 10
+    with pytest.raises(ValueError, match=r"row 0 is in both \(60 such\)"):
+        unbag.evaluate(x[:60], learn, trained_on=learn)
+    with pytest.raises(ValueError, match=r"\(12 such\)"):
+        unbag.evaluate(x[:60], learn, trained_on=learn.take([1, 4]))
+
+
+def test_rows_whose_features_cannot_be_compared_are_no_overlap():
+    x, y = world(60)
+    bags = {name: random_bags(make(x), y, size=6, seed=0) for name, make in TABLES.items()}
+    nothing = random_bags(None, y, size=6, seed=0)
+    for one, other in [(nothing, bags["numpy"]), (bags["numpy"], nothing), (bags["sparse"], bags["numpy"])]:
+        assert unbag.evaluate(x, one, trained_on=other).bags == 10
 
 
 X, Y = world(60)

@@ -196,6 +196,49 @@ def test_the_plug_in_bias_of_our_code_is_the_same():
     assert Q[0, 1] - (world.loss(f[0]) - world.loss(f[1])) == pytest.approx(bias, abs=1e-12)
 
 
+def wild_bags(case, rng, m=900):
+    """Bags whose reports stray far from their mean, two constant models, and the true difference of their losses."""
+    if case == "counts without a cap":
+        y, scores = np.where(rng.uniform(size=(m, 200)) < 1e-3, 1000.0, 0.0), (0.0, np.log(1.5))
+        return Bags(np.repeat(np.arange(m), 200), y.mean(axis=1), "total"), scores, 1 - (1.5 - np.log(1.5))
+    bag, loud = np.repeat(np.arange(m), 8), np.full(m, 200.0)  # Laplace noise at epsilon 0.1
+    if case == "noisy proportions":
+        report = rng.binomial(8, 0.2, size=m) / 8 + rng.laplace(scale=10, size=m) / 8
+        value = lambda z: np.log1p(np.exp(z)) - 0.2 * z
+        return Bags(bag, report, noise=loud), (-1.0, -2.0), value(-1.0) - value(-2.0)
+    p = np.array([0.2, 0.3, 0.5])
+    report = rng.multinomial(8, p, size=m) / 8 + rng.laplace(scale=100, size=(m, 3)) / 8
+    scores = np.array([2.0, 0.0, -1.0]), np.array([-1.0, 0.0, 2.0])
+    value = lambda z: np.log(np.exp(z).sum()) - p @ z
+    return Bags(bag, report, "histogram", noise=100 * loud), scores, value(scores[0]) - value(scores[1])
+
+
+@pytest.mark.parametrize("case, loss", [
+    ("noisy proportions", losses.log),
+    ("noisy histograms", losses.cross_entropy),
+    ("counts without a cap", losses.poisson),
+])  # fmt: skip
+def test_the_bound_holds_where_the_error_of_the_prior_is_that_of_noise_or_of_rare_large_counts(case, loss):
+    """With Hoeffding's bound for exact labels in [0, 1], half of these runs and more were outside."""
+    for seed in range(15):
+        bags, scores, truth = wild_bags(case, np.random.default_rng(seed))
+        models = [np.broadcast_to(score, (len(bags.bag), *np.shape(score))) for score in scores]
+        result = tournament(models, bags, beta=0.5, loss=loss)
+        assert abs(result.Q[0, 1] - truth) < result.C[0, 1]
+
+
+def test_exact_labels_with_a_cap_keep_hoeffdings_bound_of_the_prior():
+    bags, models = problem_of("total", n=3000)
+    capped = Bags(bags.bag, bags.report, "total", cap=20)
+    for exact in (binary_problem(n=3000)[0], capped):
+        result = tournament(models[:2], exact, beta=0.1, groups=20, loss=losses.square)
+        assert result.problem.report is None
+        part = np.random.default_rng(0).permutation(len(exact))[: len(exact) // 3]
+        assert result.prior[1] == pytest.approx(exact.report[part].mean())
+    open_ended = tournament(models[:2], bags, beta=0.1, groups=20, loss=losses.square)
+    assert open_ended.problem.report == pytest.approx(bags.report.var(ddof=1))
+
+
 ONE, TWO = binary_problem(n=600, models=2)
 
 

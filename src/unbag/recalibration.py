@@ -17,7 +17,7 @@ from unbag.metrics.collecting import checked_scores, empty_sums, loss_sums, pred
 from unbag.metrics.estimating import Estimated, Judge
 from unbag.metrics.evaluating import chosen_losses
 from unbag.metrics.intervals import Estimate, interval
-from unbag.metrics.scoring import check_apart, scores_of
+from unbag.metrics.scoring import check_apart, marks, scores_of
 
 STEPS = 50
 
@@ -27,7 +27,7 @@ class Recalibration:
     """New score = slope * score + intercept, each with its interval; 1 / slope is what others call temperature.
 
     p_value : of "no change is needed", slope 1 and intercept 0 together (Hotelling's test over bags). The last class
-    has intercept 0.
+    has intercept 0. learned_ : marks of the bags it was found from, where they have names.
     """
 
     slope: Estimate
@@ -35,6 +35,7 @@ class Recalibration:
     p_value: float
     kind: Kind = field(repr=False)
     bags: int
+    learned_: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         told = ", ".join(str(one) for one in self.intercept)
@@ -57,6 +58,14 @@ class Recalibrated:
 
     model: Any
     recalibration: Recalibration
+
+    @property
+    def learned_(self) -> np.ndarray | None:
+        """Marks of the bags that the model or its repair learned from, so that nobody evaluates on them."""
+        remembered = getattr(self.model, "bags_", None)
+        known = getattr(self.model, "learned_", None) if remembered is None else _marks(remembered)
+        every = [one for one in (known, self.recalibration.learned_) if one is not None and one.ndim == 2]
+        return np.concatenate(every) if every else None
 
     def scores(self, X: Any) -> np.ndarray:
         """Recalibrated scores of rows."""
@@ -119,7 +128,11 @@ def recalibrate(
     count = int(bags.observed.sum())
     p_value = _hotelling(theta - nothing, psi, count)
     slope = told.pop(0) if fit == "both" else Estimate(1.0, 0.0, 1.0, 1.0)
-    return Recalibration(slope, tuple(told), p_value, kind, count)
+    return Recalibration(slope, tuple(told), p_value, kind, count, _marks(bags))
+
+
+def _marks(bags: Bags) -> np.ndarray | None:
+    return None if bags.names is None else marks(bags)
 
 
 def _hotelling(difference: np.ndarray, psi: np.ndarray, count: int) -> float:

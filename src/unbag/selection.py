@@ -18,6 +18,7 @@ from unbag.metrics.scoring import check_apart, scores_of
 from unbag.tournaments import tournament
 
 PREFERRED = [("anchored", loss) for loss in ("square", "brier", "poisson")]  # unless another is better beyond doubt
+LARGEST = 1e50  # a count beyond which squares overflow
 CAUTION = 2.0  # standard errors that a candidate's loss is raised by before the lowest is taken
 
 
@@ -108,7 +109,7 @@ def choose(
         check_apart(candidate.model, held_out, trained_on)
     chosen_loss = chosen_losses(None if loss is None else [loss], held_out.kind)[0]
     scored = [(c, scores_of(c.model, held_out.X, held_out.kind, loss=chosen_loss)) for c in listed]
-    good = [(c, score) for c, score in scored if np.isfinite(score).all()]
+    good = [(c, score) for c, score in scored if _usable(score, held_out, chosen_loss)]
     if not good:
         raise ValueError(f"A candidate must have finite scores: none of {len(scored)} has. Train with a lower rate.")
     if rule not in ("paired", "tournament"):
@@ -120,8 +121,8 @@ def choose(
         winner, reason = _by_tournament(scores, held_out, chosen_loss, beta)
     else:
         winner, reason = _by_pairs(listed, best, judged, level)
-    lost = len(scored) - len(good)
-    reason += f" {lost} of {len(scored)} candidates predict NaN and are left out." if lost else ""
+    lost, wild = len(scored) - len(good), f" or counts above {LARGEST:g}" if held_out.kind == "total" else ""
+    reason += f" {lost} of {len(scored)} candidates predict NaN{wild} and are left out." if lost else ""
     return _told(listed, winner, reason, judged, held_out, chosen_loss, level, test)
 
 
@@ -156,9 +157,23 @@ def _of_run(run: Any) -> Candidate:
 
 
 def _judge(scores: Sequence[Any], agreeing: Sequence[Any], held_out: Bags, loss: Loss) -> Judged:
-    """All candidates against the mean of what some of them predict."""
-    consensus = np.mean([predict(score, loss, held_out.kind) for score in agreeing], axis=0)
-    return judge_all(scores, held_out, consensus, loss)
+    """All candidates against the consensus of some of them."""
+    return judge_all(scores, held_out, _consensus(agreeing, held_out, loss), loss)
+
+
+def _consensus(scores: Sequence[Any], held_out: Bags, loss: Loss) -> np.ndarray:
+    """The mean of what they predict; for totals what their median score predicts, because a count has no upper bound
+    and one wild candidate would carry a mean away."""
+    if held_out.kind == "total":
+        return predict(np.median(scores, axis=0), loss, held_out.kind)
+    return np.mean([predict(score, loss, held_out.kind) for score in scores], axis=0)
+
+
+def _usable(score: np.ndarray, held_out: Bags, loss: Loss) -> bool:
+    """Whether all scores are finite, and small enough to be reckoned with where they predict counts."""
+    if not np.isfinite(score).all():
+        return False
+    return held_out.kind != "total" or bool((np.abs(predict(score, loss, held_out.kind)) < LARGEST).all())
 
 
 def _best_of_groups(listed: Sequence[Candidate], scores: Sequence[Any], held_out: Bags, loss: Loss) -> dict[Any, int]:

@@ -19,12 +19,14 @@ from unbag.losses import Loss, cross_entropy, log, poisson
 COLUMNS = 2000  # at most so many features are looked at
 FEWEST = 50  # bags, when they are drawn
 DEFAULTS: dict[Kind, Loss] = {"binary": log, "total": poisson, "histogram": cross_entropy}
+UNSEEN = "Whether the bags are random cannot be seen: no feature varies or was given, and the reports were not tested."
 REMEDY = {
     "random": "None is needed.",
     "plain": "Name what the bags follow (campaign, day, site) as stratum= and cut each into random sub-bags, as "
     f"random_bags(..., stratum=...) does; where reports cannot be cut, use {VALID}.",
     "strata": "Make the strata finer, or draw the bags at random within them, as random_bags(..., stratum=...) does; "
     f"where that cannot be, use {VALID}.",
+    "untested": "Give features X to the bags, or the scores of a model: they are what tells.",
 }
 
 
@@ -210,17 +212,19 @@ def _decide(case: _Case, bias: Bias, lone: int, tolerance: float) -> Diagnosis:
     ]
     features = tuple(features[i] for i in worst_first(variance, p))
     differ = int((p <= case.level).sum())
-    spread = case.labels.p is not None and case.labels.p <= case.level
+    spread = None if case.labels.p is None else bool(case.labels.p <= case.level)
     matters = bias.share > tolerance
     random = not ((differ or spread) and matters)
     remedy = REMEDY["random"] if random else REMEDY["plain" if case.bags.stratum is None else "strata"]
-    verdict = _verdict(features, differ, bool(spread), bias, float(case.bags.size.mean()), random=random)
+    verdict = _verdict(features, differ, spread, bias, float(case.bags.size.mean()), random=random)
     notes = case.table.notes + _note_lone(lone)
     return Diagnosis(verdict, random, remedy, features, bias, case.labels, lone, notes, case.found.means)
 
 
-def _verdict(features: tuple[Feature, ...], differ: int, spread: bool, bias: Bias, size: float, *, random: bool) -> str:
-    """The answer in one sentence."""
+def _verdict(
+    features: tuple[Feature, ...], differ: int, spread: bool | None, bias: Bias, size: float, *, random: bool
+) -> str:
+    """The answer in one sentence; `spread` is None where the reports were not tested."""
     worst, count = features[0], len(features)
     told = f"the unbiased estimate of {bias.unit} may be off by up to {bias.limit:.2g}"
     if differ:
@@ -233,7 +237,8 @@ def _verdict(features: tuple[Feature, ...], differ: int, spread: bool, bias: Bia
         return f"The bags are not random: {beyond}{also}; at {size:.4g} instances a bag {told}."
     if differ or spread:
         return f"The bags differ by a trifle: {beyond}, but {told} only."
-    return f"The bags look random: none of {count} features differs between bags beyond chance, nor do the reports."
+    reports = "; the reports were not tested" if spread is None else ", nor do the reports"
+    return f"The bags look random: none of {count} features differs between bags beyond chance{reports}."
 
 
 def _impossible(bags: Bags, lone: int) -> Diagnosis:
@@ -244,11 +249,14 @@ def _impossible(bags: Bags, lone: int) -> Diagnosis:
 
 def _by_reports_alone(labels: Dispersion, level: float, lone: int, notes: tuple[str, ...]) -> Diagnosis:
     """No feature varies or none was given: the second opinion is the only one."""
-    random = labels.p is None or labels.p > level
+    notes = notes + _note_lone(lone)
+    if labels.p is None:
+        return Diagnosis(UNSEEN, False, REMEDY["untested"], labels=labels, lone=lone, notes=notes)
+    random = labels.p > level
     told = "vary no more than chance allows" if random else "vary more than chance allows"
     verdict = f"The bags {'look' if random else 'are not'} random by their reports alone, which {told}."
     remedy = REMEDY["random" if random else "plain"]
-    return Diagnosis(verdict, random, remedy, labels=labels, lone=lone, notes=notes + _note_lone(lone))
+    return Diagnosis(verdict, random, remedy, labels=labels, lone=lone, notes=notes)
 
 
 def _note_lone(lone: int) -> tuple[str, ...]:

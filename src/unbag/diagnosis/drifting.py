@@ -14,6 +14,8 @@ from unbag.bags import Bags
 from unbag.checks import refuse
 from unbag.diagnosis.variance import holm
 
+RARE = 1000  # from so many expected positives and negatives on, the normal approximation is near enough
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Drift:
@@ -77,9 +79,11 @@ def drift(bags: Bags, time: Any, *, windows: int | Sequence[Any] = 12, level: fl
         (p_w - p_others) / sqrt(phi (p (1 - p) (1/n_w + 1/n_others) + noise)),
 
     a Student variable with as many degrees of freedom as there are reports beyond the windows. phi, at least 1, is how
-    much more than random bags the reports of one window vary, so that campaigns do not raise the alarm. Holm's
-    correction over windows (and classes) keeps the chance of a false alarm at `level`. For totals p (1 - p) becomes p,
-    and phi may be below 1. A change in the mixture of strata is a change of the prior too.
+    much more than random bags the reports of one window vary, so that campaigns do not raise the alarm. Where reports
+    are exact, a window must stand out by Fisher's exact test too, which knows rare outcomes. Holm's correction over
+    windows (and classes) keeps the chance of a false alarm at `level`. For totals p (1 - p) becomes p, and phi may be
+    below 1. A change in the mixture of strata is a change of the prior too. Totals and noisy reports have no exact
+    test: events so rare that a window counts a few only raise more false alarms there than `level` says.
 
     Parameters
     ----------
@@ -102,6 +106,9 @@ def drift(bags: Bags, time: Any, *, windows: int | Sequence[Any] = 12, level: fl
     phi = _dispersion(bags, sums, freedom)
     low, high = _interval(sums, phi, freedom, binary=bags.kind != "total")
     p = _distance_p(sums, phi, freedom)
+    if bags.kind != "total" and not sums.v.any():
+        p = np.maximum(p, _exact_p(sums))
+    p = holm(p.ravel()).reshape(p.shape)
     shape = (len(start), *bags.report.shape[1:])
     fit = lambda v: np.asarray(v).reshape(shape)
     count = np.bincount(window, minlength=len(start))
@@ -163,7 +170,9 @@ def _windows(when: np.ndarray, windows: int | Sequence[Any]) -> tuple[np.ndarray
             )
         start = np.unique(np.sort(when)[np.arange(windows) * len(when) // windows])
     else:
-        start = np.unique(np.asarray(windows, when.dtype))
+        start = np.asarray(windows)
+        finer = np.result_type(start, when) if start.dtype.kind in "iufM" else when.dtype  # dates may come as text
+        start = np.unique(start.astype(finer))
     window = np.searchsorted(start, when, side="right") - 1
     if (window < 0).any():
         raise ValueError(f"The first window must begin before the first report: {start[0]} is later. Begin earlier.")
@@ -194,7 +203,7 @@ def _dispersion(bags: Bags, s: _Sums, freedom: int) -> np.ndarray:
 
 
 def _distance_p(s: _Sums, phi: np.ndarray, freedom: int) -> np.ndarray:
-    """Corrected chance of each window's distance from the others."""
+    """Chance of each window's distance from the others."""
     from scipy.stats import t
 
     total = s.n.sum()
@@ -203,7 +212,23 @@ def _distance_p(s: _Sums, phi: np.ndarray, freedom: int) -> np.ndarray:
     noise_others = (np.sum(s.noise * s.n**2, axis=0) - s.noise * s.n**2) / others**2
     variance = phi * (s.each * (1 / s.n + 1 / others) + s.noise + noise_others)
     z = np.divide(np.abs(s.p - p_others), np.sqrt(variance), out=np.zeros_like(s.p), where=variance > 0)
-    return holm(2 * t.sf(z, freedom).ravel()).reshape(z.shape)
+    return 2 * t.sf(z, freedom)
+
+
+def _exact_p(s: _Sums) -> np.ndarray:
+    """Fisher's exact test of each window against the others: the smaller side's count of the rarer label, given that of
+    all. 0 where so much is expected that it would add nothing."""
+    from scipy.stats import hypergeom
+
+    N, small = s.n.sum(), s.n <= s.n.sum() / 2
+    n, positives = np.where(small, s.n, N - s.n), np.where(small, s.p * s.n, N * s.pooled - s.p * s.n)
+    rare = s.pooled <= 0.5
+    count, T = np.where(rare, positives, n - positives), np.where(rare, s.pooled, 1 - s.pooled) * N
+    n, T, few = np.broadcast_to(n, count.shape), np.broadcast_to(T, count.shape), n * T / N < RARE
+    below = lambda count: hypergeom.cdf(np.rint(count[few]), N, np.rint(T[few]), n[few])
+    p = np.zeros(count.shape)
+    p[few] = np.clip(2 * np.minimum(below(count), 1 - below(count - 1)), 0, 1)
+    return p
 
 
 def _interval(s: _Sums, phi: np.ndarray, freedom: int, *, binary: bool) -> tuple[np.ndarray, np.ndarray]:

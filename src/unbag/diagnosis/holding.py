@@ -38,7 +38,7 @@ class Diagnosis:
     Parameters
     ----------
     verdict : the answer in one sentence.
-    random : whether the bags are random, or so nearly that the bias to expect is a trifle.
+    random : whether the bags look random, or so nearly that the bias to expect is a trifle; false where nothing tells.
     remedy : what to do.
     features : of every feature (and of f2 when scores were given) how it differs between bags, the worst first.
     expected_bias : of the unbiased estimates from these bags; None when there can be no such estimate.

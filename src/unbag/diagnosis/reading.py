@@ -29,7 +29,7 @@ def read_features(X: Any) -> Features:
     if X is None:
         return Features(np.empty((0, 0)), (), ("no features were given",))
     if hasattr(X, "tocsr"):
-        return Features(X.tocsr().astype(float), _numbered(X.shape[1]))
+        return _sparse_without_gaps(X.tocsr().astype(float))
     if hasattr(X, "columns"):
         return _from_frame(X)
     values = np.asarray(X)
@@ -88,5 +88,19 @@ def _without_gaps(values: np.ndarray, names: tuple[str, ...], notes: tuple[str, 
         return Features(values, names, notes)
     counts = np.maximum((~missing).sum(axis=0), 1)
     mean = np.where(missing, 0.0, values).sum(axis=0) / counts
-    word = f"{int(missing.any(axis=0).sum())} columns have missing values, taken as the mean of their column"
-    return Features(np.where(missing, mean, values), names, (*notes, word))
+    return Features(np.where(missing, mean, values), names, (*notes, _told_gaps(missing.any(axis=0))))
+
+
+def _sparse_without_gaps(values: Any) -> Features:
+    """The same for a sparse matrix of our own, where what is not stored is a zero."""
+    names, missing, column = _numbered(values.shape[1]), ~np.isfinite(values.data), values.indices
+    if not missing.any():
+        return Features(values, names)
+    gaps = np.bincount(column[missing], minlength=len(names))
+    total = np.bincount(column, weights=np.where(missing, 0.0, values.data), minlength=len(names))
+    values.data[missing] = (total / np.maximum(values.shape[0] - gaps, 1))[column[missing]]
+    return Features(values, names, (_told_gaps(gaps > 0),))
+
+
+def _told_gaps(missing: np.ndarray) -> str:
+    return f"{int(missing.sum())} columns have missing values, taken as the mean of their column"

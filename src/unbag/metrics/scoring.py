@@ -8,6 +8,7 @@ import numpy as np
 
 from unbag.bags import Bags, Kind
 from unbag.bags.designing import stable_hash
+from unbag.bags.holding import take_rows
 from unbag.losses import Loss
 
 
@@ -88,7 +89,7 @@ def check_apart(model: Any, held_out: Bags, trained_on: Bags | None) -> None:
     """Refuse held-out bags that the model has learned from.
 
     The same bags are those with the same names, sizes and reports; without names, those that hold the same rows of the
-    table that the bags were made from, with the same features.
+    table that the bags were made from, with the same features. Rows without features are not known again.
     """
     given = trained_on is not None
     trained_on = trained_on if given else getattr(model, "bags_", None)  # what a run or an estimator remembers
@@ -138,12 +139,22 @@ def _shared_bags(one: Bags, other: Bags) -> list[Any]:
 
 
 def _shared_rows(one: Bags, other: Bags) -> list[Any]:
-    if one.rows is None or other.rows is None:
+    if one.rows is None or other.rows is None or one.X is None or other.X is None:
         return []
     row, i, j = np.intersect1d(one.rows, other.rows, return_indices=True)
-    if not (isinstance(one.X, np.ndarray) and isinstance(other.X, np.ndarray)):
-        return row.tolist()  # features that cannot be compared: the same row number is taken for the same row
-    return row[_by_row(one.X[i] == other.X[j])].tolist()
+    return row[_same_rows(take_rows(one.X, i), take_rows(other.X, j))].tolist()
+
+
+def _same_rows(one: Any, other: Any) -> np.ndarray:
+    """Which rows have the same features, a gap being like a gap; none do where features cannot be compared."""
+    none, sparse = np.zeros(one.shape[0], bool), [hasattr(X, "tocsr") for X in (one, other)]
+    if tuple(one.shape) != tuple(other.shape) or any(sparse) != all(sparse):
+        return none
+    if all(sparse):
+        return np.diff((one.tocsr() != other.tocsr()).tocsr().indptr) == 0
+    a, b = np.asarray(one), np.asarray(other)
+    same = (a == b) | ((a != a) & (b != b))
+    return _by_row(same) if np.shape(same) == a.shape else none
 
 
 def _by_row(same: np.ndarray) -> np.ndarray:

@@ -40,6 +40,9 @@ class Problem:
     means_size : mean size of the larger half of the bags when sizes vary; the split is then in two.
     prior : an upper bound on E y / cap; the paper takes 1.
     cap : the largest label: 1 for binary, the largest count for totals (this is the c^2 of the total case).
+    report : the variance of a bag's report (summed over classes), where labels have no cap or reports carry noise. The
+        prior is then a median of means too; without it, exact labels between 0 and cap are taken for granted. Give the
+        measured `spread.bag` with it: the proof's bound knows no noise.
     classes : number of classes for full histograms.
     """
 
@@ -51,6 +54,7 @@ class Problem:
     prior: float = 1.0
     cap: float = 1.0
     classes: int | None = None
+    report: float | None = None
 
     @property
     def parts(self) -> int:
@@ -66,9 +70,9 @@ class Problem:
         """How far any Q can be from the true difference of losses when each part has m bags."""
         if isinstance(self.spread, HistogramSpread):
             k, c = self.means_size or self.size, self.classes or 2
-            return float(histogram_deviation(self.spread, m, size=k, share=self.share, classes=c))
-        sizes = {"size": self.size, "means_size": self.means_size}
-        return float(deviation(self.spread, m, **sizes, share=self.share, prior=self.prior, cap=self.cap))
+            return float(histogram_deviation(self.spread, m, size=k, share=self.share, classes=c, report=self.report))
+        sizes, labels = {"size": self.size, "means_size": self.means_size}, {"cap": self.cap, "report": self.report}
+        return float(deviation(self.spread, m, **sizes, share=self.share, prior=self.prior, **labels))
 
 
 def events(models: int, *, components: int) -> int:
@@ -89,12 +93,14 @@ def deviation(
     means_size: float | None = None,
     prior: float = 1.0,
     cap: float = 1.0,
+    report: float | None = None,
 ) -> Any:
     """C: how far Q can be from the true difference of losses when each part of the split has m bags.
 
         C = sigma sqrt(32 L / m) + e_f1 + p e_f2 + |E2| e_p + k e_f2 e_p,   L = log(1 / share)
 
-    with the errors of the means e_f = sigma_f sqrt(32 L / (m k)) and of the prior e_p = sqrt(log(2 / share) / (2 m k)).
+    with the errors of the means e_f = sigma_f sqrt(32 L / (m k)) and of the prior e_p = sqrt(log(2 / share) / (2 m k)),
+    or sqrt(32 L report / m) where the variance of a report is given, because labels have no cap or reports carry noise.
     The fields of `spread` may be arrays, one entry per pair of models.
     """
     k, k1 = size, means_size or size
@@ -102,17 +108,24 @@ def deviation(
     f2, mean = f2 * cap**2, mean * cap**2  # as if the labels were divided by the cap, to lie in [0, 1]
     L, L2 = log(1 / share), log(2 / share)
     variance = f2 * (9.5 + 48 * L / m + 2 * L2 / m + 64 * L * L2 / m**2) if bag is None else bag
-    e_f1, e_f2, e_p = np.sqrt(32 * f1 * L / (m * k1)), np.sqrt(32 * f2 * L / (m * k1)), sqrt(L2 / (2 * m * k1))
-    return np.sqrt(32 * variance * L / m) + e_f1 + min(prior, 1.0) * e_f2 + np.sqrt(mean) * e_p + k * e_f2 * e_p
+    e_f1, e_f2 = np.sqrt(32 * f1 * L / (m * k1)), np.sqrt(32 * f2 * L / (m * k1))
+    e_p = sqrt(L2 / (2 * m * k1)) if report is None else sqrt(32 * report * L / m) / cap
+    return np.sqrt(32 * variance * L / m) + e_f1 + abs(prior) * e_f2 + np.sqrt(mean) * e_p + k * e_f2 * e_p
 
 
-def histogram_deviation(spread: HistogramSpread, m: float, *, size: float, share: float, classes: int) -> Any:
-    """C for full histograms, an order of magnitude: the paper's terms with the constants that it shows."""
+def histogram_deviation(
+    spread: HistogramSpread, m: float, *, size: float, share: float, classes: int, report: float | None = None
+) -> Any:
+    """C for full histograms, an order of magnitude: the paper's terms with the constants that it shows.
+
+    The error of the prior comes from the variance of a report, summed over classes: 1 / size at most without noise.
+    """
     L = log(1 / share)
     largest, total, bag = spread
+    report = 1 / size if report is None else report
     variance = 64 * largest + 32 * L / m * total if bag is None else bag
-    bias = sqrt(classes) * 32 * L / m * np.sqrt(total) + np.sqrt(32 * L / (m * size) * largest)
-    return np.sqrt(32 * variance * L / m) + bias + np.sqrt(32 * classes * L / (m * size) * largest)
+    bias = sqrt(classes) * 32 * L / m * np.sqrt(total * size * report) + np.sqrt(32 * L / (m * size) * largest)
+    return np.sqrt(32 * variance * L / m) + bias + np.sqrt(32 * classes * L / m * report * largest)
 
 
 def bags_needed(

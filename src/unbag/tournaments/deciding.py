@@ -23,7 +23,7 @@ from unbag.planning import (
     histogram_deviation,
     regret_supported,
 )
-from unbag.tournaments.splitting import Layout, Parts, Split, lay_out
+from unbag.tournaments.splitting import Layout, Parts, Split, is_wild, lay_out
 from unbag.tournaments.summing import Progress, Sums, read_models, sum_models
 
 BLOCK = 4_000_000  # numbers held at once while pairs are played
@@ -105,7 +105,9 @@ def tournament(
     ----------
     models : a sequence, or a mapping from names, of: scores of all instances (in the order of `bags`), the path of an
         .npy file with them, or a function from rows of X to scores. Scores are what `loss` takes.
-    bags : held-out bags of any kind and sizes; only those whose report is observed play.
+    bags : held-out bags of any kind and sizes; only those whose report is observed play. Where reports carry noise, or
+        are totals without cap=, the error of the prior is bounded by the measured variance of the reports: a count
+        that is larger and rarer than any seen here is then not guarded against, and cap= is the remedy.
     beta : the regret to allow. delta : the chance of failure, for the whole tournament; each median of means takes its
         share over all pairs and components, because the paper's number of groups has no union bound.
     loss : any loss of `unbag.losses` that fits the kind of report.
@@ -183,7 +185,8 @@ def _problem(
 ) -> Problem:
     """The planning problem with the spread of the models around the one that looks best."""
     two = len(parts.prior) == len(parts.means) and parts.prior is parts.means
-    cap = 1.0 if bags.kind != "total" else float(bags.cap or max(np.nanmax(bags.report), 1.0))
+    cap = float(bags.cap or 1.0) if bags.kind == "total" else 1.0
+    report = bags.report[bags.observed]
     return Problem(
         models=models,
         size=float(bags.size[parts.estimator].mean()),
@@ -193,15 +196,17 @@ def _problem(
         prior=1.0 if bags.kind == "histogram" else float(layout.prior[1]) / cap,
         cap=cap,
         classes=bags.report.shape[1] if bags.kind == "histogram" else None,
+        report=float(report.var(axis=0, ddof=1).sum()) if is_wild(bags) else None,
     )
 
 
 def _deviations(spreads: Spread | HistogramSpread, problem: Problem, m: int, share: float) -> np.ndarray:
     if isinstance(spreads, HistogramSpread):
         k = problem.means_size or problem.size
-        return histogram_deviation(spreads, m, size=k, share=share, classes=problem.classes or 2)
-    sizes = {"size": problem.size, "means_size": problem.means_size}
-    return deviation(spreads, m, **sizes, share=share, prior=problem.prior, cap=problem.cap)
+        c = problem.classes or 2
+        return histogram_deviation(spreads, m, size=k, share=share, classes=c, report=problem.report)
+    sizes, labels = {"size": problem.size, "means_size": problem.means_size}, {"cap": problem.cap}
+    return deviation(spreads, m, **sizes, share=share, prior=problem.prior, report=problem.report, **labels)
 
 
 def _decide(

@@ -61,11 +61,18 @@ def split_bags(bags: Bags, split: Split, rng: np.random.Generator) -> Parts:
 
 
 def estimate_prior(bags: Bags, parts: Parts, groups: int, rng: np.random.Generator) -> np.ndarray:
-    """The mean report, weighted by size; for histograms a median of means for each class."""
+    """The mean report, weighted by size; a median of means, which needs no more than a variance, for each class of a
+    histogram, and where reports are wild."""
     report, size = bags.report[parts.prior], bags.size[parts.prior]
-    if bags.kind == "histogram":
-        return np.asarray(median_of_means(report, groups=groups, seed=rng))
+    if bags.kind == "histogram" or is_wild(bags):
+        return as_components(np.asarray(median_of_means(report, groups=groups, seed=rng)), bags.kind)
     return as_components(np.average(report, weights=size), bags.kind)
+
+
+def is_wild(bags: Bags) -> bool:
+    """Whether a report can be far from its mean: it carries noise, or its counts have no cap."""
+    noisy = bags.noise is not None and bool(bags.noise[bags.observed].any())
+    return noisy or (bags.kind == "total" and bags.cap is None)
 
 
 def lay_out(bags: Bags, groups: int, *, split: Split, seed: int) -> tuple[Layout, Parts]:
