@@ -93,14 +93,34 @@ def test_labels_give_the_ordinary_metrics():
     h = sigmoid(1.5 * x)
     assert found["log_loss"].value == pytest.approx(log_loss(y, h))
     assert found["brier"].value == pytest.approx(brier_score_loss(y, h))
-    assert found["auc"].value == pytest.approx(roc_auc_score(y, x), abs=2e-5)
+    assert found["auc"].value == pytest.approx(roc_auc_score(y, x), rel=1e-12)
     loss = losses.log.value(1.5 * x, y)
     assert found["log_loss"].error == pytest.approx(loss.std(ddof=1) / np.sqrt(len(y)))
     assert found["mean_report"].value == pytest.approx(y.mean())
     top = found.calibration[-1]
-    inside = x * 1.5 >= top.low - 1e-3
-    assert top.observed.value == pytest.approx(y[inside].mean(), abs=0.01)
-    assert top.prediction == pytest.approx(h[inside].mean(), abs=0.01)
+    inside = x * 1.5 >= top.low
+    assert top.observed.value == pytest.approx(y[inside].mean())
+    assert top.prediction == pytest.approx(h[inside].mean())
+
+
+@pytest.mark.parametrize("slope, shift", [(1, -4.6), (0.003, -4.6), (0.001, -7), (1, 1e6)])
+def test_auc_and_calibration_depend_on_the_order_of_the_scores_and_not_on_their_place_and_spread(slope, shift):
+    x, y = world()
+    bags = random_bags(None, y, size=10, seed=0)
+    score = slope * x + shift
+    assert evaluate_labels(score, y)["auc"].value == pytest.approx(roc_auc_score(y, x), rel=1e-12)
+    moved, plain = evaluate(score[bags.rows], bags), evaluate(x[bags.rows], bags)
+    assert [band.share for band in moved.calibration] == pytest.approx([0.1] * 10)
+    assert [band.low for band in moved.calibration] == pytest.approx([slope * b.low + shift for b in plain.calibration])
+    assert moved["auc"].value == pytest.approx(plain["auc"].value, abs=0.01)  # the reference is another one
+
+
+def test_equal_scores_of_a_bag_are_kept_once():
+    x, y = world(600)
+    bags = random_bags(None, y, size=60, seed=0)
+    kept = collect(np.round(x), bags, [losses.log]).scores
+    assert len(kept.score) == len(np.unique(np.stack([bags.bag, np.round(x)]), axis=1).T) < 100
+    assert kept.instances.sum() == 600
 
 
 def test_labels_of_counts_and_classes_give_the_ordinary_loss():

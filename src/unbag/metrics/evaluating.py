@@ -9,7 +9,7 @@ import numpy as np
 
 from unbag.bags import Bags, Kind, from_rows
 from unbag.losses import Loss, named_loss
-from unbag.metrics.collecting import Sums, collect, merge, without_bins
+from unbag.metrics.collecting import Sums, collect, merge, without_scores
 from unbag.metrics.estimating import Judge
 from unbag.metrics.holding import Evaluation
 from unbag.metrics.intervals import check_level
@@ -26,14 +26,14 @@ USUAL: dict[Kind, tuple[str, ...]] = {
 class Evaluator:
     """Evaluate in pieces: `update` with scores and bags as they come, `merge` with other machines, then `compute`.
 
-    What is kept of a bag are a few sums and how many of its scores fall into each narrow bin, so that memory grows with
-    the bags and never with the features. A bag with a name may come in parts.
+    What is kept of a bag are a few sums and its scores, so that memory never grows with the features. A bag with a name
+    may come in parts.
 
     Parameters
     ----------
     losses, level, bands : see `evaluate`.
-    ordered : whether AUC and calibration are wanted. The bins are for these, and small bags fill nearly one for each
-        instance; without them memory grows with the bags only.
+    ordered : whether AUC and calibration are wanted. The scores are kept for these, equal ones of a bag once: rounded
+        scores need less memory, and without them memory grows with the bags only.
 
     >>> rng = np.random.default_rng(0)
     >>> evaluator = Evaluator()
@@ -90,7 +90,7 @@ class Evaluator:
         """All pieces as one table."""
         if not self.pieces:
             raise ValueError("An evaluation must have bags: none came. Call update with scores and bags first.")
-        return merge(self.pieces if self.ordered else [without_bins(piece) for piece in self.pieces])
+        return merge(self.pieces if self.ordered else [without_scores(piece) for piece in self.pieces])
 
     def _losses(self) -> list[Loss]:
         return chosen_losses(self.losses, self.kind or "binary")
@@ -135,7 +135,7 @@ def evaluate(
     from 200 bags, 20,000 rows; intervals of 95%
       log_loss                  0.6235  [0.5599, 0.6871]  worth 149 labelled rows
       brier                     0.2191  [0.1924, 0.2458]  worth 161 labelled rows
-      auc                       0.6997  [0.6256, 0.7739]  worth 174 labelled rows
+      auc                       0.6997  [0.6255, 0.7739]  worth 174 labelled rows
       mean_prediction           0.5011  [0.4981, 0.5041]
       mean_report               0.4988  [0.4921, 0.5055]  worth 21,466 labelled rows
       prediction_minus_report   0.0023  [-0.0039, 0.0085]
