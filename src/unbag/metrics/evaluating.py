@@ -119,12 +119,13 @@ def evaluate(
 
     Parameters
     ----------
-    model : an estimator, a `Run`, a function from features to scores, or the scores (logits) of the instances.
+    model : an estimator, a `Run`, a function from features to scores, or the scores (logits) of the instances. Of an
+        estimator whose decisions are no logits of its probabilities (a support vector machine) the latter count.
     bags : held-out bags.
     losses : of `unbag.losses`, or names; by default log loss and Brier score (Poisson and square loss for totals).
         The first says what a score predicts: for totals scores are log rates, and counts when square comes first.
     level : of the intervals. bands : number of bands in the calibration.
-    scale : say "probability" when you give probabilities in place of scores.
+    scale : say "probability" when you, or your function, give probabilities in place of scores.
     trained_on : the bags the model learned from, to make sure that none of them is held out as well.
 
     >>> from unbag import random_bags
