@@ -10,6 +10,7 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 import unbag
 from unbag import Bags, Evaluator, compare, evaluate, evaluate_labels, from_rows, losses, random_bags, weights
 from unbag.bags import as_components
+from unbag.boosting.fitting import BoostedByLightGBM
 from unbag.diagnosis.variance import Columns, Layout, analyse, chance
 from unbag.metrics.collecting import collect
 from unbag.metrics.doubting import variance_ratio
@@ -95,14 +96,34 @@ def test_labels_give_the_ordinary_metrics():
     h = sigmoid(1.5 * x)
     assert found["log_loss"].value == pytest.approx(log_loss(y, h))
     assert found["brier"].value == pytest.approx(brier_score_loss(y, h))
-    assert found["auc"].value == pytest.approx(roc_auc_score(y, x), abs=2e-5)
+    assert found["auc"].value == pytest.approx(roc_auc_score(y, x), rel=1e-12)
     loss = losses.log.value(1.5 * x, y)
     assert found["log_loss"].error == pytest.approx(loss.std(ddof=1) / np.sqrt(len(y)))
     assert found["mean_report"].value == pytest.approx(y.mean())
     top = found.calibration[-1]
-    inside = x * 1.5 >= top.low - 1e-3
-    assert top.observed.value == pytest.approx(y[inside].mean(), abs=0.01)
-    assert top.prediction == pytest.approx(h[inside].mean(), abs=0.01)
+    inside = x * 1.5 >= top.low
+    assert top.observed.value == pytest.approx(y[inside].mean())
+    assert top.prediction == pytest.approx(h[inside].mean())
+
+
+@pytest.mark.parametrize("slope, shift", [(1, -4.6), (0.003, -4.6), (0.001, -7), (1, 1e6)])
+def test_auc_and_calibration_depend_on_the_order_of_the_scores_and_not_on_their_place_and_spread(slope, shift):
+    x, y = world()
+    bags = random_bags(None, y, size=10, seed=0)
+    score = slope * x + shift
+    assert evaluate_labels(score, y)["auc"].value == pytest.approx(roc_auc_score(y, x), rel=1e-12)
+    moved, plain = evaluate(score[bags.rows], bags), evaluate(x[bags.rows], bags)
+    assert [band.share for band in moved.calibration] == pytest.approx([0.1] * 10)
+    assert [band.low for band in moved.calibration] == pytest.approx([slope * b.low + shift for b in plain.calibration])
+    assert moved["auc"].value == pytest.approx(plain["auc"].value, abs=0.01)  # the reference is another one
+
+
+def test_equal_scores_of_a_bag_are_kept_once():
+    x, y = world(600)
+    bags = random_bags(None, y, size=60, seed=0)
+    kept = collect(np.round(x), bags, [losses.log]).scores
+    assert len(kept.score) == len(np.unique(np.stack([bags.bag, np.round(x)]), axis=1).T) < 100
+    assert kept.instances.sum() == 600
 
 
 def test_labels_of_counts_and_classes_give_the_ordinary_loss():
@@ -152,6 +173,13 @@ def test_a_regression_that_predicts_counts_is_judged_by_these_counts(model, chos
     told = evaluate(np.log(h), bags) if chosen is None else evaluate(h, bags, losses=chosen)
     assert found["square"].value == pytest.approx(told["square"].value, rel=1e-5)
     assert compare(model, np.log(h), bags)["square"].value == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("loss, start", [("poisson", np.log(2.0)), ("square", 2.0)])
+def test_boosted_trees_say_by_their_loss_what_their_scores_are(loss, start):
+    trees = BoostedByLightGBM(None, start, "total", loss, np.zeros(1))
+    bags = random_bags(np.zeros((60, 1)), np.arange(60) % 3, size=6, seed=0, kind="total")
+    assert evaluate(trees, bags)["mean_prediction"].value == pytest.approx(2)
 
 
 def test_what_bags_are_worth_does_not_vanish_for_a_model_that_is_off():
@@ -492,6 +520,56 @@ def test_any_kind_of_model_can_be_evaluated():
     assert probability["log_loss"].value == pytest.approx(evaluate(theirs, bags)["log_loss"].value)
 
 
+def test_a_function_may_give_probabilities_as_an_array_may():
+    x, y = world(400)
+    bags = random_bags(x, y, size=8, seed=0)
+    told = evaluate(bags.X, bags)["log_loss"].value
+    both = lambda X: np.stack([1 - sigmoid(X), sigmoid(X)], axis=1)
+    for model in (sigmoid, lambda X: sigmoid(X)[:, None], both, sigmoid(bags.X), both(bags.X)):
+        assert evaluate(model, bags, scale="probability")["log_loss"].value == pytest.approx(told)
+
+
+class Margins:
+    """Like a support vector machine: decisions are no logits, probabilities come from elsewhere."""
+
+    def decision_function(self, X):
+        return 10 * X
+
+    def predict_proba(self, X):
+        z = X if X.ndim > 1 else np.stack([0 * X, X], axis=1)
+        return np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+
+
+def test_an_estimator_whose_decisions_are_no_logits_is_judged_by_its_probabilities():
+    x, y = world(400)
+    bags = random_bags(x, y, size=8, seed=0)
+    assert evaluate(Margins(), bags)["log_loss"].value == pytest.approx(evaluate(bags.X, bags)["log_loss"].value)
+    score = np.random.default_rng(0).normal(size=(60, 3))
+    three = Bags(THREE.bag, THREE.report, "histogram", X=score)
+    assert evaluate(Margins(), three)["log_loss"].value == pytest.approx(evaluate(score, three)["log_loss"].value)
+
+
+class Sure(Margins):
+    """Probabilities round to 1, decisions do not."""
+
+    def decision_function(self, X):
+        return X
+
+
+def test_an_estimator_whose_decisions_are_logits_is_judged_by_these():
+    x, y = world(400)
+    bags = random_bags(x + 50, y, size=8, seed=0)
+    assert evaluate(Sure(), bags)["log_loss"].value == evaluate(bags.X, bags)["log_loss"].value
+
+
+def test_a_function_gets_the_features_as_they_are():
+    x, y = world(400)
+    numbers = 2**24 + np.arange(400)
+    bags = random_bags(numbers[:, None], y, size=8, seed=0)
+    looked_up = evaluate(lambda X: x[X[:, 0] - 2**24], bags)
+    assert looked_up["log_loss"] == evaluate(x[bags.rows], bags)["log_loss"]
+
+
 def test_bags_that_only_share_numbers_with_those_of_the_training_are_no_overlap():
     x, y = world(60, seed=1)
     renumbered = from_rows(np.arange(60) // 6, y=1 - NAMED.report.repeat(6) > 0.5)
@@ -517,6 +595,16 @@ MESSAGES = [
         lambda: evaluate(sigmoid(X), BAGS),
         "Scores must be logits: all of 60 values lie between 0 and 1, like probabilities. Say scale='probability', or "
         "scale='score' if they are logits all the same.",
+    ),
+    (
+        lambda: evaluate(sigmoid, BAGS),
+        "Scores must be logits: all of 60 values lie between 0 and 1, like probabilities. Say scale='probability', or "
+        "scale='score' if they are logits all the same.",
+    ),
+    (
+        lambda: evaluate(lambda X: np.full((60, 3), 1 / 3), BAGS, scale="probability"),
+        "Scores for binary reports must have 1 dimension(s): an array of shape (60, 3) came. Give one logit or log "
+        "rate per instance, or one score per class for histograms.",
     ),
     (
         lambda: evaluate(X, BAGS, scale="odds"),

@@ -5,7 +5,8 @@ With a reference prediction g (the model's own), a loss f1 + y f2 is estimated a
     mean of (f1 + g f2)  +  GeneralUPM of the residual y - g on f2
 
 and of a bag's instances this needs only the sums of g, of f1 + g f2 and of f2. What depends on the order of the scores
-(AUC, bands of calibration) needs, in addition, how many instances fall into each of many narrow bins of the score.
+(AUC, bands of calibration) needs, in addition, the scores themselves: coarser bins would have to know beforehand how
+far the scores spread.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ from unbag.arrays import sum_by
 from unbag.bags import Bags, Kind
 from unbag.checks import refuse, rows
 from unbag.losses import Loss
-
-FINE = 512  # bins of the score for each unit of asinh(score): 0.002 wide near 0, wider far out
 
 
 class Sums(NamedTuple):
@@ -38,14 +37,14 @@ class Sums(NamedTuple):
     T: np.ndarray  # (bags, metrics)
     S: np.ndarray  # (bags, metrics, components)
     Q: np.ndarray  # (bags, metrics): sum of the loss squared, expected under the reference
-    bins: Bins
+    scores: Scores
 
 
-class Bins(NamedTuple):
-    """How many instances of a bag fall into a bin of the score, and the sums of their predictions; sparse."""
+class Scores(NamedTuple):
+    """How many instances of a bag have this score, and the sums of their predictions; each bag and score once."""
 
     bag: np.ndarray
-    bin: np.ndarray
+    score: np.ndarray
     instances: np.ndarray
     prediction: np.ndarray
     reference: np.ndarray
@@ -59,7 +58,7 @@ def collect(score: Any, bags: Bags, losses: Sequence[Loss], *, reference: Any = 
     score : logits, class scores or log rates, one row per instance.
     losses : the first one says how a score predicts.
     reference : prediction to centre by, instead of the model's own; made without the labels of these bags.
-    ordered : whether to count the scores in bins, for what depends on their order.
+    ordered : whether to keep the scores, for what depends on their order.
     """
     kind, count = bags.kind, len(bags)
     score = checked_scores(score, bags)
@@ -67,8 +66,9 @@ def collect(score: Any, bags: Bags, losses: Sequence[Loss], *, reference: Any = 
     g = h if reference is None else np.asarray(reference, float).reshape(len(h), -1)
     sums = [loss_sums(_components(score, h, loss, losses[0], kind), g, _spread(g, kind), bags) for loss in losses]
     T, S, Q = (np.stack(column, axis=1) for column in zip(*sums, strict=True))
-    bins = _bin(score, h, g, bags) if ordered and kind != "histogram" else _no_bins()
-    return empty_sums(bags, g)._replace(prediction=sum_by(bags.bag, h, count), T=T, S=S, Q=Q, bins=bins)
+    kept = ordered and kind != "histogram"
+    scores = group_scores(bags.bag, score, np.ones(len(score)), h[:, 0], g[:, 0]) if kept else _no_scores()
+    return empty_sums(bags, g)._replace(prediction=sum_by(bags.bag, h, count), T=T, S=S, Q=Q, scores=scores)
 
 
 def _components(score: np.ndarray, h: np.ndarray, loss: Loss, first: Loss, kind: Kind) -> np.ndarray:
@@ -116,7 +116,7 @@ def empty_sums(bags: Bags, g: np.ndarray) -> Sums:
         T=nothing,
         S=nothing[:, :, None],
         Q=nothing,
-        bins=_no_bins(),
+        scores=_no_scores(),
     )
 
 
@@ -152,42 +152,23 @@ def predict(score: np.ndarray, loss: Loss, kind: Kind) -> np.ndarray:
     return prediction[:, 1:] if prediction.ndim > 1 else prediction[:, None]
 
 
-def bin_of(score: np.ndarray) -> np.ndarray:
-    """The narrow bin that a score falls into; bins grow with the size of the score, so that any score has one.
-
-    >>> bin_of(np.array([0.0, 1.0, -1.0, 1e4]))
-    array([   0,  451, -451, 5071])
-    """
-    return np.rint(FINE * np.arcsinh(score)).astype(np.int64)
-
-
-def score_of(bins: np.ndarray) -> np.ndarray:
-    """The score in the middle of a bin."""
-    return np.sinh(bins / FINE)
-
-
-def _bin(score: np.ndarray, h: np.ndarray, g: np.ndarray, bags: Bags) -> Bins:
-    return group_bins(bags.bag, bin_of(score), np.ones(len(score)), h[:, 0], g[:, 0])
-
-
-def group_bins(bag: np.ndarray, number: np.ndarray, *values: np.ndarray) -> Bins:
-    """One entry for each bag and bin."""
+def group_scores(bag: np.ndarray, score: np.ndarray, *values: np.ndarray) -> Scores:
+    """One entry for each bag and score, with the sums of the values."""
     if len(bag) == 0:
-        return _no_bins()
-    low = number.min()
-    width = number.max() - low + 1
-    key, where = np.unique(bag * width + (number - low), return_inverse=True)
-    return Bins(key // width, key % width + low, *(np.bincount(where, weights=v) for v in values))
+        return _no_scores()
+    distinct, number = np.unique(score, return_inverse=True)
+    key, where = np.unique(bag * len(distinct) + number, return_inverse=True)
+    return Scores(key // len(distinct), distinct[key % len(distinct)], *(np.bincount(where, weights=v) for v in values))
 
 
-def _no_bins() -> Bins:
+def _no_scores() -> Scores:
     empty = np.zeros(0)
-    return Bins(empty.astype(int), empty.astype(int), empty, empty, empty)
+    return Scores(empty.astype(int), empty, empty, empty, empty)
 
 
-def without_bins(sums: Sums) -> Sums:
+def without_scores(sums: Sums) -> Sums:
     """The same, without what depends on the order of the scores."""
-    return sums._replace(bins=_no_bins())
+    return sums._replace(scores=_no_scores())
 
 
 def merge(pieces: Sequence[Sums]) -> Sums:
@@ -197,10 +178,10 @@ def merge(pieces: Sequence[Sums]) -> Sums:
     Bags without names are all different.
     """
     offsets = np.cumsum([0, *(len(piece.size) for piece in pieces[:-1])])
-    bins = Bins(*(np.concatenate(column) for column in zip(*(piece.bins for piece in pieces), strict=True)))
-    shift = np.repeat(offsets, [len(piece.bins.bag) for piece in pieces])
+    scores = Scores(*(np.concatenate(column) for column in zip(*(piece.scores for piece in pieces), strict=True)))
+    shift = np.repeat(offsets, [len(piece.scores.bag) for piece in pieces])
     columns = {f: np.concatenate([getattr(piece, f) for piece in pieces]) for f in Sums._fields[1:-1]}
-    whole = Sums(name=None, bins=bins._replace(bag=bins.bag + shift), **columns)
+    whole = Sums(name=None, scores=scores._replace(bag=scores.bag + shift), **columns)
     if any(piece.name is None for piece in pieces):
         return whole
     name, first, which = np.unique(
@@ -219,13 +200,13 @@ def _add_up(whole: Sums, name: np.ndarray, first: np.ndarray, which: np.ndarray)
         remedy="Give each part the report of its whole bag, or different bags different names.",
     )
     add = lambda values: sum_by(which, values, len(name))
-    b = whole.bins
+    b = whole.scores
     kept = {field: getattr(whole, field)[first] for field in ("report", "noise", "observed", "stratum")}
     added = {
         field: add(getattr(whole, field)) for field in ("size", "prediction", "reference", "square", "T", "S", "Q")
     }
-    bins = group_bins(which[b.bag], b.bin, b.instances, b.prediction, b.reference) if len(b.bag) else b
-    return Sums(name=name, bins=bins, **kept, **added)
+    scores = group_scores(which[b.bag], b.score, b.instances, b.prediction, b.reference)
+    return Sums(name=name, scores=scores, **kept, **added)
 
 
 def checked_scores(score: Any, bags: Bags) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from unbag.bags import Bags, Kind, from_rows
 from unbag.losses import Loss, named_loss
-from unbag.metrics.collecting import Sums, checked_scores, collect, merge, predict, without_bins
+from unbag.metrics.collecting import Sums, checked_scores, collect, merge, predict, without_scores
 from unbag.metrics.doubting import doubts, warn_of
 from unbag.metrics.estimating import Judge
 from unbag.metrics.holding import Evaluation
@@ -28,14 +28,14 @@ USUAL: dict[Kind, tuple[str, ...]] = {
 class Evaluator:
     """Evaluate in pieces: `update` with scores and bags as they come, `merge` with other machines, then `compute`.
 
-    What is kept of a bag are a few sums and how many of its scores fall into each narrow bin, so that memory grows with
-    the bags and never with the features. A bag with a name may come in parts.
+    What is kept of a bag are a few sums and its scores, so that memory never grows with the features. A bag with a name
+    may come in parts.
 
     Parameters
     ----------
     losses, level, bands : see `evaluate`.
-    ordered : whether AUC and calibration are wanted. The bins are for these, and small bags fill nearly one for each
-        instance; without them memory grows with the bags only.
+    ordered : whether AUC and calibration are wanted. The scores are kept for these, equal ones of a bag once: rounded
+        scores need less memory, and without them memory grows with the bags only.
 
     >>> rng = np.random.default_rng(0)
     >>> evaluator = Evaluator()
@@ -92,7 +92,7 @@ class Evaluator:
         """All pieces as one table."""
         if not self.pieces:
             raise ValueError("An evaluation must have bags: none came. Call update with scores and bags first.")
-        return merge(self.pieces if self.ordered else [without_bins(piece) for piece in self.pieces])
+        return merge(self.pieces if self.ordered else [without_scores(piece) for piece in self.pieces])
 
     def _losses(self) -> list[Loss]:
         return chosen_losses(self.losses, self.kind or "binary")
@@ -122,12 +122,13 @@ def evaluate(
 
     Parameters
     ----------
-    model : an estimator, a `Run`, a function from features to scores, or the scores (logits) of the instances.
+    model : an estimator, a `Run`, a function from features to scores, or the scores (logits) of the instances. Of an
+        estimator whose decisions are no logits of its probabilities (a support vector machine) the latter count.
     bags : held-out bags.
     losses : of `unbag.losses`, or names; by default log loss and Brier score (Poisson and square loss for totals).
         The first says what a score predicts: for totals scores are log rates, and counts when square comes first.
     level : of the intervals. bands : number of bands in the calibration.
-    scale : say "probability" when you give probabilities in place of scores.
+    scale : say "probability" when you, or your function, give probabilities in place of scores.
     trained_on : the bags the model learned from, to make sure that none of them is held out as well.
 
     >>> from unbag import random_bags
@@ -138,7 +139,7 @@ def evaluate(
     from 200 bags, 20,000 rows; intervals of 95%
       log_loss                  0.6235  [0.5599, 0.6871]  worth 149 labelled rows
       brier                     0.2191  [0.1924, 0.2458]  worth 161 labelled rows
-      auc                       0.6997  [0.6256, 0.7739]  worth 174 labelled rows
+      auc                       0.6997  [0.6255, 0.7739]  worth 174 labelled rows
       mean_prediction           0.5011  [0.4981, 0.5041]
       mean_report               0.4988  [0.4921, 0.5055]  worth 21,466 labelled rows
       prediction_minus_report   0.0023  [-0.0039, 0.0085]

@@ -1,4 +1,4 @@
-"""Bins of the score in, AUC and bands of calibration out."""
+"""Scores of each bag in, AUC and bands of calibration out."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbag.metrics.collecting import Bins, Sums, score_of
+from unbag.metrics.collecting import Scores, Sums
 from unbag.metrics.estimating import Estimated, Judge
 
 
 class Ranks(NamedTuple):
-    """Of each bin: share of the instances, rank F of its scores (ties count half), and E[y in this bin]."""
+    """Of each score, lowest first: share of the instances, rank F (ties count half), and E[y with this score]."""
 
+    score: np.ndarray
     share: np.ndarray
     rank: np.ndarray
     joint: np.ndarray
-    entry: np.ndarray  # bin number of each entry of `Bins`
+    entry: np.ndarray  # number of the score of each entry of `Scores`
 
 
-def rank_bins(bins: Bins) -> Ranks:
-    """The ranks of the scores, from how many fall into each bin."""
-    number, entry = np.unique(bins.bin, return_inverse=True)
-    count = np.bincount(entry, weights=bins.instances, minlength=len(number))
+def rank(scores: Scores) -> Ranks:
+    """The ranks of the scores, from how many instances have each."""
+    score, entry = np.unique(scores.score, return_inverse=True)
+    count = np.bincount(entry, weights=scores.instances)
     share = count / count.sum()
-    joint = np.bincount(entry, weights=bins.reference, minlength=len(number)) / count.sum()
-    return Ranks(share, np.cumsum(share) - share / 2, joint, entry)
+    joint = np.bincount(entry, weights=scores.reference) / count.sum()
+    return Ranks(score, share, np.cumsum(share) - share / 2, joint, entry)
 
 
 def auc(sums: Sums, judge: Judge) -> tuple[Estimated, float]:
@@ -34,7 +35,7 @@ def auc(sums: Sums, judge: Judge) -> tuple[Estimated, float]:
     E[y F] comes from the bags like any loss, with f1 = 0 and f2 = F. The error of the ranks themselves counts too:
     an instance with score s moves E[y F] by E[y; score > s].
     """
-    ranks, b = rank_bins(sums.bins), sums.bins
+    ranks, b = rank(sums.scores), sums.scores
     by_bag = lambda values: np.bincount(b.bag, weights=values, minlength=len(judge.k))
     F = ranks.rank[ranks.entry]
     joint = judge.expectation(by_bag(b.reference * F), by_bag(b.instances * F)[:, None])
@@ -79,13 +80,12 @@ def bands(sums: Sums, judge: Judge, count: int) -> list[Cut]:
 
     gap = E[(y - h) in band] / P(band); a perfectly calibrated model has 0 in every band.
     """
-    ranks, b = rank_bins(sums.bins), sums.bins
-    number = np.unique(b.bin)
-    of_bin = np.minimum((ranks.rank * count).astype(int), count - 1)
-    return [_band(sums, judge, b, ranks, number, np.flatnonzero(of_bin == band)) for band in np.unique(of_bin)]
+    ranks, b = rank(sums.scores), sums.scores
+    of_score = np.minimum((ranks.rank * count).astype(int), count - 1)
+    return [_band(judge, b, ranks, np.flatnonzero(of_score == band)) for band in np.unique(of_score)]
 
 
-def _band(sums: Sums, judge: Judge, b: Bins, ranks: Ranks, number: np.ndarray, members: np.ndarray) -> Cut:
+def _band(judge: Judge, b: Scores, ranks: Ranks, members: np.ndarray) -> Cut:
     inside = (ranks.entry >= members[0]) & (ranks.entry <= members[-1])
     by_bag = lambda values: np.bincount(b.bag[inside], weights=values[inside], minlength=len(judge.k))
     n, predicted = by_bag(b.instances), by_bag(b.prediction)
@@ -93,5 +93,5 @@ def _band(sums: Sums, judge: Judge, b: Bins, ranks: Ranks, number: np.ndarray, m
     share = n.sum() / judge.k.sum()
     gap = missed.value / share
     psi = (missed.psi - gap * (n - judge.k * share) / judge.k.sum()) / share
-    low, high = score_of(number[members[[0, -1]]])
+    low, high = ranks.score[members[[0, -1]]]
     return Cut(float(low), float(high), float(share), float(predicted.sum() / n.sum()), Estimated(gap, psi))

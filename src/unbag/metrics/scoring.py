@@ -15,6 +15,7 @@ from unbag.losses import Loss
 def scores_of(model: Any, X: Any, kind: Kind, scale: str | None = None, *, loss: Loss | None = None) -> np.ndarray:
     """Scores (logits, log rates, class scores) of a fitted estimator, a `Run`, a function, or an array of scores.
 
+    scale : whether an array, or what a function returns, holds scores or probabilities.
     loss : whose scores are wanted; matters for totals, where those of the square loss are counts and no log rates.
     """
     counts = kind == "total" and loss is not None and not loss.form(kind).log_space
@@ -24,19 +25,21 @@ def scores_of(model: Any, X: Any, kind: Kind, scale: str | None = None, *, loss:
         return _given(np.asarray(model, float), kind, scale, counts)
     if X is None:
         raise ValueError("A model must have features to score: bags without X came. Give X to the bags, or scores.")
-    if hasattr(model, "history"):  # a `Run`, which says by its loss what its scores are
-        score = scores_of(model.model, X, kind)
+    if hasattr(model, "history"):  # a `Run` or boosted trees, which say by their loss what their scores are
+        score = model.scores(X) if hasattr(model, "scores") else model.model(np.asarray(X, np.float32))
+        score = np.asarray(score, float)
         of_counts = kind == "total" and model.loss == "square"
         return _from_prediction(score, kind, counts) if of_counts else _to_counts(score, counts)
-    for name in ("decision_function", "scores"):
-        if hasattr(model, name):
-            return np.asarray(getattr(model, name)(X), float)
+    if hasattr(model, "decision_function"):
+        return _decided(model, X, kind)
+    if hasattr(model, "scores"):
+        return np.asarray(model.scores(X), float)
     if hasattr(model, "predict_proba"):
         return _from_prediction(np.asarray(model.predict_proba(X), float), kind, counts)
     if kind == "total" and hasattr(model, "predict"):
         return _from_prediction(np.asarray(model.predict(X), float), kind, counts)
     if callable(model):
-        return np.asarray(model(np.asarray(X, np.float32)), float)
+        return _given(np.asarray(model(X), float), kind, scale, counts)
     raise ValueError(
         f"A model must have decision_function, predict_proba or predict, or be a function: {type(model).__name__} "
         "came. Or give the scores themselves."
@@ -45,6 +48,27 @@ def scores_of(model: Any, X: Any, kind: Kind, scale: str | None = None, *, loss:
 
 def _is_array(model: Any) -> bool:
     return isinstance(model, list | tuple | np.ndarray) or (hasattr(model, "__array__") and not callable(model))
+
+
+def _decided(model: Any, X: Any, kind: Kind) -> np.ndarray:
+    """Decisions of an estimator where they are logits; where they are not (margins), logits of its probabilities."""
+    decision = np.asarray(model.decision_function(X), float)
+    ours = hasattr(model, "learned_")  # an estimator of unbag decides by logits: no need to ask it twice
+    if ours or kind == "total" or not hasattr(model, "predict_proba"):
+        return decision
+    probability = np.asarray(model.predict_proba(X), float)
+    return decision if _agree(decision, probability, kind) else _to_scores(probability, kind)
+
+
+def _agree(decision: np.ndarray, probability: np.ndarray, kind: Kind) -> bool:
+    """Whether the decisions are the logits of the probabilities, up to rounding."""
+    from scipy.special import expit, softmax
+
+    if kind == "binary":
+        meant, told = expit(decision), _of_one(probability)
+    else:
+        meant, told = softmax(decision, axis=-1), probability
+    return meant.shape == told.shape and np.allclose(meant, told, rtol=1e-3, atol=1e-6)
 
 
 def _given(score: np.ndarray, kind: Kind, scale: str | None, counts: bool) -> np.ndarray:
@@ -80,9 +104,14 @@ def _from_prediction(prediction: np.ndarray, kind: Kind, counts: bool) -> np.nda
 
 def _to_scores(prediction: np.ndarray, kind: Kind) -> np.ndarray:
     if kind == "binary":
-        h = np.clip(prediction[:, 1] if prediction.ndim > 1 else prediction, 1e-12, 1 - 1e-12)
+        h = np.clip(_of_one(prediction), 1e-12, 1 - 1e-12)
         return np.log(h) - np.log1p(-h)
     return np.log(np.maximum(prediction, 1e-12))
+
+
+def _of_one(prediction: np.ndarray) -> np.ndarray:
+    """The probability of label 1, from one column or from those of both labels; more columns stay, to be refused."""
+    return prediction[:, -1] if prediction.ndim == 2 and prediction.shape[1] <= 2 else prediction
 
 
 def check_apart(model: Any, held_out: Bags, trained_on: Bags | None) -> None:

@@ -42,7 +42,7 @@ def summarise(
             found["auc"] = interval(value, judge, level=level, variance_of_one=one)
     if kind != "histogram":
         found |= _averages(sums, judge, level, kind)
-    cuts = bands(sums, judge, count) if len(sums.bins.bin) else []
+    cuts = bands(sums, judge, count) if len(sums.scores.score) else []
     return Evaluation(
         estimates=found,
         calibration=[
@@ -59,9 +59,9 @@ def summarise(
 
 def why_no_auc(sums: Sums, judge: Judge) -> str | None:
     """Why there is no AUC, if so."""
-    if len(sums.bins.bin) == 0:
+    if len(sums.scores.score) == 0:
         return "AUC and calibration were not asked for."
-    if len(np.unique(sums.bins.bin)) < 2:
+    if len(np.unique(sums.scores.score)) < 2:
         return "The AUC is not defined: all scores are the same."
     p = round(prior(sums, judge).value, 9) + 0.0
     if not -1e-9 <= p <= 1 + 1e-9:
