@@ -20,6 +20,7 @@ import pytest
 
 import unbag
 from unbag import models, plan_features, train
+from unbag.metrics import Evaluator
 from unbag.tables import Column, FeaturePlan, buckets_of, check_tables, join, open_table
 from unbag.tables.querying import plain_duckdb
 from unbag.tables.values import as_moment, as_moments, as_text
@@ -155,6 +156,23 @@ def test_noise_status_and_strata_come_from_columns():
     assert bags.told.left_out == ("1 report is suppressed_by_size and not used.",)
     same = join(events, reports.slice(0, 1), on="bag", total="n", noise=2)
     assert same.noise[0] == 2
+
+
+def test_pieces_of_several_tables_do_not_mix_their_strata():
+    """In each piece the strata are numbered anew; an evaluation in pieces must tell them apart by name."""
+    x, sales = np.random.default_rng(0).normal(size=96), [0, 1, 3, 2] * 6
+    market = np.repeat(["brand", "shop", "away", "brand"], 6)
+    events = pa.table({"bag": np.repeat(np.arange(24), 4), "x": x, "market": np.repeat(market, 4)})
+    said = {"on": "bag", "total": "sales", "stratum": "market", "plan": plan_features(events, features=["x"])}
+    reports = pa.table({"bag": np.arange(24), "sales": sales})
+    whole, *pieces = (join(part, reports, **said) for part in (events, events.slice(0, 48), events.slice(48)))
+    assert [part.stratum_names.tolist() for part in pieces] == [["brand", "shop"], ["away", "brand"]]
+    collected = Evaluator()
+    for part in pieces:
+        collected.update(part.X[:, 0], part)
+    expected = unbag.evaluate(whole.X[:, 0], whole)["log_loss"].value
+    assert collected.compute()["log_loss"].value == pytest.approx(expected)
+    assert join(events, reports, on="bag", total="sales").stratum_names is None
 
 
 def test_the_latest_report_before_the_cut_is_used():
