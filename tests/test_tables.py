@@ -263,6 +263,16 @@ def test_folders_named_by_column_have_that_column():
     assert bags.bag.tolist() == [0, 0, 1, 1]
 
 
+@pytest.mark.parametrize("leftover", ["_temporary/0/task_1", "_delta_log", ".ipynb_checkpoints", "_day=1/.old"])
+def test_leftovers_in_hidden_folders_are_no_events(tmp_path, leftover):
+    for folder in ("_day=1", "_day=2/part", leftover):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"bag": ["a"]}), tmp_path / folder / "t.parquet")
+    table = open_table(tmp_path)
+    assert table.read(["bag"]).num_rows == 2
+    assert table.schema.names == ["bag", "_day"]
+
+
 def test_check_tables_tells_everything_at_once():
     events = pa.table(
         {"id": ["e", "e", "f", "f", "g"], "bag": ["a", "b", "a", "a", None], "s": ["x", "x", "y", "x", "x"]}
