@@ -206,6 +206,23 @@ def test_a_cut_may_be_a_date_or_a_moment_in_any_form():
             assert bags.observed.tolist() == [True, False]
 
 
+def test_a_cut_leaves_out_its_own_moment_and_a_date_is_its_midnight():
+    """A backtest as of a day must see nothing of that day."""
+    events = pa.table({"bag": ["a", "b", "c"], "day": [DAY(2026, 11, d) for d in (14, 15, 16)], "hour": [1.0, 2, 3]})
+    reports = pa.table({"bag": ["a", "b"], "n": [1, 0], "made": [DAY(2026, 11, 15), DAY(2026, 11, 16)]})
+    for columns in ({"time": "day", "as_of": "made", "cut": "2026-11-16"}, {"time": "hour", "cut": 3}):
+        bags = join(events, reports, on="bag", total="n", **columns)
+        assert bags.names.tolist() == ["a", "b"]
+        assert bags.observed.tolist() == [True, "as_of" not in columns]
+
+
+def test_without_a_cut_nothing_is_late():
+    """Also no event whose time is missing or infinite."""
+    events = pa.table({"bag": ["a", "b"], "when": [None, np.inf]})
+    reports = pa.table({"bag": ["a", "b"], "n": [1, 0], "made": [1.0, np.inf]})
+    assert join(events, reports, on="bag", total="n", time="when", as_of="made").observed.tolist() == [True, True]
+
+
 def test_bags_of_wrong_size_are_left_out_on_request():
     bags = join(EVENTS, REPORTS.set_column(2, "n", [[2, 4, 9]]), **NEED, size="n", wrong_sizes="leave_out")
     assert bags.names.tolist() == ["a", "c"]

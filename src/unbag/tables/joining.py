@@ -58,7 +58,7 @@ def join(
 ) -> JoinedBags:
     """Join a table of events with a table of reports into bags, and check both.
 
-    Left out, and told in `bags.told`: reports of bags without events, reports and bags later than the cut, older
+    Left out, and told in `bags.told`: reports of bags without events, reports and bags of the cut or later, older
     versions of a report. Bags without a report are pending. Refused: bags or ids that are missing, doubled or overlap,
     two reports of one bag (unless `as_of` tells the latest), sizes that disagree, totals that cannot be.
 
@@ -74,7 +74,8 @@ def join(
     size, noise, status, as_of : columns of the reports: number of events, variance of the noise on the count (or one
         number for all), status (see `Bags`; empty is observed), and when it was made.
     stratum, time, id : columns of the events.
-    cut : as if it were this moment: reports made later are left out, and whole bags with later events.
+    cut : as if it were this moment: reports made then or later are left out, and whole bags with such events; a date
+        is its first moment, so that nothing of that day is used.
     wrong_sizes : "refuse", or "leave_out" the bags whose reported size is not their number of events.
     features : columns of the events to take; by default all that are none of the above. () for none.
     plan : a `FeaturePlan`, or a TOML file or mapping that overrides what is planned from the events.

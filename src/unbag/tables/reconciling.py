@@ -23,7 +23,7 @@ from unbag.tables.telling import TablesReport, count, some
 class Matched(NamedTuple):
     """The bags that are kept: name, size, report, noise, status and stratum with its names; and what is told of others.
 
-    A bag without a report, or with one that came after the cut, is pending.
+    A bag without a report before the cut is pending.
     """
 
     name: pa.Array
@@ -47,7 +47,7 @@ def match_tables(events: Table, reports: Table, asked: Asked) -> Matched:
     kept = keep_one_each(found, cut=cut, dated=asked.as_of is not None)
     matched = by_bag(kept.reports, counted.name)
     wrong, refused = _sizes(matched, counted, asked)
-    late = counted.last > cut
+    late = counted.last >= cut
     use = ~late & ~wrong
     refused += (*_impossible(matched, counted, asked, use), *_nothing(matched.status[use], counted, kept.reports))
     told = TablesReport(
