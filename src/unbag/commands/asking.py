@@ -51,7 +51,6 @@ COLUMNS: dict[str, Any] = {
     "status": Status, "as_of": AsOf, "stratum": Stratum, "time": Time, "id": Id, "cut": Cut,
     "wrong_sizes": WrongSizes, "accept_bias": AcceptBias, "prior": Prior, "cap": Cap,
 }  # fmt: skip
-OF_BAGS = ("prior", "cap")  # what `join` takes beside what `check_tables` takes
 
 
 def takes_columns(*, without: Sequence[str] = ()) -> Callable[[Callable], Callable]:

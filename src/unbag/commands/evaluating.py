@@ -17,7 +17,7 @@ from unbag.metrics import evaluate as evaluate_bags
 from unbag.metrics.scoring import marks
 
 
-@takes_columns(without=["kind"])
+@takes_columns(without=["kind", "prior"])
 def evaluate(
     model: Model,
     events: Events,

@@ -144,10 +144,13 @@ def _read_events(
     return bag, where, X
 
 
-def check_tables(events: Any, reports: Any, on: str, *, accept_bias: bool = False, **columns: Any) -> TablesReport:
+def check_tables(
+    events: Any, reports: Any, on: str, *, cap: float | None = None, accept_bias: bool = False, **columns: Any
+) -> TablesReport:
     """What `join` would say of these tables: everything that is left out or refused, without an error.
 
-    Columns that are not there and files that cannot be read are errors here too. Takes the columns of `join`.
+    Columns that are not there and files that cannot be read are errors here too. Takes the columns and the cap
+    of `join`.
 
     >>> events = pa.table({"day": ["mon", "mon", "tue"]})
     >>> print(check_tables(events, pa.table({"day": ["mon", "wed"], "sales": [3, 1]}), on="day", total="sales"))
@@ -161,5 +164,6 @@ an event may count more than once, or give the variance of the noise with noise=
     asked = Asked(on, **columns)
     types = asked.text_columns()
     matched = match_tables(open_table(events, types=types), open_table(reports, thing="reports", types=types), asked)
-    more = () if matched.told.refused else broken_rule(bag_arguments(matched, asked, accept_bias=accept_bias))
+    arguments = bag_arguments(matched, asked, cap=cap, accept_bias=accept_bias)
+    more = () if matched.told.refused else broken_rule(arguments)
     return matched.told._replace(refused=(*matched.told.refused, *more))
