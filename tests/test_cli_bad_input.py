@@ -1,5 +1,6 @@
 """Bad tables through the command line: a clear error, an exit code that is not 0, and nothing left behind."""
 
+import json
 import resource
 import tempfile
 from contextlib import contextmanager
@@ -156,10 +157,32 @@ def test_a_bias_may_be_accepted(tmp_path):
 
 
 def test_features_may_be_named_and_the_prior_may_be_known(tmp_path):
+    """The mean prediction follows the prior, so that a known one makes another model."""
     events, reports, _ = world(tmp_path, count=600)
-    model = tmp_path / "m.unbag"
-    run("train", events, reports, *SALES, *QUICK, "--feature", "x", "--prior", 0.3, "--out", model)
-    assert unbag.load(model).plan_.names == ("x",)
+    means = []
+    for words in (), ("--prior", 0.9):
+        model = tmp_path / f"m{len(words)}.unbag"
+        run("train", events, reports, *SALES, *QUICK, "--feature", "x", *words, "--out", model)
+        assert unbag.load(model).plan_.names == ("x",)
+        means.append(unbag.load(model).predict_proba(np.linspace(-1, 1, 9)[:, None])[:, 1].mean())
+    assert means[0] < 0.6
+    assert means[1] > 0.8
+
+
+@pytest.mark.parametrize("verb", ["check", "evaluate", "select", "weights"])
+def test_only_training_takes_a_prior(verb):
+    """The others estimate without one: an option that changes nothing would mislead."""
+    assert "No such option: --prior" in run(verb, "--prior", 0.3, code=2).stderr
+
+
+def test_check_lists_a_total_above_the_cap(tmp_path):
+    events, reports, _ = world(tmp_path, count=100)
+    frame = pd.read_parquet(reports)
+    frame.assign(sales=[35, *frame.sales[1:]]).to_parquet(reports)
+    words = ["check", events, reports, *SALES, "--kind", "total", "--cap", 3, "--json"]
+    found = json.loads(run(*words, code=3).stdout)
+    assert not found["usable"]
+    assert "bag 0 has 3.5" in found["tables"]["refused"][0]
 
 
 def test_very_many_categories_make_no_larger_model(tmp_path):

@@ -208,6 +208,16 @@ def test_strata_and_noise_go_into_fit():
     assert roc_auc_score(labels, X[:, 0]) - roc_auc_score(labels, model.predict_proba(X)[:, 1]) < 0.05
 
 
+@pytest.mark.parametrize("method", ["anchored", "matching"])
+def test_a_known_prior_goes_into_fit(method):
+    X, y, bag, _, _ = campaigns()
+    still = {"method": method, "hidden": (), "epochs": 1, "learning_rate": 1e-9, "diagnose": False}
+    model = BagClassifier(**still).fit(X, y, bag=bag, prior=0.2)
+    assert model.bags_.prior == 0.2
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], 0.2, atol=1e-4)  # where the training starts
+    assert BagRegressor(**still).fit(X, y, bag=bag, prior=0.2).bags_.prior == 0.2
+
+
 def test_histograms_and_counts_have_strata_too():
     X, y, bag, stratum, _ = campaigns()
     shares = np.stack([1 - y, y / 2, y / 2], axis=1)

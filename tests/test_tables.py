@@ -20,6 +20,7 @@ import pytest
 
 import unbag
 from unbag import models, plan_features, train
+from unbag.metrics import Evaluator
 from unbag.tables import Column, FeaturePlan, buckets_of, check_tables, join, open_table
 from unbag.tables.querying import plain_duckdb
 from unbag.tables.values import as_moment, as_moments, as_text
@@ -157,6 +158,23 @@ def test_noise_status_and_strata_come_from_columns():
     assert same.noise[0] == 2
 
 
+def test_pieces_of_several_tables_do_not_mix_their_strata():
+    """In each piece the strata are numbered anew; an evaluation in pieces must tell them apart by name."""
+    x, sales = np.random.default_rng(0).normal(size=96), [0, 1, 3, 2] * 6
+    market = np.repeat(["brand", "shop", "away", "brand"], 6)
+    events = pa.table({"bag": np.repeat(np.arange(24), 4), "x": x, "market": np.repeat(market, 4)})
+    said = {"on": "bag", "total": "sales", "stratum": "market", "plan": plan_features(events, features=["x"])}
+    reports = pa.table({"bag": np.arange(24), "sales": sales})
+    whole, *pieces = (join(part, reports, **said) for part in (events, events.slice(0, 48), events.slice(48)))
+    assert [part.stratum_names.tolist() for part in pieces] == [["brand", "shop"], ["away", "brand"]]
+    collected = Evaluator()
+    for part in pieces:
+        collected.update(part.X[:, 0], part)
+    expected = unbag.evaluate(whole.X[:, 0], whole)["log_loss"].value
+    assert collected.compute()["log_loss"].value == pytest.approx(expected)
+    assert join(events, reports, on="bag", total="sales").stratum_names is None
+
+
 def test_the_latest_report_before_the_cut_is_used():
     events = pa.table({"bag": ["a", "b", "b", "c"], "when": [1, 2, 2, 9]})
     reports = pa.table({"bag": ["b", "b", "b", "a"], "n": [0, 1, 2, 1], "made": [3, 4, 6, 7]})
@@ -186,6 +204,23 @@ def test_a_cut_may_be_a_date_or_a_moment_in_any_form():
             reports = pa.table({"bag": ["a", "b"], "n": [1, 1], "made": times})
             bags = join(events, reports, on="bag", total="n", as_of="made", cut=cut)
             assert bags.observed.tolist() == [True, False]
+
+
+def test_a_cut_leaves_out_its_own_moment_and_a_date_is_its_midnight():
+    """A backtest as of a day must see nothing of that day."""
+    events = pa.table({"bag": ["a", "b", "c"], "day": [DAY(2026, 11, d) for d in (14, 15, 16)], "hour": [1.0, 2, 3]})
+    reports = pa.table({"bag": ["a", "b"], "n": [1, 0], "made": [DAY(2026, 11, 15), DAY(2026, 11, 16)]})
+    for columns in ({"time": "day", "as_of": "made", "cut": "2026-11-16"}, {"time": "hour", "cut": 3}):
+        bags = join(events, reports, on="bag", total="n", **columns)
+        assert bags.names.tolist() == ["a", "b"]
+        assert bags.observed.tolist() == [True, "as_of" not in columns]
+
+
+def test_without_a_cut_nothing_is_late():
+    """Also no event whose time is missing or infinite."""
+    events = pa.table({"bag": ["a", "b"], "when": [None, np.inf]})
+    reports = pa.table({"bag": ["a", "b"], "n": [1, 0], "made": [1.0, np.inf]})
+    assert join(events, reports, on="bag", total="n", time="when", as_of="made").observed.tolist() == [True, True]
 
 
 def test_bags_of_wrong_size_are_left_out_on_request():
@@ -243,6 +278,16 @@ def test_folders_named_by_column_have_that_column():
         pq.write_table(pa.table({"x": [day, 5]}), folder / f"day={day}" / "part.parquet")
     bags = join(folder, pa.table({"day": [1, 2], "n": [1, 0]}), on="day", total="n")
     assert bags.bag.tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("leftover", ["_temporary/0/task_1", "_delta_log", ".ipynb_checkpoints", "_day=1/.old"])
+def test_leftovers_in_hidden_folders_are_no_events(tmp_path, leftover):
+    for folder in ("_day=1", "_day=2/part", leftover):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"bag": ["a"]}), tmp_path / folder / "t.parquet")
+    table = open_table(tmp_path)
+    assert table.read(["bag"]).num_rows == 2
+    assert table.schema.names == ["bag", "_day"]
 
 
 def test_check_tables_tells_everything_at_once():

@@ -27,7 +27,9 @@ AsOf = Annotated[str | None, typer.Option(help="reports: column with when a repo
 Stratum = Annotated[str | None, typer.Option(help="events: column within whose values the bags are random")]
 Time = Annotated[str | None, typer.Option(help="events: column with the time")]
 Id = Annotated[str | None, typer.Option(help="events: column with the event's id; no event may come twice")]
-Cut = Annotated[str | None, typer.Option(help="as if it were this moment, e.g. 2026-11-16: later rows are left out")]
+Cut = Annotated[
+    str | None, typer.Option(help="as if it were this moment, e.g. 2026-11-16: rows of then or later are left out")
+]
 WrongSizes = Annotated[
     str | None, typer.Option(help="bags with another size than was reported: refuse (usual) or leave_out")
 ]
@@ -49,7 +51,6 @@ COLUMNS: dict[str, Any] = {
     "status": Status, "as_of": AsOf, "stratum": Stratum, "time": Time, "id": Id, "cut": Cut,
     "wrong_sizes": WrongSizes, "accept_bias": AcceptBias, "prior": Prior, "cap": Cap,
 }  # fmt: skip
-OF_BAGS = ("prior", "cap")  # what `join` takes beside what `check_tables` takes
 
 
 def takes_columns(*, without: Sequence[str] = ()) -> Callable[[Callable], Callable]:

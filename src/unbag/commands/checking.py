@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 import typer
 
-from unbag.commands.asking import OF_BAGS, AsJson, Events, Features, Plan, Reports, takes_columns
+from unbag.commands.asking import AsJson, Events, Features, Plan, Reports, takes_columns
 from unbag.commands.telling import UNFIT, plain_errors, print_json, spoken
 from unbag.diagnosis import Diagnosis, diagnose
 from unbag.page.advising import remedy
 
 
-@takes_columns()
+@takes_columns(without=["prior"])
 def check(
     events: Events,
     reports: Reports,
@@ -43,7 +43,7 @@ def _look(events: Any, reports: Any, said: dict[str, Any], how: dict[str, Any]) 
     """What the tables hold, and whether the bags are random when nothing is refused."""
     from unbag.tables import check_tables, join
 
-    told = check_tables(events, reports, **{name: value for name, value in said.items() if name not in OF_BAGS})
+    told = check_tables(events, reports, **said)
     if not told.usable:
         return told._replace(refused=tuple(map(spoken, told.refused))), None
     bags = join(events, reports, **how, **said)

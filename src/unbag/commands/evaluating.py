@@ -17,7 +17,7 @@ from unbag.metrics.evaluating import evaluate_and_note
 from unbag.metrics.scoring import marks
 
 
-@takes_columns(without=["kind"])
+@takes_columns(without=["kind", "prior"])
 def evaluate(
     model: Model,
     events: Events,

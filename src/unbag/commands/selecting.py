@@ -17,7 +17,7 @@ from unbag.metrics.scoring import scores_of
 from unbag.selection import Choice, choose
 
 
-@takes_columns(without=["kind"])
+@takes_columns(without=["kind", "prior"])
 def select(
     models: Annotated[list[Path], typer.Argument(help="two or more files that unbag train wrote")],
     events: Annotated[Path, typer.Option(help="one row for each event: a Parquet or CSV file, or a folder of them")],

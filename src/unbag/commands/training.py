@@ -99,7 +99,12 @@ def learned(bags: Any, settings: dict[str, Any], classes: Any = None) -> Any:
     bags = bags.reported()
     by_row = lambda values: None if values is None else values[bags.bag]
     model = (BagRegressor if bags.kind == "total" else BagClassifier)(**settings, diagnose=False)
-    further = {"stratum": by_row(bags.stratum), "noise": by_row(bags.noise), "plan": bags.plan}
+    further = {
+        "stratum": by_row(bags.stratum),
+        "noise": by_row(bags.noise),
+        "prior": bags.known_prior,
+        "plan": bags.plan,
+    }
     model.fit(bags.X, bags.report[bags.bag], bag=bags.names[bags.bag], **further)
     model.learned_ = marks(bags)  # also of bags of one, which fit takes for labels
     if bags.kind == "histogram":

@@ -53,6 +53,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         *,
         stratum: Any = None,
         noise: Any = None,
+        prior: Any = None,
         plan: FeaturePlan | None = None,
     ) -> BagClassifier:
         """Learn from bags, or from labels when no bag is given.
@@ -65,11 +66,12 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         sample_weight : of each row, only without bags: a report speaks of its whole bag.
         stratum : of each row, the same throughout a bag, when bags are random only within strata (campaigns, days).
         noise : of each row, variance of the noise on its bag's count, the same throughout a bag.
+        prior : the mean label (or the class shares) if it is known from elsewhere, see `Bags`; else the mean report.
         plan : how X was made from a table, see `unbag.tables`: its hashed columns get embeddings, and it is saved with
             the model.
         """
         self.plan_ = plan
-        return self._fit(X, y, bag, sample_weight, reset=True, stratum=stratum, noise=noise)
+        return self._fit(X, y, bag, sample_weight, reset=True, stratum=stratum, noise=noise, prior=prior)
 
     def partial_fit(
         self, X: Any, y: Any, bag: Any = None, classes: Any = None, *, stratum: Any = None, noise: Any = None

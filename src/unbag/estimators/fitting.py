@@ -31,7 +31,7 @@ def enough(bags: Bags, method: str) -> bool:
 
 def without_strata(bags: Bags) -> Bags:
     """The same for a method that compares each bag with its own prediction, to which strata are of no use."""
-    return replace(bags, stratum=None, known_prior=None, stratum_names=None)
+    return bags if bags.stratum is None else replace(bags, stratum=None, known_prior=None, stratum_names=None)
 
 
 def bounded_methods(bags: Bags, form: Form) -> tuple[str, ...]:

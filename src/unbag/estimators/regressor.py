@@ -44,11 +44,12 @@ class BagRegressor(RegressorMixin, BagEstimator):
         *,
         stratum: Any = None,
         noise: Any = None,
+        prior: Any = None,
         plan: FeaturePlan | None = None,
     ) -> BagRegressor:
         """Learn from the mean count of each row's bag, or from counts when no bag is given; see `BagClassifier.fit`."""
         self.plan_ = plan
-        bags = self._counts(X, y, bag, reset=True, stratum=stratum, noise=noise)
+        bags = self._counts(X, y, bag, reset=True, stratum=stratum, noise=noise, prior=prior)
         self._learn(bags, row_importance(sample_weight, len(bags.bag), labelled=bag is None))
         return self
 

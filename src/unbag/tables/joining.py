@@ -58,7 +58,7 @@ def join(
 ) -> JoinedBags:
     """Join a table of events with a table of reports into bags, and check both.
 
-    Left out, and told in `bags.told`: reports of bags without events, reports and bags later than the cut, older
+    Left out, and told in `bags.told`: reports of bags without events, reports and bags of the cut or later, older
     versions of a report. Bags without a report are pending. Refused: bags or ids that are missing, doubled or overlap,
     two reports of one bag (unless `as_of` tells the latest), sizes that disagree, totals that cannot be.
 
@@ -74,7 +74,8 @@ def join(
     size, noise, status, as_of : columns of the reports: number of events, variance of the noise on the count (or one
         number for all), status (see `Bags`; empty is observed), and when it was made.
     stratum, time, id : columns of the events.
-    cut : as if it were this moment: reports made later are left out, and whole bags with later events.
+    cut : as if it were this moment: reports made then or later are left out, and whole bags with such events; a date
+        is its first moment, so that nothing of that day is used.
     wrong_sizes : "refuse", or "leave_out" the bags whose reported size is not their number of events.
     features : columns of the events to take; by default all that are none of the above. () for none.
     plan : a `FeaturePlan`, or a TOML file or mapping that overrides what is planned from the events.
@@ -143,10 +144,13 @@ def _read_events(
     return bag, where, X
 
 
-def check_tables(events: Any, reports: Any, on: str, *, accept_bias: bool = False, **columns: Any) -> TablesReport:
+def check_tables(
+    events: Any, reports: Any, on: str, *, cap: float | None = None, accept_bias: bool = False, **columns: Any
+) -> TablesReport:
     """What `join` would say of these tables: everything that is left out or refused, without an error.
 
-    Columns that are not there and files that cannot be read are errors here too. Takes the columns of `join`.
+    Columns that are not there and files that cannot be read are errors here too. Takes the columns and the cap
+    of `join`.
 
     >>> events = pa.table({"day": ["mon", "mon", "tue"]})
     >>> print(check_tables(events, pa.table({"day": ["mon", "wed"], "sales": [3, 1]}), on="day", total="sales"))
@@ -160,5 +164,6 @@ an event may count more than once, or give the variance of the noise with noise=
     asked = Asked(on, **columns)
     types = asked.text_columns()
     matched = match_tables(open_table(events, types=types), open_table(reports, thing="reports", types=types), asked)
-    more = () if matched.told.refused else broken_rule(bag_arguments(matched, asked, accept_bias=accept_bias))
+    arguments = bag_arguments(matched, asked, cap=cap, accept_bias=accept_bias)
+    more = () if matched.told.refused else broken_rule(arguments)
     return matched.told._replace(refused=(*matched.told.refused, *more))

@@ -84,8 +84,9 @@ def open_table(source: Any, *, thing: str = "events", types: Mapping[str, pa.Dat
     """Rows from wherever they are: a frame of pandas or polars, an Arrow table, a DuckDB relation, a file or a folder.
 
     Files and folders (of Parquet or of CSV files, also with hive names such as day=3) are read in batches and may be
-    larger than memory. Everything else is turned into an Arrow table once. In CSV files whole numbers are read as
-    numbers with a fraction; of text nothing is taken as missing but the empty one.
+    larger than memory; what begins with a dot or an underscore inside a folder is no data. Everything else is turned
+    into an Arrow table once. In CSV files whole numbers are read as numbers with a fraction; of text nothing is taken
+    as missing but the empty one.
 
     Parameters
     ----------
@@ -141,7 +142,7 @@ def list_files(path: Path, thing: str) -> list[Path]:
     """The files of one kind that a path stands for, sorted."""
     if not path.exists():
         raise FileNotFoundError(f"A file of {thing} must exist: {path} does not. Look at the path.")
-    inside = [p for p in sorted(path.rglob("*")) if p.is_file() and p.name[0] not in "._"] if path.is_dir() else [path]
+    inside = [p for p in sorted(path.rglob("*")) if p.is_file() and not _hidden(p, path)] if path.is_dir() else [path]
     files = [file for file in inside if _kind_of(file)]
     kinds = {_kind_of(file) for file in files}
     if len(kinds) != 1:
@@ -150,6 +151,11 @@ def list_files(path: Path, thing: str) -> list[Path]:
             f"{' and '.join(sorted(map(str, kinds))) if kinds else 'neither'}. Name them {', '.join(ENDINGS)}."
         )
     return files
+
+
+def _hidden(file: Path, folder: Path) -> bool:
+    """Whether a file is no data: leftovers such as _temporary/0/part.parquet; a folder named _day=1 is a column."""
+    return any(part[0] == "." or (part[0] == "_" and "=" not in part) for part in file.relative_to(folder).parts)
 
 
 def _kind_of(path: Path) -> str | None:

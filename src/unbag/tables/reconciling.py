@@ -21,9 +21,9 @@ from unbag.tables.telling import TablesReport, count, some
 
 
 class Matched(NamedTuple):
-    """The bags that are kept: name, size, report, noise, status and stratum; and what is told of the others.
+    """The bags that are kept: name, size, report, noise, status and stratum with its names; and what is told of others.
 
-    A bag without a report, or with one that came after the cut, is pending.
+    A bag without a report before the cut is pending.
     """
 
     name: pa.Array
@@ -32,6 +32,7 @@ class Matched(NamedTuple):
     noise: np.ndarray
     status: np.ndarray
     stratum: np.ndarray
+    strata: np.ndarray
     told: TablesReport
     text: bool
 
@@ -46,7 +47,7 @@ def match_tables(events: Table, reports: Table, asked: Asked) -> Matched:
     kept = keep_one_each(found, cut=cut, dated=asked.as_of is not None)
     matched = by_bag(kept.reports, counted.name)
     wrong, refused = _sizes(matched, counted, asked)
-    late = counted.last > cut
+    late = counted.last >= cut
     use = ~late & ~wrong
     refused += (*_impossible(matched, counted, asked, use), *_nothing(matched.status[use], counted, kept.reports))
     told = TablesReport(
@@ -67,10 +68,10 @@ def match_tables(events: Table, reports: Table, asked: Asked) -> Matched:
         ),
         refused=(*counted.refused, *kept.refused, *refused),
     )
-    stratum = np.unique(np.array(counted.stratum.fill_null("").to_pylist(), dtype=str)[use], return_inverse=True)[1]
+    strata, stratum = np.unique(np.array(counted.stratum.fill_null("").to_pylist(), str)[use], return_inverse=True)
     report = _report(matched.value, counted.size, asked)[use]
-    name = counted.name.filter(pa.array(use))
-    return Matched(name, counted.size[use], report, matched.noise[use], matched.status[use], stratum, told, text)
+    name, size = counted.name.filter(pa.array(use)), counted.size[use]
+    return Matched(name, size, report, matched.noise[use], matched.status[use], stratum, strata, told, text)
 
 
 def by_bag(reports: Reports, names: pa.Array) -> Reports:
@@ -174,6 +175,7 @@ def bag_arguments(matched: Matched, asked: Asked, **further: Any) -> dict[str, A
         "kind": asked.reports_are,
         "noise": None if asked.noise is None else matched.noise,
         "stratum": None if asked.stratum is None else matched.stratum,
+        "stratum_names": None if asked.stratum is None else matched.strata,
         "names": np.array(matched.name.to_pylist()),
         "status": None if (matched.status == "observed").all() else matched.status,
         **further,

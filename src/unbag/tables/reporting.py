@@ -61,9 +61,9 @@ def read_reports(table: Table, asked: Asked, *, text: bool) -> Reports:
 
 
 def check_cut(events: Table, reports: Table, asked: Asked) -> float:
-    """The cut as a number, infinity when there is none; it must be of the kind of the times."""
+    """The cut as a number, NaN when there is none, which no time reaches; it must be of the kind of the times."""
     if asked.cut is None:
-        return np.inf
+        return np.nan
     cut, a_number = as_moment(asked.cut, thing="cut"), isinstance(asked.cut, int | float | np.number)
     if not np.isfinite(cut):
         raise ValueError(f"A cut must be a moment: {asked.cut} came. Leave it out for none.")
@@ -77,12 +77,12 @@ def check_cut(events: Table, reports: Table, asked: Asked) -> float:
 
 
 def keep_one_each(reports: Reports, *, cut: float, dated: bool) -> Kept:
-    """For each bag the report that was the latest at the cut."""
+    """For each bag the report that was the latest before the cut."""
     none = reports.bag.is_null().to_numpy(zero_copy_only=False)
     refused = _without_bag(none)
     unknown = np.isnan(reports.as_of) & dated & ~none
     refused += _undated(reports, unknown)
-    late = reports.as_of > cut
+    late = reports.as_of >= cut
     left_out = _late(reports.take(np.flatnonzero(late & ~none)))
     known = reports.take(np.flatnonzero(~late & ~none))
     if not dated:

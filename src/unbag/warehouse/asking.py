@@ -26,7 +26,7 @@ class Asking:
     columns : as `unbag.join` takes them.
     method : upm, easy or anchored. reference : for anchored, the column(s) of the events with a prediction.
     accept_bias, cap : see `unbag.Bags`.
-    text : whether bag ids are compared as text. cut : a moment as a number, infinity when there is none.
+    text : whether bag ids are compared as text. cut : a moment as a number, NaN when there is none.
     """
 
     columns: Asked
@@ -119,15 +119,15 @@ def constant(value: float) -> Any:
 
 
 def later(column: Any, cut: float) -> Any:
-    """Whether a time is later than the cut."""
+    """Whether a time is the cut or later."""
     if column.type().is_numeric():
-        return number_column(column) > cut
+        return number_column(column) >= cut
     if column.type().is_string():
         column = column.try_cast("timestamp")
     elif column.type().is_date():
         column = column.cast("timestamp")
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=cut)
-    return column > ibis().literal(moment if column.type().timezone else moment.replace(tzinfo=None), column.type())
+    return column >= ibis().literal(moment if column.type().timezone else moment.replace(tzinfo=None), column.type())
 
 
 def total(columns: Sequence[Any]) -> Any:
