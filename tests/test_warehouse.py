@@ -200,6 +200,9 @@ FAULTS = {
     "event_without_stratum": ({"region": ["n", "n", "n", "n", "n", ""]}, {}, {}),
     "event_without_id": ({"click": [1, 2, 3, 4, 5, None]}, {}, {}),
     "bag_in_two_strata": ({"region": ["n", "s", "n", "n", "n", "n"]}, {}, {}),
+    "event_with_unclear_time": (
+        {"when": ["2026-11-01"] * 5 + ["11/02/2026"]}, {}, {"time": "when", "cut": "2026-11-16"}
+    ),
     "event_in_two_bags": ({"click": [1, 2, 3, 4, 1, 6]}, {}, {}),
     "event_twice": ({"click": [1, 2, 3, 3, 5, 6]}, {}, {}),
     "report_without_bag": ({}, {"day": ["a", "b", None]}, {}),
@@ -304,6 +307,65 @@ def test_times_of_any_type_are_compared_with_the_cut():
         lines = {line["check"]: line["rows"] for line in checks_of(events, reports, **said)}
         assert lines["late_bag"] == 1
         assert check_tables(events, reports, **said).bags == 2
+
+
+MADE = {  # of the first and the second report of a bag
+    "months first": ["12/31/2025", "01/05/2026"],
+    "months first or days first": ["12/01/2026", "01/05/2026"],
+    "versions as text": ["9", "10"],
+    "versions": [9, 10],
+    "a T in one": ["2026-01-05T01:00:00", "2026-01-05 09:00:00"],
+    "a day and a moment": ["2026-01-05", "2026-01-05 09:00"],
+    "zones": ["2026-01-05T09:30:00+09:00", "2026-01-05T01:00:00Z"],
+    "no number": [1.0, np.nan],
+    "no text": ["2026-01-05", ""],
+    "no such day": ["2026-01-05", "2026-02-30"],
+    "no day": ["2026-01-05", "infinity"],
+}
+
+
+def outcome(make):
+    """What is made, or that it was refused."""
+    try:
+        return make()
+    except ValueError:
+        return "refused"
+
+
+def restated_at(made):
+    events = pa.table(GOOD | {"row": np.arange(6)})
+    reports = pa.table({"day": ["a", "a", "b", "c"], "sales": [0, 2, 1, 1], "made": [*made, made[0], made[0]]})
+    return events, reports
+
+
+IN_CSV = ("months first", "months first or days first", "versions", "a T in one", "zones")
+FORMS = [*((case, "parquet") for case in MADE), *((case, "csv") for case in IN_CSV)]
+
+
+@pytest.mark.parametrize("case, form", FORMS)
+def test_the_latest_report_is_the_one_that_join_takes(case, form, tmp_path):
+    write = pq.write_table if form == "parquet" else csv.write_csv
+    files = [tmp_path / f"{name}.{form}" for name in ("events", "reports", "targets")]
+    for table, file in zip(restated_at(MADE[case]), files[:2], strict=True):
+        write(table, file)
+    said = {"on": "day", "total": "sales", "as_of": "made"}
+    numpy = outcome(lambda: by_numpy(*files[:2], **said))
+    sql = outcome(lambda: warehouse.write_targets(*files[:2], files[2].with_suffix(".parquet"), **said))
+    assert (numpy == "refused") == (sql == "refused"), (numpy, sql)
+    if sql != "refused":
+        same(columns_of(pq.read_table(files[2].with_suffix(".parquet")), said), numpy)
+
+
+@pytest.mark.parametrize("case", ["months first", "a T in one", "zones"])
+def test_a_cut_leaves_the_report_that_join_leaves(case):
+    said = {"on": "day", "total": "sales", "as_of": "made", "cut": "2026-01-05 00:45"}
+    events, reports = restated_at(MADE[case])
+    numpy = outcome(lambda: by_numpy(events, reports, **said))
+    told = outcome(lambda: warehouse.confirm(checks_of(events, reports, **said)))
+    assert (numpy == "refused") == (told == "refused"), (numpy, told)
+    if told != "refused":
+        targets = relate(events, reports, **said).targets
+        same(columns_of(on_duckdb(targets, events=events, reports=reports), said), numpy)
 
 
 # --- bags by hash ---
@@ -418,6 +480,39 @@ def test_without_ibis_the_extra_is_named(monkeypatch):
     assert str(error.value) == 'SQL must have Ibis: it is not installed. Use pip install "unbag[sql]".'
 
 
+def test_ids_of_parquet_and_of_csv_are_compared_as_text(tmp_path):
+    events = pa.table({"day": [1, 1, 2, 2], "row": np.arange(4)})
+    pq.write_table(events, tmp_path / "events.PARQUET")  # the case of an ending says nothing
+    (tmp_path / "reports.csv").write_text("day;sales\n1;2\n2;0\n")
+    files = [tmp_path / name for name in ("events.PARQUET", "reports.csv", "targets.parquet")]
+    said = {"on": "day", "total": "sales"}
+    assert warehouse.write_targets(*files, **said).bags == check_tables(*files[:2], **said).observed == 2
+    same(columns_of(pq.read_table(files[2]), said), by_numpy(*files[:2], **said))
+
+
+BAD_FILES = {
+    "in Latin 1": {"events.csv": "day,x\na,1\nb,2\nmün,3\n".encode("latin-1")},
+    "of no byte": {"events.csv": b""},
+    "with a long row": {"events.csv": b"day,x\na,1\nb,2,3\na,2\n"},
+    "with a short row": {"events.csv": b"day,x,y\na,1,1\nb,2\na,2,2\n"},
+    "of different columns": {"events/1.csv": b"day,x\na,1\n", "events/2.csv": b"day,z\nb,1\n"},
+}
+
+
+@pytest.mark.parametrize("files", BAD_FILES.values(), ids=BAD_FILES)
+def test_bad_files_are_refused_in_the_words_of_join(files, tmp_path):
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "reports.csv").write_text("day,sales\na,1\nb,1\n")
+    given_ = (tmp_path / next(iter(files)).split("/")[0], tmp_path / "reports.csv")
+    with pytest.raises(ValueError) as numpy:
+        join(*given_, on="day", total="sales")
+    with pytest.raises(ValueError) as sql:
+        warehouse.write_targets(*given_, tmp_path / "targets.parquet", on="day", total="sales")
+    assert str(sql.value) == str(numpy.value)
+
+
 def in_files(make):
     """Do something with two small files, one of them damaged at will."""
     with TemporaryDirectory() as folder:
@@ -440,7 +535,18 @@ def many_ids(events, reports):
     )
 
 
+def long_csv(events, reports):
+    events = events.with_suffix(".csv")
+    events.write_bytes(b"day,x\n" + b"a,1\n" * 300_000 + "é,1\n".encode("latin-1"))
+    warehouse.write_targets(events, reports, events.with_name("t.parquet"), on="day", total="sales", kind="total")
+
+
 MESSAGES = [
+    (
+        lambda: in_files(long_csv),
+        "A CSV file must be a table in UTF-8, with values of one type in each column: line 300002 of events.csv is not "
+        "(Invalid unicode (byte sequence mismatch) detected. This file is not utf-8 encoded). Mend it.",
+    ),
     (
         lambda: ask(method="matching"),
         "A method in SQL must be one of upm, easy, anchored: 'matching' came. Choose one.",

@@ -15,6 +15,9 @@ from unbag.tables.values import as_moments, as_numbers
 
 Method = Literal["upm", "easy", "anchored"]
 OWN = "unbag_"  # begins the names of columns that live inside the expression only
+CLOCK = "[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?"
+ZONE = "(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
+TIME = f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T]{CLOCK}{ZONE}?)?$"
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,20 @@ class Asking:
 
 
 def ask(
-    events: Any, reports: Any, columns: Asked, *, method: Method, reference: Any, accept_bias: bool, cap: float | None
+    events: Any,
+    reports: Any,
+    columns: Asked,
+    *,
+    method: Method,
+    reference: Any,
+    accept_bias: bool,
+    cap: float | None,
+    typed: bool,
 ) -> Asking:
     """Check names and types of the columns before anything is run."""
     if method not in get_args(Method):
         raise ValueError(f"A method in SQL must be one of {', '.join(get_args(Method))}: {method!r} came. Choose one.")
-    ours, theirs = _as_table(events, "events"), _as_table(reports, "reports")
+    ours, theirs = _as_table(events, "events", typed), _as_table(reports, "reports", typed)
     variance = columns.noise if isinstance(columns.noise, str) else None
     numbers = [*columns.values, columns.size, variance]
     predictions = _references(columns, method, reference)
@@ -65,9 +76,9 @@ def ask(
     return Asking(columns, method, predictions, accept_bias, cap, text, cut)
 
 
-def _as_table(table: Any, thing: str) -> Table:
+def _as_table(table: Any, thing: str, typed: bool) -> Table:
     """An empty table of the same schema, so that the checks of `join` on names and types serve here too."""
-    return Table(thing, table.schema().to_pyarrow().empty_table())
+    return Table(thing, table.schema().to_pyarrow().empty_table(), typed)
 
 
 def _references(columns: Asked, method: str, reference: Any) -> tuple[str, ...]:
@@ -111,6 +122,20 @@ def number_column(column: Any) -> Any:
         column = column.try_cast("float64")
     number = column.cast("float64")
     return ibis().ifelse(number.isnan(), ibis().null("float64"), number)
+
+
+def moment_column(column: Any) -> Any:
+    """Times as numbers or moments that can be compared; what is neither, also NaN, is missing.
+
+    Text must look like 2026-11-16 or 2026-11-16 05:30, as for `join`, because each engine takes other forms in its own
+    way. The zone is written out, UTC where there is none: engines would drop it, or take that of the session.
+    """
+    if not column.type().is_string():
+        return number_column(column) if column.type().is_numeric() else column
+    zone = ibis().ifelse(column.re_search(f":.*{ZONE}$"), "", "Z")
+    clock = ibis().ifelse(column.length() == len("2026-11-16"), " 00:00:00", "")
+    text = ibis().ifelse(column.re_search(TIME), column + clock + zone, ibis().null("string"))
+    return text.try_cast("timestamp('UTC')")
 
 
 def constant(value: float) -> Any:

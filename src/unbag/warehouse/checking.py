@@ -70,6 +70,7 @@ def _of_events(events: Any) -> tuple[Any, dict[str, tuple[Any, Any]]]:
         "event_without_bag": (events.bag.isnull(), None),
         "event_without_stratum": (events.stratum.isnull(), None),
         "event_without_reference": (no_reference, None),
+        "event_with_unclear_time": (events.unclear.notnull(), events.unclear),
     }
 
 
@@ -96,7 +97,7 @@ def _of_reports(reports: Any, asking: Asking) -> tuple[Any, dict[str, tuple[Any,
         "report_without_bag": (~named, None),
         "report_without_time": (
             named & reports.as_of.isnull() if dated else ibis().literal(False),
-            "bag " + reports.bag.cast("string"),
+            "bag " + reports.bag.cast("string") + " has " + reports.unclear.fill_null("none"),
         ),
         "late_report": (named & reports.late, "bag " + reports.bag.cast("string")),
         "older_report": (named & reports.older, "bag " + reports.bag.cast("string")),

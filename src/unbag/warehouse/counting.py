@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from unbag.warehouse.asking import Asking, constant, ibis, id_column, later, number_column, text_column, total
+from unbag.warehouse.asking import (
+    Asking,
+    constant,
+    ibis,
+    id_column,
+    later,
+    moment_column,
+    number_column,
+    text_column,
+    total,
+)
 
 
 def read_events(events: Any, asking: Asking) -> Any:
@@ -13,12 +23,14 @@ def read_events(events: Any, asking: Asking) -> Any:
     names, api = asking.columns, ibis()
     text = lambda name: text_column(events, name, thing="events")
     cut = math.isfinite(asking.cut) and names.time is not None
+    when = moment_column(events[names.time]) if cut else None
     return events.select(
         bag=id_column(events, names.on, text=asking.text, thing="events"),
         stratum=api.literal("") if names.stratum is None else text(names.stratum),
         id=api.null("string") if names.id is None else text(names.id),
         # an event without a time is not known to lie before a cut
-        late=later(events[names.time], asking.cut).fill_null(True) if cut else api.literal(False),
+        late=later(when, asking.cut).fill_null(True) if cut else api.literal(False),
+        unclear=_unclear(events[names.time], when) if cut else api.null("string"),
         **{f"g_{i}": number_column(events[name]) for i, name in enumerate(asking.reference)},
     )
 
@@ -27,6 +39,7 @@ def read_reports(reports: Any, asking: Asking) -> Any:
     """Of each report its bag, values, size, noise, status and time; those that are late or restated are marked."""
     names, api = asking.columns, ibis()
     number = lambda name: number_column(reports[name])
+    made = api.null("int64") if names.as_of is None else moment_column(reports[names.as_of])
     late = math.isfinite(asking.cut) and names.as_of is not None
     variance = number(names.noise) if isinstance(names.noise, str) else constant(names.noise or 0)
     status = api.null("string") if names.status is None else text_column(reports, names.status, thing="reports")
@@ -35,8 +48,9 @@ def read_reports(reports: Any, asking: Asking) -> Any:
         reported_size=api.null("float64") if names.size is None else number(names.size),
         noise=variance,
         status=status.fill_null("observed"),
-        late=later(reports[names.as_of], asking.cut).fill_null(False) if late else api.literal(False),
-        as_of=api.null("int64") if names.as_of is None else reports[names.as_of],
+        late=later(made, asking.cut).fill_null(False) if late else api.literal(False),
+        as_of=made,
+        unclear=api.null("string") if names.as_of is None else _unclear(reports[names.as_of], made),
         **{f"value_{i}": number(name) for i, name in enumerate(names.values)},
     )
     if names.as_of is None:
@@ -46,6 +60,13 @@ def read_reports(reports: Any, asking: Asking) -> Any:
     return read.mutate(
         older=(~read.late & ((read.as_of < latest) | (read.as_of.isnull() & latest.notnull()))).fill_null(False)
     )
+
+
+def _unclear(column: Any, moment: Any) -> Any:
+    """What is written where no time can be read."""
+    if not column.type().is_string():
+        return ibis().null("string")
+    return ibis().ifelse(moment.isnull(), column.nullif(""), ibis().null("string"))
 
 
 def one_each(reports: Any) -> Any:

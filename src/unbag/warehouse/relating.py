@@ -50,6 +50,7 @@ def relate(
     method: Method = "upm",
     reference: str | Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
+    typed: bool = True,
 ) -> Related:
     """From reports to signed weights and pseudo-labels, as expressions that any SQL engine of Ibis can run.
 
@@ -69,6 +70,8 @@ def relate(
     reference : column of the events with a prediction that was made without the labels of the event's own bag (of
         another fold, or yesterday's model); for class counts one column for each.
     keep : columns of the events to hand on; by default all.
+    typed : whether both tables know the types of their ids, so that text in one and whole numbers in the other are
+        refused; False where one comes from CSV files: ids are then compared as text.
 
     >>> import ibis
     >>> events = ibis.table({"day": "string", "age": "int64"}, name="events")
@@ -79,7 +82,7 @@ def relate(
     columns = Asked(
         on, total, counts, proportion, kind, size, noise, status, as_of, stratum, time, id, cut, wrong_sizes
     )
-    further = {"method": method, "reference": reference, "accept_bias": accept_bias, "cap": cap}
+    further = {"method": method, "reference": reference, "accept_bias": accept_bias, "cap": cap, "typed": typed}
     asking = ask(events, reports, columns, **further)
     ours, theirs = read_events(events, asking), read_reports(reports, asking)
     bags = match_bags(ours, theirs, asking)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 
 from unbag.outputs import whole
 from unbag.tables.querying import plain_duckdb
-from unbag.tables.reading import list_files
+from unbag.tables.reading import Table, open_table
+from unbag.tables.values import is_number
 from unbag.warehouse.asking import ibis
 from unbag.warehouse.relating import Related, as_sql, relate
 from unbag.warehouse.telling import Told, confirm
 
 TEXT = ("on", "stratum", "id", "status")  # read as text from CSV files, so that 007 stays 007
+TIMES = ("time", "as_of")  # numbers or text: of 01/05/2026 DuckDB would guess which is the day
 HELD = "one line for each bag, and ids if they are checked"
 
 
@@ -36,13 +39,12 @@ def query_files(
     with (
         TemporaryDirectory() as folder,
         plain_duckdb(held=HELD, limit=memory, remedy="Allow more with memory=, leave id= out"),
+        _plain_csv(),
         duckdb.connect(config=_config(folder, memory)) as connection,
     ):
-        text = [columns[name] for name in TEXT if columns.get(name) is not None]
-        tables = [
-            _open(connection, Path(path), thing, text) for path, thing in ((events, "events"), (reports, "reports"))
-        ]
-        yield connection, relate(*tables, **columns)
+        ours, typed = _open(connection, Path(events), "events", columns)
+        theirs, also = _open(connection, Path(reports), "reports", columns)
+        yield connection, relate(ours, theirs, typed=typed and also, **columns)
 
 
 def write_targets(
@@ -70,24 +72,50 @@ def write_targets(
         return told
 
 
+@contextmanager
+def _plain_csv() -> Iterator[None]:
+    """Say what DuckDB finds wrong with a row of a CSV file far from its beginning, where `open_table` did not look."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        found = re.search(r"CSV Error on Line: (\d+)\n(?:Original Line:.*\n)?(.*)", str(error))
+        if found is None:
+            raise
+        file = re.search(r"\n\s*file = (.*)", str(error))
+        raise ValueError(
+            "A CSV file must be a table in UTF-8, with values of one type in each column: line "
+            f"{found[1]} of {Path(file[1]).name if file else 'a file'} is not ({found[2].rstrip('.')}). Mend it."
+        ) from error
+
+
 def _config(folder: str, memory: str | None) -> dict[str, Any]:
     limit = {} if memory is None else {"memory_limit": memory}
     return {"temp_directory": folder, "preserve_insertion_order": False} | limit
 
 
-def _open(connection: Any, path: Path, thing: str, text: list[str]) -> Any:
-    """A view of the files, and the table of Ibis that stands for it."""
-    files = list_files(path, thing)
-    names = "[" + ", ".join(_quoted(file) for file in files) + "]"
-    if files[0].suffix in (".parquet", ".pq"):
-        source = f"read_parquet({names})"
-    else:
-        found = connection.sql(f"from read_csv({names}) limit 0").columns
-        types = ", ".join(f"{_quoted(name)}: 'varchar'" for name in found if name in text)
-        source = f"read_csv({names}{f', types={{{types}}}' if types else ''})"
+def _open(connection: Any, path: Path, thing: str, columns: dict[str, Any]) -> tuple[Any, bool]:
+    """A view of the files with the table of Ibis that stands for it, and whether the files know their types.
+
+    They are opened as `join` opens them first, so that what it refuses of files is refused in the same words.
+    """
+    opened = open_table(path, thing=thing)
+    names = "[" + ", ".join(_quoted(file) for file in opened.source.files) + "]"
+    source = f"read_parquet({names})" if opened.typed else f"read_csv({names}, {_as_csv(opened, columns)})"
     connection.execute(f"create view {thing} as from {source}")
     schema = connection.sql(f"from {thing} limit 0").to_arrow_table().schema
-    return ibis().table(ibis().Schema.from_pyarrow(schema), name=thing)
+    return ibis().table(ibis().Schema.from_pyarrow(schema), name=thing), opened.typed
+
+
+def _as_csv(opened: Table, columns: dict[str, Any]) -> str:
+    """How to read CSV files: with the separator that `join` finds, and with its types of ids and times."""
+    kind = lambda name: "double" if is_number(opened.schema.field(name).type) else "varchar"
+    types = {columns[key]: "varchar" for key in TEXT if columns.get(key) in opened.schema.names}
+    types |= {columns[key]: kind(columns[key]) for key in TIMES if columns.get(key) in opened.schema.names}
+    said = ", ".join(f"{_quoted(name)}: '{kind}'" for name, kind in types.items())
+    separator = _quoted(opened.source.format.parse_options.delimiter)
+    return f"delim={separator}, quote='\"', escape='\"', header=true{f', types={{{said}}}' if said else ''}"
 
 
 def _quoted(text: Any) -> str:

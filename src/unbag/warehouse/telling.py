@@ -37,6 +37,9 @@ CHECKS = {
         "event", True, "A reference must be a finite number, and those of classes must add up to 1",
         "Predict for every event of a bag with a report."
     ),
+    "event_with_unclear_time": Check(
+        "event", True, "A time must be written like 2026-11-16 or 2026-11-16 05:30", "Write it so."
+    ),
     "bag_in_two_strata": Check(
         "bag", True, "A bag must lie within one stratum", "Cut it into one bag for each, or leave the stratum out."
     ),
@@ -56,7 +59,10 @@ CHECKS = {
     "report_without_bag": Check(
         "report", True, "A report must name its bag", "Drop such rows, which are often totals of the page."
     ),
-    "report_without_time": Check("report", True, "An as-of time must not be missing", "Fill it in."),
+    "report_without_time": Check(
+        "report", True, "An as-of time must not be missing, and text must look like 2026-11-16 or 2026-11-16 05:30",
+        "Fill it in, or write it so."
+    ),
     "bag_with_two_reports": Check(
         "bag", True, "A bag must have one report",
         "Name with as_of= the column that tells which is latest; of two as of the same time drop one.",
