@@ -392,6 +392,12 @@ def test_plan_names_the_bags_for_each_size_and_the_fast_rate_where_it_helps():
     assert run(*words[:-1]).stdout.count("possible predictor is among") == 1
 
 
+def test_plan_tells_no_fast_rate_where_scores_are_so_large_that_the_loss_has_no_curvature():
+    found = json.loads(run("plan", "--rate", 0.5, "--size", 4, "--regret", 0.1, "--score-sd", 9, "--json").stdout)
+    assert found["needed"]["guaranteed_bags"] > 0
+    assert found["needed"]["guaranteed_fast_bags"] is None
+
+
 def test_plan_knows_the_noise_of_a_privacy_budget():
     from unbag.noise import geometric
 

@@ -196,6 +196,11 @@ def test_the_expected_bias_is_the_bias_of_the_unbiased_estimate():
     assert abs(np.mean([bias.anchored for bias in found])) < 0.1 * abs(np.mean(off))
 
 
+def test_scores_may_come_as_one_column():
+    bags, _ = campaigns(1600, 16, 0.5, 0)
+    assert str(diagnose(bags, bags.X[:, :1])) == str(diagnose(bags, bags.X[:, 0]))
+
+
 def test_a_trifle_is_not_called_a_bias():
     rng = np.random.default_rng(0)
     n, k = 200_000, 10

@@ -62,6 +62,10 @@ MESSAGES = [
         "A contribution cap must be positive: 0 came. Give the most that one may add.",
     ),
     (
+        lambda: noise.capped([1, 1], cap=1, person=["ann", 7]),
+        "A person must be of one type: int and str came. Turn all into strings or all into integers.",
+    ),
+    (
         lambda: noise.capped([1, 1], cap=1, person=["ann"]),
         "person must have one entry for each row: 1 came for 2 rows. Give them in the order of the rows.",
     ),
@@ -234,3 +238,15 @@ def test_planning_predicts_the_variance_that_noise_brings():
         k * count, k, planning.Noise(p * (1 - p), 0.0, float(f2.mean()), float(f2.var()))
     )
     assert unbag.noise is noise
+
+
+@pytest.mark.parametrize("person", [
+    np.array([1.0, np.nan, 1.0, np.nan, np.nan]),
+    ["ann", None, "ann", np.nan, None],
+    np.array(["2024-01-01", "NaT", "2024-01-01", "NaT", "NaT"], "datetime64[D]"),
+    [None, 1, None, 2, 3],
+])  # fmt: skip
+def test_rows_without_a_person_are_not_taken_for_one_person(person):
+    known = sum(one is not None and one == one for one in np.asarray(person, object).tolist())
+    expected = [1, 3, 2, 3, 3] if known == 2 else [1, 3, 3, 3, 3]
+    np.testing.assert_array_equal(noise.capped([1, 4, 4, 4, 4], cap=3, person=person), expected)

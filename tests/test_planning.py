@@ -81,6 +81,13 @@ def test_with_the_variance_of_a_report_the_prior_errs_like_a_median_of_means(cap
     assert found == pytest.approx(expected)
 
 
+def test_the_variance_of_a_histogram_bag_is_four_times_that_with_known_means():
+    """(a + b + c + d)^2 <= 4 (a^2 + b^2 + c^2 + d^2), of which a^2 / k^2 is Lemma C.1's 64 times the largest."""
+    m, k, share, known = 300, 8, 0.001, planning.histogram_variance(3, bound=1.0)
+    at = lambda bag: planning.histogram_deviation(HistogramSpread(1.0, 0.0, bag), m, size=k, share=share, classes=3)
+    assert at(None) == pytest.approx(at(4 * known))
+
+
 def test_errors_of_means_and_prior_count_k_times_in_the_variance_of_a_bag():
     """The paper's display lets them count once, and is then too small; the mended bound holds (simulated, k = 256)."""
     rng = np.random.default_rng(1)
@@ -183,6 +190,18 @@ def test_the_best_bag_size_has_the_narrowest_interval():
     assert planning.best_bag_size(Noise(0.15, 0.0, 1.5, 1.0)) == 1.0
 
 
+@pytest.mark.parametrize("noise, best", [
+    (Noise(0.16, 0.0, 0.0, 0.0), 1.0),
+    (Noise(0.16, 9.0, 0.0, 0.0), 1.0),
+    (Noise(0.16, 9.0, 1.0, 0.0), inf),
+    (Noise(0.0, 9.0, 1.0, 1.0), inf),
+])  # fmt: skip
+def test_where_nothing_but_noise_varies_no_bag_is_too_large(noise, best):
+    assert planning.best_bag_size(noise) == best
+    widths = [planning.interval_width(10000, k, noise) for k in (1, 10, 100)]
+    assert widths[0] == min(widths) if best == 1 else widths[2] == min(widths)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("k, s2", [(4, 0.0), (16, 0.0), (16, 9.0), (64, 100.0)])
 def test_the_planned_variance_is_the_one_that_simulation_shows(k, s2):
@@ -218,6 +237,11 @@ MESSAGES = [
         lambda: planning.bags_needed(0.1, OF_CLASSES, curvature=Sandwich(1, 1, 1, 1)),
         "The fast rate must have binary or total reports: full histograms came, for which the paper proves none. Leave "
         "curvature out.",
+    ),
+    (
+        lambda: planning.bags_needed(0.1, Problem(12, 8, SPREAD), curvature=sandwich(losses.log)),
+        "The fast rate must have a loss that is curved: c1 = 0 and c2 = 0 came. Bound the scores, as in sandwich(loss, "
+        "(-5, 5)), or leave curvature out.",
     ),
     (
         lambda: sandwich(losses.log, (2, -2)),

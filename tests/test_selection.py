@@ -96,6 +96,23 @@ def test_labels_tell_how_far_the_choice_is_behind():
     assert "The best of them by labels is better by" in str(choice)
 
 
+def test_scores_may_come_as_one_column_and_as_probabilities():
+    x, y = world(400)
+    bags = random_bags(x[:, None], y, size=40, seed=0)
+    plain = choose({"right": x, "wrong": -x}, bags)
+    probability = {name: 1 / (1 + np.exp(-score)) for name, score in {"right": x, "wrong": -x}.items()}
+    for given, scale in [
+        ({"right": x[:, None], "wrong": -x[:, None]}, None),
+        ({"right": lambda X: X, "wrong": lambda X: -X}, None),
+        (probability, "probability"),
+    ]:
+        found = choose(given, bags, scale=scale)
+        assert found.name == plain.name
+        assert found.table[1].difference.value == pytest.approx(plain.table[1].difference.value)
+    told = choose({"right": lambda X: X, "wrong": lambda X: -X}, bags, test=(x[:, None], y))
+    assert told.table[0].labelled == pytest.approx(losses.log.value(x, y).mean())
+
+
 def test_runs_that_diverged_or_predict_nan_are_left_out():
     x, y = world(400)
     bags = random_bags(x, y, size=40, seed=0)
@@ -259,6 +276,11 @@ MESSAGES = [
     (
         lambda: choose([run("upm", np.nan)], BAGS),
         "A candidate must have finite scores: none of 1 has. Train with a lower rate.",
+    ),
+    (
+        lambda: choose({"one": X}, BAGS, test=(X, Y)),
+        "A candidate must be a model where test= is given: one came as scores, which are those of the held-out bags. "
+        "Give models, or leave test out.",
     ),
     (
         lambda: choose({"one": X}, BAGS, rule="luck"),

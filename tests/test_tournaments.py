@@ -140,6 +140,21 @@ def test_what_it_says_of_its_own_trust():
     assert result.regret_bound == pytest.approx((result.Q + result.C)[chosen].max())
 
 
+def test_a_beta_beyond_all_planning_has_a_result_all_the_same():
+    bags, models = binary_problem(n=6000, models=2)
+    result = tournament(models, bags, beta=1e-7)
+    assert result.bags_needed == np.inf
+    assert str(result).endswith("beta = 1e-07 would need more than can be counted.")
+
+
+def test_one_group_promises_nothing():
+    bags, models = binary_problem(models=2)
+    result = tournament(models, bags, beta=0.1, groups=1)
+    assert (result.confidence, result.regret_bound, result.regret_supported) == (0, np.inf, np.inf)
+    assert result.C.tolist() == [[0, np.inf], [np.inf, 0]]
+    assert str(result).endswith("Nothing is promised of its loss: one group has no variance to measure.")
+
+
 def test_an_empty_pool_is_reported_with_the_bags_that_planning_asks_for():
     """Three models in a circle, each beaten by the next: too few bags for so small a beta."""
     for seed in range(200):

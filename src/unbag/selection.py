@@ -8,13 +8,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from unbag.bags import Bags
+from unbag.bags import Bags, Kind
 from unbag.losses import Loss
-from unbag.metrics.collecting import predict
+from unbag.metrics.collecting import checked_scores, predict
 from unbag.metrics.evaluating import chosen_losses
 from unbag.metrics.intervals import Estimate, interval
 from unbag.metrics.paired import Judged, judge_all
-from unbag.metrics.scoring import check_apart, scores_of
+from unbag.metrics.scoring import check_apart, is_array, scores_of
 from unbag.tournaments import tournament
 
 PREFERRED = [("anchored", loss) for loss in ("square", "brier", "poisson")]  # unless another is better beyond doubt
@@ -72,6 +72,7 @@ def choose(
     loss: Loss | str | None = None,
     level: float = 0.95,
     beta: float = 0.05,
+    scale: Literal["score", "probability"] | None = None,
     test: tuple[Any, Any] | None = None,
     trained_on: Bags | None = None,
 ) -> Choice:
@@ -90,7 +91,9 @@ def choose(
     rule : "paired", or "tournament" for the paper's tournament at this `beta`, with its guarantee.
     loss : what decides; by default the log loss (cross entropy, Poisson).
     level : of the intervals.
-    test : labelled features and labels, only ever to tell how far the choice is behind the best one.
+    scale : say "probability" when you give probabilities in place of scores.
+    test : labelled features and labels, only ever to tell how far the choice is behind the best one. Scores of the
+        held-out bags say nothing of them, so that candidates must then be models.
     trained_on : the bags that the models learned from, to make sure that none of them is held out.
 
     >>> from unbag import random_bags
@@ -107,9 +110,11 @@ def choose(
     listed = _listed(candidates)
     for candidate in listed:
         check_apart(candidate.model, held_out, trained_on)
+    _check_test(listed, test)
     chosen_loss = chosen_losses(None if loss is None else [loss], held_out.kind)[0]
-    scored = [(c, scores_of(c.model, held_out.X, held_out.kind, loss=chosen_loss)) for c in listed]
-    good = [(c, score) for c, score in scored if _usable(score, held_out, chosen_loss)]
+    score_on = lambda c, X: _column(scores_of(c.model, X, held_out.kind, scale, loss=chosen_loss), held_out.kind)
+    scored = [(c, score_on(c, held_out.X)) for c in listed]
+    good = [(c, checked_scores(score, held_out)) for c, score in scored if _usable(score, held_out, chosen_loss)]
     if not good:
         raise ValueError(f"A candidate must have finite scores: none of {len(scored)} has. Train with a lower rate.")
     if rule not in ("paired", "tournament"):
@@ -123,7 +128,14 @@ def choose(
         winner, reason = _by_pairs(listed, best, judged, level)
     lost, wild = len(scored) - len(good), f" or counts above {LARGEST:g}" if held_out.kind == "total" else ""
     reason += f" {lost} of {len(scored)} candidates predict NaN{wild} and are left out." if lost else ""
-    return _told(listed, winner, reason, judged, held_out, chosen_loss, level, test)
+    value = lambda c, X, y: float(np.mean(chosen_loss.value(score_on(c, X), y, kind=held_out.kind)))
+    labelled = [None if test is None else value(c, *test) for c in listed]
+    return _told(listed, winner, reason, judged, labelled, int(held_out.observed.sum()), level)
+
+
+def _column(score: np.ndarray, kind: Kind) -> np.ndarray:
+    """Scores that came as a table of one column, as one score per instance."""
+    return score[:, 0] if kind != "histogram" and score.ndim == 2 and score.shape[1] == 1 else score
 
 
 def _listed(candidates: Any) -> list[Candidate]:
@@ -136,6 +148,15 @@ def _listed(candidates: Any) -> list[Candidate]:
     if not listed:
         raise ValueError("There must be candidates to choose among: none came. Give runs, or a mapping of models.")
     return listed
+
+
+def _check_test(listed: Sequence[Candidate], test: Any) -> None:
+    given = [candidate.name for candidate in listed if is_array(candidate.model)]
+    if test is not None and given:
+        raise ValueError(
+            f"A candidate must be a model where test= is given: {given[0]} came as scores, which are those of the "
+            "held-out bags. Give models, or leave test out."
+        )
 
 
 def _flat(runs: Any) -> Iterable[Any]:
@@ -216,12 +237,10 @@ def _told(
     winner: int,
     reason: str,
     judged: Judged,
-    held_out: Bags,
-    loss: Loss,
+    labelled: Sequence[float | None],
+    bags: int,
     level: float,
-    test: tuple[Any, Any] | None,
 ) -> Choice:
-    labelled = [None if test is None else _labelled(c.model, test, loss, held_out) for c in listed]
     rows = [
         Compared(
             c.name,
@@ -235,9 +254,4 @@ def _told(
     behind = labelled[winner] - min(known) if known and labelled[winner] is not None else None  # type: ignore[operator]
     order = np.argsort(judged.cautious(CAUTION), kind="stable")
     table = [rows[i] for i in order]
-    return Choice(listed[winner].name, listed[winner].model, reason, table, int(held_out.observed.sum()), behind)
-
-
-def _labelled(model: Any, test: tuple[Any, Any], loss: Loss, held_out: Bags) -> float:
-    score = scores_of(model, test[0], held_out.kind, loss=loss)
-    return float(np.mean(loss.value(score, test[1], kind=held_out.kind)))
+    return Choice(listed[winner].name, listed[winner].model, reason, table, bags, behind)

@@ -152,9 +152,9 @@ def _needed(regret: float, size: int, noise: Noise, choice: Choice) -> Needed:
     if noise.report:
         return Needed(size, enough, regret, None, None)
     reach = RANGE * noise.var_f2**0.5
-    fast = bags_needed(
-        regret, problem, curvature=sandwich(losses.log, (-noise.mean_f2 - reach, -noise.mean_f2 + reach))
-    )
+    curvature = sandwich(losses.log, (-noise.mean_f2 - reach, -noise.mean_f2 + reach))
+    flat = min(curvature.c1, curvature.c2) == 0  # scores so large that the loss is a straight line there
+    fast = slow if flat else bags_needed(regret, problem, curvature=curvature)
     return Needed(size, enough, regret, slow, fast if fast < slow else None)
 
 

@@ -69,7 +69,7 @@ def diagnose(
     >>> diagnose(from_rows(np.argsort(np.argsort(X[:, 0])) // 8, y=y, X=X)).random
     False
     """
-    _check(bags, scores, level, tolerance)
+    scores = _checked(bags, scores, level, tolerance)
     lone = _lone(bags)
     if lone.all():
         return _impossible(bags, len(lone))
@@ -112,7 +112,8 @@ class _Case(NamedTuple):
         return [name for name, varies in zip(self.table.names, self.columns.varies, strict=True) if varies]
 
 
-def _check(bags: Bags, scores: Any, level: float, tolerance: float) -> None:
+def _checked(bags: Bags, scores: Any, level: float, tolerance: float) -> np.ndarray | None:
+    """The scores, one for each instance where one column came."""
     if not 0 < level < 1:
         raise ValueError(
             f"A level must lie between 0 and 1: {level} came. It is the chance of a false alarm, say 0.01."
@@ -120,7 +121,7 @@ def _check(bags: Bags, scores: Any, level: float, tolerance: float) -> None:
     if not tolerance >= 0:
         raise ValueError(f"A tolerance must not be negative: {tolerance} came. Use 0 to take any bias seriously.")
     if scores is None:
-        return
+        return None
     scores = np.asarray(scores, float)
     rows(len(scores), len(bags.bag), thing="scores", of="instance")
     refuse(
@@ -130,6 +131,7 @@ def _check(bags: Bags, scores: Any, level: float, tolerance: float) -> None:
         came=scores,
         remedy="Give logits; a probability of 0 or 1 has none.",
     )
+    return scores[:, 0] if bags.kind != "histogram" and scores.ndim == 2 and scores.shape[1] == 1 else scores
 
 
 def _lone(bags: Bags) -> np.ndarray:
@@ -151,9 +153,8 @@ def refuse_single_bags(bags: Bags) -> None:
     two_reports(bags.stratum, bags.observed)
 
 
-def _draw(bags: Bags, scores: Any, most: float, seed: int) -> tuple[Bags, np.ndarray | None]:
+def _draw(bags: Bags, scores: np.ndarray | None, most: float, seed: int) -> tuple[Bags, np.ndarray | None]:
     """All bags, or as many at random as `most` numbers allow."""
-    scores = None if scores is None else np.asarray(scores, float)
     width = int(np.prod(bags.X.shape[1:])) if hasattr(bags.X, "shape") else 1
     share = most / max(len(bags.bag) * min(width, COLUMNS), 1)
     if share >= 1 or len(bags) <= FEWEST:

@@ -21,7 +21,7 @@ def scores_of(model: Any, X: Any, kind: Kind, scale: str | None = None, *, loss:
     counts = kind == "total" and loss is not None and not loss.form(kind).log_space
     if scale not in (None, "score", "probability"):
         raise ValueError(f"A scale must be score or probability: {scale!r} came. Leave it out for scores.")
-    if _is_array(model):
+    if is_array(model):
         return _given(np.asarray(model, float), kind, scale, counts)
     if X is None:
         raise ValueError("A model must have features to score: bags without X came. Give X to the bags, or scores.")
@@ -46,7 +46,8 @@ def scores_of(model: Any, X: Any, kind: Kind, scale: str | None = None, *, loss:
     )
 
 
-def _is_array(model: Any) -> bool:
+def is_array(model: Any) -> bool:
+    """Whether scores came in place of a model."""
     return isinstance(model, list | tuple | np.ndarray) or (hasattr(model, "__array__") and not callable(model))
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unbag.bags import Bags
+from unbag.bags.making import as_ids
 from unbag.checks import refuse, rows
 from unbag.noise.mechanisms import Mechanism
 
@@ -87,6 +88,7 @@ def capped(y: Any, *, cap: float, person: Any = None) -> np.ndarray:
     y : counts of the rows.
     cap : the most that an instance, or a person, may add.
     person : of each row; a person's rows count in full until the cap is reached, the next in part, the others as 0.
+        A row whose person is missing (None or NaN) is taken for a person of its own, which no cap joins to others.
 
     >>> capped([3, 0, 1], cap=2)
     array([2., 0., 1.])
@@ -106,7 +108,7 @@ def capped(y: Any, *, cap: float, person: Any = None) -> np.ndarray:
     if person is None:
         return np.minimum(y, cap)
     rows(len(person), len(y), thing="person", of="row")
-    number = np.unique(np.asarray(person), return_inverse=True)[1]
+    number = _person_numbers(person)
     order = np.argsort(number, kind="stable")
     through = np.cumsum(y[order])
     first = np.flatnonzero(np.diff(number[order], prepend=-1))
@@ -115,3 +117,12 @@ def capped(y: Any, *, cap: float, person: Any = None) -> np.ndarray:
     kept = np.empty_like(y)
     kept[order] = np.clip(cap - spent, 0, y[order])
     return kept
+
+
+def _person_numbers(person: Any) -> np.ndarray:
+    """A number for each person, and one for each row without one."""
+    ids = person if isinstance(person, np.ndarray) else np.asarray(person, dtype=object)
+    missing = np.array([value is None or value != value for value in ids.tolist()], bool)
+    number = len(ids) + np.arange(len(ids))
+    number[~missing] = np.unique(as_ids(ids[~missing], "person"), return_inverse=True)[1]
+    return number

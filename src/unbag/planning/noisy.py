@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import inf, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -41,7 +41,10 @@ def interval_width(instances: int, size: float, noise: Noise, *, confidence: flo
 def best_bag_size(noise: Noise) -> float:
     """The bag size with the narrowest interval under noise: k* = s |E f2| / sqrt(Var y Var f2), at least 1.
 
+    Infinite where larger bags are ever better, as nothing but noise varies.
+
     >>> best_bag_size(Noise(label=0.16, report=64.0, mean_f2=2.0, var_f2=4.0))
     20.0
     """
-    return max(1.0, sqrt(noise.report) * abs(noise.mean_f2) / sqrt(noise.label * noise.var_f2))
+    gained, lost = sqrt(noise.report) * abs(noise.mean_f2), sqrt(noise.label * noise.var_f2)
+    return max(1.0, gained / lost) if lost > 0 else inf if gained > 0 else 1.0

@@ -7,8 +7,8 @@ is not. (The paper asks for C <= beta / 16, which this argument shows to be more
 
 Constants are those of the proofs, with two corrections: each event gets its share of delta, and in the variance of
 the plug-in estimator the errors of the means count k times (the paper drops the factor k there; its order of
-magnitude survives). For full histograms the paper hides constants: we take the visible ones (64 and 32), and the
-result is an order of magnitude.
+magnitude survives). For full histograms the paper hides constants: we take the visible ones (4 * 64, of which it drops
+the 4, and 32), and the result is an order of magnitude.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def histogram_deviation(
     L = log(1 / share)
     largest, total, bag = spread
     report = 1 / size if report is None else report
-    variance = 64 * largest + 32 * L / m * total if bag is None else bag
+    variance = 4 * 64 * largest + 32 * L / m * total if bag is None else bag
     bias = sqrt(classes) * 32 * L / m * np.sqrt(total * size * report) + np.sqrt(32 * L / (m * size) * largest)
     return np.sqrt(32 * variance * L / m) + bias + np.sqrt(32 * classes * L / m * report * largest)
 
@@ -177,6 +177,11 @@ def _curved(problem: Problem, beta: float, curvature: Sandwich | None, misfit: t
         raise ValueError(
             "The fast rate must have binary or total reports: full histograms came, for which the paper proves none. "
             "Leave curvature out."
+        )
+    if not min(curvature.c1, curvature.c2) > 0:
+        raise ValueError(
+            f"The fast rate must have a loss that is curved: c1 = {curvature.c1:g} and c2 = {curvature.c2:g} came. "
+            "Bound the scores, as in sandwich(loss, (-5, 5)), or leave curvature out."
         )
     bound = [
         4 / c * beta + (2 * (C / c + 1) * gamma if gamma else 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import exp, inf
+from math import exp, inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -40,8 +40,9 @@ class Tournament:
     beaten_by : for each eliminated model, those that eliminated it.
     confidence : 1 - delta, or what is left of it when `groups` was given.
     regret_bound : the regret of the chosen model is below this with that confidence: max_j (Q + C) over its row.
-    bags_needed : what planning asks for at this beta and delta, with the spread measured here.
+    bags_needed : what planning asks for at this beta and delta, with the spread measured here; infinite beyond 1e15.
     regret_supported : the smallest beta that planning supports with these bags.
+    With one group no variance can be measured: C, both bounds and the bags are then infinite.
     """
 
     names: tuple[Any, ...]
@@ -61,23 +62,28 @@ class Tournament:
     problem: Problem = field(repr=False)
 
     def __str__(self) -> str:
+        needed = f"{self.bags_needed:,.0f}" if isfinite(self.bags_needed) else "more than can be counted"
         if not self.pool:
+            asked = f" Planning asks for {needed} bags, or for a beta of {self.regret_supported:.3g} with these."
             return (
                 f"No model is left of {len(self.names)}: every one is beaten by another, so {self.bags} bags are too "
-                f"few for beta = {self.beta:.3g}. Planning asks for {self.bags_needed:,.0f} bags, or for a beta of "
-                f"{self.regret_supported:.3g} with these."
+                f"few for beta = {self.beta:.3g}.{asked if self.groups > 1 else ''}"
             )
+        left = (
+            f"{len(self.pool)} of {len(self.names)} models are left at beta = {self.beta:.3g}; chosen: {self.chosen}."
+        )
+        if self.groups == 1:
+            return f"{left} Nothing is promised of its loss: one group has no variance to measure."
         enough = (
             ""
             if self.beta >= self.regret_supported
             else (
                 f" Planning supports only beta = {self.regret_supported:.3g} with {self.bags} bags; beta = "
-                f"{self.beta:.3g} would need {self.bags_needed:,.0f}."
+                f"{self.beta:.3g} would need {needed}."
             )
         )
         return (
-            f"{len(self.pool)} of {len(self.names)} models are left at beta = {self.beta:.3g}; chosen: {self.chosen}. "
-            f"With confidence {self.confidence:.1%} its loss is within {self.regret_bound:.3g} of the best "
+            f"{left} With confidence {self.confidence:.1%} its loss is within {self.regret_bound:.3g} of the best "
             f"model's.{enough}"
         )
 
@@ -138,7 +144,8 @@ def tournament(
     Q, spreads = play(sums, layout, histogram=bags.kind == "histogram")
     problem = _problem(bags, parts, layout, delta, len(values), spreads, best=int(np.argmin(Q.max(axis=1))))
     share = exp(-r / 8)
-    C = _deviations(spreads, problem, len(parts.estimator), share)
+    apart = np.where(np.eye(len(values), dtype=bool), 0.0, inf)
+    C = _deviations(spreads, problem, len(parts.estimator), share) if r > 1 else apart
     confidence = max(0.0, 1 - count * share)
     return _decide(names, Q, C, beta, confidence, layout, int(bags.observed.sum()), problem)
 
@@ -237,8 +244,15 @@ def _decide(
         groups=layout.groups,
         prior=layout.prior,
         bags=bags,
-        bags_needed=bags_needed(beta, problem) if np.isfinite(C).all() else inf,
-        regret_supported=regret_supported(bags, problem),
+        bags_needed=_bags_needed(beta, problem) if layout.groups > 1 else inf,
+        regret_supported=regret_supported(bags, problem) if layout.groups > 1 else inf,
         regret_bound=inf if chosen is None else float((Q[chosen] + C[chosen]).max()),
         problem=problem,
     )
+
+
+def _bags_needed(beta: float, problem: Problem) -> float:
+    try:
+        return bags_needed(beta, problem)
+    except ValueError:  # planning refuses to count that far, which is no reason to withhold a result
+        return inf
