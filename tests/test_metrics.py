@@ -484,6 +484,31 @@ def test_strata_get_satterthwaites_degrees_of_freedom():
     assert (estimate.high - estimate.value) / estimate.error == pytest.approx(stats.t.ppf(0.975, freedom))
 
 
+def mean_report(y, sizes):
+    """The mean report of a constant model and its interval, from bags of these sizes."""
+    bags = from_rows(np.repeat(np.arange(len(sizes)), sizes), y=np.array(y))
+    return evaluate(np.zeros(len(y)), bags, losses=["log"], bands=1)["mean_report"]
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (1, 1, 4), (5, 1)])
+def test_over_all_labels_the_mean_squared_error_is_the_variance_also_when_one_bag_dominates(sizes):
+    told = [mean_report(y, sizes).error ** 2 * 0.3 ** sum(y) * 0.7 ** (6 - sum(y)) for y in product((0, 1), repeat=6)]
+    assert sum(told) == pytest.approx(0.3 * 0.7 / 6, rel=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [(3, 3, 3, 3), (20, 2, 2, 2), (9, 8, 1, 1)])
+def test_degrees_of_freedom_are_satterthwaites_over_bags(sizes):
+    """Of the sum of psi^2, a quadratic form z' M z of normal bags: (trace M)^2 / trace M^2."""
+    from scipy import stats
+
+    q = np.array(sizes) / sum(sizes)
+    centre = np.eye(4) - np.sqrt(np.outer(q, q))
+    M = centre @ np.diag(q / (1 - q)) @ centre
+    found = mean_report(np.arange(sum(sizes)) % 3 == 0, sizes)
+    freedom = np.trace(M) ** 2 / np.trace(M @ M)
+    assert (found.high - found.value) / found.error == pytest.approx(stats.t.ppf(0.975, freedom))
+
+
 def test_constant_scores_have_a_loss_and_a_word_instead_of_an_auc():
     _, y = world(400)
     found = evaluate(np.zeros(400), random_bags(None, y, size=20, seed=0))

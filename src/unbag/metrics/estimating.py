@@ -13,13 +13,21 @@ from unbag.weights import noise_weights
 
 
 class Estimated(NamedTuple):
-    """A value, and the share `psi` of each bag in its error: error of the value ~ sum of psi, bags independent."""
+    """A value, and the share `psi` of each bag in its error: error of the value ~ sum of psi, bags independent.
+
+    sized : what of psi a bag contributes by its size; the rest it contributes by its weight.
+    """
 
     value: float
     psi: np.ndarray
+    sized: np.ndarray | float = 0.0
 
     def __sub__(self, other: Estimated) -> Estimated:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return Estimated(self.value - other.value, self.psi - other.psi)
+        return Estimated(self.value - other.value, self.psi - other.psi, self.sized - other.sized)
+
+    def parts(self) -> np.ndarray:
+        """psi and what of it is sized, to reckon with both at once."""
+        return np.stack([self.psi, np.broadcast_to(self.sized, self.psi.shape)])
 
 
 class Judge:
@@ -41,6 +49,18 @@ class Judge:
         # Var y rather than Var(y - g): a model that is sure of itself would leave all weight to the bags without noise
         variance = max(float(sums.square.sum() / n - np.mean((sums.reference.sum(axis=0) / n) ** 2)), 1e-9)
         self.w[observed] = noise_weights(self.k[observed], sums.noise[observed], variance=variance, stratum=s[observed])
+        self.by_weight, self.by_report, self.by_size = (
+            self._freed(share) for share in (self.w, self.seen, self.k / self.instances)
+        )
+
+    def _freed(self, share: np.ndarray) -> np.ndarray:
+        """What makes up for it that a bag is itself a share of the mean that it is centred by.
+
+        A share h of a mean leaves 1 - h of a bag's variance; `interval` divides by 1 - 1 / B, which is right for even
+        shares only.
+        """
+        count = np.bincount(self.s, weights=self.observed)[self.s]
+        return np.sqrt((1 - 1 / count) / np.maximum(1 - share, 1e-9))
 
     def expectation(self, T: np.ndarray, S: np.ndarray) -> Estimated:
         """E[f1 + y f2] from the sums T of f1 + g f2 and S of f2 (bags, components).
@@ -58,8 +78,7 @@ class Judge:
         mean_T = sum_by(s, T, strata)[s] / self.instances
         value = float(T.sum() / self.k.sum() + own.sum())
         about = sum_by(s, self.w * co, strata)[s]
-        psi = self.w * (co - about)
-        psi += self.seen * np.sum(centred * mean, axis=1)
-        psi += np.sum(self.residual * (S - k * mean), axis=1) / self.instances
-        psi += (T - self.k * mean_T) / self.instances
-        return Estimated(value, self.share * psi)
+        moved = T - self.k * mean_T + np.sum(self.residual * (S - k * mean), axis=1)
+        sized = self.by_report * self.seen * np.sum(centred * mean, axis=1) + self.by_size * moved / self.instances
+        psi = self.by_weight * self.w * (co - about) + sized
+        return Estimated(value, self.share * psi, self.share * sized)

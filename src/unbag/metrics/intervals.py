@@ -36,7 +36,7 @@ def interval(found: Estimated, judge: Judge, *, level: float = 0.95, variance_of
     """Student's t interval from the spread between bags.
 
     The variance is that of a sum of independent shares, sum_s B_s / (B_s - 1) sum psi^2, and the degrees of freedom are
-    Satterthwaite's over the strata: with one stratum, the number of bags - 1.
+    Satterthwaite's over bags and strata: with one stratum of even bags, the number of bags - 1.
 
     Parameters
     ----------
@@ -51,7 +51,22 @@ def interval(found: Estimated, judge: Judge, *, level: float = 0.95, variance_of
     by_stratum = np.bincount(judge.s, weights=found.psi**2, minlength=strata) * count / (count - 1)
     variance = float(by_stratum.sum())
     error = float(np.sqrt(variance))
-    freedom = variance**2 / np.sum(by_stratum**2 / (count - 1)) if variance > 0 else float(count.sum())
+    freedom = variance**2 / np.sum(by_stratum**2 / _freedom(found, judge)) if variance > 0 else float(count.sum())
     reach = float(stdtrit(freedom, (1 + level) / 2)) * error
     worth = variance_of_one / variance if variance_of_one and error > 1e-12 else None  # below, it is rounding
     return Estimate(found.value, error, found.value - reach, found.value + reach, worth)
+
+
+def _freedom(found: Estimated, judge: Judge) -> np.ndarray:
+    """Satterthwaite's degrees of freedom of each stratum, 2 mean^2 / variance of the sum of psi^2 of normal bags.
+
+    With q_j the share of a bag in the variance and g = q / (1 - q): 1 / (sum q^2 + (sum q g)^2 - sum (q g)^2). Even
+    shares give the number of bags - 1; one bag with nearly all of the variance gives about 1.
+    """
+    add = lambda values: np.bincount(judge.s, weights=values, minlength=judge.strata)
+    by_size = add(np.broadcast_to(found.sized, found.psi.shape) ** 2)
+    by_weight = add((found.psi - found.sized) ** 2)
+    mix = (by_size / np.maximum(by_size + by_weight, 1e-300))[judge.s]
+    q = mix * judge.seen + (1 - mix) * judge.w
+    g = q / np.maximum(1 - q, 1e-9)
+    return 1 / (add(q**2) + add(q * g) ** 2 - add((q * g) ** 2))

@@ -42,11 +42,11 @@ def auc(sums: Sums, judge: Judge) -> tuple[Estimated, float]:
     p = prior(sums, judge)
     above = np.cumsum(ranks.joint[::-1])[::-1] - ranks.joint / 2
     moved = by_bag(b.instances * above[ranks.entry])
-    psi = joint.psi + (moved - judge.k * moved.sum() / judge.k.sum()) / judge.k.sum()
+    parts = joint.parts() + judge.by_size * (moved - judge.k * moved.sum() / judge.k.sum()) / judge.k.sum()
     scale = p.value * (1 - p.value)
     value = (joint.value - p.value**2 / 2) / scale
-    psi = (psi - p.value * p.psi) / scale - value * (1 - 2 * p.value) / scale * p.psi
-    return Estimated(value, psi), _variance_of_one(ranks, value)
+    parts = (parts - p.value * p.parts()) / scale - value * (1 - 2 * p.value) / scale * p.parts()
+    return Estimated(value, *parts), _variance_of_one(ranks, value)
 
 
 def prior(sums: Sums, judge: Judge) -> Estimated:
@@ -92,6 +92,6 @@ def _band(judge: Judge, b: Scores, ranks: Ranks, members: np.ndarray) -> Cut:
     missed = judge.expectation(by_bag(b.reference) - predicted, n[:, None])
     share = n.sum() / judge.k.sum()
     gap = missed.value / share
-    psi = (missed.psi - gap * (n - judge.k * share) / judge.k.sum()) / share
+    parts = (missed.parts() - gap * judge.by_size * (n - judge.k * share) / judge.k.sum()) / share
     low, high = ranks.score[members[[0, -1]]]
-    return Cut(float(low), float(high), float(share), float(predicted.sum() / n.sum()), Estimated(gap, psi))
+    return Cut(float(low), float(high), float(share), float(predicted.sum() / n.sum()), Estimated(gap, *parts))

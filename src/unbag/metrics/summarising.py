@@ -77,7 +77,7 @@ def _averages(sums: Sums, judge: Judge, level: float, kind: Kind) -> dict[str, E
     prediction = judge.expectation(sums.prediction[:, 0], zero)
     report = judge.expectation(sums.reference[:, 0], np.ones_like(zero) * judge.k[:, None])
     missed = judge.expectation(sums.reference[:, 0] - sums.prediction[:, 0], np.ones_like(zero) * judge.k[:, None])
-    gap = Estimated(-missed.value, -missed.psi)
+    gap = Estimated(-missed.value, *-missed.parts())
     p = report.value
     told = {"mean_prediction": prediction, "mean_report": report, "prediction_minus_report": gap}
     one = {"mean_report": max(p if kind == "total" else p * (1 - p), 0.0)}  # Poisson counts
@@ -85,7 +85,7 @@ def _averages(sums: Sums, judge: Judge, level: float, kind: Kind) -> dict[str, E
 
 
 def _observed(prediction: float, gap: Estimated, judge: Judge, level: float) -> Estimate:
-    return interval(Estimated(prediction + gap.value, gap.psi), judge, level=level)
+    return interval(gap._replace(value=prediction + gap.value), judge, level=level)
 
 
 def _by_stratum(sums: Sums, judge: Judge, level: float) -> list[Band]:
@@ -97,7 +97,8 @@ def _by_stratum(sums: Sums, judge: Judge, level: float) -> list[Band]:
         prediction = float(sums.prediction[inside, 0].sum() / n)
         centred = np.where(judge.observed, judge.e[:, 0] - judge.residual[:, 0], 0.0)
         missed = float(judge.residual[inside][0, 0] + (sums.reference - sums.prediction)[inside, 0].sum() / n)
-        gap = Estimated(missed, np.where(inside, judge.seen * centred, 0.0))
+        psi = np.where(inside, judge.by_report * judge.seen * centred, 0.0)
+        gap = Estimated(missed, psi, psi)
         share = float(n / judge.k.sum())
         told.append(Band(-np.inf, np.inf, share, prediction, _observed(prediction, gap, judge, level), name))
     return told
