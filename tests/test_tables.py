@@ -340,6 +340,24 @@ def test_a_numeric_id_is_dropped_with_a_word_and_amounts_stay():
     assert join(table, reports, on="bag", total="sales").plan.names == ("amount", "x")
 
 
+@pytest.mark.parametrize("source", [as_parquet, as_csv])
+@pytest.mark.parametrize("start", [0, 2**60])
+def test_a_numeric_id_is_dropped_from_files_of_any_kind_and_size(source, start):
+    """Above 2^53 double precision has no place for each whole number."""
+    rng = np.random.default_rng(0)
+    visit, x = start + np.arange(300), rng.normal(size=300)
+    table = pa.table({"visit": visit, "x": x, "amount": rng.integers(0, 50, 300)})
+    assert plan_features(source(table, f"ids{start}")).names == ("x", "amount")
+
+
+def test_a_csv_file_may_begin_with_whole_numbers_and_go_on_with_others():
+    """The first megabyte, from which types are guessed, has whole numbers only."""
+    text = "a,b\n" + f"{2**60},1\n" * 60_000 + f"{2**60 + 1},2.5\n"
+    found = open_table(as_csv(EVENTS, "later", text=text.encode())).read(["a", "b"])
+    assert found["a"][-1].as_py() == 2**60 + 1
+    assert found["b"][-1].as_py() == 2.5
+
+
 def test_whole_numbers_that_are_named_stay_and_so_do_those_of_a_few_rows():
     table = with_ids(rows=101)
     assert "event" in plan_features(table, features=["event", "x"]).names
@@ -583,7 +601,24 @@ LATIN = "bag,city\na,Köln\nb,Bonn\n".encode("latin-1")
 LATE_MIX = b"bag,x\n" + b"a,1\n" * 400_000 + b"b,many\n"
 WHOLE = "is cut short, damaged or something else"
 
+TWICE = pa.table([[1], [2], [3]], names=["x", "bag", "bag"])
 MESSAGES = [
+    (
+        lambda: open_table(TWICE),
+        "A column must come once: 'bag' comes 2 times in the events. Rename or drop the others.",
+    ),
+    (
+        lambda: open_table(pd.DataFrame([[1, 2, 3]], columns=["bag", "x", "bag"]), thing="reports"),
+        "A column must come once: 'bag' comes 2 times in the reports. Rename or drop the others.",
+    ),
+    (
+        lambda: open_table(as_parquet(TWICE, "twice")),
+        "A column must come once: a file of events has one name twice. Rename or drop the others.",
+    ),
+    (
+        lambda: open_table(as_csv(TWICE, "twice")),
+        "A column must come once: a file of events has one name twice. Rename or drop the others.",
+    ),
     (
         lambda: asked_of_duckdb("select list(i) from range(999999) t(i)", memory_limit="2MB"),
         "The memory must suffice for what DuckDB holds of the tables: 2MB does not. Free some of it, or work on fewer "

@@ -1,9 +1,13 @@
 """A data frame, a DuckDB relation, or the path of Parquet or CSV files in; a `Table` out, read in batches of rows."""
 
+# pyright: reportAttributeAccessIssue=false
+# (the functions of pyarrow.compute are made when it is imported)
+
 from __future__ import annotations
 
 import gzip
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.dataset as ds
 
@@ -85,8 +90,8 @@ def open_table(source: Any, *, thing: str = "events", types: Mapping[str, pa.Dat
 
     Files and folders (of Parquet or of CSV files, also with hive names such as day=3) are read in batches and may be
     larger than memory; what begins with a dot or an underscore inside a folder is no data. Everything else is turned
-    into an Arrow table once. In CSV files whole numbers are read as numbers with a fraction; of text nothing is taken
-    as missing but the empty one.
+    into an Arrow table once. In CSV files whole numbers are read as numbers with a fraction, unless they begin above
+    2^53 and are ids; of text nothing is taken as missing but the empty one.
 
     Parameters
     ----------
@@ -103,21 +108,30 @@ def open_table(source: Any, *, thing: str = "events", types: Mapping[str, pa.Dat
         return _open_files(Path(source), thing, dict(types or {}))
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
+    if isinstance(source, pa.Table) and len(set(source.schema.names)) < len(source.schema):
+        raise ValueError(_twice(source.schema.names, thing))
     return Table(thing, source if isinstance(source, pa.Table) else _from_frame(source, thing))
+
+
+def _twice(names: Iterable[str], thing: str) -> str:
+    name, times = Counter(names).most_common(1)[0]
+    return f"A column must come once: {name!r} comes {times} times in the {thing}. Rename or drop the others."
 
 
 def _from_frame(source: Any, thing: str) -> pa.Table:
     """A frame of pandas, polars or DuckDB as an Arrow table; an index is no column."""
     import narwhals as nw
 
+    try:
+        frame = nw.from_native(source)
+    except TypeError as error:
+        raise ValueError(
+            f"A table of {thing} must be a frame of pandas or polars, an Arrow table, a DuckDB relation or a path: "
+            f"{type(source).__name__} came. Turn it into one of these."
+        ) from error
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(_twice(source.columns, thing)) from error
     with _told_plainly(thing, ()):
-        try:
-            frame = nw.from_native(source)
-        except TypeError as error:
-            raise ValueError(
-                f"A table of {thing} must be a frame of pandas or polars, an Arrow table, a DuckDB relation or a path: "
-                f"{type(source).__name__} came. Turn it into one of these."
-            ) from error
         table = frame.lazy().collect(backend="pyarrow") if isinstance(frame, nw.LazyFrame) else frame
         return table.to_arrow().select(list(frame.collect_schema().names()))
 
@@ -132,8 +146,10 @@ def _open_files(path: Path, thing: str, types: dict[str, pa.DataType]) -> Table:
             lean = ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
             source = ds.dataset(names, format=ds.ParquetFileFormat(default_fragment_scan_options=lean), **options)
         else:
-            guessed = ds.dataset(names, format=_csv_format(files[0], types), **options).schema
-            source = ds.dataset(names, format=_csv_format(files[0], _widened(guessed, types, thing)), **options)
+            how = lambda types: _csv_options(files[0], types)
+            guessed = ds.dataset(names, format=ds.CsvFileFormat(**how(types)), **options).schema
+            wide = _widened(guessed) | dict.fromkeys(_large(files[0], how(types)), pa.int64()) | types
+            source = ds.dataset(names, format=ds.CsvFileFormat(**how(wide)), **options)
         _same_columns(source, thing)
     return Table(thing, source, typed=kind == "parquet")
 
@@ -162,23 +178,32 @@ def _kind_of(path: Path) -> str | None:
     return next((kind for ending, kind in ENDINGS.items() if path.name.lower().endswith(ending)), None)
 
 
-def _csv_format(path: Path, types: dict[str, pa.DataType]) -> ds.CsvFileFormat:
+def _csv_options(path: Path, types: dict[str, pa.DataType]) -> dict[str, Any]:
     """How to read a CSV file: the separator is the most frequent of , ; tab and | in its first line."""
     with (gzip.open if path.name.lower().endswith(".gz") else open)(path, "rb") as file:
         first = file.readline()
     separator = max(",;\t|", key=lambda mark: first.count(mark.encode()))
-    return ds.CsvFileFormat(
-        parse_options=csv.ParseOptions(delimiter=separator),
-        convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=False),
-    )
+    return {
+        "parse_options": csv.ParseOptions(delimiter=separator),
+        "convert_options": csv.ConvertOptions(column_types=types, strings_can_be_null=False),
+    }
 
 
-def _widened(schema: pa.Schema, types: dict[str, pa.DataType], thing: str) -> dict[str, pa.DataType]:
+def _widened(schema: pa.Schema) -> dict[str, pa.DataType]:
     """Types that also fit the rows to come: the guess saw only the first megabyte."""
     if any(field.type == pa.binary() for field in schema) or any("\ufffd" in _shown(name) for name in schema.names):
         raise pa.ArrowInvalid("invalid UTF8 data")
     wider = lambda t: pa.float64() if pa.types.is_integer(t) else pa.string() if pa.types.is_null(t) else t
-    return {field.name: types.get(field.name, wider(field.type)) for field in schema}
+    return {field.name: wider(field.type) for field in schema}
+
+
+def _large(path: Path, options: dict[str, Any]) -> list[str]:
+    """The columns with whole numbers above 2^53 in the first megabyte: ids, which double precision would mix up."""
+    with csv.open_csv(path, **options) as reader:
+        first = next(iter(reader), None)
+    whole = [field.name for field in first.schema if pa.types.is_integer(field.type)] if first is not None else []
+    ends = lambda name: pc.min_max(first[name]).as_py().values()  # type: ignore[index]
+    return [name for name in whole if any(abs(end or 0) > 2**53 for end in ends(name))]
 
 
 def _shown(name: str) -> str:
@@ -211,6 +236,8 @@ def _explain(said: str, thing: str, names: Sequence[str]) -> str:
     detail = said.split("\n")[0].removesuffix(".")
     if "UTF8" in said or "codec" in said:
         return f"A CSV file must be written in UTF-8: a file of {thing} is not. Save it again with that encoding."
+    if "duplicate field names" in said or "multiple columns named" in said:
+        return f"A column must come once: a file of {thing} has one name twice. Rename or drop the others."
     if "Empty CSV" in said:
         return empty(thing)
     found = re.search(r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+).*: invalid value '(.*)'", said)

@@ -1,5 +1,8 @@
 """A table in, a `FeaturePlan` made from it out, in one or two passes over batches of rows."""
 
+# pyright: reportAttributeAccessIssue=false
+# (the functions of pyarrow.compute are made when it is imported)
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from unbag.tables.encoding import DAY, Column
 from unbag.tables.overriding import MOST_BUCKETS, Wish, as_wishes
@@ -106,16 +110,19 @@ def _survey(table: Table, kinds: dict[str, str], most: dict[str, int]) -> dict[s
     seen, rows = {name: Seen() for name in kinds}, 0
     for batch in table.batches(list(kinds)) if kinds else ():
         rows += batch.num_rows
-        seen = {name: _look(seen[name], batch[name], name, kind, most[name]) for name, kind in kinds.items()}
+        seen = {
+            name: _look(seen[name], batch[name], name, kind, most[name], typed=table.typed)
+            for name, kind in kinds.items()
+        }
     if kinds and rows == 0:
         raise ValueError(empty(table.thing))
     return seen
 
 
-def _look(seen: Seen, column: Any, name: str, kind: str, most: int) -> Seen:
+def _look(seen: Seen, column: Any, name: str, kind: str, most: int, *, typed: bool) -> Seen:
     """What is known of a column after one more batch."""
     if kind == "numeric":
-        apart = (seen.apart or seen.rows == 0) and _are_apart(column)
+        apart = (seen.apart or seen.rows == 0) and _are_apart(column, typed=typed)
         return _look_at_numbers(seen, as_numbers(column, name=name))._replace(apart=apart)
     if kind == "date":
         moment = as_moments(column, name=name)
@@ -127,8 +134,10 @@ def _look(seen: Seen, column: Any, name: str, kind: str, most: int) -> Seen:
     return seen._replace(rows=seen.rows + len(text), missing=seen.missing + text.null_count, values=values)
 
 
-def _are_apart(column: Any) -> bool:
-    return pa.types.is_integer(column.type) and len(column.unique()) == len(column)
+def _are_apart(column: Any, *, typed: bool) -> bool:
+    """Whether no two rows share a whole number; CSV files have theirs in a column of any numbers."""
+    whole = pa.types.is_integer(column.type) or (not typed and pc.all(pc.equal(column, pc.floor(column))).as_py())
+    return bool(whole) and len(column.unique()) == len(column)
 
 
 def _look_at_numbers(seen: Seen, x: np.ndarray) -> Seen:

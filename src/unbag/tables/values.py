@@ -79,7 +79,8 @@ def as_numbers(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
             "column, or another kind in the plan."
         )
     try:
-        numbers = (as_text(array) if is_text(array.type) else array).cast(pa.float64())
+        # not safe, or Arrow would refuse whole numbers above 2^53, which are rounded and mostly ids
+        numbers = (as_text(array) if is_text(array.type) else array).cast(pa.float64(), safe=False)
     except pa.ArrowInvalid as error:
         raise ValueError(
             f"A column of numbers must hold numbers: {name!r} of the {thing} has {_quoted(error)}. Mend it, or leave "
