@@ -18,12 +18,13 @@ from typer.testing import CliRunner
 import unbag
 from unbag.cli import app
 from unbag.commands.designing import expected_of, open_events
-from unbag.commands.evaluating import bags_for, marks, open_model, unseen
+from unbag.commands.evaluating import bags_for, open_model, unseen
 from unbag.commands.planning import Choice, _noise, _variance, answers
 from unbag.commands.selecting import selected
 from unbag.commands.telling import plain_errors
 from unbag.commands.training import joined
 from unbag.commands.writing import check_output, write_tables
+from unbag.metrics.scoring import marks
 
 FOLDER = Path(__file__).parent
 

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ import pytest
 
 import unbag
 from test_cli import QUICK, SALES, run, world
-from unbag.commands.paging import prior_over_time
+from unbag.commands.paging import _of_reported, prior_over_time
 from unbag.commands.writing import check_page
 from unbag.diagnosis import Diagnosis
 from unbag.metrics import Evaluation
@@ -279,7 +280,20 @@ def test_revealed_labels_are_compared_with_the_intervals_whichever_way_it_comes_
 def test_facts_are_those_of_the_bags():
     bags = unbag.Bags(np.array([0, 0, 1, 2, 2, 2]), np.array([0.5, 1.0, np.nan]), noise=[1, 3, 5],
                       status=["observed", "observed", "pending"])  # fmt: skip
-    assert facts_of(bags) == Facts(2, 6, 1, 2.0, 3, pytest.approx(2 / 3), 2.0, 1, 1)
+    assert facts_of(bags) == Facts(2, 3, 1, 2.0, 3, pytest.approx(2 / 3), 2.0, 1, 1, 3)
+
+
+def test_events_that_only_serve_the_means_are_told_apart():
+    section = next(s for s in page_of(Story("Title", facts=FACTS._replace(waiting=20))).sections if s.name == "came")
+    rows = dict(section.parts[0].rows)
+    assert rows["Events in these"] == "1,000"
+    assert rows["Bags waiting for their report"] == "2, with 20 events that only serve the means"
+
+
+def test_an_evaluation_on_a_page_counts_the_events_with_a_report():
+    bags = unbag.Bags(np.array([0, 0, 1, 2, 2, 2]), [0.5, 1.0, np.nan], status=["observed", "observed", "pending"])
+    found = unbag.evaluate_labels(np.array([-1.0, 1, 2]), [0, 1, 1])
+    assert _of_reported(replace(found, instances=6), bags).instances == 3
 
 
 def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):

@@ -65,7 +65,8 @@ class Recalibrated:
         remembered = getattr(self.model, "bags_", None)
         known = getattr(self.model, "learned_", None) if remembered is None else _marks(remembered)
         every = [one for one in (known, self.recalibration.learned_) if one is not None and one.ndim == 2]
-        return np.concatenate(every) if every else None
+        columns = min((one.shape[1] for one in every), default=0)  # old files have fewer
+        return np.concatenate([one[:, :columns] for one in every]) if every else None
 
     def scores(self, X: Any) -> np.ndarray:
         """Recalibrated scores of rows."""

@@ -14,7 +14,7 @@ from unbag.commands.telling import plain_errors, print_json, tell
 from unbag.commands.writing import check_page
 from unbag.metrics import Evaluation
 from unbag.metrics.evaluating import evaluate_and_note
-from unbag.metrics.scoring import marks
+from unbag.metrics.scoring import known_bags
 
 
 @takes_columns(without=["kind", "prior"])
@@ -37,8 +37,7 @@ def evaluate(
         estimator = open_model(model)
         bags = bags_for(estimator, events, reports, said)
         fresh = unseen(bags, estimator.learned_)
-        if len(fresh) < len(bags):
-            tell(f"{len(bags) - len(fresh):,} bags that the model learned from were left out.")
+        tell_learned(bags, fresh, estimator.learned_)
         found = evaluate_and_note(estimator, fresh)
         print_evaluation(found, as_json=as_json)
         if page is not None:
@@ -75,15 +74,23 @@ def bags_for(model: Any, events: Any, reports: Any, said: dict[str, Any]) -> Any
     return join(events, reports, plan=model.plan_, **said, kind=model.kind_)
 
 
-def unseen(bags: Any, learned: np.ndarray | None) -> Any:
-    """The bags without those that were learned from."""
-    new = np.ones(len(bags), bool) if learned is None else ~np.isin(marks(bags)[:, 1], learned)
+def unseen(bags: Any, *learned: np.ndarray | None) -> Any:
+    """The bags without those that were learned from, by one model or several."""
+    new = ~np.any([known_bags(bags, each).bag for each in learned], axis=0)
     if not (new & bags.observed).any():
         raise ValueError(
             f"An evaluation must have bags that the model did not learn from: it learned from all {len(bags)}. Give "
             "other tables, or train with --test."
         )
     return bags if new.all() else bags.take(np.flatnonzero(new))
+
+
+def tell_learned(bags: Any, fresh: Any, learned: np.ndarray | None) -> None:
+    """Say how many bags were left out, and how many of these would pass for new ones by their report."""
+    if len(fresh) < len(bags):
+        restated = int(known_bags(bags, learned).restated.sum())
+        more = f" {restated:,} of them came with another report or size than it learned from." if restated else ""
+        tell(f"{len(bags) - len(fresh):,} bags that the model learned from were left out.{more}")
 
 
 def print_evaluation(found: Evaluation, *, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def training_story(
         drift=over_time,
         choice=model.choice_,
         curves=curves_of(model.runs_, [model.run_]),
-        evaluation=found,
+        evaluation=_of_reported(found, judge),
         predictions=None if judge is None else predicted(model, judge.X),
         trained=True,
         learned=len(model.learned_),
@@ -60,9 +61,14 @@ def evaluation_story(line: str, bags: Any, model: Any, found: Evaluation, over_t
         facts=facts_of(bags),
         diagnosis=diagnose_by_name(bags),
         drift=over_time,
-        evaluation=found,
+        evaluation=_of_reported(found, bags),
         predictions=predicted(model, bags.X),
     )
+
+
+def _of_reported(found: Evaluation | None, bags: Any) -> Any:
+    """An evaluation that counts the events of bags with a report; the others only serve the means, told elsewhere."""
+    return None if found is None else replace(found, instances=len(bags.reported().bag))
 
 
 def selection_story(line: str, bags: Any, choice: Choice, over_time: Drift | None) -> Story:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from unbag.commands.asking import AsJson, Force, PageFile, takes_columns
@@ -54,9 +53,9 @@ def selected(paths: list[Path], events: Any, reports: Any, said: dict[str, Any])
     kinds = {model.kind_ for model in models.values()}
     if len(kinds) > 1:
         raise ValueError(f"Models to choose among must be of one kind: {' and '.join(sorted(kinds))} came. Leave one.")
-    learned = [model.learned_ for model in models.values() if model.learned_ is not None]
+    learned = [model.learned_ for model in models.values()]
     scores, bags = {}, None
     for name, model in models.items():
-        bags = unseen(bags_for(model, events, reports, said), np.concatenate(learned) if learned else None)
+        bags = unseen(bags_for(model, events, reports, said), *learned)
         scores[name] = scores_of(model, bags.X, bags.kind)
     return choose(scores, bags), bags  # type: ignore[arg-type]

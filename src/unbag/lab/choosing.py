@@ -57,9 +57,9 @@ class _Known(NamedTuple):
     scores: np.ndarray
 
     def candidate(self) -> Candidate:
-        """What `unbag.choose` compares. A function, because an array of scores might look like probabilities."""
+        """What `unbag.choose` compares."""
         s = self.settings
-        return Candidate(s.identity(), (s.method, s.loss), lambda X: self.scores)
+        return Candidate(s.identity(), (s.method, s.loss), self.scores)
 
 
 def drawn(task: str, size: int, repetition: int, *, rows: int, holdout: float) -> tuple[Bags, Bags | None]:
@@ -140,7 +140,7 @@ def _finished(plan: Plan, store: Store) -> dict[tuple[str, int, int], list[_Know
 
 
 def _chosen(among: str, runs: Sequence[_Known], held: Bags) -> Chosen:
-    best = choose([run.candidate() for run in runs], held).name
+    best = choose([run.candidate() for run in runs], held, scale="score").name
     s, epoch, test_loss, test_auc, _ = next(run for run in runs if run.settings.identity() == best)
     where = (s.experiment, s.size, s.holdout, s.repetition)
     return Chosen(*where, among, len(runs), s.method, s.loss, s.rate, epoch, test_loss, test_auc)

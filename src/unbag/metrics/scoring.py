@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,10 +59,10 @@ def _decided(model: Any, X: Any, kind: Kind) -> np.ndarray:
     if ours or kind == "total" or not hasattr(model, "predict_proba"):
         return decision
     probability = np.asarray(model.predict_proba(X), float)
-    return decision if _agree(decision, probability, kind) else _to_scores(probability, kind)
+    return decision if _are_logits(decision, probability, kind) else _to_scores(probability, kind)
 
 
-def _agree(decision: np.ndarray, probability: np.ndarray, kind: Kind) -> bool:
+def _are_logits(decision: np.ndarray, probability: np.ndarray, kind: Kind) -> bool:
     """Whether the decisions are the logits of the probabilities, up to rounding."""
     from scipy.special import expit, softmax
 
@@ -118,8 +119,9 @@ def _of_one(prediction: np.ndarray) -> np.ndarray:
 def check_apart(model: Any, held_out: Bags, trained_on: Bags | None) -> None:
     """Refuse held-out bags that the model has learned from.
 
-    The same bags are those with the same names, sizes and reports; without names, those that hold the same rows of the
-    table that the bags were made from, with the same features. Rows without features are not known again.
+    The same bags are those of the same names, if sizes and reports agree, or agree so often that some reports were
+    restated; without names, those that hold the same rows of the table that the bags were made from, with the same
+    features. Rows without features are not known again.
     """
     given = trained_on is not None
     trained_on = trained_on if given else getattr(model, "bags_", None)  # what a run or an estimator remembers
@@ -141,31 +143,99 @@ def _refuse_overlap(shared: list[Any], thing: str) -> None:
         )
 
 
+FEW = 20  # so many bags must have a name in common before their agreement is more than chance
+
+
 def marks(bags: Bags) -> np.ndarray:
-    """Two numbers by which a model file knows a bag again: a hash of its name, and one of name, size and report.
+    """Numbers by which a model file knows a bag again: hashes of its name; of name, size and report; of name and size.
 
     >>> marks(Bags(np.array([0, 0, 1]), np.array([0.5, 1.0]), names=np.array(["mon", "tue"]))).shape
-    (2, 2)
+    (2, 3)
     """
-    names = np.arange(len(bags)) if bags.names is None else bags.names
-    content = [f"{size}|{report}" for size, report in zip(bags.size.tolist(), bags.report.tolist(), strict=True)]
-    return np.stack([stable_hash(names, salt="name"), stable_hash(names, content, salt="bag")], axis=1)
+    names = _names(bags)
+    hashes = [stable_hash(names, salt="name"), _mark(names, bags.size, bags.report), _mark(names, bags.size)]
+    return np.stack(hashes, axis=1)
+
+
+def _names(bags: Bags) -> np.ndarray:
+    return np.arange(len(bags)) if bags.names is None else np.asarray(bags.names)
+
+
+def _mark(names: np.ndarray, size: np.ndarray, report: np.ndarray | None = None) -> np.ndarray:
+    """A hash of each bag's name and size, and of its report if that is given."""
+    if report is None:
+        return stable_hash(names, size.tolist(), salt="size")
+    content = [f"{k}|{a}" for k, a in zip(size.tolist(), report.tolist(), strict=True)]
+    return stable_hash(names, content, salt="bag")
+
+
+class Known(NamedTuple):
+    """Which bags a model learned from, and which of these now come with another size or report."""
+
+    bag: np.ndarray
+    restated: np.ndarray
+
+
+def known_bags(bags: Bags, learned: np.ndarray | None) -> Known:
+    """The bags that a model learned from, by the marks of its file.
+
+    Where the table is the one that it learned from, all bags of a name that it knows, because a report may be restated
+    or not there yet; else those of the same name, size and report. The oldest files hold no names.
+    """
+    nothing = np.zeros(len(bags), bool)
+    if learned is None:
+        return Known(nothing, nothing)
+    own, columns = marks(bags), learned.reshape(len(learned), -1).T
+    if len(columns) == 1:
+        return Known(np.isin(own[:, 1], columns[0]), nothing)
+    named, same = (np.isin(own[:, i], columns[i]) for i in (0, 1))
+    if not _same_table(bags, named & bags.observed, columns):
+        return Known(named & same, nothing)
+    return Known(named, named & ~same & bags.observed)
+
+
+def _same_table(bags: Bags, shared: np.ndarray, learned: np.ndarray) -> bool:
+    """Whether bags whose names are known are of the table learned from; two tables may merely be numbered alike."""
+    names, size, report = _names(bags)[shared], bags.size[shared], bags.report[shared]
+    moved = lambda values, shift: np.roll(values, -shift, axis=0)
+    whole = lambda shift: np.isin(_mark(names, moved(size, shift), moved(report, shift)), learned[1])
+    sizes = lambda shift: np.isin(_mark(names, moved(size, shift)), learned[2])
+    return bool(shared.any()) and _agree([whole, sizes] if len(learned) > 2 else [whole])
+
+
+def _agree(ways: Sequence[Callable[[int], np.ndarray]]) -> bool:
+    """Whether all shared names agree in size and report; or half of them, or nine of ten in size, far beyond chance.
+
+    Parameters
+    ----------
+    ways : which bags agree in size and report, and which in size, after contents were moved on by some places. Moved
+        contents agree by chance only, as do those of bags of one size in two tables that are numbered alike.
+    """
+    if ways[0](0).all():
+        return True
+    for agree, least in zip(ways, (0.5, 0.9), strict=False):  # files of before do not hold the sizes
+        share, chance = agree(0).mean(), np.mean([agree(shift) for shift in (1, 2, 3)])
+        if len(agree(0)) >= FEW and share >= least and share - chance > 0.25:
+            return True
+    return False
 
 
 def _marked(bags: Bags, learned: np.ndarray | None) -> list[Any]:
     """What `_shared_bags` finds, from the marks that a model file holds; old files hold none of the names."""
     if learned is None or learned.ndim == 1 or bags.names is None:
         return []
-    named, same = (np.isin(mark, of_learned) for mark, of_learned in zip(marks(bags).T, learned.T, strict=True))
-    return np.asarray(bags.names)[named].tolist() if same[named].all() else []
+    named = np.isin(stable_hash(bags.names, salt="name"), learned[:, 0]) & bags.observed
+    return np.asarray(bags.names)[named].tolist() if _same_table(bags, named, learned.T) else []
 
 
 def _shared_bags(one: Bags, other: Bags) -> list[Any]:
-    """Names of the bags in both, if all of them agree; where some do not, two tables were merely numbered alike."""
-    name, i, j = np.intersect1d(np.asarray(one.names), np.asarray(other.names), return_indices=True)
-    same = one.size[i] == other.size[j]
-    same &= _by_row(np.isclose(one.report[i], other.report[j], equal_nan=True))
-    return name.tolist() if same.all() else []
+    """Names of the bags with a report in both, if both are the same table; else they were merely numbered alike."""
+    here, there = np.flatnonzero(one.observed), np.flatnonzero(other.observed)
+    name, i, j = np.intersect1d(_names(one)[here], _names(other)[there], return_indices=True)
+    i, j = here[i], there[j]
+    size = lambda shift: one.size[i] == other.size[np.roll(j, -shift)]
+    report = lambda shift: _by_row(np.isclose(one.report[i], other.report[np.roll(j, -shift)], equal_nan=True))
+    return name.tolist() if _agree([lambda shift: size(shift) & report(shift), size]) else []
 
 
 def _shared_rows(one: Bags, other: Bags) -> list[Any]:

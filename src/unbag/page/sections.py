@@ -54,11 +54,12 @@ def _fact_rows(f: Facts) -> list[list[str]]:
     sizes = (
         f"{f.smallest:,}" if f.smallest == f.largest else f"{f.smallest:,} to {f.largest:,}, {short(f.size)} on average"
     )
-    rows = [["Bags with a report", f"{f.bags:,}"], ["Events", f"{f.events:,}"], ["Events in a bag", sizes]]
+    rows = [["Bags with a report", f"{f.bags:,}"], ["Events in these", f"{f.events:,}"], ["Events in a bag", sizes]]
     rows += [] if f.prior is None else [["Prior (mean report)", short(f.prior)]]
     noise = f"standard deviation {short(f.noise**0.5)} on a bag's count" if f.noise else "none declared"
     rows += [["Noise of the reports", noise]]
-    rows += [["Bags waiting for their report", f"{f.pending:,}"]] if f.pending else []
+    waiting = f"{f.pending:,}, with {many(f.waiting, 'event')} that only serve the means"
+    rows += [["Bags waiting for their report", waiting]] if f.pending else []
     return rows + ([["Strata", f"{f.strata:,}"]] if f.strata > 1 else [])
 
 

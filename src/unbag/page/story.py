@@ -35,7 +35,11 @@ MEANINGS = {
 
 
 class Facts(NamedTuple):
-    """Bags in a few numbers. noise : the mean variance of the noise on a bag's count; 0 for exact reports."""
+    """Bags in a few numbers.
+
+    events : of bags with a report. waiting : of bags without, which only serve the means.
+    noise : the mean variance of the noise on a bag's count; 0 for exact reports.
+    """
 
     bags: int
     events: int
@@ -46,6 +50,7 @@ class Facts(NamedTuple):
     noise: float
     pending: int = 0
     strata: int = 1
+    waiting: int = 0
 
 
 def facts_of(bags: Bags) -> Facts:
@@ -55,8 +60,8 @@ def facts_of(bags: Bags) -> Facts:
     size, noise = bags.size, 0.0 if seen.noise is None else float(np.mean(seen.noise))
     pending = len(bags) - len(seen)
     strata = 1 if bags.stratum is None else len(np.unique(bags.stratum))
-    few = (len(seen), len(bags.bag), int(size.min()), float(size.mean()), int(size.max()))
-    return Facts(*few, prior, noise, pending, strata)
+    few = (len(seen), len(seen.bag), int(size.min()), float(size.mean()), int(size.max()))
+    return Facts(*few, prior, noise, pending, strata, len(bags.bag) - len(seen.bag))
 
 
 class Curve(NamedTuple):
