@@ -157,6 +157,29 @@ def test_the_losses_of_totals_speak_of_one_prediction():
     assert own["square"].value == pytest.approx(found["square"].value)
 
 
+def test_your_own_loss_after_another_is_given_what_that_one_predicts():
+    x, y = world(400)
+    absolute = losses.from_callable(lambda h, y: abs(y - h))
+    found = evaluate_labels(x, y, losses=["log", absolute, "poisson"])
+    assert found["your loss"].value == pytest.approx(np.mean(np.abs(y - sigmoid(x))))
+    assert found["poisson"].value == pytest.approx(np.mean(sigmoid(x) - y * np.log(sigmoid(x))))
+    score, classes = np.random.default_rng(0).normal(size=(400, 3)), np.arange(400) % 3
+    missed = losses.from_callable(lambda h, y: 1 - h[..., int(y)], labels=(0, 1, 2))
+    h = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
+    found = evaluate_labels(score, classes, kind="histogram", losses=["cross_entropy", missed])
+    assert found["your loss"].value == pytest.approx(np.mean(1 - h[np.arange(400), classes]))
+
+
+def test_losses_of_one_name_are_numbered():
+    x, y = world(400)
+    bags = random_bags(None, y, size=10, seed=0)
+    own = [losses.from_callable(lambda h, y, power=power: abs(y - h) ** power) for power in (1, 2)]
+    found, difference = evaluate(x, bags, losses=["square", *own]), compare(x, -x, bags, losses=["square", *own])
+    assert list(found.estimates)[:3] == list(difference)[:3] == ["brier", "your loss", "your loss 2"]
+    assert found["your loss 2"].value == pytest.approx(found["brier"].value)
+    assert found["your loss"].value > found["brier"].value
+
+
 class Counts:
     """A regression: predictions are counts."""
 
