@@ -70,24 +70,34 @@ def test_every_loss_has_a_case():
     assert {loss.name for _, loss in CASES.values()} == set(losses.LOSSES)
 
 
-@pytest.mark.parametrize("sizes", [(2, 2), (1, 3), (1, 1, 2)])
+@pytest.mark.parametrize(
+    "sizes, pending", [((2, 2), 0), ((1, 3), 0), ((1, 1, 2), 0), ((1, 1, 1, 1), 2), ((1, 2, 1), 1)]
+)
 @pytest.mark.parametrize("loss", [losses.log, losses.square], ids=lambda loss: loss.name)
-def test_over_all_outcomes_of_a_small_world_the_mean_estimate_is_the_loss_up_to_a_covariance_over_n(sizes, loss):
-    """The prior is the bags' own mean report, which costs Cov(y - g, f2) / n and no more (DESIGN section 4)."""
+def test_over_all_outcomes_of_a_small_world_the_mean_estimate_is_the_loss_up_to_a_covariance_over_n(
+    sizes, pending, loss
+):
+    """The prior is the bags' own mean report, which costs Cov(y - g, f2) / n and no more (DESIGN section 4).
+
+    Less with pending bags: then the residual is correlated with fewer of those that the mean of f2 is made of.
+    """
     score_of, p_of, share = np.array([-1.0, 1.5]), np.array([0.3, 0.6]), np.array([0.4, 0.6])
     f = loss.components(score_of)
     truth = share @ (f[:, 0] + p_of * f[:, 1])
     residual = p_of - sigmoid(score_of)
     covariance = share @ (residual * f[:, 1]) - (share @ residual) * (share @ f[:, 1])
-    n, bag = sum(sizes), np.repeat(np.arange(len(sizes)), sizes)
-    mean = 0.0
+    n, k, bag = sum(sizes), np.array(sizes), np.repeat(np.arange(len(sizes)), sizes)
+    seen = np.where(np.arange(len(k)) < len(k) - pending, k, 0)
+    seen, mean = seen / seen.sum(), 0.0
     for x in product((0, 1), repeat=n):
         for y in product((0, 1), repeat=n):
             chance = np.prod([share[i] * (p_of[i] if j else 1 - p_of[i]) for i, j in zip(x, y, strict=True)])
-            bags = from_rows(bag, y=np.array(y))
+            bags = Bags(bag, np.bincount(bag, weights=y) / k, status=np.where(seen > 0, "observed", "pending"))
             sums = collect(score_of[list(x)], bags, [loss])
             mean += chance * Judge(sums).expectation(sums.T[:, 0], sums.S[:, 0]).value
-    assert mean - truth == pytest.approx(covariance / n, abs=1e-12)
+    over = np.mean(((1 - seen) / (n - k))[seen > 0])
+    assert over <= 1 / n if pending else over == pytest.approx(1 / n)
+    assert mean - truth == pytest.approx(covariance * over, abs=1e-12)
 
 
 def test_labels_give_the_ordinary_metrics():
@@ -147,6 +157,29 @@ def test_the_losses_of_totals_speak_of_one_prediction():
     assert found["square"].low < truth(h) < found["square"].high
     assert own["poisson"].value == pytest.approx(found["poisson"].value)
     assert own["square"].value == pytest.approx(found["square"].value)
+
+
+def test_your_own_loss_after_another_is_given_what_that_one_predicts():
+    x, y = world(400)
+    absolute = losses.from_callable(lambda h, y: abs(y - h))
+    found = evaluate_labels(x, y, losses=["log", absolute, "poisson"])
+    assert found["your loss"].value == pytest.approx(np.mean(np.abs(y - sigmoid(x))))
+    assert found["poisson"].value == pytest.approx(np.mean(sigmoid(x) - y * np.log(sigmoid(x))))
+    score, classes = np.random.default_rng(0).normal(size=(400, 3)), np.arange(400) % 3
+    missed = losses.from_callable(lambda h, y: 1 - h[..., int(y)], labels=(0, 1, 2))
+    h = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
+    found = evaluate_labels(score, classes, kind="histogram", losses=["cross_entropy", missed])
+    assert found["your loss"].value == pytest.approx(np.mean(1 - h[np.arange(400), classes]))
+
+
+def test_losses_of_one_name_are_numbered():
+    x, y = world(400)
+    bags = random_bags(None, y, size=10, seed=0)
+    own = [losses.from_callable(lambda h, y, power=power: abs(y - h) ** power) for power in (1, 2)]
+    found, difference = evaluate(x, bags, losses=["square", *own]), compare(x, -x, bags, losses=["square", *own])
+    assert list(found.estimates)[:3] == list(difference)[:3] == ["brier", "your loss", "your loss 2"]
+    assert found["your loss 2"].value == pytest.approx(found["brier"].value)
+    assert found["your loss"].value > found["brier"].value
 
 
 class Counts:
@@ -360,7 +393,8 @@ def test_events_whose_report_is_pending_serve_for_the_means():
     mean = e[observed].mean()
     S = np.bincount(bags.bag, weights=f[:, 1])
     m = (S.sum() - S) / (N - k)
-    naive = np.mean(f[:, 0] + h * f[:, 1]) + np.mean(((e - mean) * (S - k * m) + mean * m)[observed])
+    covariance = (e - mean) * (S - k * m) * (1 - k / N) / (1 - k / (N - 6 * k))
+    naive = np.mean(f[:, 0] + h * f[:, 1]) + np.mean((covariance + mean * m)[observed])
     found = evaluate(x, pending)
     assert found["log_loss"].value == pytest.approx(naive)
     assert (found.bags, found.instances) == (24, 600)
@@ -504,7 +538,7 @@ def test_degrees_of_freedom_are_satterthwaites_over_bags(sizes):
     q = np.array(sizes) / sum(sizes)
     centre = np.eye(4) - np.sqrt(np.outer(q, q))
     M = centre @ np.diag(q / (1 - q)) @ centre
-    found = mean_report(np.arange(sum(sizes)) % 3 == 0, sizes)
+    found = mean_report(np.arange(sum(sizes)) % 5 < 2, sizes)
     freedom = np.trace(M) ** 2 / np.trace(M @ M)
     assert (found.high - found.value) / found.error == pytest.approx(stats.t.ppf(0.975, freedom))
 

@@ -72,9 +72,9 @@ def collect(score: Any, bags: Bags, losses: Sequence[Loss], *, reference: Any = 
 
 
 def _components(score: np.ndarray, h: np.ndarray, loss: Loss, first: Loss, kind: Kind) -> np.ndarray:
-    """Loss components of what the first loss says that the scores predict: a log rate is a count for all losses."""
+    """Loss components of what the first loss says that the scores predict: a logit is a probability for all losses."""
     own, wanted = loss.form(kind), first.form(kind)
-    if kind == "total" and (own.predict, own.log_space) != (wanted.predict, wanted.log_space):
+    if (own.predict, own.log_space) != (wanted.predict, wanted.log_space):
         return components_of(h, loss, kind)
     return loss.components(score, kind=kind)
 

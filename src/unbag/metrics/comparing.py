@@ -16,7 +16,7 @@ from unbag.metrics.evaluating import chosen_losses
 from unbag.metrics.intervals import Estimate, interval
 from unbag.metrics.ranking import auc
 from unbag.metrics.scoring import check_apart, scores_of
-from unbag.metrics.summarising import named, why_no_auc
+from unbag.metrics.summarising import names_of, why_no_auc
 
 
 def compare(
@@ -51,8 +51,8 @@ def compare(
     first, second = (collect(score, bags, chosen, reference=g) for score in scores)
     judge = Judge(first)
     found = {
-        named(loss, bags.kind): judge.expectation(first.T[:, i] - second.T[:, i], first.S[:, i] - second.S[:, i])
-        for i, loss in enumerate(chosen)
+        name: judge.expectation(first.T[:, i] - second.T[:, i], first.S[:, i] - second.S[:, i])
+        for i, name in enumerate(names_of(chosen, bags.kind))
     }
     if bags.kind == "binary" and not (why_no_auc(first, judge) or why_no_auc(second, judge)):
         found["auc"] = auc(first, judge)[0] - auc(second, judge)[0]

@@ -65,15 +65,17 @@ class Judge:
     def expectation(self, T: np.ndarray, S: np.ndarray) -> Estimated:
         """E[f1 + y f2] from the sums T of f1 + g f2 and S of f2 (bags, components).
 
-            mean T  +  sum_j w_j [(e_j - e)(S_j - k_j m_j) + e m_j]
+            mean T  +  sum_j w_j [(e_j - e)(S_j - k_j m) / (1 - r_j) + e m_j]
 
-        e_j is the mean residual of bag j, e that of all (observed) bags, m_j the mean of f2 over the other bags.
+        e_j is the mean residual of bag j, e that of all observed bags, r_j the share of bag j in e, m the mean of f2
+        over all bags and m_j that over the others. Where all bags are observed, (S_j - k_j m) / (1 - r_j) is
+        S_j - k_j m_j; in general its product with e_j - e has the mean Cov(y - g, f2), for any of the bags observed.
         """
         k, s, strata = self.k[:, None], self.s, self.strata
         total, n = sum_by(s, S, strata)[s], self.instances[:, None]
         mean, m = total / n, (total - S) / np.where(n > k, n - k, 1.0)
         centred = np.where(self.observed[:, None], self.e - self.residual, 0.0)
-        co = np.sum(centred * (S - k * m), axis=1)
+        co = np.sum(centred * (S - k * mean), axis=1) / (1 - self.seen)
         own = self.share * self.w * (co + np.sum(self.residual * m, axis=1))
         mean_T = sum_by(s, T, strata)[s] / self.instances
         value = float(T.sum() / self.k.sum() + own.sum())

@@ -127,6 +127,7 @@ def evaluate(
     bags : held-out bags.
     losses : of `unbag.losses`, or names; by default log loss and Brier score (Poisson and square loss for totals).
         The first says what a score predicts: for totals scores are log rates, and counts when square comes first.
+        Losses of one name are numbered: "your loss", "your loss 2".
     level : of the intervals. bands : number of bands in the calibration.
     scale : say "probability" when you, or your function, give probabilities in place of scores.
     trained_on : the bags the model learned from, to make sure that none of them is held out as well.

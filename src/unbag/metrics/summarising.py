@@ -18,9 +18,11 @@ from unbag.metrics.ranking import auc, bands, prior
 CALLED = {"log": "log_loss", "cross_entropy": "log_loss", "square": "brier"}
 
 
-def named(loss: Loss, kind: Kind) -> str:
-    """What a loss is called in an evaluation."""
-    return loss.name if kind == "total" else CALLED.get(loss.name, loss.name)
+def names_of(losses: Sequence[Loss], kind: Kind) -> list[str]:
+    """What losses are called in an evaluation; a name that comes again is numbered, so that none hides another."""
+    names = [loss.name if kind == "total" else CALLED.get(loss.name, loss.name) for loss in losses]
+    before = [names[:i].count(name) for i, name in enumerate(names)]
+    return [f"{name} {count + 1}" if count else name for name, count in zip(names, before, strict=True)]
 
 
 def summarise(
@@ -29,10 +31,10 @@ def summarise(
     """Every metric with its interval."""
     n = judge.k.sum()
     found: dict[str, Estimate] = {}
-    for i, loss in enumerate(losses):
+    for i, name in enumerate(names_of(losses, kind)):
         value = judge.expectation(sums.T[:, i], sums.S[:, i])
         one = max(float(sums.Q[:, i].sum() / n - (sums.T[:, i].sum() / n) ** 2), 0.0)  # both under the reference
-        found[named(loss, kind)] = interval(value, judge, level=level, variance_of_one=one)
+        found[name] = interval(value, judge, level=level, variance_of_one=one)
     notes = []
     if kind == "binary":
         why = why_no_auc(sums, judge)
