@@ -20,6 +20,7 @@ from unbag.cli import app
 from unbag.commands.designing import expected_of, open_events
 from unbag.commands.evaluating import bags_for, open_model, unseen
 from unbag.commands.planning import Choice, _noise, _variance, answers
+from unbag.commands.predicting import predictions
 from unbag.commands.selecting import selected
 from unbag.commands.telling import plain_errors
 from unbag.commands.training import joined
@@ -88,6 +89,16 @@ MESSAGES = [
     (
         lambda: check_output(FOLDER, force=True, table=False),
         f"An output must not exist yet: {FOLDER} does. Choose another name.",
+    ),
+    (
+        lambda: check_output(FOLDER / f"{'x' * 250}.csv", force=False),
+        f"An output must go where a file can be written: {FOLDER}/{'x' * 250}.csv cannot be (File name too long). "
+        "Choose another place.",
+    ),
+    (
+        lambda: next(predictions(SimpleNamespace(kind_="histogram", classes_=["no", "yes"]), None, "probability_yes")),
+        "An id must have another name than the predictions: 'probability_yes' came beside probability_no, "
+        "probability_yes. Rename that column, or leave id= out for row numbers.",
     ),
     (
         lambda: open_events(pd.DataFrame({"bag": [1], "event": [2]}), "event", None),
@@ -331,6 +342,29 @@ def test_a_failure_leaves_no_file_behind(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         "events.parquet", "long.csv", "m.unbag", "reports.parquet", "short.parquet",
     ]  # fmt: skip
+
+
+def test_a_model_is_saved_before_it_is_evaluated(tmp_path, monkeypatch):
+    def fail(*_):
+        raise ValueError("no evaluation")
+
+    events, reports, _ = world(tmp_path, count=400)
+    model = tmp_path / "m.unbag"
+    monkeypatch.setattr("unbag.commands.training.evaluate", fail)
+    said = run("train", events, reports, *SALES, "--linear", "--epochs", 1, "--out", model, code=1).stderr
+    assert "error: no evaluation" in said
+    assert unbag.load(model).kind_ == "binary"
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_design_copies_ids_of_64_bits_as_they_are(tmp_path, ending):
+    text = "event,visitor,x\n" + "".join(f"{i},{2**60 + i},{i / 2}\n" for i in range(12))
+    (tmp_path / "e.csv").write_text(text)
+    out = tmp_path / f"bags.{ending}"
+    run("design", tmp_path / "e.csv", "--id", "event", "--size", 3, "--all-columns", "--out", out)
+    found = pd.read_parquet(out) if ending == "parquet" else pd.read_csv(out)
+    assert found.visitor.tolist() == [2**60 + i for i in range(12)]
+    assert found.x.tolist() == [i / 2 for i in range(12)]
 
 
 def test_a_disk_that_fills_leaves_the_old_file(tmp_path, monkeypatch):

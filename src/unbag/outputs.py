@@ -16,6 +16,12 @@ def check_place(path: Path, *, force: bool) -> None:
     if path.exists() and not (force and path.is_file()):
         remedy = "Use --force to overwrite it." if path.is_file() else "Choose another name."
         raise ValueError(f"An output must not exist yet: {path} does. {remedy}")
+    try:
+        tempfile.NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}.").close()
+    except OSError as error:
+        raise ValueError(
+            f"An output must go where a file can be written: {path} cannot be ({error.strerror}). Choose another place."
+        ) from error
 
 
 @contextmanager

@@ -37,17 +37,29 @@ def predict(
 
 def predictions(model: Any, events: Any, id: str | None) -> Iterator[pa.Table]:
     """A table of predictions for each batch of rows, with the ids or row numbers first."""
+    names = _names(model)
+    if id in names:
+        raise ValueError(
+            f"An id must have another name than the predictions: {id!r} came beside {', '.join(names)}. Rename that "
+            "column, or leave id= out for row numbers."
+        )
     row = 0
     for X, kept in model.plan_.batches(events, keep=[] if id is None else [id]):
         first = {"row": np.arange(row, row + len(X))} if id is None else {id: kept[id]}
         row += len(X)
-        yield pa.table(first | _predicted(model, X))
+        yield pa.table(first | dict(zip(names, _predicted(model, X).T, strict=True)))
 
 
-def _predicted(model: Any, X: np.ndarray) -> dict[str, np.ndarray]:
+def _names(model: Any) -> list[str]:
+    """What the columns of the predictions are called."""
+    if model.kind_ == "histogram":
+        return [f"probability_{name}" for name in model.classes_]
+    return ["count" if model.kind_ == "total" else "probability"]
+
+
+def _predicted(model: Any, X: np.ndarray) -> np.ndarray:
+    """One column for each name."""
     if model.kind_ == "total":
-        return {"count": model.predict(X)}
+        return model.predict(X)[:, None]
     probability = model.predict_proba(X)
-    if model.kind_ == "binary":
-        return {"probability": probability[:, 1]}
-    return {f"probability_{name}": probability[:, i] for i, name in enumerate(model.classes_)}
+    return probability[:, 1:] if model.kind_ == "binary" else probability

@@ -59,11 +59,11 @@ def train(
         learn, judge = parted(bags, test, seed)
         with busy(f"learning from {len(learn.reported()):,} bags"):
             model = learned(learn, settings | {"held_out": held_out, "random_state": seed}, said.get("counts"))
-        found = None if judge is None else evaluate_and_note(model, judge)
-        model.save(out)
+        model.save(out)  # before the evaluation, which may fail
         if method == "auto" and model.choice_ is not None:
             tell(f"chosen: {model.choice_.name}. {model.choice_.reason}")
         tell(f"learned from {len(learn.reported()):,} bags: {out}")
+        found = None if judge is None else evaluate_and_note(model, judge)
         if found is not None:
             print_evaluation(found, as_json=as_json)
         if page is not None:
