@@ -490,6 +490,17 @@ def test_ids_of_parquet_and_of_csv_are_compared_as_text(tmp_path):
     same(columns_of(pq.read_table(files[2]), said), by_numpy(*files[:2], **said))
 
 
+def test_the_bag_may_be_the_name_of_a_folder_of_csv_files(tmp_path):
+    for day in (1, 2):
+        (tmp_path / f"events/day={day}").mkdir(parents=True)
+        (tmp_path / f"events/day={day}/a.csv").write_text(f"row\n{2 * day}\n{2 * day + 1}\n")
+    (tmp_path / "reports.csv").write_text("day,sales\n1,2\n2,0\n")
+    files = [tmp_path / name for name in ("events", "reports.csv", "targets.parquet")]
+    said = {"on": "day", "total": "sales"}
+    assert warehouse.write_targets(*files, **said).bags == check_tables(*files[:2], **said).observed == 2
+    assert pq.read_table(files[2]).sort_by("row")["row"].to_pylist() == [2, 3, 4, 5]
+
+
 BAD_FILES = {
     "in Latin 1": {"events.csv": "day,x\na,1\nb,2\nmün,3\n".encode("latin-1")},
     "of no byte": {"events.csv": b""},

@@ -110,9 +110,10 @@ def _open(connection: Any, path: Path, thing: str, columns: dict[str, Any]) -> t
 
 def _as_csv(opened: Table, columns: dict[str, Any]) -> str:
     """How to read CSV files: with the separator that `join` finds, and with its types of ids and times."""
+    inside = next(opened.source.get_fragments()).physical_schema.names  # not those of folders such as day=3
     kind = lambda name: "double" if is_number(opened.schema.field(name).type) else "varchar"
-    types = {columns[key]: "varchar" for key in TEXT if columns.get(key) in opened.schema.names}
-    types |= {columns[key]: kind(columns[key]) for key in TIMES if columns.get(key) in opened.schema.names}
+    types = {columns[key]: "varchar" for key in TEXT if columns.get(key) in inside}
+    types |= {columns[key]: kind(columns[key]) for key in TIMES if columns.get(key) in inside}
     said = ", ".join(f"{_quoted(name)}: '{kind}'" for name, kind in types.items())
     separator = _quoted(opened.source.format.parse_options.delimiter)
     return f"delim={separator}, quote='\"', escape='\"', header=true{f', types={{{said}}}' if said else ''}"
