@@ -88,7 +88,7 @@ def _without_gaps(values: np.ndarray, names: tuple[str, ...], notes: tuple[str, 
         return Features(values, names, notes)
     counts = np.maximum((~missing).sum(axis=0), 1)
     mean = np.where(missing, 0.0, values).sum(axis=0) / counts
-    return Features(np.where(missing, mean, values), names, (*notes, _told_gaps(missing.any(axis=0))))
+    return Features(np.where(missing, mean, values), names, (*notes, _told_gaps(int(missing.any(axis=0).sum()))))
 
 
 def _sparse_without_gaps(values: Any) -> Features:
@@ -99,8 +99,8 @@ def _sparse_without_gaps(values: Any) -> Features:
     gaps = np.bincount(column[missing], minlength=len(names))
     total = np.bincount(column, weights=np.where(missing, 0.0, values.data), minlength=len(names))
     values.data[missing] = (total / np.maximum(values.shape[0] - gaps, 1))[column[missing]]
-    return Features(values, names, (_told_gaps(gaps > 0),))
+    return Features(values, names, (_told_gaps(int((gaps > 0).sum())),))
 
 
-def _told_gaps(missing: np.ndarray) -> str:
-    return f"{int(missing.sum())} columns have missing values, taken as the mean of their column"
+def _told_gaps(columns: int) -> str:
+    return f"{columns} columns have missing values, taken as the mean of their column"
