@@ -181,3 +181,13 @@ def test_bad_input_is_refused_in_words(make, message):
     with pytest.raises(ValueError) as error:
         make()
     assert str(error.value) == message
+
+
+def test_a_function_that_gives_probabilities_stays_one_when_it_is_repaired():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(4000, 1))
+    bags = random_bags(x, rng.uniform(size=4000) < 1 / (1 + np.exp(-x[:, 0])), size=10, seed=0)
+    logits, shares = lambda X: 2 * X[:, 0], lambda X: 1 / (1 + np.exp(-2 * X[:, 0]))
+    one = recalibrate(logits, bags).wrap(logits).scores(x)
+    other = recalibrate(shares, bags, scale="probability").wrap(shares).scores(x)
+    np.testing.assert_allclose(one, other, atol=1e-6)

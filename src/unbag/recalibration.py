@@ -27,7 +27,8 @@ class Recalibration:
     """New score = slope * score + intercept, each with its interval; 1 / slope is what others call temperature.
 
     p_value : of "no change is needed", slope 1 and intercept 0 together (Hotelling's test over bags). The last class
-    has intercept 0. learned_ : marks of the bags it was found from, where they have names.
+    has intercept 0. learned_ : marks of the bags it was found from, where they have names. scale : of what the model
+    gives.
     """
 
     slope: Estimate
@@ -36,6 +37,7 @@ class Recalibration:
     kind: Kind = field(repr=False)
     bags: int
     learned_: np.ndarray | None = field(default=None, repr=False, compare=False)
+    scale: str | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         told = ", ".join(str(one) for one in self.intercept)
@@ -70,7 +72,8 @@ class Recalibrated:
 
     def scores(self, X: Any) -> np.ndarray:
         """Recalibrated scores of rows."""
-        return self.recalibration.apply(scores_of(self.model, X, self.recalibration.kind, "score"))
+        repair = self.recalibration
+        return repair.apply(scores_of(self.model, X, repair.kind, repair.scale or "score"))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class; for counts, the expected count."""
@@ -129,7 +132,7 @@ def recalibrate(
     count = int(bags.observed.sum())
     p_value = _hotelling(theta - nothing, psi, count)
     slope = told.pop(0) if fit == "both" else Estimate(1.0, 0.0, 1.0, 1.0)
-    return Recalibration(slope, tuple(told), p_value, kind, count, _marks(bags))
+    return Recalibration(slope, tuple(told), p_value, kind, count, _marks(bags), scale)
 
 
 def _marks(bags: Bags) -> np.ndarray | None:
