@@ -350,7 +350,7 @@ def test_a_model_is_saved_before_it_is_evaluated(tmp_path, monkeypatch):
 
     events, reports, _ = world(tmp_path, count=400)
     model = tmp_path / "m.unbag"
-    monkeypatch.setattr("unbag.commands.training.evaluate", fail)
+    monkeypatch.setattr("unbag.commands.training.evaluate_and_note", fail)
     said = run("train", events, reports, *SALES, "--linear", "--epochs", 1, "--out", model, code=1).stderr
     assert "error: no evaluation" in said
     assert unbag.load(model).kind_ == "binary"
