@@ -510,6 +510,17 @@ def test_a_report_has_tables_claims_and_figures(tmp_path):
     assert "PM is best at small bag sizes" in (tmp_path / "report" / "claims.md").read_text()
 
 
+def test_what_one_experiment_did_not_run_is_left_out_where_another_tells_and_else_said_once():
+    judged = judging.Verdict("paper", "a", "toy (deep)", "supported", "k=2: 0.1")
+    missing = [
+        judging.Verdict("paper", claim, f"toy ({model})", "not yet run", "")
+        for claim in "ab"
+        for model in ("wide", "cnn")
+    ]
+    told = judging._said_once([*missing, judged], "toy")
+    assert told == [judged, judging.Verdict("paper", "b", "toy", "not yet run", "")]
+
+
 def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path, monkeypatch):
     store = Store(tmp_path / "store")
     made_up(preset("paper", "adult", rates=(0.1,), repetitions=2, epochs=2, sizes=(16,)), store)

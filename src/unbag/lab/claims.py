@@ -69,13 +69,22 @@ def judge(everything: Sequence[Runs], spreads: Sequence[Spread] = (), choices: S
     verdicts: list[Verdict] = []
     for task in tasks:
         experiments = sorted({r.experiment for r in everything if r.experiment.task == task and not r.holdout})
+        told: list[Verdict] = []
         for experiment in experiments or [None]:
             mine = [runs for runs in everything if runs.experiment == experiment]
-            verdicts += _of_paper(task, experiment, mine) if task in BATCH_TASKS else []
+            told += _of_paper(task, experiment, mine) if task in BATCH_TASKS else []
             chosen = [choice for choice in choices if choice.experiment == experiment]
-            verdicts += _of_ours(task, experiment, mine, chosen)
+            told += _of_ours(task, experiment, mine, chosen)
+        verdicts += _said_once(told, _title(task, None))
         verdicts += [_spread(task, [s for s in spreads if s.task == task])] if task in BATCH_TASKS else []
     return sorted(verdicts, key=lambda v: (v.whose == "ours", v.claim))
+
+
+def _said_once(told: Sequence[Verdict], task: str) -> list[Verdict]:
+    """Without what one experiment did not run, where another of the task tells; where none does, that is said once."""
+    judged = {verdict.claim for verdict in told if verdict.numbers}
+    missing = {v.claim: v._replace(where=task) for v in told if v.claim not in judged}
+    return [verdict for verdict in told if verdict.numbers] + list(missing.values())
 
 
 def _cells(mine: Sequence[Runs], metric: Metric) -> Cells:
