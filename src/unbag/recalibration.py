@@ -17,7 +17,8 @@ from unbag.metrics.collecting import checked_scores, empty_sums, loss_sums, pred
 from unbag.metrics.estimating import Estimated, Judge
 from unbag.metrics.evaluating import chosen_losses
 from unbag.metrics.intervals import Estimate, interval
-from unbag.metrics.scoring import check_apart, marks, scores_of
+from unbag.metrics.overlapping import check_apart, marks
+from unbag.metrics.scoring import scores_of
 
 STEPS = 50
 

@@ -13,8 +13,9 @@ from unbag.losses import Loss
 from unbag.metrics.collecting import checked_scores, predict
 from unbag.metrics.evaluating import chosen_losses
 from unbag.metrics.intervals import Estimate, interval
+from unbag.metrics.overlapping import check_apart
 from unbag.metrics.paired import Judged, judge_all
-from unbag.metrics.scoring import check_apart, is_array, scores_of
+from unbag.metrics.scoring import is_array, scores_of
 from unbag.tournaments import tournament
 
 PREFERRED = [("anchored", loss) for loss in ("square", "brier", "poisson")]  # unless another is better beyond doubt

@@ -31,7 +31,7 @@ from unbag.estimators.fitting import (
     without_strata,
 )
 from unbag.losses import Loss
-from unbag.metrics.scoring import marks
+from unbag.metrics.overlapping import marks
 from unbag.saving import save_arrays
 from unbag.selection import choose
 from unbag.tables.plans import FeaturePlan
@@ -50,7 +50,7 @@ class BagEstimator(BaseEstimator):
     method_: Any
     model_: Any
     plan_: FeaturePlan | None = None
-    learned_: np.ndarray | None = None  # marks of the bags learned from, see `unbag.metrics.scoring`
+    learned_: np.ndarray | None = None  # marks of the bags learned from, see `unbag.metrics.overlapping`
 
     def __init__(
         self,
