@@ -33,7 +33,7 @@ from unbag.estimators.fitting import (
 from unbag.losses import Loss
 from unbag.metrics.overlapping import marks
 from unbag.saving import save_arrays
-from unbag.selection import choose
+from unbag.selection import choose_and_note
 from unbag.tables.plans import FeaturePlan
 from unbag.training import Method, Run, default_loss, sweep
 
@@ -113,7 +113,7 @@ class BagEstimator(BaseEstimator):
             warn_unless_random(bags)
         learn, held_out = bags.split(1 - share, seed=seed) if share else (bags, None)
         self.runs_ = self._train(bags, learn, held_out, importance, seed)
-        self.choice_ = choose(self.runs_, held_out) if held_out is not None else None
+        self.choice_ = choose_and_note(self.runs_, held_out) if held_out is not None else None
         if self.choice_ is not None and self.method == "auto" and self._tried(bags) != AUTO:
             self.choice_ = replace(self.choice_, reason=f"{self.choice_.reason} {WITHOUT_MATCHING}")
         self.run_ = self.runs_[0] if self.choice_ is None else self.choice_.model
