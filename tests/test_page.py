@@ -239,7 +239,7 @@ def test_advice_is_concrete():
     assert "Name something finer" in said(diagnosis=BIASED, facts=FACTS._replace(strata=3))
     assert "unbag predict" in said()
     assert "4 times more bags (400) would halve the interval" in said(evaluation=evaluation(loss=0.5, half=0.1))
-    assert "about 3 times as many held-out bags would settle it" in said(evaluation=evaluation(loss=0.5, half=0.08))
+    assert "about 2 times as many held-out bags would settle it" in said(evaluation=evaluation(loss=0.5, half=0.08))
     assert "do not show that the model is better" in said(evaluation=evaluation(loss=0.6, half=0.08))
     assert "halve" not in said(evaluation=evaluation(loss=0.2, half=0.05))
     assert "too high on average, by 0.050" in said(evaluation=evaluation(gap=0.05))

@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from unittest.mock import patch
 
 import equinox as eqx
 import jax
@@ -108,7 +109,16 @@ def foreign_folder():
         assert (PLACE / "foreign" / "metrics.jsonl").read_text() == "yours\n"
 
 
+def too_short(folder):
+    with patch.object(online, "_chunks", lambda source, rows: iter([Chunk(np.ones((4, 2)), y=np.ones(4))])):
+        run_online(online_preset("smoke", methods=("upm",), sizes=(128,)), OnlineStore(folder))
+
+
 MESSAGES = [
+    (
+        lambda: too_short(PLACE / "short"),
+        "A stream must have at least one chunk of 1024 events: clicks has fewer. Make chunks smaller.",
+    ),
     (lambda: Settings(size=0), "A stream's size must be a whole number of at least 1: 0 came. Change it."),
     (lambda: Settings(rate=0.0), "A learning rate must be positive: 0.0 came. Try 0.001."),
     (

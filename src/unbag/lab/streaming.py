@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.status import Status
 
 from unbag.datasets import read_clicks, read_criteo
-from unbag.datasets.chunks import Source
+from unbag.datasets.chunks import Chunks
 from unbag.lab.commands import check_report
 from unbag.lab.online import run_online
 from unbag.lab.online_plans import NETWORKS, OnlineRun, online_preset
@@ -55,7 +55,7 @@ def _prior(text: str) -> str | float:
         return text
 
 
-def _source(name: str, rows: int, learner: StreamLearner) -> Source:
+def _source(name: str, rows: int, learner: StreamLearner) -> Chunks:
     if name == "clicks":
         return lambda position: read_clicks(rows=rows, start=position)
     path = None if name == "criteo" else Path(name)

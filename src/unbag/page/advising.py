@@ -164,7 +164,7 @@ def _more_bags(story: Story) -> list[tuple[str, str]]:
             ("These bags do not show that the model is better than predicting the prior. "
              f"{halved}; other features or another method may help more.", "")
         ]  # fmt: skip
-    times = ceil((half / (level - one.value)) ** 2) + 1
+    times = ceil((half / (level - one.value)) ** 2)
     if one.high < level:
         return [(f"The interval is wide for what was gained: {halved}.", "")]
     return [
