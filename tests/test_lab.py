@@ -25,7 +25,6 @@ from unbag.lab import (
     add_method,
     add_task,
     choosing,
-    online_report,
     preset,
     read_plan,
     reporting,
@@ -37,9 +36,10 @@ from unbag.lab import (
 from unbag.lab import claims as judging
 from unbag.lab.commands import reproduce
 from unbag.lab.methods import METHODS
-from unbag.lab.online import HISTORY
-from unbag.lab.online_plans import online_preset
-from unbag.lab.online_store import OnlineStore, online_stores
+from unbag.lab.online import reporting as online_reporting
+from unbag.lab.online.plans import online_preset
+from unbag.lab.online.running import HISTORY
+from unbag.lab.online.store import OnlineStore, online_stores
 from unbag.lab.plans import Experiment
 from unbag.lab.store import FORMAT, SCHEMA
 from unbag.lab.tasks import MODELS, TASKS
@@ -605,9 +605,9 @@ def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path, monkeypatch
     text = (tmp_path / "report" / "claims.md").read_text()
     claim = "GeneralUPM has a lower average log loss than PM | clicks, k = 128"
     assert f"{claim} | not comparable | GeneralUPM 0.5010" in text  # so few events
-    monkeypatch.setattr(online_report, "PAPER_EVENTS", 6144)
-    results = online_report.results_of(plan, online)
-    assert online_report.judge_online(plan, results)[0].verdict == "supported"
+    monkeypatch.setattr(online_reporting, "PAPER_EVENTS", 6144)
+    results = online_reporting.results_of(plan, online)
+    assert online_reporting.judge_online(plan, results)[0].verdict == "supported"
     assert "Claims" in (tmp_path / "report" / "online-clicks" / "online.md").read_text()
 
 

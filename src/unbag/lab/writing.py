@@ -11,8 +11,8 @@ from typing import Any
 from unbag.lab import choosing, claims, plots, variance
 from unbag.lab.choosing import Chosen
 from unbag.lab.claims import BATCH_TASKS, Verdict, as_markdown, judge
-from unbag.lab.online_report import judge_online, results_of, write_online_report
-from unbag.lab.online_store import online_stores
+from unbag.lab.online.reporting import judge_online, results_of, write_online_report
+from unbag.lab.online.store import online_stores
 from unbag.lab.plans import Experiment
 from unbag.lab.reporting import (
     METRICS,

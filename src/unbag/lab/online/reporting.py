@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 
 from unbag.lab.claims import LARGE, NOT_COMPARABLE, NOT_RUN, NOT_SUPPORTED, SUPPORTED, Verdict, as_markdown
 from unbag.lab.methods import Way
-from unbag.lab.online import finals
-from unbag.lab.online_plans import Cell, OnlinePlan
-from unbag.lab.online_store import OnlineStore
+from unbag.lab.online.plans import Cell, OnlinePlan
+from unbag.lab.online.running import finals
+from unbag.lab.online.store import OnlineStore
 from unbag.lab.plots import GREY, LOOKS, OURS, STYLE, save
 
 PAPER_EVENTS = 37_000_000  # as the paper says of Criteo's training data

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from unbag.datasets import Chunk, read_clicks, read_criteo
-from unbag.lab.online_plans import NETWORKS, Cell, OnlinePlan, OnlineRun
-from unbag.lab.online_store import OnlineStore
+from unbag.lab.online.plans import NETWORKS, Cell, OnlinePlan, OnlineRun
+from unbag.lab.online.store import OnlineStore
 from unbag.stream import StreamLearner
 
 HISTORY = ("label_log_loss", "label_auc", "log_loss", "auc", "prior", "true_log_loss")
