@@ -25,7 +25,7 @@ from unbag.commands.selecting import selected
 from unbag.commands.telling import plain_errors
 from unbag.commands.training import joined
 from unbag.commands.writing import check_output, write_tables
-from unbag.metrics.scoring import marks
+from unbag.metrics.overlapping import marks
 
 FOLDER = Path(__file__).parent
 

@@ -7,7 +7,7 @@ import pytest
 
 import unbag
 from unbag.commands.evaluating import tell_learned, unseen
-from unbag.metrics.scoring import check_apart, known_bags, marks
+from unbag.metrics.overlapping import check_apart, known_bags, marks
 
 BAGS = 120
 

@@ -25,7 +25,6 @@ from unbag.lab import (
     add_method,
     add_task,
     choosing,
-    online_report,
     preset,
     read_plan,
     reporting,
@@ -35,15 +34,17 @@ from unbag.lab import (
     variance,
 )
 from unbag.lab import claims as judging
-from unbag.lab.commands import reproduce, write_report
+from unbag.lab.commands import reproduce
 from unbag.lab.methods import METHODS
-from unbag.lab.online import HISTORY
-from unbag.lab.online_plans import online_preset
-from unbag.lab.online_store import OnlineStore, online_stores
+from unbag.lab.online import reporting as online_reporting
+from unbag.lab.online.plans import online_preset
+from unbag.lab.online.running import HISTORY
+from unbag.lab.online.store import OnlineStore, online_stores
 from unbag.lab.plans import Experiment
 from unbag.lab.store import FORMAT, SCHEMA
 from unbag.lab.tasks import MODELS, TASKS
 from unbag.lab.variance import Spread, bag_spread
+from unbag.lab.writing import write_report
 
 
 def toy():
@@ -280,12 +281,14 @@ def test_reported_numbers_are_the_papers_rule_in_plain_loops(tmp_path, metric):
         assert (found.mean, found.error) == pytest.approx(expected[:2])
 
 
-def test_a_rate_at_which_a_repetition_diverged_is_out():
+def test_of_a_rate_at_which_a_repetition_diverged_the_epochs_before_count():
     loss = np.array([[[0.5, 0.1], [0.4, 0.45]], [[0.5, np.nan], [0.4, 0.4]]])
     experiment = Experiment("toy", "linear", "usual", 2, 4096, 0)
     runs = reporting.Runs(experiment, Way("upm", "log"), 5, 0.1, 0, 200, 0.6, (0, 1), (0.1, 0.2), loss, loss, loss)
     found = reporting.best_on_test(runs)
     assert (found.mean, found.rate, found.epoch) == (0.4, 0.2, 1)
+    early = runs._replace(test_loss=np.where(loss == 0.5, 0.3, loss))
+    assert reporting.best_on_test(early)[4:6] == (0.1, 1)
     assert reporting.best_on_test(runs._replace(test_loss=loss * np.nan)) is None
 
 
@@ -300,6 +303,19 @@ def test_a_star_tells_what_was_found_at_an_edge_of_the_grid(rate, epoch, told):
     rates = (0.1, 0.2, 0.3)
     runs = reporting.Runs(experiment, Way("upm", "log"), 5, 0.1, 0, 200, 0.6, (0, 1), rates, loss, loss, loss)
     assert str(reporting.best_on_test(runs)) == told
+
+
+@pytest.mark.parametrize(("rates", "repetitions", "kept"), [((0.1,), 5, (2, 3)), ((0.3,), 1, (2, 3))])
+def test_runs_beyond_the_grid_do_not_put_the_grid_out(tmp_path, rates, repetitions, kept):
+    """More repetitions of one rate, and one more rate with one repetition; the larger rectangle counts."""
+    store = Store(tmp_path)
+    made_up(Plan(**TOY), store)
+    before = [reporting.best_on_test(runs) for runs in reporting.read_runs(store)]
+    for group in Plan(**{**TOY, "rates": rates, "repetitions": repetitions}).groups():
+        store.add(group, [row for row in invent(group) if row["run"] not in store.finished()])
+    everything = reporting.read_runs(store)
+    assert {(len(runs.rates), len(runs.repetitions)) for runs in everything} == {kept}
+    assert [str(reporting.best_on_test(runs)) for runs in everything] == [str(found) for found in before]
 
 
 def test_the_price_of_choosing_is_fewer_bags_plus_worse_choice(tmp_path):
@@ -337,11 +353,11 @@ def verdict(verdicts, text, where="Adult"):
     return next(v.verdict for v in verdicts if text in v.claim and v.where.startswith(where))
 
 
-def levels(pm, easy, upm, ours, sizes=(16, 256, 2048)):
+def levels(pm, easy, upm, ours):
+    """Losses at small bags, at large ones, and at 2048."""
     by_way = {"matching": pm, "easy": easy, "upm": upm, "anchored:square": ours}
-    return {
-        (way, k): value for way, values in by_way.items() for k, value in zip((1, *sizes), (0.32, *values), strict=True)
-    }
+    where = [(1, None), *((k, 0) for k in judging.SMALL), *((k, 1) for k in judging.LARGE), (2048, 2)]
+    return {(way, k): 0.32 if i is None else values[i] for way, values in by_way.items() for k, i in where}
 
 
 def test_claims_are_judged_by_the_numbers():
@@ -358,6 +374,29 @@ def test_claims_are_judged_by_the_numbers():
         assert verdict(found, text) == "not supported"
     few = list(invented(levels((0.3,) * 3, (0.4,) * 3, (0.4,) * 3, (0.3,) * 3), task="higgs", size_rows=46_366))
     assert verdict(judging.judge(few), "PM is best", "Higgs") == "not comparable"
+
+
+def test_on_mnist_another_must_be_clearly_better_than_upm():
+    of = lambda upm: list(
+        invented(levels((0.4,) * 3, (0.5,) * 3, (upm,) * 3, (0.3,) * 3), task="mnist", size_rows=60_000)
+    )
+    told = lambda runs: verdict(judging.judge(runs), "GeneralUPM is not best", "MNIST")
+    assert [told(of(upm)) for upm in (0.39, 0.4, 0.41)] == ["not supported", "undecided", "supported"]
+    assert told([runs for runs in of(0.39) if runs.size != 512]) == "undecided"
+
+
+def test_sizes_that_were_not_run_are_told():
+    runs = list(invented(levels((0.34, 0.42, 0.55), (0.36, 0.44, 0.56), (0.35, 0.40, 0.54), (0.34, 0.39, 0.54))))
+    some = [one for one in runs if one.size != 512 or one.way.method != "easy"]
+    assert verdict(judging.judge(some), "GeneralUPM is better") == "supported as far as run"
+
+
+def test_a_search_for_a_rate_is_not_judged_where_its_task_has_repetitions():
+    runs = list(invented({("matching", 64): 0.40, ("easy", 64): 0.4, ("upm", 64): 0.39, ("anchored:square", 64): 0.38}))
+    once = [one.part((0,), one.rates) for one in runs]
+    short = [one._replace(experiment=one.experiment._replace(epochs=9)) for one in once]
+    found = [v for v in judging.judge([*runs, *short]) if "anchored" in v.claim and v.numbers]
+    assert [(v.verdict, "1 epochs" in v.where) for v in found] == [("supported", True)]
 
 
 def test_a_claim_is_judged_as_far_as_methods_were_run_and_never_by_one_repetition():
@@ -385,6 +424,21 @@ def test_the_choice_among_methods_is_compared_with_the_best_single_method():
     alone = {"upm:log": 0.40, "matching:log": 0.36}
     assert verdict(chosen({**alone, "all": 0.36}), "chosen from held-out") == "supported"
     assert verdict(chosen({**alone, "all": 0.37}), "chosen from held-out") == "not supported"
+    other = {"all smoothed by 0": 0.1, "upm:log smoothed by 0": 0.1, "method_of_another:log": 0.9}
+    assert verdict(chosen({**alone, "all": 0.36} | other), "chosen from held-out") == "supported"
+
+
+def test_shares_of_held_out_bags_are_judged_apart():
+    full = list(invented({("upm", 16): 0.39}))
+    losses = {(0.2, "all"): 0.3, (0.2, "upm:log"): 0.3, (0.5, "all"): 0.6, (0.5, "upm:log"): 0.5}
+    choices = [
+        choosing.Chosen(full[0].experiment, 16, holdout, s, among, 1, "upm", "log", 0.1, 1, loss + s / 100, 0.5)
+        for (holdout, among), loss in losses.items()
+        for s in (0, 1)
+    ]
+    found = next(v for v in judging.judge(full, choices=choices) if "chosen from held-out" in v.claim and v.numbers)
+    assert found.verdict == "not supported"
+    assert found.numbers.count("k=16") == 2
 
 
 def test_rate_and_method_are_chosen_by_unbag_choose_from_the_held_out_bags_of_each_repetition(tmp_path):
@@ -417,6 +471,19 @@ def test_rate_and_method_are_chosen_by_unbag_choose_from_the_held_out_bags_of_ea
         assert one.test_loss == pytest.approx(best.history["test_loss"][best.epoch - 1], abs=1e-5)
     run_plan(Plan(**{**TOY, "repetitions": 2, "rates": (0.01,)}, holdout=0.3), store)
     assert choosing.read(store) == found  # a choice from fewer candidates does not take the place of one from more
+    other = Plan(**{**TOY, "repetitions": 2, "rates": (*TOY["rates"], 0.3)}, holdout=0.3, smoothing=0.0)
+    run_plan(other, store)
+    usual = [one for one in choosing.read(store) if one.among in ("all", "upm:log")]
+    assert usual == [one for one in found if one.among in ("all", "upm:log")]  # nor does one without smoothing
+    table = reporting.choice_table(reporting.read_runs(store), choosing.read(store), plan.experiment, 0.3)
+    rows = [line.split(" | ")[0].strip("| ") for line in table.splitlines()[3:]]
+    assert rows == [
+        "GeneralUPM",
+        "anchored, square",
+        "any method",
+        "all smoothed by 0",
+        "GeneralUPM, log smoothed by 0",
+    ]
 
 
 def test_a_run_from_the_trivial_predictor_does_not_depend_on_its_company():
@@ -538,9 +605,9 @@ def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path, monkeypatch
     text = (tmp_path / "report" / "claims.md").read_text()
     claim = "GeneralUPM has a lower average log loss than PM | clicks, k = 128"
     assert f"{claim} | not comparable | GeneralUPM 0.5010" in text  # so few events
-    monkeypatch.setattr(online_report, "PAPER_EVENTS", 6144)
-    results = online_report.results_of(plan, online)
-    assert online_report.judge_online(plan, results)[0].verdict == "supported"
+    monkeypatch.setattr(online_reporting, "PAPER_EVENTS", 6144)
+    results = online_reporting.results_of(plan, online)
+    assert online_reporting.judge_online(plan, results)[0].verdict == "supported"
     assert "Claims" in (tmp_path / "report" / "online-clicks" / "online.md").read_text()
 
 
@@ -704,6 +771,12 @@ MESSAGES = [
         lambda: Plan("toy", holdout=1),
         "A plan's holdout and smoothing must lie in [0, 1): 1 and 0.1 came. Use 0.2 to hold out a fifth of the bags.",
     ),
+    (
+        lambda: Plan("toy", holdout="x"),
+        "A plan's holdout and smoothing must lie in [0, 1): 'x' and 0.1 came. Use 0.2 to hold out a fifth of the bags.",
+    ),
+    (lambda: Plan(["toy"]), "A plan's task must be a text: ['toy'] came. Put one name in quotation marks."),
+    (lambda: Plan("toy", methods=5), "A plan's methods must be a list with at least one str: 5 came. Give one."),
     (
         lambda: preset("magic", "toy"),
         "A preset must be one of paper, laptop, smoke: 'magic' came. Choose one of these.",

@@ -397,7 +397,7 @@ def test_events_whose_report_is_pending_serve_for_the_means():
     naive = np.mean(f[:, 0] + h * f[:, 1]) + np.mean((covariance + mean * m)[observed])
     found = evaluate(x, pending)
     assert found["log_loss"].value == pytest.approx(naive)
-    assert (found.bags, found.instances) == (24, 600)
+    assert (found.bags, found.instances) == (24, 480)
 
 
 def test_noisy_bags_count_less():
@@ -482,6 +482,16 @@ def test_bags_that_follow_campaigns_are_warned_of_and_random_ones_are_not():
     for bags in (random_bags(None, y, size=50, seed=1), within, from_rows(np.arange(3000), y=y)):
         assert evaluate(score[bags.rows] if bags.rows is not None else score, bags).notes == ()
     assert "not random" not in " ".join(evaluate(np.full(3000, 0.3), follow, scale="score").notes)
+
+
+def test_two_reports_in_a_stratum_are_told_of():
+    """Two centred products are always the same, so that their spread, which the interval is made of, is 0."""
+    x, y = world(60)
+    told = lambda bags: [note for note in evaluate(x, bags).notes if "too narrow" in note]
+    assert told(from_rows(np.arange(60) // 30, y=y))[0].startswith("There are two reports only")
+    assert told(from_rows(np.arange(60) // 20, y=y)) == []
+    strata = from_rows(np.arange(60) // 12, y=y, stratum=np.arange(60) // 36)
+    assert told(strata)[0].startswith("1 of 2 strata have two reports")
 
 
 def test_false_alarms_of_the_warning_are_as_rare_as_it_says():

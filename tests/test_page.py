@@ -18,6 +18,7 @@ from test_cli import QUICK, SALES, run, world
 from unbag.commands.paging import _of_reported, prior_over_time
 from unbag.commands.writing import check_page
 from unbag.diagnosis import Diagnosis
+from unbag.diagnosis.holding import Feature
 from unbag.metrics import Evaluation
 from unbag.metrics.holding import Band
 from unbag.metrics.intervals import Estimate
@@ -103,7 +104,8 @@ def choice(other=0.1):
 
 
 RANDOM = Diagnosis("The bags look random.", True, "None.")
-BIASED = Diagnosis("The bags are not random: most of all " + EVIL, False, "Python words", lone=0)
+BIASED = Diagnosis("The bags are not random: most of all " + EVIL, False, "Python words", (Feature(EVIL, 9, 0, 0.5),))
+UNSEEN = Diagnosis("Whether the bags are random cannot be seen.", False, "Python words")
 FACTS = Facts(100, 1000, 10, 10.0, 10, 0.25, 4.0, pending=2)
 
 
@@ -227,6 +229,8 @@ def test_the_summary_says_whether_the_model_beats_the_prior():
     assert "about 80 times in 100 (between 75 and 85; chance is 50)" in summary()
     assert "Do not trust these numbers yet" in summary(diagnosis=BIASED)
     assert "clearly" not in summary(diagnosis=BIASED)
+    assert "the bags are not random, and the intervals" in summary(diagnosis=BIASED)
+    assert "whether the bags are random cannot be seen, and the intervals" in summary(diagnosis=UNSEEN)
 
 
 def test_advice_is_concrete():
@@ -235,7 +239,7 @@ def test_advice_is_concrete():
     assert "Name something finer" in said(diagnosis=BIASED, facts=FACTS._replace(strata=3))
     assert "unbag predict" in said()
     assert "4 times more bags (400) would halve the interval" in said(evaluation=evaluation(loss=0.5, half=0.1))
-    assert "about 3 times as many held-out bags would settle it" in said(evaluation=evaluation(loss=0.5, half=0.08))
+    assert "about 2 times as many held-out bags would settle it" in said(evaluation=evaluation(loss=0.5, half=0.08))
     assert "do not show that the model is better" in said(evaluation=evaluation(loss=0.6, half=0.08))
     assert "halve" not in said(evaluation=evaluation(loss=0.2, half=0.05))
     assert "too high on average, by 0.050" in said(evaluation=evaluation(gap=0.05))

@@ -1,5 +1,7 @@
 """Recalibration from bags: the minimum of the estimated loss, intervals that cover, drift repaired."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -85,6 +87,18 @@ def test_the_standard_errors_are_those_of_the_jackknife():
 
 
 @pytest.mark.slow
+def test_an_intercept_has_the_degrees_of_freedom_of_the_mean_report():
+    """Both contribute by size; the noise gives other shares to what contributes by weight."""
+    rng = np.random.default_rng(0)
+    bag = np.repeat(np.arange(6), [100, 20, 20, 20, 20, 20])
+    x = rng.normal(size=200)
+    y = rng.uniform(size=200) < 1 / (1 + np.exp(-x))
+    bags = replace(from_rows(bag, y=y), noise=np.array([900.0, 0, 0, 0, 0, 0]))
+    reach = lambda one: (one.high - one.low) / one.error
+    found = recalibrate(x, bags, fit="intercept").intercept[0]
+    assert reach(found) == pytest.approx(reach(evaluate(x, bags)["prediction_minus_report"]))
+
+
 def test_intervals_cover_and_no_alarm_is_raised_for_calibrated_scores():
     """400 repetitions: the standard error of a coverage of 95% is 1.1 points, of an alarm rate of 5% likewise."""
     hits, alarms = np.zeros(2), 0

@@ -78,6 +78,16 @@ def test_unsure_methods_do_not_draw_a_good_one_towards_them():
     assert good >= 14
 
 
+def test_bags_that_are_not_random_are_told_of():
+    rng = np.random.default_rng(0)
+    campaign = np.repeat(np.arange(60), 50)
+    score = rng.normal(size=60)[campaign] + rng.normal(size=3000)
+    bags = unbag.from_rows(campaign, y=rng.uniform(size=3000) < 1 / (1 + np.exp(-score)))
+    with pytest.warns(unbag.BagsNotRandom, match="mean predictions vary"):
+        found = choose({"one": score, "half": score / 2}, bags)
+    assert "note: The bags are not random" in str(found)
+
+
 def test_the_tournament_can_choose():
     x, y = world(60_000)
     bags = random_bags(None, y, size=4, seed=0)

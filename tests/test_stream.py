@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from unittest.mock import patch
 
 import equinox as eqx
 import jax
@@ -25,13 +26,13 @@ import unbag
 from unbag import losses, models, weights
 from unbag.bags import random_bags
 from unbag.cli import app
+from unbag.commands.streaming import follow
 from unbag.datasets import Chunk, Quarantine
-from unbag.lab import online
-from unbag.lab.online import _runs, best_rate, run_online
-from unbag.lab.online_plans import online_preset
-from unbag.lab.online_report import write_online_report
-from unbag.lab.online_store import OnlineStore
-from unbag.lab.streaming import follow
+from unbag.lab.online import running as online
+from unbag.lab.online.plans import online_preset
+from unbag.lab.online.reporting import write_online_report
+from unbag.lab.online.running import _runs, best_rate, run_online
+from unbag.lab.online.store import OnlineStore
 from unbag.metrics import evaluate, evaluate_labels
 from unbag.stream import Settings, StreamLearner, keeping, run_stream
 from unbag.stream.keeping import CHECKPOINT, METRICS, QUARANTINE, Folder
@@ -108,7 +109,16 @@ def foreign_folder():
         assert (PLACE / "foreign" / "metrics.jsonl").read_text() == "yours\n"
 
 
+def too_short(folder):
+    with patch.object(online, "_chunks", lambda source, rows: iter([Chunk(np.ones((4, 2)), y=np.ones(4))])):
+        run_online(online_preset("smoke", methods=("upm",), sizes=(128,)), OnlineStore(folder))
+
+
 MESSAGES = [
+    (
+        lambda: too_short(PLACE / "short"),
+        "A stream must have at least one chunk of 1024 events: clicks has fewer. Make chunks smaller.",
+    ),
     (lambda: Settings(size=0), "A stream's size must be a whole number of at least 1: 0 came. Change it."),
     (lambda: Settings(rate=0.0), "A learning rate must be positive: 0.0 came. Try 0.001."),
     (
@@ -713,7 +723,7 @@ def test_the_command_line_follows_a_stream_resumes_it_and_ends_with_a_page(tmp_p
     assert (tmp_path / "cut" / "stream.png").stat().st_size > 10_000
     wrong = call("--folder", cut, "--chunks", "4", "--rate", "0.1")
     assert wrong.exit_code == 1
-    assert wrong.stderr.endswith("\n\nhint: unbag stream --help\n")
+    assert wrong.stderr.endswith("\n\nhint: unbag stream --help shows an example\n")
     assert "'chunk', 'first' or a number" in call("--folder", str(tmp_path / "x"), "--prior", "often").stderr
 
 

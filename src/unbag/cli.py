@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import runpy
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from unbag import commands
+from unbag.commands.telling import plain_errors
 
 app = typer.Typer(no_args_is_help=True, help="Learning from label proportions.", add_completion=False)
 for name in commands.__all__:
@@ -35,7 +33,7 @@ def demo(
     """
     from unbag.demo import run
 
-    with _clear_errors("demo", "it starts from the beginning when it is run again"):
+    with plain_errors("demo", stopped="it starts from the beginning when it is run again"):
         run(folder)
 
 
@@ -82,7 +80,7 @@ def reproduce(
     changes = {name: value for name, value in changes.items() if value is not None}
     resources = {"address": address, "cpus": cpus, "gpus": gpus}
     resources = {name: value for name, value in resources.items() if value is not None}
-    with _clear_errors("reproduce", "finished groups are kept; the same words go on"):
+    with plain_errors("reproduce", stopped="finished groups are kept; the same words go on"):
         for path in extra or ():
             runpy.run_path(str(path))
         work(
@@ -113,10 +111,10 @@ def stream(
 
     Example: unbag stream clicks --folder run --chunks 20
     """
-    from unbag.lab.streaming import follow
+    from unbag.commands.streaming import follow
 
     fields = {"method": method, "loss": loss, "rate": rate, "size": size, "prior": prior, "batch": batch, "seed": seed}
-    with _clear_errors("stream"):
+    with plain_errors("stream", stopped="the same words go on from the last checkpoint"):
         page = follow(source, folder, model=model, rows=rows, chunks=chunks, every=every, fields=fields)
         print(page)
 
@@ -143,24 +141,11 @@ def online(
 
     Example: unbag online --preset smoke --report online
     """
-    from unbag.lab.streaming import experiment
+    from unbag.lab.online.commands import experiment
 
     many = {"sizes": size, "rates": rate, "methods": method}
     changes = {"chunks": chunks, "repetitions": repetitions, "source": source, "rows": rows, "tuning": tuning}
     changes |= {name: tuple(values) for name, values in many.items() if values}
     changes = {name: value for name, value in changes.items() if value is not None}
-    with _clear_errors("online", "finished runs are kept; the same words go on"):
+    with plain_errors("online", stopped="finished runs are kept; the same words go on"):
         experiment(preset, store, report, changes=changes, only_report=only_report, force=force)
-
-
-@contextmanager
-def _clear_errors(verb: str, stopped: str = "the same words go on from the last checkpoint") -> Iterator[None]:
-    """What went wrong and what to do, in place of a traceback. stopped : what to know after Ctrl-C."""
-    try:
-        yield
-    except (ValueError, OSError, ImportError, RuntimeError) as error:
-        print(f"error: {error}\n\nhint: unbag {verb} --help", file=sys.stderr)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        print(f"stopped\n\nhint: {stopped}", file=sys.stderr)
-        raise typer.Exit(130) from None

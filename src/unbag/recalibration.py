@@ -17,7 +17,8 @@ from unbag.metrics.collecting import checked_scores, empty_sums, loss_sums, pred
 from unbag.metrics.estimating import Estimated, Judge
 from unbag.metrics.evaluating import chosen_losses
 from unbag.metrics.intervals import Estimate, interval
-from unbag.metrics.scoring import check_apart, marks, scores_of
+from unbag.metrics.overlapping import check_apart, marks
+from unbag.metrics.scoring import scores_of
 
 STEPS = 50
 
@@ -121,16 +122,16 @@ def recalibrate(
     design, offset = _design((score - centre) / spread, kind, fit)
     theta, curvature = _solve(design, offset, g, judge, bags)
     gradient = [_gap(design[..., q], _predict(design, offset, theta, kind), g, judge, bags) for q in range(len(theta))]
-    psi = -np.linalg.solve(curvature, np.stack([one.psi for one in gradient]))
+    parts = -np.einsum("pq,qij->pij", np.linalg.inv(curvature), np.stack([one.parts() for one in gradient]))
     if fit == "both":  # back to the scores as they came: a (z - c) / s + b = (a / s) z + (b - a c / s)
         back = np.eye(len(theta))
         back[0, 0], back[1:, 0] = 1 / spread, -centre / spread
-        theta, psi = back @ theta, back @ psi
-    told = [interval(Estimated(float(t), p), judge, level=level) for t, p in zip(theta, psi, strict=True)]
+        theta, parts = back @ theta, np.einsum("pq,qij->pij", back, parts)
+    told = [interval(Estimated(float(t), *part), judge, level=level) for t, part in zip(theta, parts, strict=True)]
     nothing = np.zeros(len(theta))
     nothing[0] = fit == "both"
     count = int(bags.observed.sum())
-    p_value = _hotelling(theta - nothing, psi, count)
+    p_value = _hotelling(theta - nothing, parts[:, 0], count)
     slope = told.pop(0) if fit == "both" else Estimate(1.0, 0.0, 1.0, 1.0)
     return Recalibration(slope, tuple(told), p_value, kind, count, _marks(bags), scale)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,10 +11,12 @@ import numpy as np
 from unbag.bags import Bags, Kind
 from unbag.losses import Loss
 from unbag.metrics.collecting import checked_scores, predict
+from unbag.metrics.doubting import doubts, warn_of
 from unbag.metrics.evaluating import chosen_losses
 from unbag.metrics.intervals import Estimate, interval
+from unbag.metrics.overlapping import check_apart
 from unbag.metrics.paired import Judged, judge_all
-from unbag.metrics.scoring import check_apart, is_array, scores_of
+from unbag.metrics.scoring import is_array, scores_of
 from unbag.tournaments import tournament
 
 PREFERRED = [("anchored", loss) for loss in ("square", "brier", "poisson")]  # unless another is better beyond doubt
@@ -45,6 +47,7 @@ class Choice:
     """What was chosen, and why.
 
     table : all candidates, best first. behind : how much worse on labelled test data than the best candidate there.
+    notes : why the choice cannot be trusted, if so.
     """
 
     name: str
@@ -53,6 +56,7 @@ class Choice:
     table: list[Compared] = field(repr=False)
     bags: int
     behind: float | None = None
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"chosen from {self.bags} held-out bags: {self.name}. {self.reason}"]
@@ -61,7 +65,7 @@ class Choice:
             lines.append(f"  {row.name:<34} loss {row.loss}  difference {row.difference}{labelled}")
         if self.behind is not None:
             lines.append(f"  The best of them by labels is better by {self.behind:.4f}.")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
 
 def choose(
@@ -82,7 +86,8 @@ def choose(
     Within a method, the learning rate with the lowest loss plus two standard errors of that difference wins.
     Between methods anchored with the square loss stays, if it is among them, unless another's difference to it lies
     below 0 with its whole interval: with few bags nothing is certain, and a habit is better than a dice. Models
-    that you name yourself are one group, without a habit.
+    that you name yourself are one group, without a habit. Bags that are not random choose badly: where predictions show
+    that they are not, there is a warning (BagsNotRandom) and a note.
 
     Parameters
     ----------
@@ -107,6 +112,25 @@ def choose(
       double                             loss 0.6583 [0.6204, 0.6963]  difference 0.0571 [0.0381, 0.0761]
       wrong                              loss 1.0115 [0.9920, 1.0310]  difference 0.4103 [0.3719, 0.4487]
     """
+    judging: dict[str, Any] = {"loss": loss, "level": level, "scale": scale, "trained_on": trained_on}
+    found = choose_and_note(candidates, held_out, rule=rule, beta=beta, test=test, **judging)
+    warn_of(found.notes)
+    return found
+
+
+def choose_and_note(
+    candidates: Any,
+    held_out: Bags,
+    *,
+    rule: str = "paired",
+    loss: Loss | str | None = None,
+    level: float = 0.95,
+    beta: float = 0.05,
+    scale: str | None = None,
+    test: tuple[Any, Any] | None = None,
+    trained_on: Bags | None = None,
+) -> Choice:
+    """The same without a warning, for those who print the notes."""
     listed = _listed(candidates)
     for candidate in listed:
         check_apart(candidate.model, held_out, trained_on)
@@ -121,7 +145,8 @@ def choose(
         raise ValueError(f"A rule must be paired or tournament: {rule!r} came. Choose one of these.")
     listed, scores = [c for c, _ in good], [score for _, score in good]
     best = _best_of_groups(listed, scores, held_out, chosen_loss)
-    judged = _judge(scores, [scores[i] for i in best.values()], held_out, chosen_loss)
+    consensus = _consensus([scores[i] for i in best.values()], held_out, chosen_loss)
+    judged = judge_all(scores, held_out, consensus, chosen_loss)
     if rule == "tournament":
         winner, reason = _by_tournament(scores, held_out, chosen_loss, beta)
     else:
@@ -130,7 +155,8 @@ def choose(
     reason += f" {lost} of {len(scored)} candidates predict NaN{wild} and are left out." if lost else ""
     value = lambda c, X, y: float(np.mean(chosen_loss.value(score_on(c, X), y, kind=held_out.kind)))
     labelled = [None if test is None else value(c, *test) for c in listed]
-    return _told(listed, winner, reason, judged, labelled, int(held_out.observed.sum()), level)
+    found = _told(listed, winner, reason, judged, labelled, int(held_out.observed.sum()), level)
+    return replace(found, notes=doubts(consensus, held_out))
 
 
 def _column(score: np.ndarray, kind: Kind) -> np.ndarray:
@@ -177,11 +203,6 @@ def _of_run(run: Any) -> Candidate:
     return Candidate(f"{method} {run.loss}, rate {run.learning_rate:g}, seed {run.seed}", (method, run.loss), run)
 
 
-def _judge(scores: Sequence[Any], agreeing: Sequence[Any], held_out: Bags, loss: Loss) -> Judged:
-    """All candidates against the consensus of some of them."""
-    return judge_all(scores, held_out, _consensus(agreeing, held_out, loss), loss)
-
-
 def _consensus(scores: Sequence[Any], held_out: Bags, loss: Loss) -> np.ndarray:
     """The mean of what they predict; for totals what their median score predicts, because a count has no upper bound
     and one wild candidate would carry a mean away."""
@@ -204,7 +225,8 @@ def _best_of_groups(listed: Sequence[Candidate], scores: Sequence[Any], held_out
     for group in dict.fromkeys(candidate.group for candidate in listed):
         members = [i for i, candidate in enumerate(listed) if candidate.group == group]
         inside = [scores[i] for i in members]
-        best[group] = members[int(np.argmin(_judge(inside, inside, held_out, loss).cautious(CAUTION)))]
+        judged = judge_all(inside, held_out, _consensus(inside, held_out, loss), loss)
+        best[group] = members[int(np.argmin(judged.cautious(CAUTION)))]
     return best
 
 

@@ -14,7 +14,7 @@ from unbag.commands.telling import plain_errors, print_json, tell
 from unbag.commands.writing import check_page
 from unbag.metrics import Evaluation
 from unbag.metrics.evaluating import evaluate_and_note
-from unbag.metrics.scoring import known_bags
+from unbag.metrics.overlapping import known_bags
 
 
 @takes_columns(without=["kind", "prior"])

@@ -13,7 +13,7 @@ from unbag.commands.paging import made_by, prior_over_time, selection_story, wri
 from unbag.commands.telling import plain_errors, print_json, tell
 from unbag.commands.writing import check_page
 from unbag.metrics.scoring import scores_of
-from unbag.selection import Choice, choose
+from unbag.selection import Choice, choose_and_note
 
 
 @takes_columns(without=["kind", "prior"])
@@ -37,7 +37,8 @@ def select(
         found, bags = selected(models, events, reports, said)
         tell(found)
         if as_json:
-            print_json({"chosen": found.name, "reason": found.reason, "bags": found.bags, "table": found.table})
+            told = {"chosen": found.name, "reason": found.reason, "notes": found.notes}
+            print_json({**told, "bags": found.bags, "table": found.table})
         else:
             print(found.name)
         if page is not None:
@@ -58,4 +59,4 @@ def selected(paths: list[Path], events: Any, reports: Any, said: dict[str, Any])
     for name, model in models.items():
         bags = unseen(bags_for(model, events, reports, said), *learned)
         scores[name] = scores_of(model, bags.X, bags.kind)
-    return choose(scores, bags), bags  # type: ignore[arg-type]
+    return choose_and_note(scores, bags), bags  # type: ignore[arg-type]

@@ -19,19 +19,19 @@ UNFIT = 3  # exit code of `check` for bags that cannot be used or are not random
 
 
 @contextmanager
-def plain_errors(verb: str) -> Iterator[None]:
-    """What went wrong and what to do, in place of a traceback; exit code 1."""
+def plain_errors(verb: str, *, stopped: str = "no file is half-written") -> Iterator[None]:
+    """What went wrong and what to do, in place of a traceback; exit code 1. stopped : what to know after Ctrl-C."""
     try:
         with plain_duckdb():  # of whatever did not see to it itself
             yield
     except BrokenPipeError:
         raise  # whoever read the output has seen enough
-    except (ValueError, OSError, MemoryError, ImportError) as error:
-        what = "the memory is too small for these tables" if isinstance(error, MemoryError) else error
+    except (ValueError, OSError, MemoryError, ImportError, RuntimeError) as error:
+        what = "the memory is too small for this" if isinstance(error, MemoryError) else error
         print(f"error: {spoken(what)}\n\nhint: unbag {verb} --help shows an example", file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        print("stopped\n\nhint: no file is half-written", file=sys.stderr)
+        print(f"stopped\n\nhint: {stopped}", file=sys.stderr)
         raise typer.Exit(130) from None
 
 

@@ -16,7 +16,7 @@ from unbag.commands.telling import busy, plain_errors, tell
 from unbag.commands.writing import check_output, check_page
 from unbag.diagnosis import Diagnosis
 from unbag.metrics.evaluating import evaluate_and_note
-from unbag.metrics.scoring import marks
+from unbag.metrics.overlapping import marks
 from unbag.page.advising import remedy
 
 

@@ -25,5 +25,5 @@ class Chunk(NamedTuple):
     position: int = 0
 
 
-Source = Callable[[int], Iterator[Chunk]]
+Chunks = Callable[[int], Iterator[Chunk]]
 """From a position (0 is the beginning) to the chunks after it; the same chunks each time it is asked."""

@@ -31,9 +31,9 @@ from unbag.estimators.fitting import (
     without_strata,
 )
 from unbag.losses import Loss
-from unbag.metrics.scoring import marks
+from unbag.metrics.overlapping import marks
 from unbag.saving import save_arrays
-from unbag.selection import choose
+from unbag.selection import choose_and_note
 from unbag.tables.plans import FeaturePlan
 from unbag.training import Method, Run, default_loss, sweep
 
@@ -50,7 +50,7 @@ class BagEstimator(BaseEstimator):
     method_: Any
     model_: Any
     plan_: FeaturePlan | None = None
-    learned_: np.ndarray | None = None  # marks of the bags learned from, see `unbag.metrics.scoring`
+    learned_: np.ndarray | None = None  # marks of the bags learned from, see `unbag.metrics.overlapping`
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class BagEstimator(BaseEstimator):
             warn_unless_random(bags)
         learn, held_out = bags.split(1 - share, seed=seed) if share else (bags, None)
         self.runs_ = self._train(bags, learn, held_out, importance, seed)
-        self.choice_ = choose(self.runs_, held_out) if held_out is not None else None
+        self.choice_ = choose_and_note(self.runs_, held_out) if held_out is not None else None
         if self.choice_ is not None and self.method == "auto" and self._tried(bags) != AUTO:
             self.choice_ = replace(self.choice_, reason=f"{self.choice_.reason} {WITHOUT_MATCHING}")
         self.run_ = self.runs_[0] if self.choice_ is None else self.choice_.model

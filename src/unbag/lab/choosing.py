@@ -14,19 +14,19 @@ from typing import Any, NamedTuple, get_type_hints
 import numpy as np
 
 from unbag.bags import Bags, random_bags
-from unbag.lab.methods import Way
+from unbag.lab.methods import SMOOTHING, Way, curve_of, smoothing_of
 from unbag.lab.plans import Experiment, Plan, Settings
 from unbag.lab.store import Store
 from unbag.lab.tasks import TASKS, data_of
 from unbag.selection import Candidate, choose
 
-ALL = "all"
+ALL = "all"  # with labels smoothed as usual
 
 
 class Chosen(NamedTuple):
     """What one repetition's held-out bags chose, and the test loss and AUC of it.
 
-    among : the method whose rates were the candidates, or "all". candidates : how many runs there were to choose from.
+    among : the curve whose rates were the candidates, or "all". candidates : how many runs there were to choose from.
     """
 
     experiment: Experiment
@@ -115,8 +115,9 @@ def choose_all(plan: Plan, store: Store) -> list[Chosen]:
             held = drawn(plan.task, size, repetition, rows=plan.rows, holdout=plan.holdout)[1]
             assert held is not None
             held = replace(held, X=np.zeros((len(held.bag), 1)))  # nobody looks at it
-            among = {str(way): runs for way, runs in by_way.items()}
-            among |= {ALL: [run for runs in by_way.values() for run in runs]} if len(by_way) > 1 else {}
+            among = {str(curve_of(way, smoothing_of(way, plan.smoothing))): runs for way, runs in by_way.items()}
+            every = ALL if plan.smoothing == SMOOTHING else f"{ALL} smoothed by {plan.smoothing:g}"
+            among |= {every: [run for runs in by_way.values() for run in runs]} if len(by_way) > 1 else {}
             found += [_chosen(name, runs, held) for name, runs in among.items()]
     return found
 

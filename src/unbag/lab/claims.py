@@ -1,13 +1,14 @@
 """Results of a store in, a verdict on each claim out: the paper's and ours, with the numbers behind it.
 
 A claim that A is the best is supported when at no bag size another method is better by more than one standard error of
-the (paired) difference, and A is the best at most of the sizes; "as far as run" when some of the methods were not run,
-and one repetition decides nothing. "Small" bags are 2 to 32, "large" ones 256 to 1024: the
-paper gives no borders. A result is trivial when it is less than a tenth of the way from the trivial predictor to the
-best with bags of one. Where we have fewer than half of the paper's rows, its claims are not comparable. Numbers are the
-best over rate and epoch, mean and standard error over repetitions; a star marks what was found in the last epoch or at
-an end of the rates, so that more may be had. Many sizes are compared, by few repetitions: some differences of more than
-one standard error are chance.
+the (paired) difference, and A is the best at most of the sizes; "as far as run" when some of the methods or sizes were
+not run, and one repetition decides nothing. That A is not the best is supported when another is better by more than one
+standard error at some size; it is undecided when none is and A is not clearly the best. "Small" bags are 2 to 32,
+"large" ones 256 to 1024: the paper gives no borders. A result is trivial when it is less than a tenth of the way from
+the trivial predictor to the best with bags of one. Where we have fewer than half of the paper's rows, its claims are
+not comparable. Numbers are the best over rate and epoch, mean and standard error over repetitions; a star marks what
+was found in the last epoch or at an end of the rates, so that more may be had. Many sizes are compared, by few
+repetitions: some differences of more than one standard error are chance.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from unbag.lab.choosing import ALL, Chosen
 from unbag.lab.methods import Way
 from unbag.lab.plans import Experiment
-from unbag.lab.reporting import Found, Metric, Runs, best_on_test, found_of
+from unbag.lab.reporting import METRICS, Found, Metric, Runs, best_cells, experiments_of, found_of, full_runs
 from unbag.lab.tasks import TASKS
 from unbag.lab.variance import Spread
 
@@ -28,9 +29,8 @@ SMALL, LARGE = (2, 4, 8, 16, 32), (256, 512, 1024)
 BATCH_TASKS = ("mnist", "cifar-animal", "cifar-cat", "higgs", "adult")
 PM, EASY, UPM = Way("matching", "log"), Way("easy", "log"), Way("upm", "log")
 PAPERS, OURS = (PM, EASY, UPM), Way("anchored", "square")
-METRICS: tuple[Metric, ...] = ("test_loss", "test_auc")
 SUPPORTED, NOT_SUPPORTED, NOT_RUN, NOT_COMPARABLE = "supported", "not supported", "not yet run", "not comparable"
-IN_PART, ONCE = "supported as far as run", "run once only"
+IN_PART, ONCE, UNDECIDED = "supported as far as run", "run once only", "undecided"
 
 
 class Verdict(NamedTuple):
@@ -68,10 +68,10 @@ def judge(everything: Sequence[Runs], spreads: Sequence[Spread] = (), choices: S
     tasks = [*BATCH_TASKS, *sorted(binary - set(BATCH_TASKS))]
     verdicts: list[Verdict] = []
     for task in tasks:
-        experiments = sorted({r.experiment for r in everything if r.experiment.task == task and not r.holdout})
+        experiments = [experiment for experiment in experiments_of(everything) if experiment.task == task]
         told: list[Verdict] = []
         for experiment in experiments or [None]:
-            mine = [runs for runs in everything if runs.experiment == experiment]
+            mine = full_runs(everything, experiment)
             told += _of_paper(task, experiment, mine) if task in BATCH_TASKS else []
             chosen = [choice for choice in choices if choice.experiment == experiment]
             told += _of_ours(task, experiment, mine, chosen)
@@ -88,26 +88,23 @@ def _said_once(told: Sequence[Verdict], task: str) -> list[Verdict]:
 
 
 def _cells(mine: Sequence[Runs], metric: Metric) -> Cells:
-    full = [runs for runs in mine if runs.holdout == 0]
-    best = {(r.way, r.size): found for r in full if (found := best_on_test(r, metric))}
-    return Cells(metric, best, {r.size: r.bags for r in full}, full[0].trivial if full else np.nan)
+    return Cells(metric, best_cells(mine, metric), {r.size: r.bags for r in mine}, mine[0].trivial if mine else np.nan)
 
 
 def _of_paper(task: str, experiment: Experiment | None, mine: Sequence[Runs]) -> Iterator[Verdict]:
     title, comparable = _title(task, experiment), _comparable(task, mine)
-    for metric in METRICS:
+    for metric in METRICS.values():
         by = "log loss" if metric == "test_loss" else "AUC"
         cells = _cells(mine, metric)
         claims: list[tuple[str, tuple[str, str]]] = [
             (f"PM is best at small bag sizes ({by})", _is_best(cells, PM, (EASY, UPM), SMALL)),
             (f"bags of 2048 give a trivial result with every method ({by})", _is_trivial(cells)),
         ]
-        large = _is_best(cells, UPM, (PM, EASY), LARGE)
         if task == "mnist":
-            opposite = {SUPPORTED: NOT_SUPPORTED, NOT_SUPPORTED: SUPPORTED, IN_PART: NOT_RUN}
-            large = (opposite.get(large[0], large[0]), large[1])
+            large = _is_not_best(cells, UPM, (PM, EASY), LARGE)
             claims.append((f"on MNIST GeneralUPM is not best at large bag sizes ({by})", large))
         else:
+            large = _is_best(cells, UPM, (PM, EASY), LARGE)
             claims.append((f"GeneralUPM is better than PM and EasyLLP at large bag sizes ({by})", large))
         for claim, (verdict, numbers) in claims:
             verdict = NOT_COMPARABLE if not comparable and verdict != NOT_RUN else verdict
@@ -129,7 +126,7 @@ def _title(task: str, experiment: Experiment | None) -> str:
 
 
 def _comparable(task: str, mine: Sequence[Runs]) -> bool:
-    rows = max((runs.bags * runs.size for runs in mine if not runs.holdout), default=0)
+    rows = max((runs.bags * runs.size for runs in mine), default=0)
     return rows >= (TASKS[task].paper_rows or 0) / 2
 
 
@@ -141,24 +138,33 @@ def _is_best(cells: Cells, a: Way, others: Sequence[Way], among: Sequence[int]) 
     beaten = any(gap > error for gap, error in worse.values())
     first = [k for k in sizes if all(gap < 0 for (_, size), (gap, _) in worse.items() if size == k)]
     good = not beaten and len(first) > len(sizes) / 2
-    return _verdict(good, worse, others), _show(cells, a, worse)
+    return _verdict(good, worse, others, among), _show(cells, a, worse)
 
 
-def _verdict(good: bool, worse: Compared, others: Sequence[Way]) -> str:
+def _is_not_best(cells: Cells, a: Way, others: Sequence[Way], among: Sequence[int]) -> tuple[str, str]:
+    best, numbers = _is_best(cells, a, others, among)
+    if best in (NOT_RUN, ONCE):
+        return best, numbers
+    beaten = any(gap > error for gap, error in cells.compared(a, others, among).values())
+    return SUPPORTED if beaten else NOT_SUPPORTED if best == SUPPORTED else UNDECIDED, numbers
+
+
+def _verdict(good: bool, worse: Compared, others: Sequence[Way], among: Sequence[int]) -> str:
     """What may be said of a comparison with others, if all of them are there and there is an error to measure with."""
     if not all(np.isfinite(error) for _, error in worse.values()):
         return ONCE
-    every = {b for b, _ in worse} == set(others)
+    every = len(worse) == len(others) * len(among)
     return NOT_SUPPORTED if not good else SUPPORTED if every else IN_PART
 
 
 def _is_not_worse(cells: Cells, a: Way, others: Sequence[Way]) -> tuple[str, str]:
-    worse = cells.compared(a, others, sorted(cells.bags))
+    sizes = sorted(cells.bags)
+    worse = cells.compared(a, others, sizes)
     if not worse:
         return NOT_RUN, ""
     beaten = {pair: w for pair, w in worse.items() if w[0] > w[1]}
     if not beaten:
-        return _verdict(True, worse, others), _show(cells, a, worse)
+        return _verdict(True, worse, others, sizes), _show(cells, a, worse)
     told = [f"k={k}: {gap:.4f} ± {error:.4f} above {b.title}" for (b, k), (gap, error) in beaten.items()]
     return NOT_SUPPORTED, f"{'; '.join(told)} ({len({k for _, k in worse})} sizes run)"
 
@@ -177,14 +183,15 @@ def _is_trivial(cells: Cells) -> tuple[str, str]:
 
 def _choice_is_good(choices: Sequence[Chosen]) -> tuple[str, str]:
     told, bad, once = [], False, False
-    for size in sorted({choice.size for choice in choices if choice.among == ALL}):
-        here = [choice for choice in choices if choice.size == size]
-        found = {name: found_of(here, name) for name in dict.fromkeys(choice.among for choice in here)}
+    for size, holdout in sorted({(choice.size, choice.holdout) for choice in choices if choice.among == ALL}):
+        here = [choice for choice in choices if (choice.size, choice.holdout) == (size, holdout)]
+        names = [name for name in dict.fromkeys(choice.among for choice in here) if " smoothed by " not in name]
+        found = {name: found_of(here, name) for name in names}
         chosen = found.pop(ALL)
         name, best = min(found.items(), key=lambda pair: pair[1].mean)
         gap, error = chosen.minus(best)
         bad, once = bad or gap > error, once or not np.isfinite(error)
-        told.append(f"k={size}: chosen {chosen}, {Way.named(name).title} {best}")
+        told.append(f"k={size}: chosen {chosen}, {Way.read(name).title} {best}")
     if not told:
         return NOT_RUN, ""
     return NOT_SUPPORTED if bad else ONCE if once else SUPPORTED, "; ".join(told)

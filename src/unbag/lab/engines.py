@@ -107,7 +107,7 @@ class RayEngine:
                 job = running.pop(done)
                 rows = _rows_of(ray, done, here)
                 if isinstance(rows, str):
-                    failed.append(f"{job.title} ({rows})")
+                    failed.append(f"{job.group.title} ({rows})")
                     continue
                 for _ in range(job.group.common.epochs):
                     told(job.group, len(rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast, get_args
+from typing import NamedTuple, cast, get_args
 
 from unbag.bags import Kind
 from unbag.losses import LOSSES
@@ -21,6 +21,12 @@ class Way(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.method}:{self.loss}"
+
+    @staticmethod
+    def read(text: str) -> Way:
+        """From what `str` made of one; it may be of a method that is not known here."""
+        method, _, loss = text.partition(":")
+        return Way(method, loss or "log")
 
     @staticmethod
     def named(text: str, kind: Kind = "binary") -> Way:
@@ -43,7 +49,13 @@ class Way(NamedTuple):
 SMOOTHING = 0.1  # of labels, in the paper
 METHODS: dict[str, Method | Objective] = {name: cast(Method, name) for name in get_args(Method)}
 USUAL_LOSS: dict[str, str] = {}
-TITLES = {"matching": "PM", "easy": "EasyLLP", "upm": "GeneralUPM", "likelihood": "count likelihood"}
+TITLES = {
+    "matching": "PM",
+    "easy": "EasyLLP",
+    "upm": "GeneralUPM",
+    "likelihood": "count likelihood",
+    "all": "any method",
+}
 WAYS: dict[Kind, tuple[str, ...]] = {
     "binary": ("matching", "easy", "upm", "anchored:log", "anchored", "likelihood", "labels"),
     "histogram": ("matching", "easy", "upm", "upm:brier", "anchored:cross_entropy", "anchored", "likelihood", "labels"),
@@ -78,6 +90,7 @@ def smoothing_of(way: Way, smoothing: float) -> float:
     return smoothing if smooth else 0.0
 
 
-def objective_of(way: Way) -> Any:
-    """What `unbag.training.sweep` takes as its method."""
-    return METHODS[way.method]
+def curve_of(way: Way, smoothing: float) -> Way:
+    """The way itself, or another curve where labels are not smoothed as usual."""
+    usual = smoothing == smoothing_of(way, SMOOTHING)
+    return way if usual else way._replace(loss=f"{way.loss} smoothed by {smoothing:g}")

@@ -95,6 +95,12 @@ class Group(NamedTuple):
     rates: tuple[float, ...]
     repetitions: tuple[int, ...]
 
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        c = self.common
+        return f"{c.task} {Way(c.method, c.loss)} bags of {c.size}"
+
     def runs(self) -> list[Settings]:
         """All of them, by repetition and rate."""
         return [self.common._replace(rate=r, repetition=s) for s, r in product(self.repetitions, self.rates)]
@@ -136,7 +142,9 @@ class Plan:
     repetitions_together: int = 0
 
     def __post_init__(self) -> None:
-        if self.task in TASKS and tuple(self.methods) == ("all",):
+        for name in ("task", "model", "start"):
+            _check_text(name, getattr(self, name))
+        if self.task in TASKS and self.methods in (("all",), ["all"]):
             object.__setattr__(self, "methods", WAYS[TASKS[self.task].kind])
         for name, kind in (("methods", str), ("sizes", int), ("rates", float)):
             object.__setattr__(self, name, _tuple(name, getattr(self, name), kind))
@@ -201,6 +209,11 @@ def _tuple(name: str, value: Any, kind: type) -> tuple:
     return tuple(dict.fromkeys(kind(v) for v in values))
 
 
+def _check_text(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise ValueError(f"A plan's {name} must be a text: {value!r} came. Put one name in quotation marks.")
+
+
 def _check_names(plan: Plan) -> None:
     for thing, came, known in (
         ("task", plan.task, TASKS),
@@ -226,7 +239,7 @@ def _check_numbers(plan: Plan) -> None:
             f"Bag sizes and learning rates must be positive: the smallest are {min(plan.sizes)} and "
             f"{min(plan.rates):g}. Leave these out."
         )
-    if not 0 <= plan.holdout < 1 or not 0 <= plan.smoothing < 1:
+    if not all(isinstance(share, int | float) and 0 <= share < 1 for share in (plan.holdout, plan.smoothing)):
         raise ValueError(
             f"A plan's holdout and smoothing must lie in [0, 1): {plan.holdout!r} and {plan.smoothing!r} came. Use 0.2 "
             "to hold out a fifth of the bags."

@@ -14,7 +14,7 @@ from matplotlib.ticker import NullLocator
 
 from unbag.lab.methods import Way
 from unbag.lab.plans import Experiment
-from unbag.lab.reporting import Metric, Runs, best_on_test, in_order
+from unbag.lab.reporting import Metric, Runs, best_cells, full_runs, in_order
 from unbag.lab.tasks import TASKS
 
 LOOKS = {  # colours of Okabe and Ito, which everyone can tell apart
@@ -54,8 +54,7 @@ def draw(everything: Sequence[Runs], experiments: Sequence[Experiment], metric: 
         figure = Figure(figsize=size, layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         for panel, experiment in zip(panels, experiments, strict=False):
-            mine = [r for r in everything if r.experiment == experiment and not r.holdout]
-            draw_panel(panel, mine, metric, smallest=smallest, alone=alone)
+            draw_panel(panel, full_runs(everything, experiment), metric, smallest=smallest, alone=alone)
         for panel in panels[len(experiments) :]:
             panel.remove()
         if not alone:
@@ -66,11 +65,11 @@ def draw(everything: Sequence[Runs], experiments: Sequence[Experiment], metric: 
 def draw_panel(panel: Axes, mine: Sequence[Runs], metric: Metric, *, smallest: int, alone: bool) -> None:
     """Curves with bands of one standard error; labels and the trivial predictor are lines across."""
     curves = [r for r in mine if r.way.method != "labels" and r.size >= smallest]
-    ways, ends = in_order([r.way for r in curves]), []
+    cells, ends = best_cells(curves, metric), []
+    ways = in_order([way for way, _ in cells])
     for way in ways:
-        points = [(r.size, found) for r in curves if r.way == way and (found := best_on_test(r, metric))]
-        if points:
-            ends.append(_curve(panel, way, _look(way, ways), points))
+        points = [(size, found) for (its, size), found in cells.items() if its == way]
+        ends.append(_curve(panel, way, _look(way, ways), points))
     ends += _lines_across(panel, mine, metric)
     _axes(panel, curves, metric)
     if alone:
@@ -97,7 +96,7 @@ def _curve(panel: Axes, way: Way, look: tuple[str, str], points: Sequence) -> En
 
 def _lines_across(panel: Axes, mine: Sequence[Runs], metric: Metric) -> list[End]:
     level = {"trivial predictor": mine[0].trivial if metric == "test_loss" else 0.5} if mine else {}
-    labels = [found for r in mine if r.way.method == "labels" and (found := best_on_test(r, metric))]
+    labels = list(best_cells([r for r in mine if r.way.method == "labels"], metric).values())
     level |= {"labels": labels[0].mean} if labels else {}
     for name, value in level.items():
         style = "--" if name == "labels" else ":"

@@ -13,15 +13,19 @@ import numpy as np
 import pyarrow as pa
 
 from unbag.lab.choosing import Chosen
-from unbag.lab.methods import SMOOTHING, WAYS, Way, smoothing_of
+from unbag.lab.methods import WAYS, Way, curve_of
 from unbag.lab.plans import Experiment
 from unbag.lab.store import Store
 
 Metric = Literal["test_loss", "test_auc"]
+METRICS: dict[str, Metric] = {"log-loss": "test_loss", "auc": "test_auc"}
 
 
 class Runs(NamedTuple):
-    """All runs of one experiment with one method and bag size; arrays by (repetition, rate, epoch), NaN where none."""
+    """Runs of one experiment with one method and bag size; arrays by (repetition, rate, epoch), NaN after divergence.
+
+    Every repetition has every rate: where the store has more of either, the larger rectangle of runs counts.
+    """
 
     experiment: Experiment
     way: Way
@@ -88,11 +92,11 @@ def read_runs(store: Store, *, task: str | None = None) -> list[Runs]:
 
 def _runs(key: tuple, table: pa.Table) -> Runs:
     experiment, way, (size, smoothing, holdout) = Experiment(*key[:6]), Way(*key[6:8]), key[8:]
-    if smoothing != smoothing_of(way, SMOOTHING):
-        way = way._replace(loss=f"{way.loss} smoothed by {smoothing:g}")  # another curve than the usual one
     seeds, rates = (table[name].to_numpy() for name in ("repetition", "rate"))
     repetitions, s = np.unique(seeds, return_inverse=True)
     distinct, r = np.unique(rates, return_inverse=True)
+    made = np.zeros((len(repetitions), len(distinct)), bool)
+    made[s, r] = True
     arrays = []
     for name in ("test_loss", "test_auc", "choice"):
         array = np.full((len(repetitions), len(distinct), experiment.epochs), np.nan)
@@ -103,13 +107,22 @@ def _runs(key: tuple, table: pa.Table) -> Runs:
         arrays.append(array)
     facts = (table["bags"][0].as_py(), table["trivial"][0].as_py())
     seen = (tuple(repetitions.tolist()), tuple(distinct.tolist()))
-    return Runs(experiment, way, size, smoothing, holdout, *facts, *seen, *arrays)
+    runs = Runs(experiment, curve_of(way, smoothing), size, smoothing, holdout, *facts, *seen, *arrays)
+    return runs.part(*_rectangle(made, *seen))
+
+
+def _rectangle(made: np.ndarray, repetitions: Sequence[int], rates: Sequence[float]) -> tuple[list[int], list[float]]:
+    """All repetitions and the rates that each has, or all rates and the repetitions that have each: the larger."""
+    whole = [s for s, every in zip(repetitions, made, strict=True) if every.all()]
+    shared = [r for r, every in zip(rates, made.T, strict=True) if every.all()]
+    wide, long = (whole, list(rates)), (list(repetitions), shared)
+    return max(long, wide, key=lambda pair: len(pair[0]) * len(pair[1]))
 
 
 def best_on_test(runs: Runs, metric: Metric = "test_loss") -> Found | None:
     """As the paper reports: the rate and epoch with the best mean over repetitions.
 
-    A rate at which a repetition diverged, or which not all repetitions have, is out. None when nothing is left.
+    Of a rate at which a repetition diverged, only the epochs before that count. None when nothing is left.
     """
     values = getattr(runs, metric)
     mean = values.mean(axis=0)
@@ -209,19 +222,52 @@ def price_rows(found: Sequence[Price]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def experiments_of(everything: Sequence[Runs]) -> list[Experiment]:
+    """Experiments with all bags; none of one repetition, as the search for a rate, where its task has others."""
+    most: dict[Experiment, int] = {}
+    for runs in everything:
+        if not runs.holdout:
+            most[runs.experiment] = max(most.get(runs.experiment, 0), len(runs.repetitions))
+    repeated = {experiment.task for experiment, count in most.items() if count > 1}
+    return sorted(e for e, count in most.items() if count > 1 or e.task not in repeated)
+
+
+def full_runs(everything: Sequence[Runs], experiment: Experiment | None) -> list[Runs]:
+    """The runs of an experiment that learned from all bags."""
+    return [runs for runs in everything if runs.experiment == experiment and runs.holdout == 0]
+
+
+def best_cells(mine: Sequence[Runs], metric: Metric) -> dict[tuple[Way, int], Found]:
+    """The best results of runs, by method and bag size."""
+    return {(runs.way, runs.size): found for runs in mine if (found := best_on_test(runs, metric))}
+
+
 def experiment_table(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> str:
     """Methods by bag sizes, in Markdown; the number of bags stands below each size."""
-    mine = [runs for runs in everything if runs.experiment == experiment and runs.holdout == 0]
-    cells = {(runs.way, runs.size): found for runs in mine if (found := best_on_test(runs, metric))}
-    sizes = sorted({size for _, size in cells})
-    bags = {runs.size: runs.bags for runs in mine}
-    lines = [
-        ["bags of", *map(str, sizes)],
-        ["---"] * (len(sizes) + 1),
-        ["number of bags", *(str(bags[k]) for k in sizes)],
-    ]
-    for way in in_order([way for way, _ in cells]):
-        lines.append([way.title, *(str(cells.get((way, k), "")) for k in sizes)])
+    mine = full_runs(everything, experiment)
+    lines = _by_size(best_cells(mine, metric), {runs.size: runs.bags for runs in mine})
     if metric == "test_loss" and mine:
-        lines.append(["(trivial)", *([f"{mine[0].trivial:.4f}"] * len(sizes))])
+        lines.append(["(trivial)", *([f"{mine[0].trivial:.4f}"] * (len(lines[0]) - 1))])
+    return _markdown(lines)
+
+
+def choice_table(everything: Sequence[Runs], choices: Sequence[Chosen], experiment: Experiment, holdout: float) -> str:
+    """The same for what held-out bags choose: among the rates of each method, and among all methods; test loss."""
+    bags = {r.size: r.bags for r in everything if r.experiment == experiment and r.holdout == holdout}
+    mine = [c for c in choices if c.experiment == experiment and c.holdout == holdout]
+    cells = {
+        (Way.read(name), size): found_of([c for c in mine if c.size == size], name)
+        for name, size in dict.fromkeys((c.among, c.size) for c in mine)
+    }
+    return _markdown(_by_size(cells, bags))
+
+
+def _by_size(cells: dict[tuple[Way, int], Found], bags: dict[int, int]) -> list[list[str]]:
+    sizes = sorted({size for _, size in cells})
+    header = [["bags of", *map(str, sizes)], ["---"] * (len(sizes) + 1)]
+    rows = [[way.title, *(str(cells.get((way, k), "")) for k in sizes)] for way in in_order([way for way, _ in cells])]
+    return [*header, ["number of bags", *(str(bags[k]) for k in sizes)], *rows]
+
+
+def _markdown(lines: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -15,7 +15,7 @@ import unbag
 from unbag.bags import Bags, Kind
 from unbag.datasets import Dataset
 from unbag.lab import choosing, variance
-from unbag.lab.methods import Way, objective_of
+from unbag.lab.methods import METHODS
 from unbag.lab.plans import Group, Plan, Settings
 from unbag.lab.store import HISTORY, Store
 from unbag.lab.tasks import TASKS, build, data_of, trivial_score
@@ -34,12 +34,6 @@ class Job(NamedTuple):
     group: Group
     parts: list[Group]
     claim: ExitStack
-
-    @property
-    def title(self) -> str:
-        """What people call it."""
-        c = self.group.common
-        return f"{c.task} {Way(c.method, c.loss)} bags of {c.size}"
 
 
 Engine = Callable[[Iterator[Job], Told], Generator[tuple[Job, list[dict[str, Any]]]]]
@@ -78,8 +72,7 @@ def _show(plan: Plan, store: Store, engine: Engine, patience: float) -> int:
         work = bar.add_task(plan.task, total=sum(len(left) for _, left in _missing(plan, store)) * plan.epochs)
 
         def told(group: Group, runs: int) -> None:
-            c = group.common
-            bar.update(work, advance=runs, description=f"{c.task} {Way(c.method, c.loss)} bags of {c.size}")
+            bar.update(work, advance=runs, description=group.title)
 
         def recount() -> None:
             missing = sum(len(left) for _, left in _missing(plan, store)) * plan.epochs
@@ -156,7 +149,7 @@ def train_group(group: Group, told: Told = lambda group, runs: None) -> list[dic
             start=trivial[seed] if common.start == "trivial" else None,
         ),
         [learn for learn, _ in parts],
-        objective_of(Way(common.method, common.loss)),
+        METHODS[common.method],
         common.loss,
         learning_rates=group.rates,
         seeds=seeds,

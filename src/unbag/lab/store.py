@@ -125,7 +125,7 @@ class Store:
         runs = sha256("".join(sorted(row["run"] for row in rows)).encode()).hexdigest()[:8]
         held = f"-holdout{common.holdout:g}" if common.holdout else ""
         name = f"{common.model}-{common.method}-{common.loss}-k{common.size:04d}{held}-{runs}.parquet"
-        path, draft = self.folder / common.task / name, self._claims() / f"{group.identity()}.draft"
+        path, draft = self.folder / common.task / name, self._claims() / f"{group.identity()}-{os.getpid()}.draft"
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with draft.open("wb") as file:

@@ -14,8 +14,9 @@ from unbag.metrics.doubting import doubts, warn_of
 from unbag.metrics.estimating import Judge
 from unbag.metrics.evaluating import chosen_losses
 from unbag.metrics.intervals import Estimate, interval
+from unbag.metrics.overlapping import check_apart
 from unbag.metrics.ranking import auc
-from unbag.metrics.scoring import check_apart, scores_of
+from unbag.metrics.scoring import scores_of
 from unbag.metrics.summarising import names_of, why_no_auc
 
 

@@ -15,7 +15,8 @@ from unbag.metrics.doubting import doubts, warn_of
 from unbag.metrics.estimating import Judge
 from unbag.metrics.holding import Evaluation
 from unbag.metrics.intervals import check_level
-from unbag.metrics.scoring import check_apart, scores_of
+from unbag.metrics.overlapping import check_apart
+from unbag.metrics.scoring import scores_of
 from unbag.metrics.summarising import summarise
 
 USUAL: dict[Kind, tuple[str, ...]] = {

@@ -35,7 +35,7 @@ def summarise(
         value = judge.expectation(sums.T[:, i], sums.S[:, i])
         one = max(float(sums.Q[:, i].sum() / n - (sums.T[:, i].sum() / n) ** 2), 0.0)  # both under the reference
         found[name] = interval(value, judge, level=level, variance_of_one=one)
-    notes = []
+    notes = _pairs_of_reports(judge) if source == "bags" else []
     if kind == "binary":
         why = why_no_auc(sums, judge)
         notes += [why] if why else []
@@ -53,10 +53,19 @@ def summarise(
         strata=_by_stratum(sums, judge, level) if judge.strata > 1 and kind != "histogram" else [],
         source=source,
         bags=int(judge.observed.sum()),
-        instances=int(n),
+        instances=int(judge.k[judge.observed].sum()),
         level=level,
         notes=tuple(notes),
     )
+
+
+def _pairs_of_reports(judge: Judge) -> list[str]:
+    """Two reports lie equally far from their mean, on both sides: what they say of f2 is twice the same."""
+    pairs = int((np.bincount(judge.s, weights=judge.observed) == 2).sum())
+    if not pairs:
+        return []
+    which = "There are two reports only" if judge.strata == 1 else f"{pairs} of {judge.strata} strata have two reports"
+    return [f"{which}: intervals are too narrow, as two say the same of the losses. Give three or more, better ten."]
 
 
 def why_no_auc(sums: Sums, judge: Judge) -> str | None:

@@ -4,25 +4,20 @@
 draws, `rendering` writes. Streams and the paper's experiments have pages of their own.
 """
 
-from unbag.page.holding import Cells, Figure, Items, Page, Section, Text, Words, items
+from unbag.page.holding import Page, Section, Text
 from unbag.page.rendering import render, write_page
 from unbag.page.story import Curve, Facts, Story, curves_of, facts_of
 from unbag.page.telling import page_of
 
 __all__ = [
-    "Cells",
     "Curve",
     "Facts",
-    "Figure",
-    "Items",
     "Page",
     "Section",
     "Story",
     "Text",
-    "Words",
     "curves_of",
     "facts_of",
-    "items",
     "page_of",
     "render",
     "write_page",

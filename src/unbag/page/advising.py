@@ -29,9 +29,6 @@ LONE = (
 )
 
 
-BIASED = "Do not trust these numbers yet: the bags are not random, and the intervals do not know that."
-
-
 def remedy(found: Diagnosis, *, strata: bool = False) -> str:
     """What to do about bags that are not random, in words of the command line."""
     if found.random:
@@ -39,12 +36,24 @@ def remedy(found: Diagnosis, *, strata: bool = False) -> str:
     return LONE if found.lone and not found.features else FINER if strata else PLAIN
 
 
+def doubt(found: Diagnosis) -> str:
+    """Why estimates from these bags are not to be trusted."""
+    tested = found.features or (found.labels is not None and found.labels.p is not None)
+    return "the bags are not random" if tested else "whether the bags are random cannot be seen"
+
+
 def summary(story: Story) -> Section:
     """What was learned and how far to trust it."""
-    warned = [BIASED] if story.diagnosis is not None and not story.diagnosis.random else []
+    warned = _warned(story)
     told = [*_learned(story), *warned, *_how_good(story), *_trust(story)]
-    parts: list[Part] = [Text(sentence, strong=i == 0 or sentence == BIASED) for i, sentence in enumerate(told)]
+    parts: list[Part] = [Text(sentence, strong=i == 0 or sentence in warned) for i, sentence in enumerate(told)]
     return Section("summary", "In short", parts or [Text("Nothing was found that could be told.")])
+
+
+def _warned(story: Story) -> list[str]:
+    if story.diagnosis is None or story.diagnosis.random:
+        return []
+    return [f"Do not trust these numbers yet: {doubt(story.diagnosis)}, and the intervals do not know that."]
 
 
 def _learned(story: Story) -> list[str]:
@@ -99,7 +108,7 @@ def _against_trivial(story: Story, one: Estimate) -> str:
         return ""
     told = f" Predicting the prior for every event would have {short(level)}: "
     if story.diagnosis is not None and not story.diagnosis.random:
-        return told + "which is better cannot be said, as the bags are not random."
+        return told + f"which is better cannot be said: {doubt(story.diagnosis)}."
     if one.high < level:
         return told + "the model clearly knows more than that."
     return told + ("the model is clearly worse." if one.low > level else "whether the model is better is not yet sure.")
@@ -134,7 +143,7 @@ def _randomise(story: Story) -> list[tuple[str, str]]:
     if story.diagnosis is None or story.diagnosis.random:
         return []
     strata = story.facts is not None and story.facts.strata > 1
-    text = f"First of all, the bags are not random. {remedy(story.diagnosis, strata=strata)}"
+    text = f"First of all, {doubt(story.diagnosis)}. {remedy(story.diagnosis, strata=strata)}"
     return [(text, "unbag design EVENTS --id ID --stratum campaign --size 64 --out bags.parquet")]
 
 
@@ -155,7 +164,7 @@ def _more_bags(story: Story) -> list[tuple[str, str]]:
             ("These bags do not show that the model is better than predicting the prior. "
              f"{halved}; other features or another method may help more.", "")
         ]  # fmt: skip
-    times = ceil((half / (level - one.value)) ** 2) + 1
+    times = ceil((half / (level - one.value)) ** 2)
     if one.high < level:
         return [(f"The interval is wide for what was gained: {halved}.", "")]
     return [

@@ -38,7 +38,7 @@ class Scale(NamedTuple):
         return round_values(self.low, self.high, whole=self.whole)
 
 
-def round_values(low: float, high: float, *, about: int = 5, whole: bool = False) -> list[float]:
+def round_values(low: float, high: float, *, whole: bool = False) -> list[float]:
     """Multiples of 1, 2, 2.5 or 5 times a power of ten between two values.
 
     >>> round_values(0.1, 0.47)
@@ -46,7 +46,7 @@ def round_values(low: float, high: float, *, about: int = 5, whole: bool = False
     """
     if not high > low:
         return [low]
-    raw = max((high - low) / about, 1.0 if whole else 0.0)
+    raw = max((high - low) / 5, 1.0 if whole else 0.0)
     power = 10.0 ** floor(log10(raw))
     step = next(m * power for m in ((1, 2, 5, 10) if whole else (1, 2, 2.5, 5, 10)) if m * power >= raw * 0.999)
     first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)

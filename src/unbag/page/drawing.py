@@ -161,18 +161,18 @@ class Row(NamedTuple):
     chosen: bool = False
 
 
-def draw_intervals(rows: Sequence[Row], words: str, *, x: str, levels: Sequence[Level] = ()) -> str:
+def draw_intervals(rows: Sequence[Row], words: str, *, x: str) -> str:
     """One line for each row: its name above, its interval and value below it, on a common axis."""
-    head, top = legend([("level", level.name) for level in levels])
+    top = 8.0
     step, height = 34.0, top + 34.0 * len(rows) + BOTTOM
-    low, high = _around(rows, [level.y for level in levels])
+    low, high = _around(rows)
     across, bottom = Scale(low, high, 14.0, WIDTH - 14.0), height - BOTTOM
     inside = "".join(line(across(t), top, across(t), bottom, class_="grid") for t in across.ticks)
     inside += "".join(
         text(across(t), bottom + 17, shown(t), text_anchor="middle", class_="number") for t in across.ticks
     )
     inside += text(WIDTH / 2, bottom + 36, x, text_anchor="middle")
-    lines = "".join(line(across(v.y), top, across(v.y), bottom, class_="stroke level") for v in levels)
+    lines = ""
     for i, row in enumerate(rows):
         y = top + step * i + 24
         lines += line(across(row.low), y, across(row.high), y, class_="stroke look0") + _dot(
@@ -181,12 +181,12 @@ def draw_intervals(rows: Sequence[Row], words: str, *, x: str, levels: Sequence[
         lines += f'<circle cx="{across(row.value):.1f}" cy="{y:.1f}" r="6.5" class="ring"/>' if row.chosen else ""
         lines += text(16, y - 10, _fit(row.name) + (" (chosen)" if row.chosen else ""))
     inner = Scale(bottom, top, bottom, top)
-    return picture(height, words, inside + _clipped(across._replace(start=0.0, end=WIDTH), inner, lines) + head)
+    return picture(height, words, inside + _clipped(across._replace(start=0.0, end=WIDTH), inner, lines))
 
 
-def _around(rows: Sequence[Row], more: Sequence[float]) -> tuple[float, float]:
+def _around(rows: Sequence[Row]) -> tuple[float, float]:
     """The range of all intervals, but not so wide that the first or chosen one becomes a dot."""
-    ends = [v for row in rows for v in (row.low, row.high) if isfinite(v)] + list(more)
+    ends = [v for row in rows for v in (row.low, row.high) if isfinite(v)]
     best = next((row for row in rows if row.chosen), rows[0])
     reach = 4 * (best.high - best.low) or np.inf
     low, high = max(min(ends), best.value - reach), min(max(ends), best.value + reach)

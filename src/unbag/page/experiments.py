@@ -12,11 +12,15 @@ from unbag.page.sections import glossary
 
 
 class Point(NamedTuple):
-    """The best result of a method at one bag size: mean and standard error over repetitions (NaN for one)."""
+    """The best result of a method at one bag size: mean and standard error over repetitions (NaN for one).
+
+    edge : whether more may be had, because it was found at an end of the grid; a star says so.
+    """
 
     size: int
     mean: float
     error: float
+    edge: bool = False
 
 
 class Result(NamedTuple):
@@ -57,7 +61,8 @@ def _summary(results: Sequence[Result], claims: Sequence[Claim]) -> Section:
     told += [
         Text(
             "Learning rate and epoch are those that are best on labelled test data, as in the paper: what is possible, "
-            "rather than what a user gets who has bags only."
+            "rather than what a user gets who has bags only. A star: found in the last epoch or at an end of the "
+            "rates, so that longer runs or other rates may do better."
         )
     ]
     return Section("summary", "In short", told)
@@ -77,7 +82,8 @@ def _best(result: Result) -> str:
 
 
 def _told(point: Point) -> str:
-    return f"{point.mean:.3f} ± {point.error:.3f}" if point.error == point.error else f"{point.mean:.3f}"
+    error = f" ± {point.error:.3f}" if point.error == point.error else ""
+    return f"{point.mean:.3f}{error}{'*' if point.edge else ''}"
 
 
 def _section(number: int, result: Result) -> Section:

@@ -157,14 +157,14 @@ def _ceiling(curves: Sequence[Curve], trivial: float | None) -> float | None:
     return None if trivial is None or lowest >= trivial else trivial + 0.5 * (trivial - lowest)
 
 
-def best_curves(curves: Sequence[Curve], most: int = 6) -> list[Curve]:
-    """Of several methods one curve each (the chosen one, or the best), of one method its best ones."""
+def best_curves(curves: Sequence[Curve]) -> list[Curve]:
+    """Of several methods one curve each (the chosen one, or the best), of one method its best six."""
     there = [c for c in curves if len(c.loss) and np.isfinite(c.loss).any()]
     end = lambda c: (not c.chosen, c.loss[c.epoch - 1] if c.epoch and isfinite(c.loss[c.epoch - 1]) else np.inf)
     groups = dict.fromkeys(c.group for c in there)
     if len(groups) > 1:
         there = [min((c for c in there if c.group == group), key=end) for group in groups]
-    kept = sorted(there, key=end)[:most]
+    kept = sorted(there, key=end)[:6]
     return [c for c in there if c in kept]
 
 

@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from unbag.datasets.chunks import Chunk, Source
+from unbag.datasets.chunks import Chunk, Chunks
 from unbag.stream.learning import StreamLearner
 
 Told = Callable[[dict[str, Any]], None]
 
 
 def run_stream(
-    source: Source, learner: StreamLearner, *, chunks: int | None = None, told: Told | None = None
+    source: Chunks, learner: StreamLearner, *, chunks: int | None = None, told: Told | None = None
 ) -> StreamLearner:
     """Learn from a source until it ends or the learner has seen `chunks` chunks; resumes where the learner stands.
 
@@ -41,7 +41,7 @@ def run_stream(
     return learner
 
 
-def _chunks(source: Source, learner: StreamLearner) -> Iterator[Chunk]:
+def _chunks(source: Chunks, learner: StreamLearner) -> Iterator[Chunk]:
     try:
         yield from source(learner.position)
     except Exception:

@@ -147,9 +147,7 @@ def later(column: Any, cut: float) -> Any:
     """Whether a time is the cut or later."""
     if column.type().is_numeric():
         return number_column(column) >= cut
-    if column.type().is_string():
-        column = column.try_cast("timestamp")
-    elif column.type().is_date():
+    if column.type().is_date():
         column = column.cast("timestamp")
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=cut)
     return column >= ibis().literal(moment if column.type().timezone else moment.replace(tzinfo=None), column.type())

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import unbag
-from unbag.lab.online_plans import Cell, OnlinePlan, OnlineRun
+from unbag.lab.online.plans import Cell, OnlinePlan, OnlineRun
 from unbag.lab.store import lock
 from unbag.outputs import whole
 

@@ -1,4 +1,4 @@
-"""Words of the command line in, a stream followed or the online experiment made; progress on stderr."""
+"""Words of the command line in, a stream followed with a live view."""
 
 from __future__ import annotations
 
@@ -7,16 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.status import Status
-
 from unbag.datasets import read_clicks, read_criteo
-from unbag.datasets.chunks import Source
-from unbag.lab.commands import check_report
-from unbag.lab.online import run_online
-from unbag.lab.online_plans import NETWORKS, OnlineRun, online_preset
-from unbag.lab.online_report import write_online_report
-from unbag.lab.online_store import OnlineStore
+from unbag.datasets.chunks import Chunks
+from unbag.lab.online.plans import NETWORKS
 from unbag.stream import Settings, StreamLearner, run_stream
 from unbag.stream.reporting import write_page
 from unbag.stream.running import View
@@ -55,7 +48,7 @@ def _prior(text: str) -> str | float:
         return text
 
 
-def _source(name: str, rows: int, learner: StreamLearner) -> Source:
+def _source(name: str, rows: int, learner: StreamLearner) -> Chunks:
     if name == "clicks":
         return lambda position: read_clicks(rows=rows, start=position)
     path = None if name == "criteo" else Path(name)
@@ -63,27 +56,3 @@ def _source(name: str, rows: int, learner: StreamLearner) -> Source:
         raise ValueError(f"A source must be clicks, criteo or a file: {name!r} is none. Look at the path.")
     read = partial(read_criteo, path, rows=rows, quarantine=learner.quarantine)
     return lambda position: read(start=position)
-
-
-def experiment(
-    name: str, folder: Path | None, report: Path | None, *, changes: dict[str, Any], only_report: bool, force: bool
-) -> None:
-    """Make the missing runs of a preset, then report them."""
-    if report is not None:
-        check_report(report, force)
-    place = folder or Path("unbag-store") / f"online-{name}"
-    kept = OnlineStore(place).plan() if only_report and not changes and place.exists() else None
-    plan = kept or online_preset(name, **changes)  # refused before anything is made
-    store = OnlineStore(place)
-    if not only_report:
-        with Console(stderr=True).status("online") as status:
-            made = run_online(plan, store, told=partial(_tell, status))
-        print(f"{made} runs made: {store.folder}", file=sys.stderr)
-    if report is not None:
-        for path in write_online_report(plan, store, report):
-            print(path)
-
-
-def _tell(status: Status, run: OnlineRun, row: dict[str, Any]) -> None:
-    what = f"{run.method}:{run.loss}, bags of {run.size}, rate {run.rate:g}, repetition {run.repetition}"
-    status.update(f"{what}: chunk {row['chunk']}, log loss {row['label_log_loss']:.4f}")

@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 
 from unbag.lab.claims import LARGE, NOT_COMPARABLE, NOT_RUN, NOT_SUPPORTED, SUPPORTED, Verdict, as_markdown
 from unbag.lab.methods import Way
-from unbag.lab.online import finals
-from unbag.lab.online_plans import Cell, OnlinePlan
-from unbag.lab.online_store import OnlineStore
+from unbag.lab.online.plans import Cell, OnlinePlan
+from unbag.lab.online.running import finals
+from unbag.lab.online.store import OnlineStore
 from unbag.lab.plots import GREY, LOOKS, OURS, STYLE, save
 
 PAPER_EVENTS = 37_000_000  # as the paper says of Criteo's training data
@@ -59,7 +59,8 @@ def _about(plan: OnlinePlan, results: Results) -> str:
         f"{PAPER_EVENTS:,}), batches of {plan.batch}, {plan.repetitions} repetitions, network "
         f"`{plan.model}` with the usual initialisation, no smoothing; each chunk is predicted before it is learned. "
         f"The rate (of {len(plan.rates)}) has the lowest average log loss over {chosen}. Mean and standard error over "
-        "repetitions of the average over chunks.\n"
+        "repetitions of the average over chunks. A star: the rate is at an end of those tried, so that another may do "
+        "better.\n"
     )
 
 
@@ -89,7 +90,8 @@ def _table(plan: OnlinePlan, results: Results, metric: str) -> str:
         for k in sizes:
             runs = cells.get(k) or cells.get(1 if name == "labels" else -1)
             mean, error = _mean(_values(runs, metric).mean(axis=1)) if runs else (np.nan, np.nan)
-            rate = f" (rate {runs[0]['rate']:.2g})" if runs else ""
+            star = "*" if runs and runs[0]["rate"] in (min(plan.rates), max(plan.rates)) else ""
+            rate = f" (rate {runs[0]['rate']:.2g}{star})" if runs else ""
             told.append(f"{mean:.4f} ± {error:.4f}{rate}" if runs else "")
         lines.append(f"| {name} | {' | '.join(told)} |")
     return "\n".join([*lines, ""])

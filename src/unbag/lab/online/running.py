@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from unbag.datasets import Chunk, read_clicks, read_criteo
-from unbag.lab.online_plans import NETWORKS, Cell, OnlinePlan, OnlineRun
-from unbag.lab.online_store import OnlineStore
+from unbag.lab.online.plans import NETWORKS, Cell, OnlinePlan, OnlineRun
+from unbag.lab.online.store import OnlineStore
 from unbag.stream import StreamLearner
 
 HISTORY = ("label_log_loss", "label_auc", "log_loss", "auc", "prior", "true_log_loss")
@@ -44,13 +44,13 @@ def _runs(plan: OnlinePlan, cell: Cell, store: OnlineStore, told: Any) -> Iterat
 
 
 def best_rate(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> float | None:
-    """The rate with the lowest average log loss of its predictions; None when a run is missing."""
+    """The rate with the lowest average log loss of its predictions; None when a run is missing, or all diverged."""
     chunks, seeds = (plan.tuning, 1) if plan.tuning else (plan.chunks, plan.repetitions)
     runs = [[store.read(plan.run(cell, rate, s, chunks)) for s in range(seeds)] for rate in plan.rates]
     if any(run is None for of_rate in runs for run in of_rate):
         return None
     loss = [np.mean([np.mean(run["label_log_loss"]) for run in of_rate if run]) for of_rate in runs]
-    return plan.rates[int(np.nanargmin(loss))]
+    return plan.rates[int(np.nanargmin(loss))] if np.isfinite(loss).any() else None
 
 
 def finals(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> list[dict[str, Any]]:
@@ -75,6 +75,10 @@ def _make(run: OnlineRun, store: OnlineStore, told: Any) -> int:
             history[name].append(float(row.get(name, np.nan)))
         if told:
             told(run, row)
+    if not history["label_log_loss"]:
+        raise ValueError(
+            f"A stream must have at least one chunk of {run.rows} events: {run.source} has fewer. Make chunks smaller."
+        )
     store.add(run, history)
     return 1
 
