@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn import config_context
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -20,7 +21,7 @@ import unbag
 from unbag import saving
 from unbag.estimators import BagClassifier, BagRegressor, BagScorer, estimate_loss, load
 
-NOT_EXACT = "minibatch Adam sees a repeated row twice and a weighted row once: equal in expectation only"
+NOT_EXACT = "without weights the rows are bags of one, some of them held out; with weights they are labels"
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": NOT_EXACT,
     "check_sample_weight_equivalence_on_sparse_data": NOT_EXACT,
@@ -73,6 +74,28 @@ def test_without_bags_labels_are_ordinary_and_may_be_strings():
     three = BagClassifier(**FAST).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]) + 10)
     assert three.classes_.tolist() == [10, 11, 12]
     assert three.predict_proba(X).shape == (1600, 3)
+
+
+@pytest.mark.parametrize("method", ["anchored", "upm"])
+def test_weights_of_rows_count_as_in_other_estimators(method):
+    X, _, _, labels = people(n=400)
+    weight, options = np.where(labels == 1, 9.0, 1.0), {"hidden": (), "epochs": 150, "learning_rate": 0.05}
+    model = BagClassifier(method, **options).fit(X, labels, sample_weight=weight)
+    expected = LogisticRegression(C=np.inf).fit(X, labels, sample_weight=weight)
+    np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(X), atol=0.02)
+    counts = BagRegressor(method, **options).fit(X, 3 * labels, sample_weight=weight)
+    rates = PoissonRegressor(alpha=0).fit(X, 3 * labels, sample_weight=weight).predict(X)
+    np.testing.assert_allclose(counts.predict(X), rates, rtol=0.05)
+    assert model.partial_fit(X, labels, bag=np.arange(400)).run_.method == method
+
+
+def test_where_training_starts_weights_count_too():
+    X, _, _, labels = people(n=400)
+    still = BagClassifier(hidden=(), epochs=1, learning_rate=1e-9)
+    weight = np.where(labels == 1, 9.0, 1.0)
+    strata = {"sample_weight": weight, "stratum": np.arange(400) % 2}
+    mean = np.average(labels, weights=weight)
+    np.testing.assert_allclose(still.fit(X, labels, **strata).predict_proba(X)[:, 1], mean, atol=1e-5)
 
 
 def test_class_histograms_are_rows_of_y():

@@ -105,14 +105,15 @@ class BagEstimator(BaseEstimator):
         return ((X - self.mean_) / self.scale_).astype(np.float32)
 
     def _learn(self, bags: Bags, importance: np.ndarray | None) -> None:
-        method, seed = self._method(), int(check_random_state(self.random_state).randint(2**31 - 1))
+        method = self._method() if importance is None else "labels"
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         share = self.held_out if importance is None and enough(bags, method) else 0
-        if method in ACROSS_BAGS:
+        if method in ACROSS_BAGS or importance is not None:
             bags = without_strata(bags)
         elif self.diagnose:
             warn_unless_random(bags)
         learn, held_out = bags.split(1 - share, seed=seed) if share else (bags, None)
-        self.runs_ = self._train(bags, learn, held_out, importance, seed)
+        self.runs_ = self._train(method, bags, learn, held_out, importance, seed)
         self.choice_ = choose_and_note(self.runs_, held_out) if held_out is not None else None
         if self.choice_ is not None and self.method == "auto" and self._tried(bags) != AUTO:
             self.choice_ = replace(self.choice_, reason=f"{self.choice_.reason} {WITHOUT_MATCHING}")
@@ -123,14 +124,14 @@ class BagEstimator(BaseEstimator):
         self.learned_ = None if self.bags_ is None else marks(self.bags_)
 
     def _train(
-        self, bags: Bags, learn: Bags, held_out: Bags | None, importance: np.ndarray | None, seed: int
+        self, method: str, bags: Bags, learn: Bags, held_out: Bags | None, importance: np.ndarray | None, seed: int
     ) -> list[Run]:
         """Every method at every rate, from the trivial predictor of all bags; the runs that did not diverge."""
         outputs = bags.report.shape[1] if bags.kind == "histogram" else 1
-        start = self._loss(bags.kind, self._method()).trivial_score(overall_prior(bags), kind=bags.kind)
+        start = self._loss(bags.kind, method).trivial_score(overall_prior(bags, importance), kind=bags.kind)
         make = lambda s: network(bags.X.shape[1], self.plan_, tuple(self.hidden), key=s, outputs=outputs, start=start)
         rates = RATES if self.learning_rate == "auto" and held_out is not None else (self._rate(),)
-        methods = self._tried(bags) if self.method == "auto" and held_out is not None else (self._method(),)
+        methods = self._tried(bags) if self.method == "auto" and held_out is not None else (method,)
         options: dict[str, Any] = {
             "epochs": self.epochs,
             "batch": self.batch,
@@ -165,7 +166,9 @@ class BagEstimator(BaseEstimator):
     def _next_epoch(self, bags: Bags) -> None:
         """One more epoch from where the model is."""
         model, loss = self.model_, losses.LOSSES[self.loss_]
-        method = cast(Method, self.method_)
+        method = cast(
+            Method, self._method() if self.method_ == "labels" else self.method_
+        )  # these come without weights
         place: dict[str, Any] = {"devices": self.devices, "microbatch": self.microbatch}
         runs = sweep(
             lambda _: model, bags, method, loss, learning_rates=(self._rate(),), epochs=1, batch=self.batch, **place

@@ -63,7 +63,9 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         X : rows of features: an array, a data frame, an Arrow table or a sparse matrix.
         y : with `bag`, for each row the proportion (or the row of class shares) that its bag reported; else labels.
         bag : id of each row's bag.
-        sample_weight : of each row, only without bags: a report speaks of its whole bag.
+        sample_weight : of each row, only without bags: a report speaks of its whole bag. Rows with weights are learned
+            from by the method "labels", whichever was chosen, because only there does a row's weight change what is
+            estimated; nothing is held out.
         stratum : of each row, the same throughout a bag, when bags are random only within strata (campaigns, days).
         noise : of each row, variance of the noise on its bag's count, the same throughout a bag.
         prior : the mean label (or the class shares) if it is known from elsewhere, see `Bags`; else the mean report.

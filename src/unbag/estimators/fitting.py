@@ -40,8 +40,10 @@ def bounded_methods(bags: Bags, form: Form) -> tuple[str, ...]:
     return tuple(method for method in AUTO if not (bad and method == "matching"))
 
 
-def overall_prior(bags: Bags) -> np.ndarray:
-    """One prior for all strata, by their shares of the rows."""
+def overall_prior(bags: Bags, importance: np.ndarray | None = None) -> np.ndarray:
+    """One prior for all strata, by their shares of the rows; of rows with weights, their weighted mean."""
+    if importance is not None:
+        return np.average(bags.report, axis=0, weights=importance)
     if bags.stratum is None:
         return bags.prior
     instances = np.bincount(bags.stratum, weights=bags.size, minlength=bags.strata)
