@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn import config_context
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
@@ -191,6 +192,22 @@ def test_tables_and_sparse_matrices_are_accepted(make):
         table.columns = ["a", "b", "c"]
     model = BagClassifier(**FAST).fit(table, y, bag=bag)
     np.testing.assert_allclose(model.predict_proba(table), expected, atol=1e-6)
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
+    X, _, bag, labels = people(n=80)
+    for kind, target in ((BagClassifier, np.array(["no", "yes"])[labels]), (BagRegressor, labels)):
+        model = kind(hidden=(), epochs=1)
+        for bad in (model.fit, model.partial_fit):
+            with pytest.raises(ValueError, match="A report must be the same"):
+                bad(X, np.arange(80) / 80, bag=bag)
+            with pytest.raises(NotFittedError):
+                model.predict(X)
+        before = dict(vars(model.fit(X, target)))
+        with pytest.raises(ValueError, match="A report must be the same"):
+            model.fit(X[:, :2] * 1000 + 5, np.arange(80) / 80, bag=bag)
+        assert vars(model).keys() == before.keys()
+        assert all(value is before[name] for name, value in vars(model).items())
 
 
 def test_learning_can_go_on():

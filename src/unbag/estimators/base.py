@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -104,6 +105,13 @@ class BagEstimator(BaseEstimator):
                 self.mean_[self.plan_.numbers :], self.scale_[self.plan_.numbers :] = 0.0, 1.0
         return ((X - self.mean_) / self.scale_).astype(np.float32)
 
+    def _whole(self, learn: Callable[[Any], None]) -> Any:
+        """Learn with a copy, and become it if that went well: a fit that fails leaves the model as it was."""
+        learner = copy(self)
+        learn(learner)
+        self.__dict__ = vars(learner)
+        return self
+
     def _learn(self, bags: Bags, importance: np.ndarray | None) -> None:
         method = self._method() if importance is None else "labels"
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -154,14 +162,16 @@ class BagEstimator(BaseEstimator):
             )
         return runs
 
-    def _first_epoch(self, fit: Callable[[], Any]) -> Any:
-        """Fit with one epoch and nothing held out: how learning in parts begins."""
+    def _first_epoch(self, learn: Callable[[Any], None]) -> Any:
+        """Learn with one epoch and nothing held out: how learning in parts begins."""
         held_out, epochs = self.held_out, self.epochs
-        try:
-            self.held_out, self.epochs = 0, 1
-            return fit()
-        finally:
-            self.held_out, self.epochs = held_out, epochs
+
+        def one_epoch(learner: Any) -> None:
+            learner.held_out, learner.epochs = 0, 1
+            learn(learner)
+            learner.held_out, learner.epochs = held_out, epochs
+
+        return self._whole(one_epoch)
 
     def _next_epoch(self, bags: Bags) -> None:
         """One more epoch from where the model is."""

@@ -72,8 +72,8 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         plan : how X was made from a table, see `unbag.tables`: its hashed columns get embeddings, and it is saved with
             the model.
         """
-        self.plan_ = plan
-        return self._fit(X, y, bag, sample_weight, reset=True, stratum=stratum, noise=noise, prior=prior)
+        further = {"stratum": stratum, "noise": noise, "prior": prior}
+        return self._whole(lambda learner: learner._fit(X, y, bag, sample_weight, plan, **further))
 
     def partial_fit(
         self, X: Any, y: Any, bag: Any = None, classes: Any = None, *, stratum: Any = None, noise: Any = None
@@ -84,26 +84,25 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         """
         further = {"stratum": stratum, "noise": noise}
         if not hasattr(self, "model_"):
-            return self._first_epoch(lambda: self._fit(X, y, bag, None, reset=True, classes=classes, **further))
+            return self._first_epoch(lambda learner: learner._fit(X, y, bag, None, None, classes=classes, **further))
         X = self._features(X, reset=False)
         self._next_epoch(self._bags(X, *self._reports(y, bag, len(X), self.classes_), self.kind_, **further))
         return self
 
     def _fit(
-        self, X: Any, y: Any, bag: Any, sample_weight: Any, *, reset: bool, classes: Any = None, **further: Any
-    ) -> BagClassifier:
+        self, X: Any, y: Any, bag: Any, sample_weight: Any, plan: Any, *, classes: Any = None, **further: Any
+    ) -> None:
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        X = self._features(X, reset=reset)
+        self.plan_ = plan
+        X = self._features(X, reset=True)
+        labelled = bag is None
         y, bag, kind = self._targets(y, bag, len(X), classes)
-        importance = row_importance(sample_weight, len(X), labelled=self._labelled)
-        bags = self._bags(X, y, bag, kind, **further)
-        self._learn(bags, importance)
-        return self
+        importance = row_importance(sample_weight, len(X), labelled=labelled)
+        self._learn(self._bags(X, y, bag, kind, **further), importance)
 
     def _targets(self, y: Any, bag: Any, count: int, classes: Any) -> tuple[Any, Any, Kind]:
         """Reports per row, bag ids, and what they are."""
-        self._labelled = bag is None
         y = np.asarray(y)
         if len(y) != count:
             raise ValueError(
