@@ -15,12 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from unbag.arrays import is_numpy, like, log_softmax, namespace, softplus
 from unbag.bags import Kind
+
+
+class Link(NamedTuple):
+    """How a score predicts: the `predict` of a `Form`, and whether it gives logarithms."""
+
+    predict: Callable[[Any], Any]
+    log_space: bool
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,11 @@ class Form:
     log_space: bool = True
     reports: tuple[float, float] = (-np.inf, np.inf)
     constant: Callable[[Any], Any] | None = None
+
+    @property
+    def link(self) -> Link:
+        """How a score predicts."""
+        return Link(self.predict, self.log_space)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +192,16 @@ def _log_softplus(score: Any) -> Any:
     return xp.where(low, score, xp.log(softplus(safe)))
 
 
+@dataclass(frozen=True)
+class _LogCapped:
+    """log(cap * sigmoid(score)); two of one cap are the same link."""
+
+    log_cap: float
+
+    def __call__(self, score: Any) -> Any:
+        return self.log_cap - softplus(-score)
+
+
 _log_rates: dict[str, Callable[[Any], Any]] = {"exp": _itself, "softplus": _log_softplus}
 
 
@@ -204,7 +226,7 @@ def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
         name = "poisson" if link == "exp" else f"poisson({link})"
     elif cap > 0:
         log_cap, name = float(np.log(cap)), f"poisson(cap={cap:g})"
-        predict, constant = lambda score: log_cap - softplus(-score), lambda prior: _logit(prior / cap)
+        predict, constant = _LogCapped(log_cap), lambda prior: _logit(prior / cap)
     else:
         raise ValueError(f"A cap must be positive: {cap} came. Give the largest count one instance can have.")
     form = Form(predict, _poisson_components, reports=(0, np.inf), constant=constant)

@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 
 from unbag.bags import Kind
-from unbag.losses import Loss
+from unbag.losses import Loss, named_loss
+from unbag.metrics.collecting import predict_by
+
+USUAL: dict[Kind, str] = {"binary": "log", "total": "poisson", "histogram": "cross_entropy"}
+"""The losses that say what scores mean: logits, log rates, class scores."""
 
 
 def scores_of(model: Any, X: Any, kind: Kind, scale: str | None = None, *, loss: Loss | None = None) -> np.ndarray:
@@ -23,15 +27,12 @@ def scores_of(model: Any, X: Any, kind: Kind, scale: str | None = None, *, loss:
         return _given(np.asarray(model, float), kind, scale, counts)
     if X is None:
         raise ValueError("A model must have features to score: bags without X came. Give X to the bags, or scores.")
-    if hasattr(model, "history"):  # a `Run` or boosted trees, which say by their loss what their scores are
-        score = model.scores(X) if hasattr(model, "scores") else model.model(np.asarray(X, np.float32))
-        score = np.asarray(score, float)
-        of_counts = kind == "total" and model.loss == "square"
-        return _from_prediction(score, kind, counts) if of_counts else _to_counts(score, counts)
+    if hasattr(model, "history"):
+        return _of_run(model, X, kind, loss or named_loss(USUAL[kind]))
     if hasattr(model, "decision_function"):
         return _decided(model, X, kind)
     if hasattr(model, "scores"):
-        return np.asarray(model.scores(X), float)
+        return _to_counts(np.asarray(model.scores(X), float), counts)
     if hasattr(model, "predict_proba"):
         return _from_prediction(np.asarray(model.predict_proba(X), float), kind, counts)
     if kind == "total" and hasattr(model, "predict"):
@@ -42,6 +43,25 @@ def scores_of(model: Any, X: Any, kind: Kind, scale: str | None = None, *, loss:
         f"A model must have decision_function, predict_proba or predict, or be a function: {type(model).__name__} "
         "came. Or give the scores themselves."
     )
+
+
+def _of_run(model: Any, X: Any, kind: Kind, loss: Loss) -> np.ndarray:
+    """Scores of a `Run` or of boosted trees, which say by their link or their loss what these predict."""
+    score = model.scores(X) if hasattr(model, "scores") else model.model(np.asarray(X, np.float32))
+    score, wanted = np.asarray(score, float), loss.form(kind)
+    link = getattr(model, "link", None) or named_loss(model.loss).form(kind).link
+    if link == wanted.link:
+        return score
+    h, usual = predict_by(link, score, kind), named_loss(USUAL[kind])
+    h = h if kind == "histogram" else h[:, 0]
+    if not wanted.log_space:
+        return h
+    if wanted.link != usual.form(kind).link:
+        raise ValueError(
+            f"The first loss must read scores as {usual.name} does, or as the loss of the run does: {loss.name} does "
+            f"not. Put {usual.name} before it."
+        )
+    return _to_scores(h, kind)
 
 
 def is_array(model: Any) -> bool:
