@@ -232,6 +232,14 @@ def test_a_run_is_read_by_the_link_it_was_trained_with(loss, chosen):
     assert own["mean_prediction"].value == pytest.approx(h.mean(), rel=1e-5)
 
 
+def test_a_run_of_a_network_with_embeddings_gets_bucket_numbers():
+    _, y = world(60)
+    bags = random_bags(np.arange(60)[:, None] % 3, y, size=6, seed=0)
+    network = unbag.models.embedding_network([3], [2], key=0, widths=())
+    found = evaluate(Run(network, "upm", "log", 0.1, 0, 1, {}), bags)
+    assert found["mean_prediction"].value == pytest.approx(sigmoid(np.asarray(network(bags.X))).mean(), rel=1e-5)
+
+
 def test_a_run_whose_loss_gives_probabilities_is_read_as_such():
     x, y = world(400)
     bags = random_bags(sigmoid(x), y, size=10, seed=0)

@@ -47,7 +47,7 @@ def scores_of(model: Any, X: Any, kind: Kind, scale: str | None = None, *, loss:
 
 def _of_run(model: Any, X: Any, kind: Kind, loss: Loss) -> np.ndarray:
     """Scores of a `Run` or of boosted trees, which say by their link or their loss what these predict."""
-    score = model.scores(X) if hasattr(model, "scores") else model.model(np.asarray(X, np.float32))
+    score = model.scores(X) if hasattr(model, "scores") else model.model(_as_trained(X))
     score, wanted = np.asarray(score, float), loss.form(kind)
     link = getattr(model, "link", None) or named_loss(model.loss).form(kind).link
     if link == wanted.link:
@@ -62,6 +62,12 @@ def _of_run(model: Any, X: Any, kind: Kind, loss: Loss) -> np.ndarray:
             f"not. Put {usual.name} before it."
         )
     return _to_scores(h, kind)
+
+
+def _as_trained(X: Any) -> np.ndarray:
+    """Features as training takes them: whole numbers (bucket numbers) as they are, others in single precision."""
+    X = np.asarray(X)
+    return X if X.dtype.kind in "iu" else X.astype(np.float32)
 
 
 def is_array(model: Any) -> bool:
