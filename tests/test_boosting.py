@@ -2,15 +2,17 @@ import pickle
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from unbag import Bags, losses, random_bags, weights
 from unbag.boosting import BagObjective, fit_lightgbm, fit_xgboost
-from unbag.boosting.fitting import LIGHTGBM, XGBOOST
+from unbag.boosting.fitting import LIGHTGBM, XGBOOST, BoostedByLightGBM
 from unbag.boosting.objective import CURVES, FLOOR
 from unbag.datasets import load_adult
 
@@ -228,6 +230,18 @@ def test_the_trivial_predictor_stays_where_held_out_bags_say_the_opposite(fit):
     np.testing.assert_allclose(model.predict(learn.X), learn.prior)
 
 
+def test_columns_in_another_order_are_refused(fit):
+    bags, _ = world(n=240)
+    frame = pd.DataFrame(bags.X, columns=["age", "my income", "zip"])
+    model = fit(replace(bags, X=frame), rounds=5)
+    np.testing.assert_array_equal(model.scores(frame), model.scores(frame.copy()))
+    with pytest.raises(ValueError, match="column 0 is zip and was age"):
+        model.scores(frame[["zip", "age", "my income"]])
+    parts = [replace(bags, X=frame), replace(bags, X=frame[["age", "zip", "my income"]])]
+    with pytest.raises(ValueError, match="column 1 is zip and was my income"):
+        fit(parts[0], held_out=parts[1], rounds=5)
+
+
 def test_models_survive_a_pickle(fit):
     bags, _ = world()
     model = fit(bags, rounds=5)
@@ -331,6 +345,10 @@ MESSAGES = [
     (
         lambda: fit_xgboost(BAGS, rounds=0),
         "Rounds must be at least 1: 0 came. 600 suit the learning rate of 0.05.",
+    ),
+    (
+        lambda: BoostedByLightGBM(None, 0.0, "binary", "log", np.zeros(1), ["a", "b"]).scores(pd.DataFrame({"a": [0]})),
+        "Columns must be those learned from, in the same order: column 1 is nothing and was b. Choose them by name.",
     ),
     (
         lambda: fit_lightgbm(NO_X),

@@ -194,6 +194,16 @@ def test_tables_and_sparse_matrices_are_accepted(make):
     np.testing.assert_allclose(model.predict_proba(table), expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("make", [pa.table, pl.DataFrame, pd.DataFrame])
+def test_columns_in_another_order_are_refused(make):
+    X, y, bag, _ = people(n=80)
+    model = BagClassifier(hidden=(), epochs=1).fit(make({"a": X[:, 0], "b": X[:, 1]}), y, bag=bag)
+    with pytest.raises(ValueError, match="same order"):
+        model.predict(make({"b": X[:, 1], "a": X[:, 0]}))
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.predict(make({"a": X[:, 0] * np.nan, "b": X[:, 1]}))
+
+
 def test_a_fit_that_fails_leaves_the_model_as_it_was():
     X, _, bag, labels = people(n=80)
     for kind, target in ((BagClassifier, np.array(["no", "yes"])[labels]), (BagRegressor, labels)):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ class Boosted(ABC):
     kind, loss : what the scores mean.
     history : the loss estimated from held-out bags before the first round and after each: the square loss for binary
         reports, which is the least noisy, and the loss that was trained with for totals.
+    names : of the columns learned from, where these had any.
     """
 
     booster: Any
@@ -35,6 +37,7 @@ class Boosted(ABC):
     kind: Kind
     loss: str
     history: np.ndarray
+    names: Sequence[str] | None = None
 
     def __repr__(self) -> str:
         chosen, last = self.rounds, len(self.history) - 1
@@ -47,6 +50,7 @@ class Boosted(ABC):
 
     def scores(self, X: Any) -> np.ndarray:
         """One score per row."""
+        _check_names(_names_of(X), self.names)
         return np.full(X.shape[0], self.start) if self.booster is None else np.asarray(self._scores(X), float)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -186,7 +190,26 @@ def _fit(
         objective = BagObjective(bags, **choices)
         booster = library.grow(objective, bags.X, best, params, None)
     cut = library.cut(booster, best) if best else None
-    return library.model(cut, objective.start, bags.kind, objective.loss, np.array(history))
+    names = _names_of(bags.X)
+    return library.model(cut, objective.start, bags.kind, objective.loss, np.array(history), names)
+
+
+def _names_of(X: Any) -> list[str] | None:
+    """Names of the columns of a data frame or an Arrow table."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    return None if names is None else [str(name) for name in names]
+
+
+def _check_names(names: Sequence[str] | None, learned: Sequence[str] | None) -> None:
+    """Refuse columns in another order: LightGBM would take one for another."""
+    if names is None or learned is None or list(names) == list(learned):
+        return
+    pairs = enumerate(zip_longest(names, learned, fillvalue="nothing"))
+    place, (came, was) = next(pair for pair in pairs if len(set(pair[1])) == 2)
+    raise ValueError(
+        f"Columns must be those learned from, in the same order: column {place} is {came} and was {was}. Choose them "
+        "by name."
+    )
 
 
 def _check(bags: Bags, held_out: Bags | None, params: Mapping[str, Any], rounds: int) -> None:
@@ -204,6 +227,8 @@ def _check(bags: Bags, held_out: Bags | None, params: Mapping[str, Any], rounds:
             f"Held-out bags must report what the others report: {held_out.kind} came beside {bags.kind}. "
             "Take them from bags.split."
         )
+    if held_out is not None:
+        _check_names(_names_of(held_out.X), _names_of(bags.X))
 
 
 def _tame(library: _Library, objective: BagObjective, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unbag import losses
@@ -93,8 +93,10 @@ class BagEstimator(BaseEstimator):
     def _features(self, X: Any, *, reset: bool) -> np.ndarray:
         """Rows as scaled single-precision numbers; the scale is that of the first rows seen."""
         if type(X).__module__.startswith("pyarrow"):
-            X = np.column_stack([np.asarray(column) for column in X.columns])
-        X = validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=np.float64)
+            validate_data(self, X, reset=reset, skip_check_array=True)  # the names of its columns
+            X = check_array(np.column_stack([np.asarray(column, float) for column in X.columns]))
+        else:
+            X = validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=np.float64)
         X = X.toarray() if sparse.issparse(X) else X
         if reset:
             _check_plan(self.plan_, X.shape[1])
