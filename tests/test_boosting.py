@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from unbag import Bags, losses, random_bags, weights
+from unbag import Bags, evaluate, losses, random_bags, weights
 from unbag.boosting import BagObjective, fit_lightgbm, fit_xgboost
 from unbag.boosting.fitting import LIGHTGBM, XGBOOST, BoostedByLightGBM
 from unbag.boosting.objective import CURVES, FLOOR
@@ -240,6 +240,15 @@ def test_columns_in_another_order_are_refused(fit):
     parts = [replace(bags, X=frame), replace(bags, X=frame[["age", "zip", "my income"]])]
     with pytest.raises(ValueError, match="column 1 is zip and was my income"):
         fit(parts[0], held_out=parts[1], rounds=5)
+
+
+def test_bags_learned_from_are_refused_for_evaluation(fit):
+    bags, _ = world(n=240)
+    learn, held_out = replace(bags, names=np.array([f"bag {i}" for i in range(40)])).split(0.5, seed=0)
+    model = fit(learn, rounds=5)
+    with pytest.raises(ValueError, match="must not overlap the bags that the model learned from"):
+        evaluate(model, learn)
+    assert evaluate(model, held_out)["mean_prediction"].value == pytest.approx(model.predict(held_out.X).mean())
 
 
 def test_models_survive_a_pickle(fit):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ class Boosted(ABC):
     history : the loss estimated from held-out bags before the first round and after each: the square loss for binary
         reports, which is the least noisy, and the loss that was trained with for totals.
     names : of the columns learned from, where these had any.
+    bags_ : those learned from, without features, where they have names, so that nobody evaluates on them.
     """
 
     booster: Any
@@ -38,6 +39,7 @@ class Boosted(ABC):
     loss: str
     history: np.ndarray
     names: Sequence[str] | None = None
+    bags_: Bags | None = None
 
     def __repr__(self) -> str:
         chosen, last = self.rounds, len(self.history) - 1
@@ -190,8 +192,9 @@ def _fit(
         objective = BagObjective(bags, **choices)
         booster = library.grow(objective, bags.X, best, params, None)
     cut = library.cut(booster, best) if best else None
-    names = _names_of(bags.X)
-    return library.model(cut, objective.start, bags.kind, objective.loss, np.array(history), names)
+    known = bags.names is not None and bags.size.max() > 1
+    names, learned = _names_of(bags.X), replace(bags, X=None) if known else None
+    return library.model(cut, objective.start, bags.kind, objective.loss, np.array(history), names, learned)
 
 
 def _names_of(X: Any) -> list[str] | None:

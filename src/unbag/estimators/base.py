@@ -32,7 +32,7 @@ from unbag.estimators.fitting import (
     without_strata,
 )
 from unbag.losses import Loss
-from unbag.metrics.overlapping import marks
+from unbag.metrics.overlapping import join_marks, marks
 from unbag.saving import save_arrays
 from unbag.selection import choose_and_note
 from unbag.tables.plans import FeaturePlan
@@ -186,6 +186,8 @@ class BagEstimator(BaseEstimator):
             lambda _: model, bags, method, loss, learning_rates=(self._rate(),), epochs=1, batch=self.batch, **place
         )
         self.run_, self.model_ = runs[0][0], runs[0][0].model
+        if bags.size.max() > 1:  # two sets of bags are known again by their marks alone
+            self.bags_, self.learned_ = None, join_marks(self.learned_, marks(bags))
 
     def _method(self) -> str:
         """The method, or the one that "auto" starts from."""
