@@ -415,6 +415,11 @@ MESSAGES = [
         "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. Choose one.",
     ),
     (
+        lambda: BagClassifier(loss="poisson").fit(X, Y, bag=BAG),
+        "A loss of a classifier must be one of probabilities: poisson came, which is one of counts. Leave loss out, or "
+        "take BagRegressor.",
+    ),
+    (
         lambda: BagClassifier(learning_rate=1e38, epochs=2).fit(X, Y, bag=BAG),
         "A training must not diverge: all of 1 runs did. Scale the features, or lower learning_rate (now 1e+38).",
     ),

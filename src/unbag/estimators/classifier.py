@@ -13,6 +13,7 @@ from unbag.bags import Kind
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.fitting import row_importance
 from unbag.estimators.scoring import estimate_loss
+from unbag.losses import Loss
 from unbag.tables.plans import FeaturePlan
 
 
@@ -100,6 +101,15 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         y, bag, kind = self._targets(y, bag, len(X), classes)
         importance = row_importance(sample_weight, len(X), labelled=labelled)
         self._learn(self._bags(X, y, bag, kind, **further), importance)
+
+    def _loss(self, kind: Kind, method: str) -> Loss:
+        loss = super()._loss(kind, method)
+        if loss.name == "poisson":
+            raise ValueError(
+                "A loss of a classifier must be one of probabilities: poisson came, which is one of counts. Leave loss "
+                "out, or take BagRegressor."
+            )
+        return loss
 
     def _targets(self, y: Any, bag: Any, count: int, classes: Any) -> tuple[Any, Any, Kind]:
         """Reports per row, bag ids, and what they are."""
