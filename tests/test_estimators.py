@@ -108,6 +108,17 @@ def test_class_histograms_are_rows_of_y():
     assert (model.predict(X) == label).mean() > 0.7
 
 
+@pytest.mark.parametrize("noise", [None, np.ones(80)], ids=["exact", "noisy"])
+def test_a_column_of_proportions_is_no_histogram(noise):
+    X, y, bag, labels = people(n=80)
+    options = {"bag": bag, "noise": noise}
+    model = BagClassifier(hidden=(), epochs=1).fit(X, y[:, None], **options).partial_fit(X, y[:, None], **options)
+    assert model.kind_ == "binary"
+    assert model.score(X, y[:, None], **options) == model.score(X, y, **options)
+    assert model.score(X, labels[:, None]) == model.score(X, labels)
+    assert BagScorer("auc")(model, X, y[:, None], **options) == BagScorer("auc")(model, X, y, **options)
+
+
 def test_counts_are_learned_from_means():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2))

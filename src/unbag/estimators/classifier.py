@@ -11,7 +11,7 @@ from sklearn.utils.validation import assert_all_finite, column_or_1d
 
 from unbag.bags import Kind
 from unbag.estimators.base import BagEstimator
-from unbag.estimators.fitting import row_importance
+from unbag.estimators.fitting import flat, row_importance
 from unbag.estimators.scoring import estimate_loss
 from unbag.losses import Loss
 from unbag.tables.plans import FeaturePlan
@@ -129,12 +129,12 @@ class BagClassifier(ClassifierMixin, BagEstimator):
                     "from one class; with partial_fit, pass classes=."
                 )
         else:
-            self.classes_ = np.arange(2 if y.ndim == 1 else y.shape[1])
+            self.classes_ = np.arange(2 if flat(y).ndim == 1 else y.shape[1])
         reports, bag = self._reports(y, bag, count, self.classes_)
         return reports, bag, "binary" if len(self.classes_) == 2 and reports.ndim == 1 else "histogram"
 
     def _reports(self, y: Any, bag: Any, count: int, classes: np.ndarray) -> tuple[np.ndarray, Any]:
-        y = np.asarray(y)
+        y = flat(y)
         if bag is not None:
             return y.astype(float), bag
         number = np.searchsorted(classes, y)

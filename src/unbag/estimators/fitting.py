@@ -83,3 +83,9 @@ def row_importance(sample_weight: Any, count: int, *, labelled: bool) -> np.ndar
             f"shape {weight.shape} and sum {weight.sum():g} came. Leave the weights out for equal ones."
         )
     return weight
+
+
+def flat(y: Any) -> np.ndarray:
+    """What came as a table of one column, as one entry per row: a histogram has two classes at least."""
+    y = np.asarray(y)
+    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
