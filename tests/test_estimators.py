@@ -336,6 +336,17 @@ def test_a_saved_model_comes_back_the_same_and_serves_the_same(tmp_path, kind):
     np.testing.assert_allclose(served, predict(frame), rtol=1e-4, atol=1e-6)
 
 
+def test_parameters_of_numpy_can_be_saved(tmp_path):
+    X, y, bag, _ = people(n=80)
+    given = {"hidden": np.array([2]), "epochs": np.int64(1), "learning_rate": np.float32(0.5), "diagnose": np.False_}
+    BagClassifier(**given, random_state=np.random.RandomState(0)).fit(X, y, bag=bag).save(tmp_path / "model.unbag")
+    kept = load(tmp_path / "model.unbag").get_params()
+    assert {name: kept[name] for name in given} == {
+        "hidden": (2,), "epochs": 1, "learning_rate": 0.5, "diagnose": False
+    }  # fmt: skip
+    assert kept["random_state"] is None
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     X, y, bag, _ = people(n=400)
     model = BagClassifier(hidden=(), epochs=2).fit(X, y, bag=bag)

@@ -229,7 +229,7 @@ class BagEstimator(BaseEstimator):
         arrays |= {"mean": self.mean_, "scale": self.scale_}
         settings = {
             "estimator": type(self).__name__,
-            "parameters": {k: list(v) if isinstance(v, tuple) else v for k, v in self.get_params().items()},
+            "parameters": {name: _plain(value) for name, value in self.get_params().items()},
             "kind": self.kind_,
             "loss": self.loss_,
             "method": self.method_,
@@ -286,6 +286,15 @@ class BagEstimator(BaseEstimator):
         bag = np.repeat(np.arange(len(bags)), [len(rows) for rows in bags])
         X = take_rows(X if hasattr(X, "shape") else np.asarray(X), rows)
         return self.fit(X, np.asarray(proportions, float)[bag], bag=bag)  # type: ignore[attr-defined]
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it. A random state, which has been drawn from since, is chance: None."""
+    if isinstance(value, tuple | list | np.ndarray):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.random.RandomState):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _check_plan(plan: FeaturePlan | None, width: int) -> None:
