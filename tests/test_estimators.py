@@ -248,6 +248,15 @@ def test_learning_can_go_on():
     assert labelled.classes_.tolist() == [0, 1]
 
 
+def test_weights_decay_in_every_part():
+    X, y, bag, _ = people(n=80)
+    plain, decayed = (BagClassifier(hidden=(), learning_rate=0.1, weight_decay=d) for d in (0.0, 0.5))
+    first = plain.partial_fit(X, y, bag=bag).model_
+    decayed.partial_fit(X, y, bag=bag).model_ = first
+    slopes = [np.asarray(one.partial_fit(X, y, bag=bag).model_.layers[0].weight) for one in (plain, decayed)]
+    np.testing.assert_allclose(slopes[0] - slopes[1], 0.1 * 0.5 * np.asarray(first.layers[0].weight), rtol=1e-3)
+
+
 def campaigns(seed=0):
     """Two campaigns, one with few positives and one with many, cut into random bags."""
     X, _, _, _ = people(seed=seed)

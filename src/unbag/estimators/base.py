@@ -181,10 +181,9 @@ class BagEstimator(BaseEstimator):
         method = cast(
             Method, self._method() if self.method_ == "labels" else self.method_
         )  # these come without weights
-        place: dict[str, Any] = {"devices": self.devices, "microbatch": self.microbatch}
-        runs = sweep(
-            lambda _: model, bags, method, loss, learning_rates=(self._rate(),), epochs=1, batch=self.batch, **place
-        )
+        options: dict[str, Any] = {"epochs": 1, "batch": self.batch, "weight_decay": self.weight_decay}
+        options |= {"devices": self.devices, "microbatch": self.microbatch}
+        runs = sweep(lambda _: model, bags, method, loss, learning_rates=(self._rate(),), **options)
         self.run_, self.model_ = runs[0][0], runs[0][0].model
         if bags.size.max() > 1:  # two sets of bags are known again by their marks alone
             self.bags_, self.learned_ = None, join_marks(self.learned_, marks(bags))
