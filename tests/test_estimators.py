@@ -143,6 +143,15 @@ def test_scores_from_bags_estimate_scores_from_labels():
     assert BagScorer("brier")(model, test, reports, bag=ids) == pytest.approx(-brier, abs=0.015)
 
 
+def test_scorers_take_labels_of_any_names():
+    X, _, _, labels = people(n=80)
+    names = np.array(["no", "yes"])[labels]
+    model = BagClassifier(hidden=(), epochs=1).fit(X, names)
+    by_number = BagClassifier(hidden=(), epochs=1).fit(X, labels)
+    for metric in ("log_loss", "auc", "brier"):
+        assert BagScorer(metric)(model, X, names) == BagScorer(metric)(by_number, X, labels)
+
+
 def test_noise_and_strata_go_all_the_way_fit_more_and_score():
     X, y, bag, _ = people(n=1600)
     rng = np.random.default_rng(0)
