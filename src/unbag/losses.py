@@ -304,7 +304,8 @@ def from_callable(loss: Callable[[Any, Any], Any], labels: Sequence[float] = (0,
     ----------
     loss : takes the predictions (any array) and one label, and returns one value per instance.
     labels : the whole set of labels. (0, 1) makes a binary loss; 0, ..., c - 1 one for class histograms.
-    affine : say that the loss is affine in the label, which total counts need. NumPy values are checked.
+    affine : say that the loss is affine in the label, which total counts need. NumPy values are checked, with
+        labels (0, 1) at label 2.
 
     >>> absolute = from_callable(lambda h, y: abs(y - h))
     >>> absolute.components(np.array([0.25]))
@@ -319,11 +320,14 @@ def from_callable(loss: Callable[[Any, Any], Any], labels: Sequence[float] = (0,
         return namespace(prediction).stack(values, axis=-1)
 
     def line(prediction: Any) -> Any:
-        f = classes(prediction)
-        f1, f2 = f[..., 0], f[..., 1] - f[..., 0]
-        if is_numpy(f):
-            _check_affine(f, f1, f2, name)
-        return namespace(f).stack([f1, f2], axis=-1)
+        at_0, at_1 = loss(prediction, labels[0]), loss(prediction, labels[1])
+        return namespace(prediction).stack([at_0, at_1 - at_0], axis=-1)
+
+    def checked_line(prediction: Any) -> Any:
+        f = line(prediction)
+        for label in (labels[2:] or (2.0,)) if is_numpy(f) else ():
+            _check_affine(loss(prediction, label), label, f, name)
+        return f
 
     name = getattr(loss, "__name__", "loss").replace("<lambda>", "your loss")
     forms: dict[Kind, Form] = {}
@@ -331,15 +335,15 @@ def from_callable(loss: Callable[[Any, Any], Any], labels: Sequence[float] = (0,
         forms["binary"] = Form(_itself, line, log_space=False)
     forms["histogram"] = Form(_itself, classes, log_space=False)
     if affine:
-        forms["total"] = Form(_itself, line, log_space=False)
+        forms["total"] = Form(_itself, checked_line, log_space=False)
     return Loss(name, forms)
 
 
-def _check_affine(f: np.ndarray, f1: np.ndarray, f2: np.ndarray, name: str) -> None:
-    line = f1[..., None] + np.arange(f.shape[-1]) * f2[..., None]
-    if not np.allclose(line, f, rtol=1e-6, atol=1e-9):
-        worst = np.unravel_index(np.argmax(np.abs(line - f)), f.shape)
+def _check_affine(value: np.ndarray, label: float, f: np.ndarray, name: str) -> None:
+    line = f[..., 0] + label * f[..., 1]
+    if not np.allclose(line, value, rtol=1e-6, atol=1e-9):
+        worst = np.unravel_index(np.argmax(np.abs(line - value)), line.shape)
         raise ValueError(
-            f"A loss declared affine must lie on a line through its values at 0 and 1: {name} at label "
-            f"{worst[-1]} is {f[worst]:.6g}, the line says {line[worst]:.6g}. Use full histograms instead."
+            f"A loss declared affine must lie on a line through its values at 0 and 1: {name} at label {label:g} is "
+            f"{value[worst]:.6g}, the line says {line[worst]:.6g}. Use full histograms instead."
         )
