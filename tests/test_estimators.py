@@ -325,15 +325,6 @@ def test_auto_leaves_matching_out_with_a_word_where_noise_takes_its_lower_bound_
     assert "matching" in BagClassifier("auto", loss="square")._tried(bags)
 
 
-def test_the_older_convention_is_an_alias():
-    X, y, bag, _ = people(n=400)
-    rows = [np.flatnonzero(bag == b) for b in range(50)]
-    proportions = [y[r[0]] for r in rows]
-    order = np.concatenate(rows)
-    expected = BagClassifier(**FAST).fit(X[order], y[order], bag=bag[order]).predict_proba(X)
-    np.testing.assert_allclose(BagClassifier(**FAST).fit_bags(X, rows, proportions).predict_proba(X), expected)
-
-
 @pytest.mark.parametrize("kind", ["binary", "strings", "counts"])
 def test_a_saved_model_comes_back_the_same_and_serves_the_same(tmp_path, kind):
     X, y, bag, labels = people(n=400)

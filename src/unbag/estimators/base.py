@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from unbag import losses
 from unbag.arrays import namespace
 from unbag.bags import Bags, Kind, from_rows
-from unbag.bags.holding import take_rows
 from unbag.estimators.fitting import (
     ACROSS_BAGS,
     AUTO,
@@ -278,13 +277,6 @@ class BagEstimator(BaseEstimator):
         form = losses.LOSSES[self.loss_].form(self.kind_)
         prediction = form.predict(score)
         return namespace(prediction).exp(prediction) if form.log_space else prediction
-
-    def fit_bags(self, X: Any, bags: Sequence[Sequence[int]], proportions: Any) -> Any:
-        """The field's older convention: a list of row numbers for each bag, and one report for each."""
-        rows = np.concatenate([np.asarray(rows, int) for rows in bags])
-        bag = np.repeat(np.arange(len(bags)), [len(rows) for rows in bags])
-        X = take_rows(X if hasattr(X, "shape") else np.asarray(X), rows)
-        return self.fit(X, np.asarray(proportions, float)[bag], bag=bag)  # type: ignore[attr-defined]
 
 
 def _plain(value: Any) -> Any:
