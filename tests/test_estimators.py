@@ -240,6 +240,14 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
         assert all(value is before[name] for name, value in vars(model).items())
 
 
+def test_a_constant_column_is_not_scaled_by_its_rounding_errors():
+    X, y, bag, _ = people(n=80)
+    X[:, 1], X[:, 2] = 1e9 + 0.1, X[:, 2] * 1e-15
+    assert X[:, 1].std() > 0
+    scale = BagClassifier(hidden=(), epochs=1).fit(X, y, bag=bag).scale_
+    np.testing.assert_allclose(scale, [X[:, 0].std(), 1.0, X[:, 2].std()])
+
+
 def test_learning_can_go_on():
     X, y, bag, labels = people()
     model = BagClassifier(hidden=(), learning_rate=0.03)

@@ -100,8 +100,8 @@ class BagEstimator(BaseEstimator):
         if reset:
             _check_plan(self.plan_, X.shape[1])
             self.mean_ = X.mean(axis=0)
-            spread = X.std(axis=0)
-            self.scale_ = np.where(spread > 1e-12, spread, 1.0)
+            spread, rounding = X.std(axis=0), 1e-12 * np.abs(X).max(axis=0)
+            self.scale_ = np.where(spread > rounding, spread, 1.0)
             if self.plan_ is not None and self.plan_.buckets:  # bucket numbers are names, not amounts
                 self.mean_[self.plan_.numbers :], self.scale_[self.plan_.numbers :] = 0.0, 1.0
         return ((X - self.mean_) / self.scale_).astype(np.float32)
