@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from unbag import Bags, evaluate, losses, random_bags, weights
-from unbag.boosting import BagObjective, fit_lightgbm, fit_xgboost
+from unbag.boosting import BagObjective, fit_lightgbm, fit_xgboost, fitting
 from unbag.boosting.fitting import LIGHTGBM, XGBOOST, BoostedByLightGBM
 from unbag.boosting.objective import CURVES, FLOOR
 from unbag.datasets import load_adult
@@ -290,6 +290,15 @@ def test_a_users_parameter_wins_under_each_of_its_names(library):
     assert np.ptp(slow) < 1e-6
 
 
+def test_trees_are_deeper_from_3000_bags_on(monkeypatch):
+    depths, y = [], np.arange(3000) % 2
+    note = lambda objective, X, rounds, params, watch: depths.append(params["max_depth"])
+    monkeypatch.setattr(fitting, "LIGHTGBM", LIGHTGBM._replace(grow=note))
+    for count in (2999, 3000):
+        fit_lightgbm(random_bags(np.zeros((count, 1)), y[:count], size=1, seed=0))
+    assert depths == [1, 3]
+
+
 def test_importing_the_shell_imports_no_library_and_its_absence_is_explained():
     code = (
         "import sys, numpy as np, unbag.boosting as b; from unbag import random_bags\n"
@@ -312,8 +321,6 @@ NO_X = Bags(np.array([0, 0, 1, 1]), [0.5, 0.25])
 
 
 def probabilities_of_counts():
-    from unbag.boosting.fitting import BoostedByLightGBM
-
     return BoostedByLightGBM(None, 0.0, "total", "poisson", np.zeros(1)).predict_proba(np.ones((2, 1)))
 
 

@@ -185,7 +185,7 @@ def _fit(
         history.append(judge.value(score))
         return history[-1]
 
-    params = _tame(library, objective, params)
+    params = _tame(library, objective, params, many=len(bags) >= MANY_BAGS)
     booster = library.grow(objective, learn.X, rounds, params, _Watch(judges, look))
     best = best_round(np.array(history))
     if held_out is None and best:
@@ -234,10 +234,9 @@ def _check(bags: Bags, held_out: Bags | None, params: Mapping[str, Any], rounds:
         _check_names(_names_of(held_out.X), _names_of(bags.X))
 
 
-def _tame(library: _Library, objective: BagObjective, params: Mapping[str, Any]) -> dict[str, Any]:
+def _tame(library: _Library, objective: BagObjective, params: Mapping[str, Any], *, many: bool) -> dict[str, Any]:
     """The user's parameters, and our defaults for the rest; given both, LightGBM would prefer its main names, ours."""
-    depth = 3 if len(objective.bags) >= MANY_BAGS else 1
-    ours = {"learning_rate": 0.05, "max_depth": depth, "seed": objective.seed, **library.defaults(objective)}
+    ours = {"learning_rate": 0.05, "max_depth": 3 if many else 1, "seed": objective.seed, **library.defaults(objective)}
     return {k: v for k, v in ours.items() if not set(library.aliases.get(k, ())) & set(params)} | dict(params)
 
 
