@@ -253,6 +253,18 @@ def test_a_run_whose_loss_gives_probabilities_is_read_as_such():
         assert own["mean_prediction"].value == pytest.approx(bags.X.mean(), rel=1e-4)
 
 
+def test_your_own_loss_first_is_given_the_probabilities_of_any_model():
+    x, y = world(400)
+    bags = random_bags(x[:, None], y, size=10, seed=0)
+    model = LogisticRegression().fit(bags.X, y[bags.rows])
+    h, absolute = model.predict_proba(bags.X)[:, 1], losses.from_callable(lambda h, y: abs(y - h))
+    for one in (model, lambda X: model.predict_proba(X)[:, 1], h):
+        found = evaluate(one, bags, losses=[absolute], scale="probability")
+        assert found["mean_prediction"].value == pytest.approx(h.mean())
+        after = evaluate(one, bags, losses=["log", absolute], scale="probability")
+        assert found["your loss"].value == pytest.approx(after["your loss"].value)
+
+
 def test_what_bags_are_worth_does_not_vanish_for_a_model_that_is_off():
     x, y = world(20_000)
     for score in (np.full(20_000, 1.0), x + 2):
