@@ -12,7 +12,8 @@ import pytest
 
 from unbag import Bags, evaluate, losses, random_bags, weights
 from unbag.boosting import BagObjective, fit_lightgbm, fit_xgboost, fitting
-from unbag.boosting.fitting import LIGHTGBM, XGBOOST, BoostedByLightGBM
+from unbag.boosting.fitting import LIGHTGBM, XGBOOST
+from unbag.boosting.holding import BoostedByLightGBM
 from unbag.boosting.objective import CURVES, FLOOR
 from unbag.datasets import load_adult
 
@@ -364,7 +365,7 @@ MESSAGES = [
     ),
     (
         lambda: BoostedByLightGBM(None, 0.0, "binary", "log", np.zeros(1), ["a", "b"]).scores(pd.DataFrame({"a": [0]})),
-        "Columns must be those learned from, in the same order: column 1 is nothing and was b. Choose them by name.",
+        "Columns must be those learned from, in the same order: column 1 is None and was b. Choose them by name.",
     ),
     (
         lambda: fit_lightgbm(NO_X),

@@ -12,7 +12,7 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 import unbag
 from unbag import Bags, Evaluator, compare, evaluate, evaluate_labels, from_rows, losses, random_bags, weights
 from unbag.bags import as_components
-from unbag.boosting.fitting import BoostedByLightGBM
+from unbag.boosting.holding import BoostedByLightGBM
 from unbag.diagnosis.variance import Columns, Layout, analyse, chance
 from unbag.metrics.collecting import collect
 from unbag.metrics.doubting import variance_ratio
