@@ -176,7 +176,8 @@ def sweep(
             told(epoch, seen)
             if record.finished(patience):
                 break
-    return record.runs(machine.model, method, setting.loss.name, seeds, learning_rates, reported)
+    link = setting.loss.form(setting.kind).link
+    return record.runs(machine.model, method, setting.loss.name, seeds, learning_rates, reported, link)
 
 
 def _setting(

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from unbag.bags import Bags
+from unbag.losses import Link
 
 DIVERGED = 1e6
 
@@ -24,6 +25,7 @@ class Run:
     `unbag.training.watching`), and `test_loss`, `test_auc` where labelled test data were given.
     epoch : the one whose model this is, counted from 1. diverged : the epoch in which the training broke off, or None.
     bags_ : those it learned from, without features, where they have names, so that nobody evaluates on them.
+    link : how its scores predict, which the name of a loss of your own does not tell.
     """
 
     model: Any = field(repr=False)
@@ -35,6 +37,7 @@ class Run:
     history: dict[str, np.ndarray] = field(repr=False)
     diverged: int | None = None
     bags_: Bags | None = field(default=None, repr=False)
+    link: Link | None = field(default=None, repr=False)
 
 
 class Record:
@@ -79,8 +82,9 @@ class Record:
         seeds: Sequence[int],
         rates: Sequence[float],
         bags: Sequence[Bags],
+        link: Link | None = None,
     ) -> list[list[Run]]:
-        """One `Run` for each seed and rate. bags : those of each seed."""
+        """One `Run` for each seed and rate. bags : those of each seed. link : of the scores."""
         remembered = [_named(each) for each in bags]
         best = jax.tree.map(np.asarray, self.best)  # one copy to the host: slices of device arrays cost 1 ms a run
         take = lambda s, r: model_of(jax.tree.map(lambda leaf: jnp.asarray(leaf[s, r]), best))
@@ -96,6 +100,7 @@ class Record:
                     history={name: np.stack(values)[:, s, r] for name, values in self.history.items()},
                     diverged=int(self.diverged[s, r]) or None,
                     bags_=remembered[s],
+                    link=link,
                 )
                 for r, rate in enumerate(rates)
             ]
