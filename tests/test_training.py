@@ -243,6 +243,33 @@ def test_a_pool_gives_better_means_and_stays_unbiased():
     assert np.isfinite(run.history["train"]).all()
 
 
+def pooled(bags, loader, *, extra=0):
+    """The first batch of an epoch, padded by some bags and rows, and a score for every row of the bags."""
+    plan = loader.plan(1)
+    rows, count = int(bags.size[plan[0]].sum()), len(plan[0])
+    batch = loader.arrays(plan, 0, Shape(rows + 2 * extra, count + extra))
+    score = np.random.default_rng(0).normal(size=(len(bags.bag), *bags.report.shape[1:]))
+    return bags.take(plan[0]), jax.tree.map(jnp.asarray, batch), score.astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
+def test_with_a_pool_the_mean_of_the_anchor_is_taken_over_batch_and_pool(kind):
+    bags = ragged(kind)
+    loss = default_loss("anchored", kind)
+    setting = Setting("anchored", loss, kind, pool=90)
+    own, batch, score = pooled(bags, Loader(bags, batch=60, seed=0, pool=90), extra=3)
+    now, later = score[batch.row], score[batch.further]
+    value = batch_loss(setting, now, batch, predict_components(setting, now), None, later)
+    g = np.asarray(predict_components(setting, jnp.asarray(score)), float)
+    f = loss.components(score.astype(float), kind=kind)
+    rows = np.asarray(batch.row)[np.asarray(batch.real)]
+    mean = g[np.append(rows, batch.further)].mean(axis=0)
+    given = own.bag, own.size, own.components().report, bags.components().prior, g[rows]
+    W = weights.anchored(*given, reference_mean=mean, pool=90)
+    expected = np.sum(W[:-1] * f[rows]) + W[-1] @ f[batch.further].mean(axis=0)
+    assert float(value) == pytest.approx(expected, rel=2e-4, abs=2e-5)
+
+
 def test_medians_of_group_means_train_too():
     bags, y = world(n=4000, size=4)
     run = train(

@@ -186,6 +186,23 @@ def test_the_mean_of_the_reference_over_the_batch_is_exact_up_to_the_covariance_
         assert bias == pytest.approx(-covariance / sum(size), abs=1e-12)
 
 
+def test_with_a_pool_the_mean_of_the_reference_over_batch_and_pool_is_exact_up_to_the_covariance_over_both():
+    world, f = random_world("binary", seed=8), components_of("binary")
+    g = reference_of(world)
+    covariance = world.q @ (g[:, 1] * f[:, 1]) - (world.q @ g[:, 1]) * (world.q @ f[:, 1])
+
+    def with_pool(world, bag, size, report, f, x):
+        """The last bag gives up its report and serves as the pool."""
+        last = bag == len(size) - 1
+        given = bag[~last], size[:-1], report[:-1], world.prior, g[x[~last]]
+        W = weights.anchored(*given, reference_mean=g[x].mean(axis=0), pool=int(last.sum()))
+        return np.sum(W[:-1] * f[x[~last]]) + np.sum(W[-1] * f[x[last]].mean(axis=0))
+
+    for size in [(2, 1, 1), (1, 1, 2), (3, 1)]:
+        bias = expectation(world, with_pool, size, f) - world.loss(f)
+        assert bias == pytest.approx(-covariance / sum(size), abs=1e-12)
+
+
 def naive_upm(size, bag, report, prior, f, w):
     """Equation (1) of the paper (and its multi-class form), bag by bag, with leave-one-bag-out means."""
     total = 0.0

@@ -92,6 +92,8 @@ def batch_loss(setting: Setting, score: Any, batch: Batches, reference: Any, ref
     if setting.groups is not None:
         by_bag = weights.upm_by_bag(f, batch.bag, batch.size, batch.report, batch.prior)
         return median_objective(by_bag, jnp.arange(len(by_bag)) % setting.groups, setting.groups)
+    if setting.pool and setting.method == "anchored" and reference_mean is None:
+        reference_mean = _common_mean(reference, batch, predict_components(setting, further))
     W, from_pool = _weights(setting, batch, reference, reference_mean)
     total = jnp.sum(W * f)
     if from_pool is not None:
@@ -107,6 +109,12 @@ def _likelihood(setting: Setting, score: Any, batch: Batches) -> Any:
     options: dict[str, Any] = {"kind": setting.kind, "largest": setting.largest}
     options |= {"noise": batch.noise} if batch.noise.size else {}
     return count_likelihood(score, batch.bag, batch.size, batch.report, **options)
+
+
+def _common_mean(reference: Any, batch: Batches, further: Any) -> Any:
+    """E g over batch and pool alike: a bag's own share in it must be the share that other instances have."""
+    total = jnp.sum(reference * batch.real[:, None], axis=0) + jnp.sum(further, axis=0)
+    return total / (jnp.sum(batch.real) + len(further))
 
 
 def _weights(setting: Setting, batch: Batches, reference: Any, reference_mean: Any) -> tuple[Any, Any]:
