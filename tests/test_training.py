@@ -345,6 +345,20 @@ def test_the_last_visit_can_be_the_reference():
     assert not np.allclose(current.history["train"], last.history["train"])
 
 
+def stratified(n=480, size=8):
+    """Strata of other sizes, labels and features: a mean over all of them is that of none."""
+    bags, y = world(n=n)
+    X = bags.X[np.argsort(bags.rows)]
+    return random_bags(X, y, size=size, seed=0, stratum=np.digitize(X[:, 0], [0.7, 1.2]))
+
+
+def test_the_mean_of_the_last_visits_is_taken_within_each_stratum():
+    bags = stratified()
+    options = {"epochs": 1, "batch": 10**6}
+    current, last = (train(model_for("binary"), bags, reference=r, **options) for r in ("current", "last"))
+    assert last.history["train"][0] == pytest.approx(current.history["train"][0], rel=1e-5)
+
+
 def test_a_diverging_run_is_stopped_and_reported_and_its_neighbours_go_on():
     bags, _ = world()
     broken = bags.X.copy()
