@@ -36,6 +36,13 @@ def ragged(kind="binary", seed=0):
     return random_bags(bags.X, y[bags.rows], size=sizes[np.cumsum(sizes) <= 480].tolist(), seed=seed, kind=kind)
 
 
+def stratified(n=480, size=8):
+    """Strata of other sizes, labels and features: a mean over all of them is that of none."""
+    bags, y = world(n=n)
+    X = bags.X[np.argsort(bags.rows)]
+    return random_bags(X, y, size=size, seed=0, stratum=np.digitize(X[:, 0], [0.7, 1.2]))
+
+
 def model_for(kind, seed=0):
     return models.mlp(3, (5,), key=seed, outputs=3 if kind == "histogram" else 1)
 
@@ -270,6 +277,32 @@ def test_with_a_pool_the_mean_of_the_anchor_is_taken_over_batch_and_pool(kind):
     assert float(value) == pytest.approx(expected, rel=2e-4, abs=2e-5)
 
 
+@pytest.mark.parametrize("method", ["anchored", "upm", "easy"])
+def test_a_pool_serves_each_stratum_with_its_own_instances(method):
+    bags = stratified()
+    loss = default_loss(method, "binary")
+    setting = Setting(method, loss, "binary", strata=True, pool=90)
+    own, batch, score = pooled(bags, Loader(bags, batch=180, seed=0, pool=90), extra=3)
+    now, later = score[batch.row], score[batch.further]
+    value = batch_loss(setting, now, batch, predict_components(setting, now), None, later)
+    row = np.asarray(batch.row)[np.asarray(batch.real)]
+    f = loss.components(score.astype(float))
+    g = np.asarray(predict_components(setting, jnp.asarray(score)), float)
+    expected, stratum = 0.0, bags.stratum[bags.bag]
+    for s, prior in enumerate(bags.components().prior):
+        part = own.take(np.flatnonzero(own.stratum == s))
+        rows, pool = row[stratum[row] == s], np.asarray(batch.further)[stratum[batch.further] == s]
+        given = part.size, part.components().report, prior
+        mean = g[np.append(rows, pool)].mean(axis=0)
+        if method == "anchored":
+            W = weights.anchored(part.bag, *given, g[rows], reference_mean=mean, pool=len(pool))
+        else:
+            W = getattr(weights, method)(*given, pool=len(pool))
+        W_rows = W[:-1] if method == "anchored" else W[:-1][part.bag]
+        expected += len(rows) / len(row) * (np.sum(W_rows * f[rows]) + W[-1] @ f[pool].sum(axis=0) / max(len(pool), 1))
+    assert float(value) == pytest.approx(expected, rel=2e-4, abs=2e-5)
+
+
 def test_medians_of_group_means_train_too():
     bags, y = world(n=4000, size=4)
     run = train(
@@ -343,13 +376,6 @@ def test_the_last_visit_can_be_the_reference():
     current, last = (train(model_for("binary"), bags, epochs=3, batch=100, reference=r) for r in ("current", "last"))
     assert np.isfinite(last.history["train"]).all()
     assert not np.allclose(current.history["train"], last.history["train"])
-
-
-def stratified(n=480, size=8):
-    """Strata of other sizes, labels and features: a mean over all of them is that of none."""
-    bags, y = world(n=n)
-    X = bags.X[np.argsort(bags.rows)]
-    return random_bags(X, y, size=size, seed=0, stratum=np.digitize(X[:, 0], [0.7, 1.2]))
 
 
 def test_the_mean_of_the_last_visits_is_taken_within_each_stratum():

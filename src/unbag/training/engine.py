@@ -122,7 +122,7 @@ def sweep(
     weight_decay : of AdamW. clip : largest norm of a gradient.
     patience : stop when held-out bags have seen no run improve for so many epochs.
     reference : of the anchored method: the "current" prediction, or that of the instance's "last" visit.
-    pool : so many further instances estimate the means, for when a batch holds only a few bags.
+    pool : so many further instances estimate the means (each those of its stratum), for when a batch holds few bags.
     groups : replace the mean over bags by the median of so many group means (with `upm` and bags of one size).
     importance : of each bag, a factor on its weight; for labels (bags of one) this is what others call sample weight.
     devices : divide the rows of each batch among so many devices, or "all"; X then stays on the host. See

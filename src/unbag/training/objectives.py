@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from unbag import weights
+from unbag.arrays import mean_by, sum_by
 from unbag.bags import Kind
 from unbag.likelihood import count_likelihood
 from unbag.losses import LOSSES, Loss
@@ -93,11 +94,12 @@ def batch_loss(setting: Setting, score: Any, batch: Batches, reference: Any, ref
         by_bag = weights.upm_by_bag(f, batch.bag, batch.size, batch.report, batch.prior)
         return median_objective(by_bag, jnp.arange(len(by_bag)) % setting.groups, setting.groups)
     if setting.pool and setting.method == "anchored" and reference_mean is None:
-        reference_mean = _common_mean(reference, batch, predict_components(setting, further))
+        reference_mean = _common_mean(setting, reference, batch, predict_components(setting, further))
     W, from_pool = _weights(setting, batch, reference, reference_mean)
     total = jnp.sum(W * f)
     if from_pool is not None:
-        total += jnp.sum(from_pool * jnp.mean(setting.loss.components(further, kind=setting.kind), axis=0))
+        of_pool = setting.loss.components(further, kind=setting.kind)
+        total += jnp.sum(from_pool * mean_by(batch.further_stratum, of_pool, jnp.maximum(_pool(setting, batch), 1)))
     return total
 
 
@@ -111,10 +113,20 @@ def _likelihood(setting: Setting, score: Any, batch: Batches) -> Any:
     return count_likelihood(score, batch.bag, batch.size, batch.report, **options)
 
 
-def _common_mean(reference: Any, batch: Batches, further: Any) -> Any:
+def _pool(setting: Setting, batch: Batches) -> Any:
+    """The number of instances of the pool in each stratum."""
+    strata = len(batch.prior) if setting.strata else 1
+    return sum_by(batch.further_stratum, jnp.ones(setting.pool), strata)
+
+
+def _common_mean(setting: Setting, reference: Any, batch: Batches, further: Any) -> Any:
     """E g over batch and pool alike: a bag's own share in it must be the share that other instances have."""
-    total = jnp.sum(reference * batch.real[:, None], axis=0) + jnp.sum(further, axis=0)
-    return total / (jnp.sum(batch.real) + len(further))
+    stratum = jnp.concatenate([batch.stratum[batch.bag], batch.further_stratum])
+    real = jnp.concatenate([batch.real, jnp.ones(setting.pool)])
+    values = jnp.concatenate([reference, further]) * real[:, None]
+    count = sum_by(stratum, real, len(_pool(setting, batch)))
+    mean = mean_by(stratum, values, jnp.maximum(count, 1))
+    return mean if setting.strata else mean[0]
 
 
 def _weights(setting: Setting, batch: Batches, reference: Any, reference_mean: Any) -> tuple[Any, Any]:
@@ -122,7 +134,7 @@ def _weights(setting: Setting, batch: Batches, reference: Any, reference_mean: A
     options = {
         "weight": batch.weight,
         "stratum": batch.stratum if setting.strata else None,
-        "pool": jnp.asarray(float(setting.pool)) if setting.pool else None,
+        "pool": _pool(setting, batch) if setting.pool else None,
     }
     given = (batch.size, batch.report, batch.prior)
     if setting.method == "anchored":
