@@ -278,6 +278,20 @@ def test_with_a_pool_the_mean_of_the_anchor_is_taken_over_batch_and_pool(kind):
 
 
 @pytest.mark.parametrize("method", ["anchored", "upm", "easy"])
+def test_a_padded_batch_may_lack_a_stratum(method):
+    bags = stratified()
+    setting = Setting(method, default_loss(method, "binary"), "binary", strata=True)
+    loader, last = Loader(bags, batch=10**6, seed=0), [np.flatnonzero(bags.stratum == 2)]
+    values = []
+    for extra in (0, 3):
+        size = int(bags.size[last[0]].sum())
+        batch = jax.tree.map(jnp.asarray, loader.arrays(last, 0, Shape(size + 2 * extra, len(last[0]) + extra)))
+        score = bags.X[batch.row, 0]
+        values.append(float(batch_loss(setting, score, batch, predict_components(setting, score), None, None)))
+    assert values[1] == pytest.approx(values[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("method", ["anchored", "upm", "easy"])
 def test_a_pool_serves_each_stratum_with_its_own_instances(method):
     bags = stratified()
     loss = default_loss(method, "binary")

@@ -1,7 +1,8 @@
 """Bags and a seed in, the batches of an epoch as arrays of one shape out, so that a compiled step can run over them.
 
 Batches of bags of any sizes are padded. A padding bag has size 0 and weight 0 and holds at least one padding row, so
-that means by bag are finite; a padding row points to row 0 of the features and is masked.
+that means by bag are finite, and lies in a stratum of the batch, so that means by stratum are; a padding row points to
+row 0 of the features and is masked.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Loader:
             real=np.arange(shape.rows) < len(rows),
             size=fill(size.astype(np.float32)),
             weight=fill(weight.astype(np.float32)),
-            stratum=fill(stratum.astype(np.int32)),
+            stratum=np.append(stratum, np.repeat(stratum[:1], missing)).astype(np.int32),
             report=fill(self.report[numbers]),
             prior=self.prior,
             further=further.astype(np.int32),
