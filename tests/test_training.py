@@ -250,7 +250,7 @@ def test_a_pool_gives_better_means_and_stays_unbiased():
     assert np.isfinite(run.history["train"]).all()
 
 
-def pooled(bags, loader, *, extra=0):
+def first_batch(bags, loader, *, extra=0):
     """The first batch of an epoch, padded by some bags and rows, and a score for every row of the bags."""
     plan = loader.plan(1)
     rows, count = int(bags.size[plan[0]].sum()), len(plan[0])
@@ -264,7 +264,7 @@ def test_with_a_pool_the_mean_of_the_anchor_is_taken_over_batch_and_pool(kind):
     bags = ragged(kind)
     loss = default_loss("anchored", kind)
     setting = Setting("anchored", loss, kind, pool=90)
-    own, batch, score = pooled(bags, Loader(bags, batch=60, seed=0, pool=90), extra=3)
+    own, batch, score = first_batch(bags, Loader(bags, batch=60, seed=0, pool=90), extra=3)
     now, later = score[batch.row], score[batch.further]
     value = batch_loss(setting, now, batch, predict_components(setting, now), None, later)
     g = np.asarray(predict_components(setting, jnp.asarray(score)), float)
@@ -296,7 +296,7 @@ def test_a_pool_serves_each_stratum_with_its_own_instances(method):
     bags = stratified()
     loss = default_loss(method, "binary")
     setting = Setting(method, loss, "binary", strata=True, pool=90)
-    own, batch, score = pooled(bags, Loader(bags, batch=180, seed=0, pool=90), extra=3)
+    own, batch, score = first_batch(bags, Loader(bags, batch=180, seed=0, pool=90), extra=3)
     now, later = score[batch.row], score[batch.further]
     value = batch_loss(setting, now, batch, predict_components(setting, now), None, later)
     row = np.asarray(batch.row)[np.asarray(batch.real)]
@@ -315,6 +315,22 @@ def test_a_pool_serves_each_stratum_with_its_own_instances(method):
         W_rows = W[:-1] if method == "anchored" else W[:-1][part.bag]
         expected += len(rows) / len(row) * (np.sum(W_rows * f[rows]) + W[-1] @ f[pool].sum(axis=0) / max(len(pool), 1))
     assert float(value) == pytest.approx(expected, rel=2e-4, abs=2e-5)
+
+
+@pytest.mark.parametrize("noise", [None, 30.0])
+def test_medians_are_of_the_groups_of_real_bags_by_their_weights(noise):
+    bags, _ = world(n=200)
+    if noise is not None:
+        bags = Bags(bags.bag, bags.report, X=bags.X, noise=np.where(np.arange(25) % 2, noise, 0.0))
+    own, batch, score = first_batch(bags, Loader(bags, batch=72, seed=0), extra=7)
+    now = score[batch.row]
+    value = batch_loss(Setting("upm", losses.log, "binary", groups=3), now, batch, None, None, None)
+    rows = np.asarray(batch.row)[np.asarray(batch.real)]
+    f = losses.log.components(score[rows].astype(float))
+    by_bag = weights.upm_by_bag(f, own.bag, own.size, own.components().report, bags.components().prior)
+    w = np.ones(9) if noise is None else 1 / (np.prod([bags.prior, 1 - bags.prior]) + own.noise / 8)
+    means = [np.average(by_bag[group::3], weights=w[group::3]) for group in range(3)]
+    assert float(value) == pytest.approx(np.median(means), rel=1e-4)
 
 
 def test_medians_of_group_means_train_too():
@@ -480,8 +496,18 @@ MESSAGES = [
     ),
     (
         lambda: train(model_for("binary"), world()[0], "easy", groups=3),
-        "Medians of group means must have the method upm and bags of one size without strata: easy and sizes 8 to 8 "
-        "came. Leave groups out.",
+        "Medians of group means must have the method upm and bags of one size, without strata, pool and importance: "
+        "easy, sizes 8 to 8 came. Leave groups out.",
+    ),
+    (
+        lambda: train(model_for("binary"), world()[0], "upm", groups=3, batch=64, pool=8, importance=np.ones(60)),
+        "Medians of group means must have the method upm and bags of one size, without strata, pool and importance: "
+        "upm, sizes 8 to 8, a pool, importance came. Leave groups out.",
+    ),
+    (
+        lambda: train(model_for("binary"), world()[0], "upm", groups=5, batch=24),
+        "The number of groups must lie between 1 and 3, the fewest bags in a batch: 5 came. Make the batch larger, or "
+        "take fewer groups.",
     ),
     (
         lambda: train(model_for("binary"), Bags(np.arange(4), np.ones(4))),

@@ -123,7 +123,8 @@ def sweep(
     patience : stop when held-out bags have seen no run improve for so many epochs.
     reference : of the anchored method: the "current" prediction, or that of the instance's "last" visit.
     pool : so many further instances estimate the means (each those of its stratum), for when a batch holds few bags.
-    groups : replace the mean over bags by the median of so many group means (with `upm` and bags of one size).
+    groups : replace the mean over bags by the median of so many group means, in which noisier bags weigh less (with
+        `upm` and bags of one size).
     importance : of each bag, a factor on its weight; for labels (bags of one) this is what others call sample weight.
     devices : divide the rows of each batch among so many devices, or "all"; X then stays on the host. See
         `docs/engines.md`, also for several processes.
@@ -152,6 +153,8 @@ def sweep(
         Loader(b, batch=batch, seed=seed, pool=pool, importance=factor, by_noise=method != "likelihood")
         for b, seed, factor in zip(many, seeds, factors, strict=True)
     ]
+    if groups is not None:
+        _check_groups(loaders, groups, method, pool, importance)
     judges = [held_out] * len(seeds) if isinstance(held_out, Bags) else held_out
     calm, hold = judging_loss(setting, calm=True), as_features if place.mesh is None else place.held
     watcher = Watcher(judges, test, X, loss=judging_loss(setting), calm_loss=calm, hold=hold)
@@ -200,11 +203,6 @@ def _setting(
             f"The method labels must have bags of one, which are labels: bags of up to {sizes.max()} came. Make them "
             "with random_bags(X, y, size=1, seed=0)."
         )
-    if groups is not None and (method != "upm" or sizes.min() != sizes.max() or bags.stratum is not None):
-        raise ValueError(
-            "Medians of group means must have the method upm and bags of one size without strata: "
-            f"{method} and sizes {sizes.min()} to {sizes.max()} came. Leave groups out."
-        )
     return Setting(
         method="easy" if method == "labels" else method,
         loss=_smoothed(chosen, smoothing) if smoothing else chosen,
@@ -217,6 +215,25 @@ def _setting(
 
 
 _smoothed = lru_cache(smoothed)
+
+
+def _check_groups(
+    loaders: Sequence[Loader], groups: int, method: Method | Objective, pool: int, importance: np.ndarray | None
+) -> None:
+    bags, sizes = loaders[0].bags, np.concatenate([loader.bags.size for loader in loaders])
+    more = {"strata": bags.stratum is not None, "a pool": pool > 0, "importance": importance is not None}
+    if method != "upm" or sizes.min() != sizes.max() or any(more.values()):
+        came = ", ".join([f"{method}", f"sizes {sizes.min()} to {sizes.max()}", *(name for name in more if more[name])])
+        raise ValueError(
+            "Medians of group means must have the method upm and bags of one size, without strata, pool and "
+            f"importance: {came} came. Leave groups out."
+        )
+    fewest = min(len(numbers) for loader in loaders for numbers in loader.plan(1))
+    if not 1 <= groups <= fewest:
+        raise ValueError(
+            f"The number of groups must lie between 1 and {fewest}, the fewest bags in a batch: {groups} came. Make "
+            "the batch larger, or take fewer groups."
+        )
 
 
 def _check_place(place: Place, reference: Reference, groups: int | None) -> None:

@@ -92,7 +92,8 @@ def batch_loss(setting: Setting, score: Any, batch: Batches, reference: Any, ref
     f = setting.loss.components(score, kind=setting.kind) * batch.real[:, None]
     if setting.groups is not None:
         by_bag = weights.upm_by_bag(f, batch.bag, batch.size, batch.report, batch.prior)
-        return median_objective(by_bag, jnp.arange(len(by_bag)) % setting.groups, setting.groups)
+        group = jnp.arange(len(by_bag)) % setting.groups
+        return median_objective(by_bag, group, setting.groups, weight=batch.weight)
     if setting.pool and setting.method == "anchored" and reference_mean is None:
         reference_mean = _common_mean(setting, reference, batch, predict_components(setting, further))
     W, from_pool = _weights(setting, batch, reference, reference_mean)
