@@ -277,6 +277,29 @@ def test_with_a_pool_the_mean_of_the_anchor_is_taken_over_batch_and_pool(kind):
     assert float(value) == pytest.approx(expected, rel=2e-4, abs=2e-5)
 
 
+def unlike_strata():
+    """A stratum of 2 bags of 9, one of 20 bags of 3."""
+    size, rng = np.repeat([9, 3], [2, 20]), np.random.default_rng(0)
+    bag, stratum = np.repeat(np.arange(22), size), np.repeat([0, 1], [2, 20])
+    return Bags(bag, rng.integers(0, size + 1) / size, X=rng.normal(size=(78, 3)).astype(np.float32), stratum=stratum)
+
+
+@pytest.mark.parametrize("method", ["matching", "likelihood"])
+def test_strata_count_by_their_instances_in_matching_and_by_their_bags_in_the_likelihood(method):
+    bags = unlike_strata()
+    batch = jax.tree.map(jnp.asarray, Loader(bags, batch=10**6, seed=0).arrays([np.arange(22)], 0, Shape(90, 25)))
+    score = np.random.default_rng(1).normal(size=78)
+    setting = Setting(method, losses.log, "binary", strata=True, largest=9)
+    value = batch_loss(setting, jnp.asarray(score, jnp.float32)[batch.row], batch, None, None, None)
+    given = score, bags.bag, bags.size, bags.components().report
+    if method == "matching":
+        by_bag = unbag.proportion_matching(*given, loss=losses.log, kind="binary")
+        expected = 18 / 78 * by_bag[:2].mean() + 60 / 78 * by_bag[2:].mean()
+    else:
+        expected = count_likelihood(*given, kind="binary").sum() / 78
+    assert float(value) == pytest.approx(float(expected), rel=1e-4)
+
+
 @pytest.mark.parametrize("method", ["anchored", "upm", "easy"])
 def test_a_padded_batch_may_lack_a_stratum(method):
     bags = stratified()

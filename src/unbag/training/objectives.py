@@ -84,11 +84,12 @@ def batch_loss(setting: Setting, score: Any, batch: Batches, reference: Any, ref
         return setting.method(score, batch, setting.loss)
     if setting.method == "likelihood":
         instances_per_bag = jnp.sum(batch.size) / jnp.sum(batch.size > 0)
-        return _bag_mean(_likelihood(setting, score, batch), batch) / instances_per_bag
+        by_bag = _likelihood(setting, score, batch)
+        return _bag_mean(setting, by_bag, batch, share=batch.size > 0) / instances_per_bag
     if setting.method == "matching":
         size = jnp.maximum(batch.size, 1)
         by_bag = proportion_matching(score, batch.bag, size, batch.report, loss=setting.loss, kind=setting.kind)
-        return _bag_mean(by_bag, batch)
+        return _bag_mean(setting, by_bag, batch, share=batch.size)
     f = setting.loss.components(score, kind=setting.kind) * batch.real[:, None]
     if setting.groups is not None:
         by_bag = weights.upm_by_bag(f, batch.bag, batch.size, batch.report, batch.prior)
@@ -104,8 +105,16 @@ def batch_loss(setting: Setting, score: Any, batch: Batches, reference: Any, ref
     return total
 
 
-def _bag_mean(by_bag: Any, batch: Batches) -> Any:
-    return jnp.sum(jnp.where(batch.weight > 0, by_bag, 0.0) * batch.weight) / jnp.sum(batch.weight)
+def _bag_mean(setting: Setting, by_bag: Any, batch: Batches, *, share: Any) -> Any:
+    """The mean over bags by their weights, which add up to 1 in each stratum; strata count by the sum of their shares.
+
+    For matching, whose loss is that of one instance, a stratum counts by its instances; for the likelihood by its
+    bags, because that of all bags is the product over them.
+    """
+    weight = batch.weight
+    if setting.strata:
+        weight = weight * sum_by(batch.stratum, share.astype(weight.dtype), len(batch.prior))[batch.stratum]
+    return jnp.sum(jnp.where(weight > 0, by_bag, 0.0) * weight) / jnp.sum(weight)
 
 
 def _likelihood(setting: Setting, score: Any, batch: Batches) -> Any:
