@@ -497,6 +497,12 @@ def test_any_pytree_with_an_apply_function_is_accepted():
     assert float(run.model["slope"][0]) > 0.3
 
 
+def with_gap(bags, *, row):
+    X = bags.X.copy()
+    X[row] = np.nan, 2, 3
+    return Bags(bags.bag, bags.report, X=X)
+
+
 MESSAGES = [
     (
         lambda: train(model_for("binary"), world()[0], "magic"),
@@ -535,6 +541,11 @@ MESSAGES = [
     (
         lambda: train(model_for("binary"), Bags(np.arange(4), np.ones(4))),
         "Bags to train on must have features: X is None. Give X to the bags, or to the trainer.",
+    ),
+    (
+        lambda: train(model_for("binary"), world()[0], held_out=with_gap(world(n=16)[0], row=3)),
+        "Features of held-out bags must be finite: row 3 has nan (1 such row). Fill the gaps as in the features to "
+        "train on.",
     ),
     (
         lambda: train(model_for("binary"), world()[0], pool=1000),

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from unbag.bags import Bags, Kind
+from unbag.checks import refuse
 from unbag.losses import Loss
 from unbag.metrics.collecting import predict
 from unbag.metrics.paired import judge_all
@@ -38,6 +39,8 @@ class Watcher:
     ) -> None:
         self.held_out, self.loss, self.calm_loss = held_out or (), loss, calm_loss
         inside = {id(bags): bags.X if bags.X is not None else np.asarray(X)[bags.rows] for bags in self.held_out}
+        for features in inside.values():
+            _check_finite(np.asarray(features))
         once = {key: hold(features) for key, features in inside.items()}
         self.features = [once[id(bags)] for bags in self.held_out]
         self.test = None if test is None else (hold(test[0]), jnp.asarray(np.asarray(test[1]), jnp.float32))
@@ -74,6 +77,21 @@ class Watcher:
         self.consensus[run] = before + (now - before) / epoch
         value = judge_all([score], bags, self.consensus[run], self.loss).value[0]
         return value, judge_all([score], bags, self.consensus[run], self.calm_loss).cautious()[0]
+
+
+def _check_finite(X: np.ndarray) -> None:
+    """One score that is not finite, and the held-out bags could choose no epoch at all."""
+    if X.dtype.kind in "biu":
+        return
+    X = (X if X.dtype.kind == "f" else X.astype(float)).reshape(len(X), -1)
+    finite = np.isfinite(X)
+    refuse(
+        "Features of held-out bags must be finite",
+        ~finite.all(axis=1),
+        thing="row",
+        came=X[np.arange(len(X)), finite.argmin(axis=1)],
+        remedy="Fill the gaps as in the features to train on.",
+    )
 
 
 def labelled_auc(score: Any, y: Any) -> np.ndarray:
