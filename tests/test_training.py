@@ -458,6 +458,16 @@ def test_a_diverging_run_is_stopped_and_reported_and_its_neighbours_go_on():
         )
 
 
+@pytest.mark.parametrize("start", [0.0, 2000.0])
+def test_the_square_loss_of_large_counts_is_no_divergence(start):
+    bags, _ = world()
+    large = Bags(bags.bag, 2000 + 100 * bags.report, "total", X=bags.X)
+    model = models.linear(3, key=0, start=start)
+    run = train(model, large, loss="square", learning_rate=300.0, epochs=12, batch=10**6)
+    assert run.diverged is None
+    assert run.history["train"].min() < -4e6
+
+
 def test_progress_is_told_after_each_epoch():
     bags, _ = world()
     told = []

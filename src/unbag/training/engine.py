@@ -24,9 +24,10 @@ from unbag.training.objectives import (
     check_method,
     default_loss,
     judging_loss,
+    trivial_value,
 )
 from unbag.training.placing import Devices, Place, place_on
-from unbag.training.recording import Record, Run
+from unbag.training.recording import DIVERGED, Record, Run
 from unbag.training.sharing import shared_features
 from unbag.training.stepping import Machine, Reference, call_model, make_optimizer, stack_models, start_state
 from unbag.training.watching import EpochBar, Watcher, as_features
@@ -158,7 +159,8 @@ def sweep(
     judges = [held_out] * len(seeds) if isinstance(held_out, Bags) else held_out
     calm, hold = judging_loss(setting, calm=True), as_features if place.mesh is None else place.held
     watcher = Watcher(judges, test, X, loss=judging_loss(setting), calm_loss=calm, hold=hold)
-    record = Record(len(seeds), len(learning_rates), state.params)
+    limit = max(DIVERGED, 1000 * max(trivial_value(setting, b) for b in reported))
+    record = Record(len(seeds), len(learning_rates), state.params, limit=limit)
     rates, shape = jnp.asarray(learning_rates, jnp.float32), None
     bar = EpochBar(epochs) if progress is True else nullcontext(progress or (lambda epoch, seen: None))
     with bar as told:

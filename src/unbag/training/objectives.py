@@ -7,10 +7,11 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from unbag import weights
 from unbag.arrays import mean_by, sum_by
-from unbag.bags import Kind
+from unbag.bags import Bags, Kind
 from unbag.likelihood import count_likelihood
 from unbag.losses import LOSSES, Loss
 from unbag.matching import proportion_matching
@@ -53,6 +54,14 @@ def default_loss(method: str | Objective, kind: Kind) -> Loss:
 def judging_loss(setting: Setting, *, calm: bool = False) -> Loss:
     """What models are judged by, however trained: log loss, square (Brier) to be calm; for counts their own loss."""
     return setting.loss if setting.kind == "total" else default_loss("anchored" if calm else "any", setting.kind)
+
+
+def trivial_value(setting: Setting, bags: Bags) -> float:
+    """How far from 0 the loss of the trivial predictor is. Only losses of counts grow with the labels: 0 for others."""
+    if setting.kind != "total" or setting.loss.form("total").constant is None:
+        return 0.0
+    f = setting.loss.components(np.atleast_1d(setting.loss.trivial_score(bags.prior, kind="total")), kind="total")
+    return float(np.nanmax(np.abs(np.sum(bags.components().prior * f, axis=-1))))
 
 
 def check_method(method: str | Objective) -> None:
