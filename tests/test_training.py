@@ -500,6 +500,18 @@ def test_dropout_weight_decay_and_clipping_do_something():
         assert not np.allclose(run.model.layers[0].weight, base.model.layers[0].weight, atol=1e-7), name
 
 
+@pytest.mark.parametrize("devices", [None, 1])
+def test_whole_numbers_too_large_for_32_bits_become_floats(devices):
+    moment = 1_700_000_000_000 + np.arange(16)[:, None]
+    bags = Bags(np.repeat(np.arange(4), 4), [0.5, 0.25, 0.5, 0.25], X=moment)
+    seen = []
+    look = lambda model, X, key: jax.debug.callback(lambda x: seen.append(x.max()), X) or X[:, 0] * model["slope"]
+    train({"slope": jnp.zeros(())}, bags, epochs=1, held_out=bags, apply=look, devices=devices)
+    jax.effects_barrier()
+    assert seen
+    assert all(x == np.float32(1.7e12) for x in seen)
+
+
 def test_any_pytree_with_an_apply_function_is_accepted():
     bags, _ = world()
     model = {"slope": jnp.zeros(3), "shift": jnp.zeros(())}

@@ -26,7 +26,7 @@ from unbag.training.objectives import (
     judging_loss,
     trivial_value,
 )
-from unbag.training.placing import Devices, Place, place_on
+from unbag.training.placing import Devices, Place, fitting, place_on
 from unbag.training.recording import DIVERGED, Record, Run
 from unbag.training.sharing import shared_features
 from unbag.training.stepping import Machine, Reference, call_model, make_optimizer, stack_models, start_state
@@ -141,7 +141,7 @@ def sweep(
     setting = _setting(many, method, loss, smoothing, pool, groups)
     place = place_on(devices, microbatch)
     _check_place(place, reference, groups)
-    features, many = shared_features(many, X, as_features if place.mesh is None else np.asarray)
+    features, many = shared_features(many, X, as_features if place.mesh is None else fitting)
     models = [make(seed) for seed in seeds]
     params, static = eqx.partition(stack_models(models, len(learning_rates)), eqx.is_inexact_array)
     leaves, tree = jax.tree.flatten(static)

@@ -16,6 +16,7 @@ from unbag.checks import refuse
 from unbag.losses import Loss
 from unbag.metrics.collecting import predict
 from unbag.metrics.paired import judge_all
+from unbag.training.placing import fitting
 
 Scores = Callable[[Any, Any], Any]
 """From the parameters of one seed and features to a row of scores for each rate."""
@@ -133,6 +134,6 @@ class EpochBar:
 
 
 def as_features(X: Any) -> jax.Array:
-    """Features as a device array: floats in single precision, whole numbers (bucket numbers) as they are."""
-    X = np.asarray(X)
+    """Features as a device array: floats in single precision; whole numbers (bucket numbers) stay so if they fit."""
+    X = fitting(X)
     return jnp.asarray(X, jnp.int32 if X.dtype.kind in "iu" else jnp.float32)
