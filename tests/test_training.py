@@ -525,6 +525,12 @@ def with_gap(bags, *, row):
     return Bags(bags.bag, bags.report, X=X)
 
 
+def named(part):
+    bags, _ = world(n=96)
+    names = np.array([f"day {j}" for j in range(12)])
+    return Bags(bags.bag, bags.report, X=bags.X, names=names).take(np.arange(12)[part])
+
+
 MESSAGES = [
     (
         lambda: train(model_for("binary"), world()[0], "magic"),
@@ -568,6 +574,11 @@ MESSAGES = [
         lambda: train(model_for("binary"), world()[0], held_out=with_gap(world(n=16)[0], row=3)),
         "Features of held-out bags must be finite: row 3 has nan (1 such row). Fill the gaps as in the features to "
         "train on.",
+    ),
+    (
+        lambda: train(model_for("binary"), named(slice(0, 9)), held_out=named(slice(7, 12))),
+        "Held-out bags must not overlap the bags that the model learned from: bag day 7 is in both (2 such). Split by "
+        "bag before training, with bags.split(0.8, seed=0).",
     ),
     (
         lambda: train(model_for("binary"), world()[0], pool=1000),

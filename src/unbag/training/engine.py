@@ -16,6 +16,7 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.losses import Loss, named_loss, smoothed
 from unbag.matching import check_reports
+from unbag.metrics.overlapping import check_apart
 from unbag.training.epochs import Loader, declared_by_all, epoch_batches
 from unbag.training.objectives import (
     Method,
@@ -157,6 +158,7 @@ def sweep(
     if groups is not None:
         _check_groups(loaders, groups, method, pool, importance)
     judges = [held_out] * len(seeds) if isinstance(held_out, Bags) else held_out
+    _check_held_out(reported, judges or ())
     calm, hold = judging_loss(setting, calm=True), as_features if place.mesh is None else place.held
     watcher = Watcher(judges, test, X, loss=judging_loss(setting), calm_loss=calm, hold=hold)
     limit = max(DIVERGED, 1000 * max(trivial_value(setting, b) for b in reported))
@@ -236,6 +238,12 @@ def _check_groups(
             f"The number of groups must lie between 1 and {fewest}, the fewest bags in a batch: {groups} came. Make "
             "the batch larger, or take fewer groups."
         )
+
+
+def _check_held_out(many: Sequence[Bags], judges: Sequence[Bags]) -> None:
+    for learned, held_out in zip(many, judges, strict=False):
+        if learned.size.max() > 1:  # bags of one are rows, which many tables number alike
+            check_apart(None, held_out, learned)
 
 
 def _check_place(place: Place, reference: Reference, groups: int | None) -> None:
