@@ -581,6 +581,11 @@ MESSAGES = [
         "bag before training, with bags.split(0.8, seed=0).",
     ),
     (
+        lambda: train(model_for("binary"), world()[0], "likelihood", pool=8, batch=64),
+        "A pool must go with a method that takes means over instances, anchored, upm, easy: likelihood came. Leave the "
+        "pool out.",
+    ),
+    (
         lambda: train(model_for("binary"), world()[0], pool=1000),
         "A pool must fit into the bags outside a batch: 1000 came and there are 0 such rows. Make the pool or the "
         "batch smaller.",

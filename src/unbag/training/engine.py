@@ -16,7 +16,7 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.losses import Loss, named_loss, smoothed
 from unbag.matching import check_reports
-from unbag.metrics.overlapping import check_apart
+from unbag.training.checking import check_groups, check_held_out, check_place, check_pool
 from unbag.training.epochs import Loader, declared_by_all, epoch_batches
 from unbag.training.objectives import (
     Method,
@@ -27,7 +27,7 @@ from unbag.training.objectives import (
     judging_loss,
     trivial_value,
 )
-from unbag.training.placing import Devices, Place, fitting, place_on
+from unbag.training.placing import Devices, fitting, place_on
 from unbag.training.recording import DIVERGED, Record, Run
 from unbag.training.sharing import shared_features
 from unbag.training.stepping import Machine, Reference, call_model, make_optimizer, stack_models, start_state
@@ -141,7 +141,7 @@ def sweep(
     reported = many = declared_by_all([b.reported() for b in given])
     setting = _setting(many, method, loss, smoothing, pool, groups)
     place = place_on(devices, microbatch)
-    _check_place(place, reference, groups)
+    check_place(place, reference, groups)
     features, many = shared_features(many, X, as_features if place.mesh is None else fitting)
     models = [make(seed) for seed in seeds]
     params, static = eqx.partition(stack_models(models, len(learning_rates)), eqx.is_inexact_array)
@@ -156,9 +156,9 @@ def sweep(
         for b, seed, factor in zip(many, seeds, factors, strict=True)
     ]
     if groups is not None:
-        _check_groups(loaders, groups, method, pool, importance)
+        check_groups(loaders, groups, method, pool, importance)
     judges = [held_out] * len(seeds) if isinstance(held_out, Bags) else held_out
-    _check_held_out(reported, judges or ())
+    check_held_out(reported, judges or ())
     calm, hold = judging_loss(setting, calm=True), as_features if place.mesh is None else place.held
     watcher = Watcher(judges, test, X, loss=judging_loss(setting), calm_loss=calm, hold=hold)
     limit = max(DIVERGED, 1000 * max(trivial_value(setting, b) for b in reported))
@@ -207,6 +207,7 @@ def _setting(
             f"The method labels must have bags of one, which are labels: bags of up to {sizes.max()} came. Make them "
             "with random_bags(X, y, size=1, seed=0)."
         )
+    check_pool(pool, method)
     return Setting(
         method="easy" if method == "labels" else method,
         loss=_smoothed(chosen, smoothing) if smoothing else chosen,
@@ -219,37 +220,6 @@ def _setting(
 
 
 _smoothed = lru_cache(smoothed)
-
-
-def _check_groups(
-    loaders: Sequence[Loader], groups: int, method: Method | Objective, pool: int, importance: np.ndarray | None
-) -> None:
-    bags, sizes = loaders[0].bags, np.concatenate([loader.bags.size for loader in loaders])
-    more = {"strata": bags.stratum is not None, "a pool": pool > 0, "importance": importance is not None}
-    if method != "upm" or sizes.min() != sizes.max() or any(more.values()):
-        came = ", ".join([f"{method}", f"sizes {sizes.min()} to {sizes.max()}", *(name for name in more if more[name])])
-        raise ValueError(
-            "Medians of group means must have the method upm and bags of one size, without strata, pool and "
-            f"importance: {came} came. Leave groups out."
-        )
-    fewest = min(len(numbers) for loader in loaders for numbers in loader.plan(1))
-    if not 1 <= groups <= fewest:
-        raise ValueError(
-            f"The number of groups must lie between 1 and {fewest}, the fewest bags in a batch: {groups} came. Make "
-            "the batch larger, or take fewer groups."
-        )
-
-
-def _check_held_out(many: Sequence[Bags], judges: Sequence[Bags]) -> None:
-    for learned, held_out in zip(many, judges, strict=False):
-        if learned.size.max() > 1:  # bags of one are rows, which many tables number alike
-            check_apart(None, held_out, learned)
-
-
-def _check_place(place: Place, reference: Reference, groups: int | None) -> None:
-    if place.mesh is not None and (reference == "last" or groups is not None):
-        what = "reference='last'" if reference == "last" else "groups"
-        raise ValueError(f"A training with {what} must be on one device: devices came. Leave one of them out.")
 
 
 def _mean_of_active(values: list[tuple[Any, np.ndarray]]) -> np.ndarray:
