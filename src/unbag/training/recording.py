@@ -14,6 +14,7 @@ from unbag.bags import Bags
 from unbag.losses import Link
 
 DIVERGED = 1e6
+"""So far from 0 no objective comes, unless the loss is large by its nature (`objectives.trivial_value`)."""
 
 
 @dataclass(frozen=True)
@@ -41,20 +42,20 @@ class Run:
 
 
 class Record:
-    """History, best models and divergence of all runs."""
+    """History, best models and divergence of all runs. limit : of the size of a sound objective."""
 
-    def __init__(self, seeds: int, rates: int, params: Any) -> None:
+    def __init__(self, seeds: int, rates: int, params: Any, *, limit: float = DIVERGED) -> None:
         self.history: dict[str, list[np.ndarray]] = {}
         self.best, self.last = params, params
         self.best_value = np.full((seeds, rates), np.inf)
         self.best_epoch = np.zeros((seeds, rates), int)
         self.diverged = np.zeros((seeds, rates), int)
-        self.epoch = 0
+        self.epoch, self.limit = 0, limit
 
     def add(self, epoch: int, seen: dict[str, np.ndarray], state: Any) -> Any:
         """Note an epoch; a run that diverged in it goes back to its last good parameters, and stays there."""
         self.epoch = epoch
-        finite = _all_finite(state.params) & np.isfinite(seen["train"]) & (np.abs(seen["train"]) < DIVERGED)
+        finite = _all_finite(state.params) & np.isfinite(seen["train"]) & (np.abs(seen["train"]) < self.limit)
         alive = (self.diverged == 0) & finite
         self.diverged = np.where((self.diverged == 0) & ~finite, epoch, self.diverged)
         params = _choose(alive, state.params, self.last)
