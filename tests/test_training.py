@@ -586,6 +586,10 @@ MESSAGES = [
         "pool out.",
     ),
     (
+        lambda: train(model_for("total"), world("total")[0], "likelihood", "square"),
+        "The likelihood must go with a loss that reads scores as poisson does: square came. Leave the loss out.",
+    ),
+    (
         lambda: train(model_for("binary"), world()[0], pool=1000),
         "A pool must fit into the bags outside a batch: 1000 came and there are 0 such rows. Make the pool or the "
         "batch smaller.",

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from unbag.bags import Bags
+from unbag.bags import Bags, Kind
+from unbag.losses import Loss
+from unbag.metrics.collecting import predict
 from unbag.metrics.overlapping import check_apart
 from unbag.training.epochs import Loader
-from unbag.training.objectives import Method, Objective
+from unbag.training.objectives import Method, Objective, default_loss
 from unbag.training.placing import Place
 from unbag.training.stepping import Reference
 
@@ -22,6 +24,17 @@ def check_pool(pool: int, method: Method | Objective) -> None:
         raise ValueError(
             f"A pool must go with a method that takes means over instances, {', '.join(TAKE_MEANS)}: "
             f"{getattr(method, '__name__', method)} came. Leave the pool out."
+        )
+
+
+def check_link(method: Method | Objective, loss: Loss, kind: Kind) -> None:
+    """The likelihood reads scores as logits, class scores or log rates, and the loss must predict by them so."""
+    score = np.array([[-1.0, 0.5], [0.0, 2.0]]) if kind == "histogram" else np.array([-1.0, 0.5])
+    usual = default_loss("likelihood", kind)
+    if method == "likelihood" and not np.allclose(predict(score, loss, kind), predict(score, usual, kind)):
+        raise ValueError(
+            f"The likelihood must go with a loss that reads scores as {usual.name} does: {loss.name} came. Leave the "
+            "loss out."
         )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.losses import Loss, named_loss, smoothed
 from unbag.matching import check_reports
-from unbag.training.checking import check_groups, check_held_out, check_place, check_pool
+from unbag.training.checking import check_groups, check_held_out, check_link, check_place, check_pool
 from unbag.training.epochs import Loader, declared_by_all, epoch_batches
 from unbag.training.objectives import (
     Method,
@@ -209,6 +209,7 @@ def _setting(
             "with random_bags(X, y, size=1, seed=0)."
         )
     check_pool(pool, method)
+    check_link(method, chosen, bags.kind)
     return Setting(
         method="easy" if method == "labels" else method,
         loss=_smoothed(chosen, smoothing) if smoothing else chosen,
