@@ -250,6 +250,11 @@ MESSAGES = [
         "instances.",
     ),
     (
+        lambda: weights.anchored(BAG, SIZE, REPORT, PRIOR, np.ones((4, 2)), pool=3),
+        "A pool must come with the mean of the reference, reference_mean=: none came. Give its mean over these "
+        "instances and the pool together.",
+    ),
+    (
         lambda: random_bags(None, [0, 1], size=1, seed=0, stratum=["a"]),
         "stratum must have one entry for each row: 1 came for 2 rows. Give them in the order of the rows.",
     ),

@@ -2,15 +2,18 @@ import pickle
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from unbag import Bags, losses, random_bags, weights
-from unbag.boosting import BagObjective, fit_lightgbm, fit_xgboost
+from unbag import Bags, evaluate, losses, random_bags, weights
+from unbag.boosting import BagObjective, fit_lightgbm, fit_xgboost, fitting
 from unbag.boosting.fitting import LIGHTGBM, XGBOOST
+from unbag.boosting.holding import BoostedByLightGBM
 from unbag.boosting.objective import CURVES, FLOOR
 from unbag.datasets import load_adult
 
@@ -228,6 +231,27 @@ def test_the_trivial_predictor_stays_where_held_out_bags_say_the_opposite(fit):
     np.testing.assert_allclose(model.predict(learn.X), learn.prior)
 
 
+def test_columns_in_another_order_are_refused(fit):
+    bags, _ = world(n=240)
+    frame = pd.DataFrame(bags.X, columns=["age", "my income", "zip"])
+    model = fit(replace(bags, X=frame), rounds=5)
+    np.testing.assert_array_equal(model.scores(frame), model.scores(frame.copy()))
+    with pytest.raises(ValueError, match="column 0 is zip and was age"):
+        model.scores(frame[["zip", "age", "my income"]])
+    parts = [replace(bags, X=frame), replace(bags, X=frame[["age", "zip", "my income"]])]
+    with pytest.raises(ValueError, match="column 1 is zip and was my income"):
+        fit(parts[0], held_out=parts[1], rounds=5)
+
+
+def test_bags_learned_from_are_refused_for_evaluation(fit):
+    bags, _ = world(n=240)
+    learn, held_out = replace(bags, names=np.array([f"bag {i}" for i in range(40)])).split(0.5, seed=0)
+    model = fit(learn, rounds=5)
+    with pytest.raises(ValueError, match="must not overlap the bags that the model learned from"):
+        evaluate(model, learn)
+    assert evaluate(model, held_out)["mean_prediction"].value == pytest.approx(model.predict(held_out.X).mean())
+
+
 def test_models_survive_a_pickle(fit):
     bags, _ = world()
     model = fit(bags, rounds=5)
@@ -267,6 +291,15 @@ def test_a_users_parameter_wins_under_each_of_its_names(library):
     assert np.ptp(slow) < 1e-6
 
 
+def test_trees_are_deeper_from_3000_bags_on(monkeypatch):
+    depths, y = [], np.arange(3000) % 2
+    note = lambda objective, X, rounds, params, watch: depths.append(params["max_depth"])
+    monkeypatch.setattr(fitting, "LIGHTGBM", LIGHTGBM._replace(grow=note))
+    for count in (2999, 3000):
+        fit_lightgbm(random_bags(np.zeros((count, 1)), y[:count], size=1, seed=0))
+    assert depths == [1, 3]
+
+
 def test_importing_the_shell_imports_no_library_and_its_absence_is_explained():
     code = (
         "import sys, numpy as np, unbag.boosting as b; from unbag import random_bags\n"
@@ -289,8 +322,6 @@ NO_X = Bags(np.array([0, 0, 1, 1]), [0.5, 0.25])
 
 
 def probabilities_of_counts():
-    from unbag.boosting.fitting import BoostedByLightGBM
-
     return BoostedByLightGBM(None, 0.0, "total", "poisson", np.zeros(1)).predict_proba(np.ones((2, 1)))
 
 
@@ -331,6 +362,10 @@ MESSAGES = [
     (
         lambda: fit_xgboost(BAGS, rounds=0),
         "Rounds must be at least 1: 0 came. 600 suit the learning rate of 0.05.",
+    ),
+    (
+        lambda: BoostedByLightGBM(None, 0.0, "binary", "log", np.zeros(1), ["a", "b"]).scores(pd.DataFrame({"a": [0]})),
+        "Columns must be those learned from, in the same order: column 1 is None and was b. Choose them by name.",
     ),
     (
         lambda: fit_lightgbm(NO_X),

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn import config_context
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -20,7 +22,7 @@ import unbag
 from unbag import saving
 from unbag.estimators import BagClassifier, BagRegressor, BagScorer, estimate_loss, load
 
-NOT_EXACT = "minibatch Adam sees a repeated row twice and a weighted row once: equal in expectation only"
+NOT_EXACT = "without weights the rows are bags of one, some of them held out; with weights they are labels"
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": NOT_EXACT,
     "check_sample_weight_equivalence_on_sparse_data": NOT_EXACT,
@@ -75,6 +77,28 @@ def test_without_bags_labels_are_ordinary_and_may_be_strings():
     assert three.predict_proba(X).shape == (1600, 3)
 
 
+@pytest.mark.parametrize("method", ["anchored", "upm"])
+def test_weights_of_rows_count_as_in_other_estimators(method):
+    X, _, _, labels = people(n=400)
+    weight, options = np.where(labels == 1, 9.0, 1.0), {"hidden": (), "epochs": 150, "learning_rate": 0.05}
+    model = BagClassifier(method, **options).fit(X, labels, sample_weight=weight)
+    expected = LogisticRegression(C=np.inf).fit(X, labels, sample_weight=weight)
+    np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(X), atol=0.02)
+    counts = BagRegressor(method, **options).fit(X, 3 * labels, sample_weight=weight)
+    rates = PoissonRegressor(alpha=0).fit(X, 3 * labels, sample_weight=weight).predict(X)
+    np.testing.assert_allclose(counts.predict(X), rates, rtol=0.05)
+    assert model.partial_fit(X, labels, bag=np.arange(400)).run_.method == method
+
+
+def test_where_training_starts_weights_count_too():
+    X, _, _, labels = people(n=400)
+    still = BagClassifier(hidden=(), epochs=1, learning_rate=1e-9)
+    weight = np.where(labels == 1, 9.0, 1.0)
+    strata = {"sample_weight": weight, "stratum": np.arange(400) % 2}
+    mean = np.average(labels, weights=weight)
+    np.testing.assert_allclose(still.fit(X, labels, **strata).predict_proba(X)[:, 1], mean, atol=1e-5)
+
+
 def test_class_histograms_are_rows_of_y():
     X, _, _, _ = people()
     label = np.digitize(X[:, 0], [-0.5, 0.5])
@@ -82,6 +106,17 @@ def test_class_histograms_are_rows_of_y():
     share = np.eye(3)[label].reshape(400, 4, 3).mean(axis=1)[bag]
     model = BagClassifier(**FAST).fit(X, share, bag=bag)
     assert (model.predict(X) == label).mean() > 0.7
+
+
+@pytest.mark.parametrize("noise", [None, np.ones(80)], ids=["exact", "noisy"])
+def test_a_column_of_proportions_is_no_histogram(noise):
+    X, y, bag, labels = people(n=80)
+    options = {"bag": bag, "noise": noise}
+    model = BagClassifier(hidden=(), epochs=1).fit(X, y[:, None], **options).partial_fit(X, y[:, None], **options)
+    assert model.kind_ == "binary"
+    assert model.score(X, y[:, None], **options) == model.score(X, y, **options)
+    assert model.score(X, labels[:, None]) == model.score(X, labels)
+    assert BagScorer("auc")(model, X, y[:, None], **options) == BagScorer("auc")(model, X, y, **options)
 
 
 def test_counts_are_learned_from_means():
@@ -106,6 +141,15 @@ def test_scores_from_bags_estimate_scores_from_labels():
     brier = np.mean((truth - model.predict_proba(test)[:, 1]) ** 2)
     assert BagScorer("brier")(model, test, truth) == pytest.approx(-brier, abs=1e-9)
     assert BagScorer("brier")(model, test, reports, bag=ids) == pytest.approx(-brier, abs=0.015)
+
+
+def test_scorers_take_labels_of_any_names():
+    X, _, _, labels = people(n=80)
+    names = np.array(["no", "yes"])[labels]
+    model = BagClassifier(hidden=(), epochs=1).fit(X, names)
+    by_number = BagClassifier(hidden=(), epochs=1).fit(X, labels)
+    for metric in ("log_loss", "auc", "brier"):
+        assert BagScorer(metric)(model, X, names) == BagScorer(metric)(by_number, X, labels)
 
 
 def test_noise_and_strata_go_all_the_way_fit_more_and_score():
@@ -170,6 +214,40 @@ def test_tables_and_sparse_matrices_are_accepted(make):
     np.testing.assert_allclose(model.predict_proba(table), expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("make", [pa.table, pl.DataFrame, pd.DataFrame])
+def test_columns_in_another_order_are_refused(make):
+    X, y, bag, _ = people(n=80)
+    model = BagClassifier(hidden=(), epochs=1).fit(make({"a": X[:, 0], "b": X[:, 1]}), y, bag=bag)
+    with pytest.raises(ValueError, match="same order"):
+        model.predict(make({"b": X[:, 1], "a": X[:, 0]}))
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.predict(make({"a": X[:, 0] * np.nan, "b": X[:, 1]}))
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
+    X, _, bag, labels = people(n=80)
+    for kind, target in ((BagClassifier, np.array(["no", "yes"])[labels]), (BagRegressor, labels)):
+        model = kind(hidden=(), epochs=1)
+        for bad in (model.fit, model.partial_fit):
+            with pytest.raises(ValueError, match="A report must be the same"):
+                bad(X, np.arange(80) / 80, bag=bag)
+            with pytest.raises(NotFittedError):
+                model.predict(X)
+        before = dict(vars(model.fit(X, target)))
+        with pytest.raises(ValueError, match="A report must be the same"):
+            model.fit(X[:, :2] * 1000 + 5, np.arange(80) / 80, bag=bag)
+        assert vars(model).keys() == before.keys()
+        assert all(value is before[name] for name, value in vars(model).items())
+
+
+def test_a_constant_column_is_not_scaled_by_its_rounding_errors():
+    X, y, bag, _ = people(n=80)
+    X[:, 1], X[:, 2] = 1e9 + 0.1, X[:, 2] * 1e-15
+    assert X[:, 1].std() > 0
+    scale = BagClassifier(hidden=(), epochs=1).fit(X, y, bag=bag).scale_
+    np.testing.assert_allclose(scale, [X[:, 0].std(), 1.0, X[:, 2].std()])
+
+
 def test_learning_can_go_on():
     X, y, bag, labels = people()
     model = BagClassifier(hidden=(), learning_rate=0.03)
@@ -185,6 +263,15 @@ def test_learning_can_go_on():
     assert counts.predict(X).mean() == pytest.approx(3 * labels.mean(), rel=0.2)
     labelled = BagClassifier(hidden=()).partial_fit(X[:50], np.zeros(50), classes=[0, 1])
     assert labelled.classes_.tolist() == [0, 1]
+
+
+def test_weights_decay_in_every_part():
+    X, y, bag, _ = people(n=80)
+    plain, decayed = (BagClassifier(hidden=(), learning_rate=0.1, weight_decay=d) for d in (0.0, 0.5))
+    first = plain.partial_fit(X, y, bag=bag).model_
+    decayed.partial_fit(X, y, bag=bag).model_ = first
+    slopes = [np.asarray(one.partial_fit(X, y, bag=bag).model_.layers[0].weight) for one in (plain, decayed)]
+    np.testing.assert_allclose(slopes[0] - slopes[1], 0.1 * 0.5 * np.asarray(first.layers[0].weight), rtol=1e-3)
 
 
 def campaigns(seed=0):
@@ -246,15 +333,6 @@ def test_auto_leaves_matching_out_with_a_word_where_noise_takes_its_lower_bound_
     assert "matching" in BagClassifier("auto", loss="square")._tried(bags)
 
 
-def test_the_older_convention_is_an_alias():
-    X, y, bag, _ = people(n=400)
-    rows = [np.flatnonzero(bag == b) for b in range(50)]
-    proportions = [y[r[0]] for r in rows]
-    order = np.concatenate(rows)
-    expected = BagClassifier(**FAST).fit(X[order], y[order], bag=bag[order]).predict_proba(X)
-    np.testing.assert_allclose(BagClassifier(**FAST).fit_bags(X, rows, proportions).predict_proba(X), expected)
-
-
 @pytest.mark.parametrize("kind", ["binary", "strings", "counts"])
 def test_a_saved_model_comes_back_the_same_and_serves_the_same(tmp_path, kind):
     X, y, bag, labels = people(n=400)
@@ -273,6 +351,17 @@ def test_a_saved_model_comes_back_the_same_and_serves_the_same(tmp_path, kind):
     predict = model.predict if kind == "counts" else model.predict_proba
     served = jax.export.deserialize(bytearray(model.export())).call(X.astype(np.float32))
     np.testing.assert_allclose(served, predict(frame), rtol=1e-4, atol=1e-6)
+
+
+def test_parameters_of_numpy_can_be_saved(tmp_path):
+    X, y, bag, _ = people(n=80)
+    given = {"hidden": np.array([2]), "epochs": np.int64(1), "learning_rate": np.float32(0.5), "diagnose": np.False_}
+    BagClassifier(**given, random_state=np.random.RandomState(0)).fit(X, y, bag=bag).save(tmp_path / "model.unbag")
+    kept = load(tmp_path / "model.unbag").get_params()
+    assert {name: kept[name] for name in given} == {
+        "hidden": (2,), "epochs": 1, "learning_rate": 0.5, "diagnose": False
+    }  # fmt: skip
+    assert kept["random_state"] is None
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
@@ -363,6 +452,11 @@ MESSAGES = [
     (
         lambda: BagClassifier(loss="hinge").fit(X, Y, bag=BAG),
         "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. Choose one.",
+    ),
+    (
+        lambda: BagClassifier(loss="poisson").fit(X, Y, bag=BAG),
+        "A loss of a classifier must be one of probabilities: poisson came, which is one of counts. Leave loss out, or "
+        "take BagRegressor.",
     ),
     (
         lambda: BagClassifier(learning_rate=1e38, epochs=2).fit(X, Y, bag=BAG),

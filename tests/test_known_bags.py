@@ -8,6 +8,7 @@ import pytest
 import unbag
 from unbag.commands.evaluating import tell_learned, unseen
 from unbag.metrics.overlapping import check_apart, known_bags, marks
+from unbag.recalibration import Recalibrated
 
 BAGS = 120
 
@@ -29,6 +30,11 @@ def ragged(seed):
     return np.random.default_rng(seed).integers(5, 30, BAGS)
 
 
+def recalibrated(model):
+    nothing = SimpleNamespace(learned_=None)
+    return Recalibrated(SimpleNamespace(steps=[("model", model)]), nothing)
+
+
 LEARNED = np.arange(96)
 HALF = np.arange(BAGS) % 2 == 0
 
@@ -44,6 +50,30 @@ def test_restated_bags_are_left_out_and_told(capsys):
         "96 bags that the model learned from were left out. 48 of them came with another report or size than it "
         "learned from.\n"
     )
+
+
+@pytest.mark.parametrize("wrap", [lambda m: SimpleNamespace(steps=[("scale", None), ("model", m)]), recalibrated])
+def test_a_pipeline_or_a_search_knows_the_bags_of_its_last_step(wrap):
+    bags = make()
+    model = wrap(SimpleNamespace(learned_=marks(bags.take(LEARNED))))
+    for each in (model, SimpleNamespace(best_estimator_=model)):
+        with pytest.raises(ValueError, match="96 such"):
+            check_apart(each, bags, None)
+        check_apart(each, bags.take(np.arange(96, BAGS)), None)
+
+
+def test_what_is_learned_in_parts_is_known_again_part_by_part():
+    rng, model = np.random.default_rng(0), unbag.BagClassifier(hidden=(), diagnose=False)
+    rows, number = rng.normal(size=(80, 2)), np.arange(80) // 4
+    parts = [(np.array([f"{part}{i}" for i in number]), rng.integers(0, 5, 20)[number] / 4) for part in "abc"]
+    bags = [unbag.from_rows(names, y, X=rows) for names, y in parts]
+    for names, y in [*parts[:2], parts[0]]:
+        model.partial_fit(rows, y, bag=names)
+    for learned in bags[:2]:
+        with pytest.raises(ValueError, match="20 such"):
+            check_apart(model, learned, None)
+    check_apart(model, bags[2], None)
+    assert len(model.learned_) == 40
 
 
 def test_bags_whose_report_is_not_there_any_more_are_left_out():

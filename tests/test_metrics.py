@@ -1,5 +1,7 @@
 """Evaluation from bags: equal to the weights' formula, unbiased by enumeration, intervals that cover."""
 
+import pickle
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -10,12 +12,13 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 import unbag
 from unbag import Bags, Evaluator, compare, evaluate, evaluate_labels, from_rows, losses, random_bags, weights
 from unbag.bags import as_components
-from unbag.boosting.fitting import BoostedByLightGBM
+from unbag.boosting.holding import BoostedByLightGBM
 from unbag.diagnosis.variance import Columns, Layout, analyse, chance
 from unbag.metrics.collecting import collect
 from unbag.metrics.doubting import variance_ratio
 from unbag.metrics.estimating import Judge
 from unbag.metrics.intervals import interval
+from unbag.training import Run
 
 
 def sigmoid(z):
@@ -213,6 +216,53 @@ def test_boosted_trees_say_by_their_loss_what_their_scores_are(loss, start):
     trees = BoostedByLightGBM(None, start, "total", loss, np.zeros(1))
     bags = random_bags(np.zeros((60, 1)), np.arange(60) % 3, size=6, seed=0, kind="total")
     assert evaluate(trees, bags)["mean_prediction"].value == pytest.approx(2)
+
+
+@pytest.mark.parametrize("chosen", [None, ["square"]])
+@pytest.mark.parametrize("loss", [losses.poisson_loss(link="softplus"), losses.poisson_loss(cap=5)], ids=str)
+def test_a_run_is_read_by_the_link_it_was_trained_with(loss, chosen):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 1)).astype(np.float32)
+    bags = random_bags(X, rng.poisson(2.0, size=60), size=6, seed=0, kind="total")
+    run = pickle.loads(pickle.dumps(unbag.train(unbag.models.linear(1, key=0), bags, loss=loss, epochs=1)))
+    h = np.exp(loss.form("total").predict(np.asarray(run.model(bags.X), float)))
+    found = evaluate(run, bags, losses=chosen)
+    assert found["mean_prediction"].value == pytest.approx(h.mean(), rel=1e-5)
+    own = evaluate(run, bags, losses=[loss])
+    assert own["mean_prediction"].value == pytest.approx(h.mean(), rel=1e-5)
+
+
+def test_a_run_of_a_network_with_embeddings_gets_bucket_numbers():
+    _, y = world(60)
+    bags = random_bags(np.arange(60)[:, None] % 3, y, size=6, seed=0)
+    network = unbag.models.embedding_network([3], [2], key=0, widths=())
+    found = evaluate(Run(network, "upm", "log", 0.1, 0, 1, {}), bags)
+    assert found["mean_prediction"].value == pytest.approx(sigmoid(np.asarray(network(bags.X))).mean(), rel=1e-5)
+
+
+def test_a_run_whose_loss_gives_probabilities_is_read_as_such():
+    x, y = world(400)
+    bags = random_bags(sigmoid(x), y, size=10, seed=0)
+    link = losses.from_callable(lambda h, y: abs(y - h)).form("binary").link
+    run = Run(lambda X: X, "upm", "your loss", 0.1, 0, 1, {}, link=link)
+    found = evaluate(run, bags)["log_loss"]
+    assert found.value == pytest.approx(evaluate(x[bags.rows], bags)["log_loss"].value, rel=1e-4)
+    logits = replace(run, model=lambda X: np.log(X / (1 - X)), link=losses.log.form("binary").link)
+    for each in (run, logits):
+        own = evaluate(each, bags, losses=[losses.from_callable(lambda h, y: abs(y - h))])
+        assert own["mean_prediction"].value == pytest.approx(bags.X.mean(), rel=1e-4)
+
+
+def test_your_own_loss_first_is_given_the_probabilities_of_any_model():
+    x, y = world(400)
+    bags = random_bags(x[:, None], y, size=10, seed=0)
+    model = LogisticRegression().fit(bags.X, y[bags.rows])
+    h, absolute = model.predict_proba(bags.X)[:, 1], losses.from_callable(lambda h, y: abs(y - h))
+    for one in (model, lambda X: model.predict_proba(X)[:, 1], h):
+        found = evaluate(one, bags, losses=[absolute], scale="probability")
+        assert found["mean_prediction"].value == pytest.approx(h.mean())
+        after = evaluate(one, bags, losses=["log", absolute], scale="probability")
+        assert found["your loss"].value == pytest.approx(after["your loss"].value)
 
 
 def test_what_bags_are_worth_does_not_vanish_for_a_model_that_is_off():
@@ -674,6 +724,11 @@ MESSAGES = [
         lambda: evaluate(lambda X: np.full((60, 3), 1 / 3), BAGS, scale="probability"),
         "Scores for binary reports must have 1 dimension(s): an array of shape (60, 3) came. Give one logit or log "
         "rate per instance, or one score per class for histograms.",
+    ),
+    (
+        lambda: evaluate(Run(lambda X: X, "upm", "log", 0.1, 0, 1, {}), BAGS, losses=["poisson"]),
+        "The first loss must read scores as log does, or as the loss of the run does: poisson does not. Put log before "
+        "it.",
     ),
     (
         lambda: evaluate(X, BAGS, scale="odds"),

@@ -18,7 +18,7 @@ def parameters(model):
         (models.linear(7, key=0), np.ones((2, 7)), 8),
         (models.mlp(7, (5, 4), key=0), np.ones((2, 7)), 40 + 24 + 5),
         (models.adult_network(key=0), np.ones((2, 108)), 108 * 32 + 32 + 33),
-        (models.higgs_network(key=0), np.ones((2, 21)), 22 * 300 + 3 * 301 * 300 + 301),
+        (models.mlp(21, (300,) * 4, key=0), np.ones((2, 21)), 22 * 300 + 3 * 301 * 300 + 301),
         (models.cnn((28, 28, 1), key=0), np.ones((2, 28, 28, 1)), 9 * 32 + 32 + 9 * 32 * 64 + 64 + 14 * 14 * 64 + 1),
         (models.cnn((32, 32, 3), key=0), np.ones((2, 32, 32, 3)), 27 * 32 + 32 + 9 * 32 * 64 + 64 + 16 * 16 * 64 + 1),
         (

@@ -197,6 +197,14 @@ def test_bad_input_is_refused_in_words(make, message):
     assert str(error.value) == message
 
 
+def test_repaired_log_rates_are_counts_for_the_square_loss():
+    score, y = counts(400)
+    bags = random_bags(score, y, size=4, seed=0, kind="total")
+    repaired = recalibrate(lambda X: X, bags).wrap(lambda X: X)
+    by_square = evaluate(repaired, bags, losses=["square"])
+    assert by_square["mean_prediction"].value == pytest.approx(evaluate(repaired, bags)["mean_prediction"].value)
+
+
 def test_a_function_that_gives_probabilities_stays_one_when_it_is_repaired():
     rng = np.random.default_rng(3)
     x = rng.normal(size=(4000, 1))

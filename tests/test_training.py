@@ -36,6 +36,13 @@ def ragged(kind="binary", seed=0):
     return random_bags(bags.X, y[bags.rows], size=sizes[np.cumsum(sizes) <= 480].tolist(), seed=seed, kind=kind)
 
 
+def stratified(n=480, size=8):
+    """Strata of other sizes, labels and features: a mean over all of them is that of none."""
+    bags, y = world(n=n)
+    X = bags.X[np.argsort(bags.rows)]
+    return random_bags(X, y, size=size, seed=0, stratum=np.digitize(X[:, 0], [0.7, 1.2]))
+
+
 def model_for(kind, seed=0):
     return models.mlp(3, (5,), key=seed, outputs=3 if kind == "histogram" else 1)
 
@@ -243,6 +250,112 @@ def test_a_pool_gives_better_means_and_stays_unbiased():
     assert np.isfinite(run.history["train"]).all()
 
 
+def first_batch(bags, loader, *, extra=0):
+    """The first batch of an epoch, padded by some bags and rows, and a score for every row of the bags."""
+    plan = loader.plan(1)
+    rows, count = int(bags.size[plan[0]].sum()), len(plan[0])
+    batch = loader.arrays(plan, 0, Shape(rows + 2 * extra, count + extra))
+    score = np.random.default_rng(0).normal(size=(len(bags.bag), *bags.report.shape[1:]))
+    return bags.take(plan[0]), jax.tree.map(jnp.asarray, batch), score.astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
+def test_with_a_pool_the_mean_of_the_anchor_is_taken_over_batch_and_pool(kind):
+    bags = ragged(kind)
+    loss = default_loss("anchored", kind)
+    setting = Setting("anchored", loss, kind, pool=90)
+    own, batch, score = first_batch(bags, Loader(bags, batch=60, seed=0, pool=90), extra=3)
+    now, later = score[batch.row], score[batch.further]
+    value = batch_loss(setting, now, batch, predict_components(setting, now), None, later)
+    g = np.asarray(predict_components(setting, jnp.asarray(score)), float)
+    f = loss.components(score.astype(float), kind=kind)
+    rows = np.asarray(batch.row)[np.asarray(batch.real)]
+    mean = g[np.append(rows, batch.further)].mean(axis=0)
+    given = own.bag, own.size, own.components().report, bags.components().prior, g[rows]
+    W = weights.anchored(*given, reference_mean=mean, pool=90)
+    expected = np.sum(W[:-1] * f[rows]) + W[-1] @ f[batch.further].mean(axis=0)
+    assert float(value) == pytest.approx(expected, rel=2e-4, abs=2e-5)
+
+
+def unlike_strata():
+    """A stratum of 2 bags of 9, one of 20 bags of 3."""
+    size, rng = np.repeat([9, 3], [2, 20]), np.random.default_rng(0)
+    bag, stratum = np.repeat(np.arange(22), size), np.repeat([0, 1], [2, 20])
+    return Bags(bag, rng.integers(0, size + 1) / size, X=rng.normal(size=(78, 3)).astype(np.float32), stratum=stratum)
+
+
+@pytest.mark.parametrize("method", ["matching", "likelihood"])
+def test_strata_count_by_their_instances_in_matching_and_by_their_bags_in_the_likelihood(method):
+    bags = unlike_strata()
+    batch = jax.tree.map(jnp.asarray, Loader(bags, batch=10**6, seed=0).arrays([np.arange(22)], 0, Shape(90, 25)))
+    score = np.random.default_rng(1).normal(size=78)
+    setting = Setting(method, losses.log, "binary", strata=True, largest=9)
+    value = batch_loss(setting, jnp.asarray(score, jnp.float32)[batch.row], batch, None, None, None)
+    given = score, bags.bag, bags.size, bags.components().report
+    if method == "matching":
+        by_bag = unbag.proportion_matching(*given, loss=losses.log, kind="binary")
+        expected = 18 / 78 * by_bag[:2].mean() + 60 / 78 * by_bag[2:].mean()
+    else:
+        expected = count_likelihood(*given, kind="binary").sum() / 78
+    assert float(value) == pytest.approx(float(expected), rel=1e-4)
+
+
+@pytest.mark.parametrize("method", ["anchored", "upm", "easy"])
+def test_a_padded_batch_may_lack_a_stratum(method):
+    bags = stratified()
+    setting = Setting(method, default_loss(method, "binary"), "binary", strata=True)
+    loader, last = Loader(bags, batch=10**6, seed=0), [np.flatnonzero(bags.stratum == 2)]
+    values = []
+    for extra in (0, 3):
+        size = int(bags.size[last[0]].sum())
+        batch = jax.tree.map(jnp.asarray, loader.arrays(last, 0, Shape(size + 2 * extra, len(last[0]) + extra)))
+        score = bags.X[batch.row, 0]
+        values.append(float(batch_loss(setting, score, batch, predict_components(setting, score), None, None)))
+    assert values[1] == pytest.approx(values[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("method", ["anchored", "upm", "easy"])
+def test_a_pool_serves_each_stratum_with_its_own_instances(method):
+    bags = stratified()
+    loss = default_loss(method, "binary")
+    setting = Setting(method, loss, "binary", strata=True, pool=90)
+    own, batch, score = first_batch(bags, Loader(bags, batch=180, seed=0, pool=90), extra=3)
+    now, later = score[batch.row], score[batch.further]
+    value = batch_loss(setting, now, batch, predict_components(setting, now), None, later)
+    row = np.asarray(batch.row)[np.asarray(batch.real)]
+    f = loss.components(score.astype(float))
+    g = np.asarray(predict_components(setting, jnp.asarray(score)), float)
+    expected, stratum = 0.0, bags.stratum[bags.bag]
+    for s, prior in enumerate(bags.components().prior):
+        part = own.take(np.flatnonzero(own.stratum == s))
+        rows, pool = row[stratum[row] == s], np.asarray(batch.further)[stratum[batch.further] == s]
+        given = part.size, part.components().report, prior
+        mean = g[np.append(rows, pool)].mean(axis=0)
+        if method == "anchored":
+            W = weights.anchored(part.bag, *given, g[rows], reference_mean=mean, pool=len(pool))
+        else:
+            W = getattr(weights, method)(*given, pool=len(pool))
+        W_rows = W[:-1] if method == "anchored" else W[:-1][part.bag]
+        expected += len(rows) / len(row) * (np.sum(W_rows * f[rows]) + W[-1] @ f[pool].sum(axis=0) / max(len(pool), 1))
+    assert float(value) == pytest.approx(expected, rel=2e-4, abs=2e-5)
+
+
+@pytest.mark.parametrize("noise", [None, 30.0])
+def test_medians_are_of_the_groups_of_real_bags_by_their_weights(noise):
+    bags, _ = world(n=200)
+    if noise is not None:
+        bags = Bags(bags.bag, bags.report, X=bags.X, noise=np.where(np.arange(25) % 2, noise, 0.0))
+    own, batch, score = first_batch(bags, Loader(bags, batch=72, seed=0), extra=7)
+    now = score[batch.row]
+    value = batch_loss(Setting("upm", losses.log, "binary", groups=3), now, batch, None, None, None)
+    rows = np.asarray(batch.row)[np.asarray(batch.real)]
+    f = losses.log.components(score[rows].astype(float))
+    by_bag = weights.upm_by_bag(f, own.bag, own.size, own.components().report, bags.components().prior)
+    w = np.ones(9) if noise is None else 1 / (np.prod([bags.prior, 1 - bags.prior]) + own.noise / 8)
+    means = [np.average(by_bag[group::3], weights=w[group::3]) for group in range(3)]
+    assert float(value) == pytest.approx(np.median(means), rel=1e-4)
+
+
 def test_medians_of_group_means_train_too():
     bags, y = world(n=4000, size=4)
     run = train(
@@ -318,6 +431,13 @@ def test_the_last_visit_can_be_the_reference():
     assert not np.allclose(current.history["train"], last.history["train"])
 
 
+def test_the_mean_of_the_last_visits_is_taken_within_each_stratum():
+    bags = stratified()
+    options = {"epochs": 1, "batch": 10**6}
+    current, last = (train(model_for("binary"), bags, reference=r, **options) for r in ("current", "last"))
+    assert last.history["train"][0] == pytest.approx(current.history["train"][0], rel=1e-5)
+
+
 def test_a_diverging_run_is_stopped_and_reported_and_its_neighbours_go_on():
     bags, _ = world()
     broken = bags.X.copy()
@@ -336,6 +456,16 @@ def test_a_diverging_run_is_stopped_and_reported_and_its_neighbours_go_on():
             learning_rate=1e30,
             epochs=3,
         )
+
+
+@pytest.mark.parametrize("start", [0.0, 2000.0])
+def test_the_square_loss_of_large_counts_is_no_divergence(start):
+    bags, _ = world()
+    large = Bags(bags.bag, 2000 + 100 * bags.report, "total", X=bags.X)
+    model = models.linear(3, key=0, start=start)
+    run = train(model, large, loss="square", learning_rate=300.0, epochs=12, batch=10**6)
+    assert run.diverged is None
+    assert run.history["train"].min() < -4e6
 
 
 def test_progress_is_told_after_each_epoch():
@@ -370,11 +500,35 @@ def test_dropout_weight_decay_and_clipping_do_something():
         assert not np.allclose(run.model.layers[0].weight, base.model.layers[0].weight, atol=1e-7), name
 
 
+@pytest.mark.parametrize("devices", [None, 1])
+def test_whole_numbers_too_large_for_32_bits_become_floats(devices):
+    moment = 1_700_000_000_000 + np.arange(16)[:, None]
+    bags = Bags(np.repeat(np.arange(4), 4), [0.5, 0.25, 0.5, 0.25], X=moment)
+    seen = []
+    look = lambda model, X, key: jax.debug.callback(lambda x: seen.append(x.max()), X) or X[:, 0] * model["slope"]
+    train({"slope": jnp.zeros(())}, bags, epochs=1, held_out=bags, apply=look, devices=devices)
+    jax.effects_barrier()
+    assert seen
+    assert all(x == np.float32(1.7e12) for x in seen)
+
+
 def test_any_pytree_with_an_apply_function_is_accepted():
     bags, _ = world()
     model = {"slope": jnp.zeros(3), "shift": jnp.zeros(())}
     run = train(model, bags, learning_rate=0.05, epochs=20, apply=lambda m, X, key: X @ m["slope"] + m["shift"])
     assert float(run.model["slope"][0]) > 0.3
+
+
+def with_gap(bags, *, row):
+    X = bags.X.copy()
+    X[row] = np.nan, 2, 3
+    return Bags(bags.bag, bags.report, X=X)
+
+
+def named(part):
+    bags, _ = world(n=96)
+    names = np.array([f"day {j}" for j in range(12)])
+    return Bags(bags.bag, bags.report, X=bags.X, names=names).take(np.arange(12)[part])
 
 
 MESSAGES = [
@@ -399,12 +553,41 @@ MESSAGES = [
     ),
     (
         lambda: train(model_for("binary"), world()[0], "easy", groups=3),
-        "Medians of group means must have the method upm and bags of one size without strata: easy and sizes 8 to 8 "
-        "came. Leave groups out.",
+        "Medians of group means must have the method upm and bags of one size, without strata, pool and importance: "
+        "easy, sizes 8 to 8 came. Leave groups out.",
+    ),
+    (
+        lambda: train(model_for("binary"), world()[0], "upm", groups=3, batch=64, pool=8, importance=np.ones(60)),
+        "Medians of group means must have the method upm and bags of one size, without strata, pool and importance: "
+        "upm, sizes 8 to 8, a pool, importance came. Leave groups out.",
+    ),
+    (
+        lambda: train(model_for("binary"), world()[0], "upm", groups=5, batch=24),
+        "The number of groups must lie between 1 and 3, the fewest bags in a batch: 5 came. Make the batch larger, or "
+        "take fewer groups.",
     ),
     (
         lambda: train(model_for("binary"), Bags(np.arange(4), np.ones(4))),
         "Bags to train on must have features: X is None. Give X to the bags, or to the trainer.",
+    ),
+    (
+        lambda: train(model_for("binary"), world()[0], held_out=with_gap(world(n=16)[0], row=3)),
+        "Features of held-out bags must be finite: row 3 has nan (1 such row). Fill the gaps as in the features to "
+        "train on.",
+    ),
+    (
+        lambda: train(model_for("binary"), named(slice(0, 9)), held_out=named(slice(7, 12))),
+        "Held-out bags must not overlap the bags that the model learned from: bag day 7 is in both (2 such). Split by "
+        "bag before training, with bags.split(0.8, seed=0).",
+    ),
+    (
+        lambda: train(model_for("binary"), world()[0], "likelihood", pool=8, batch=64),
+        "A pool must go with a method that takes means over instances, anchored, upm, easy: likelihood came. Leave the "
+        "pool out.",
+    ),
+    (
+        lambda: train(model_for("total"), world("total")[0], "likelihood", "square"),
+        "The likelihood must go with a loss that reads scores as poisson does: square came. Leave the loss out.",
     ),
     (
         lambda: train(model_for("binary"), world()[0], pool=1000),

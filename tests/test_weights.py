@@ -173,6 +173,25 @@ def test_the_mean_report_as_prior_is_exact_up_to_the_covariance_over_n():
         assert bias == pytest.approx(world.covariance(f) / sum(size), abs=1e-12)
 
 
+@pytest.mark.parametrize("pending", [False, True])
+def test_instances_outside_an_estimated_prior_bring_the_bias_that_the_docs_state(pending):
+    world, f = random_world("binary", seed=8), components_of("binary")
+
+    def reported_prior(world, bag, size, report, f, x):
+        """The prior is the mean report of all bags but the last, whose report is pending, or which is a pool."""
+        prior, last = size[:-1] @ report[:-1] / size[:-1].sum(), bag == len(size) - 1
+        if pending:
+            weight = np.append(np.full(len(size) - 1, 1 / (len(size) - 1)), 0)
+            return np.sum(weights.upm(size, report, prior, weight=weight)[bag] * f[x])
+        W = weights.upm(size[:-1], report[:-1], prior, pool=int(last.sum()))
+        return np.sum(W[bag[~last]] * f[x[~last]]) + W[-1] @ f[x[last]].mean(axis=0)
+
+    for size in [(2, 1, 1), (1, 1, 2)]:
+        k, N, M = np.array(size[:-1]), sum(size[:-1]), sum(size)
+        expected = -world.covariance(f) * np.mean((k * (M - N) - (N - k)) / (N * (M - k)))
+        assert expectation(world, reported_prior, size, f) - world.loss(f) == pytest.approx(expected, abs=1e-12)
+
+
 def test_the_mean_of_the_reference_over_the_batch_is_exact_up_to_the_covariance_over_n():
     world, f = random_world("binary", seed=8), components_of("binary")
     g = reference_of(world)
@@ -183,6 +202,23 @@ def test_the_mean_of_the_reference_over_the_batch_is_exact_up_to_the_covariance_
 
     for size in [(1, 2, 1), (2, 2)]:
         bias = expectation(world, own_mean, size, f) - world.loss(f)
+        assert bias == pytest.approx(-covariance / sum(size), abs=1e-12)
+
+
+def test_with_a_pool_the_mean_of_the_reference_over_batch_and_pool_is_exact_up_to_the_covariance_over_both():
+    world, f = random_world("binary", seed=8), components_of("binary")
+    g = reference_of(world)
+    covariance = world.q @ (g[:, 1] * f[:, 1]) - (world.q @ g[:, 1]) * (world.q @ f[:, 1])
+
+    def with_pool(world, bag, size, report, f, x):
+        """The last bag gives up its report and serves as the pool."""
+        last = bag == len(size) - 1
+        given = bag[~last], size[:-1], report[:-1], world.prior, g[x[~last]]
+        W = weights.anchored(*given, reference_mean=g[x].mean(axis=0), pool=int(last.sum()))
+        return np.sum(W[:-1] * f[x[~last]]) + np.sum(W[-1] * f[x[last]].mean(axis=0))
+
+    for size in [(2, 1, 1), (1, 1, 2), (3, 1)]:
+        bias = expectation(world, with_pool, size, f) - world.loss(f)
         assert bias == pytest.approx(-covariance / sum(size), abs=1e-12)
 
 

@@ -13,9 +13,7 @@ import numpy as np
 from jaxtyping import Float, Integer, Shaped
 
 PerBag = Shaped[Any, "bags"]
-PerBagInteger = Integer[Any, "bags"]
 PerBagComponent = Float[Any, "bags components"]
-PerInstance = Shaped[Any, "instances"]
 BagOfInstance = Integer[Any, "instances"]
 PerInstanceComponent = Float[Any, "instances components"]
 Weights = Float[Any, "rows components"]

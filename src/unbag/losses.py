@@ -15,12 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from unbag.arrays import is_numpy, like, log_softmax, namespace, softplus
 from unbag.bags import Kind
+
+
+class Link(NamedTuple):
+    """How a score predicts: the `predict` of a `Form`, and whether it gives logarithms."""
+
+    predict: Callable[[Any], Any]
+    log_space: bool
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,11 @@ class Form:
     log_space: bool = True
     reports: tuple[float, float] = (-np.inf, np.inf)
     constant: Callable[[Any], Any] | None = None
+
+    @property
+    def link(self) -> Link:
+        """How a score predicts."""
+        return Link(self.predict, self.log_space)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,6 +192,16 @@ def _log_softplus(score: Any) -> Any:
     return xp.where(low, score, xp.log(softplus(safe)))
 
 
+@dataclass(frozen=True)
+class _LogCapped:
+    """log(cap * sigmoid(score)); two of one cap are the same link."""
+
+    log_cap: float
+
+    def __call__(self, score: Any) -> Any:
+        return self.log_cap - softplus(-score)
+
+
 _log_rates: dict[str, Callable[[Any], Any]] = {"exp": _itself, "softplus": _log_softplus}
 
 
@@ -204,7 +226,7 @@ def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
         name = "poisson" if link == "exp" else f"poisson({link})"
     elif cap > 0:
         log_cap, name = float(np.log(cap)), f"poisson(cap={cap:g})"
-        predict, constant = lambda score: log_cap - softplus(-score), lambda prior: _logit(prior / cap)
+        predict, constant = _LogCapped(log_cap), lambda prior: _logit(prior / cap)
     else:
         raise ValueError(f"A cap must be positive: {cap} came. Give the largest count one instance can have.")
     form = Form(predict, _poisson_components, reports=(0, np.inf), constant=constant)
@@ -282,7 +304,8 @@ def from_callable(loss: Callable[[Any, Any], Any], labels: Sequence[float] = (0,
     ----------
     loss : takes the predictions (any array) and one label, and returns one value per instance.
     labels : the whole set of labels. (0, 1) makes a binary loss; 0, ..., c - 1 one for class histograms.
-    affine : say that the loss is affine in the label, which total counts need. NumPy values are checked.
+    affine : say that the loss is affine in the label, which total counts need. NumPy values are checked, with
+        labels (0, 1) at label 2.
 
     >>> absolute = from_callable(lambda h, y: abs(y - h))
     >>> absolute.components(np.array([0.25]))
@@ -297,11 +320,14 @@ def from_callable(loss: Callable[[Any, Any], Any], labels: Sequence[float] = (0,
         return namespace(prediction).stack(values, axis=-1)
 
     def line(prediction: Any) -> Any:
-        f = classes(prediction)
-        f1, f2 = f[..., 0], f[..., 1] - f[..., 0]
-        if is_numpy(f):
-            _check_affine(f, f1, f2, name)
-        return namespace(f).stack([f1, f2], axis=-1)
+        at_0, at_1 = loss(prediction, labels[0]), loss(prediction, labels[1])
+        return namespace(prediction).stack([at_0, at_1 - at_0], axis=-1)
+
+    def checked_line(prediction: Any) -> Any:
+        f = line(prediction)
+        for label in (labels[2:] or (2.0,)) if is_numpy(f) else ():
+            _check_affine(loss(prediction, label), label, f, name)
+        return f
 
     name = getattr(loss, "__name__", "loss").replace("<lambda>", "your loss")
     forms: dict[Kind, Form] = {}
@@ -309,15 +335,15 @@ def from_callable(loss: Callable[[Any, Any], Any], labels: Sequence[float] = (0,
         forms["binary"] = Form(_itself, line, log_space=False)
     forms["histogram"] = Form(_itself, classes, log_space=False)
     if affine:
-        forms["total"] = Form(_itself, line, log_space=False)
+        forms["total"] = Form(_itself, checked_line, log_space=False)
     return Loss(name, forms)
 
 
-def _check_affine(f: np.ndarray, f1: np.ndarray, f2: np.ndarray, name: str) -> None:
-    line = f1[..., None] + np.arange(f.shape[-1]) * f2[..., None]
-    if not np.allclose(line, f, rtol=1e-6, atol=1e-9):
-        worst = np.unravel_index(np.argmax(np.abs(line - f)), f.shape)
+def _check_affine(value: np.ndarray, label: float, f: np.ndarray, name: str) -> None:
+    line = f[..., 0] + label * f[..., 1]
+    if not np.allclose(line, value, rtol=1e-6, atol=1e-9):
+        worst = np.unravel_index(np.argmax(np.abs(line - value)), line.shape)
         raise ValueError(
-            f"A loss declared affine must lie on a line through its values at 0 and 1: {name} at label "
-            f"{worst[-1]} is {f[worst]:.6g}, the line says {line[worst]:.6g}. Use full histograms instead."
+            f"A loss declared affine must lie on a line through its values at 0 and 1: {name} at label {label:g} is "
+            f"{value[worst]:.6g}, the line says {line[worst]:.6g}. Use full histograms instead."
         )

@@ -72,7 +72,7 @@ def median_of_means(
     return result if values.ndim > 1 else float(result)
 
 
-def median_objective(bag_losses: Any, group: Any, groups: int) -> Any:
+def median_objective(bag_losses: Any, group: Any, groups: int, *, weight: Any = None) -> Any:
     """Empirical risk minimisation with median of means: the median of group means of per-bag losses.
 
     The paper's route to infinite model classes. The gradient is that of the middle group (or middle pair), so a
@@ -84,11 +84,12 @@ def median_objective(bag_losses: Any, group: Any, groups: int) -> Any:
     bag_losses : one per bag, e.g. from `unbag.weights.upm_by_bag` or `proportion_matching`.
     group : group number of each bag.
     groups : how many groups; three or more guard against one wild bag.
+    weight : of each bag in the mean of its group, positive for one bag or more of each; equal if left out.
 
     >>> float(median_objective(np.array([1.0, 2.0, 300.0]), np.array([0, 1, 2]), 3))
     2.0
     """
     xp, group = namespace(bag_losses), index_like(bag_losses, group)
-    sizes = sum_by(group, xp.ones_like(bag_losses), groups)
-    ordered = xp.sort(sum_by(group, bag_losses, groups) / like(bag_losses, sizes))
+    w = xp.ones_like(bag_losses) if weight is None else like(bag_losses, weight)
+    ordered = xp.sort(sum_by(group, w * bag_losses, groups) / sum_by(group, w, groups))
     return (ordered[(groups - 1) // 2] + ordered[groups // 2]) / 2

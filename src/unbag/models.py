@@ -159,11 +159,6 @@ def adult_network(features: int = 108, *, key: Any, start: Any = None) -> Networ
     return mlp(features, (32,), key=key, start=start)
 
 
-def higgs_network(features: int = 21, *, key: Any, start: Any = None) -> Network:
-    """The paper's network for Higgs: four hidden layers of 300."""
-    return mlp(features, (300,) * 4, key=key, start=start)
-
-
 def cnn(shape: tuple[int, int, int], *, key: Any, outputs: int = 1, start: Any = None) -> Convolutions:
     """The paper's network for MNIST and CIFAR-10, for images of (height, width, channels).
 

@@ -17,7 +17,7 @@ from unbag.metrics.collecting import checked_scores, empty_sums, loss_sums, pred
 from unbag.metrics.estimating import Estimated, Judge
 from unbag.metrics.evaluating import chosen_losses
 from unbag.metrics.intervals import Estimate, interval
-from unbag.metrics.overlapping import check_apart, marks
+from unbag.metrics.overlapping import check_apart, join_marks, learner, marks
 from unbag.metrics.scoring import scores_of
 
 STEPS = 50
@@ -65,11 +65,10 @@ class Recalibrated:
     @property
     def learned_(self) -> np.ndarray | None:
         """Marks of the bags that the model or its repair learned from, so that nobody evaluates on them."""
-        remembered = getattr(self.model, "bags_", None)
-        known = getattr(self.model, "learned_", None) if remembered is None else _marks(remembered)
-        every = [one for one in (known, self.recalibration.learned_) if one is not None and one.ndim == 2]
-        columns = min((one.shape[1] for one in every), default=0)  # old files have fewer
-        return np.concatenate([one[:, :columns] for one in every]) if every else None
+        model = learner(self.model)
+        remembered = getattr(model, "bags_", None)
+        known = getattr(model, "learned_", None) if remembered is None else _marks(remembered)
+        return join_marks(known, self.recalibration.learned_)
 
     def scores(self, X: Any) -> np.ndarray:
         """Recalibrated scores of rows."""

@@ -22,10 +22,12 @@ All noise of the reports is in t, and trees fit noise quickly. These defaults ta
 - Each round listens to half of the bags, drawn anew; the others lend their instances to the means.
 - Boosting starts at the prior; held-out bags choose the number of rounds, then all bags are learned from.
 
-`objective` is what both libraries call in each round, `fitting` calls them. They are imported only when used.
+`objective` is what both libraries call in each round, `fitting` calls them, `holding` keeps what they made. They are
+imported only when used.
 """
 
-from unbag.boosting.fitting import Boosted, fit_lightgbm, fit_xgboost
+from unbag.boosting.fitting import fit_lightgbm, fit_xgboost
+from unbag.boosting.holding import Boosted
 from unbag.boosting.objective import BagObjective
 
 __all__ = ["BagObjective", "Boosted", "fit_lightgbm", "fit_xgboost"]

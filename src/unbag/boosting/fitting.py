@@ -2,89 +2,26 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbag.bags import Bags, Kind
-from unbag.boosting.objective import CURVES, BagObjective, Method, checked_loss
+from unbag.bags import Bags
+from unbag.boosting.holding import (
+    Boosted,
+    BoostedByLightGBM,
+    BoostedByXGBoost,
+    best_round,
+    check_names,
+    imported,
+    names_of,
+)
+from unbag.boosting.objective import BagObjective, Method, checked_loss
 
 MANY_BAGS = 3000
 """From so many bags on, trees have depth 3: measured on Adult, where stumps are better at 1,600 bags, not at 3,200."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Boosted(ABC):
-    """Boosted trees that learned from bags.
-
-    Parameters
-    ----------
-    booster : the library's own, cut after the chosen round; None if that is round 0, the trivial predictor.
-    start : the score of the trivial predictor; XGBoost's booster adds it by itself, LightGBM's does not.
-    kind, loss : what the scores mean.
-    history : the loss estimated from held-out bags before the first round and after each: the square loss for binary
-        reports, which is the least noisy, and the loss that was trained with for totals.
-    """
-
-    booster: Any
-    start: float
-    kind: Kind
-    loss: str
-    history: np.ndarray
-
-    def __repr__(self) -> str:
-        chosen, last = self.rounds, len(self.history) - 1
-        return f"{type(self).__name__}({chosen} of {last} rounds; loss from held-out bags {self.history[chosen]:.4f})"
-
-    @property
-    def rounds(self) -> int:
-        """The number of rounds that held-out bags chose."""
-        return best_round(self.history)
-
-    def scores(self, X: Any) -> np.ndarray:
-        """One score per row."""
-        return np.full(X.shape[0], self.start) if self.booster is None else np.asarray(self._scores(X), float)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The probability of label 1, or the mean count, of each row."""
-        return CURVES[self.kind][self.loss].predict(self.scores(X))
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The probabilities of label 0 and of label 1, for binary reports."""
-        if self.kind != "binary":
-            raise ValueError(f"Probabilities must come from binary reports: {self.kind} came. Use predict for counts.")
-        h = self.predict(X)
-        return np.stack([1 - h, h], axis=1)
-
-    @abstractmethod
-    def _scores(self, X: Any) -> Any: ...
-
-
-class BoostedByLightGBM(Boosted):
-    """Boosted trees of LightGBM."""
-
-    def _scores(self, X: Any) -> Any:
-        return self.start + self.booster.predict(X, raw_score=True)
-
-
-class BoostedByXGBoost(Boosted):
-    """Boosted trees of XGBoost."""
-
-    def _scores(self, X: Any) -> Any:
-        return self.booster.predict(_import("xgboost").DMatrix(X), output_margin=True)
-
-
-def best_round(history: np.ndarray) -> int:
-    """The round of the smallest estimated loss; a round that gave NaN is never chosen.
-
-    >>> best_round(np.array([0.6, 0.4, np.nan, 0.5]))
-    1
-    """
-    return int(np.nanargmin(history))
 
 
 def fit_lightgbm(
@@ -179,14 +116,16 @@ def _fit(
         history.append(judge.value(score))
         return history[-1]
 
-    params = _tame(library, objective, params)
+    params = _tame(library, objective, params, many=len(bags) >= MANY_BAGS)
     booster = library.grow(objective, learn.X, rounds, params, _Watch(judges, look))
     best = best_round(np.array(history))
     if held_out is None and best:
         objective = BagObjective(bags, **choices)
         booster = library.grow(objective, bags.X, best, params, None)
     cut = library.cut(booster, best) if best else None
-    return library.model(cut, objective.start, bags.kind, objective.loss, np.array(history))
+    known = bags.names is not None and bags.size.max() > 1
+    names, learned = names_of(bags.X), replace(bags, X=None) if known else None
+    return library.model(cut, objective.start, bags.kind, objective.loss, np.array(history), names, learned)
 
 
 def _check(bags: Bags, held_out: Bags | None, params: Mapping[str, Any], rounds: int) -> None:
@@ -204,12 +143,13 @@ def _check(bags: Bags, held_out: Bags | None, params: Mapping[str, Any], rounds:
             f"Held-out bags must report what the others report: {held_out.kind} came beside {bags.kind}. "
             "Take them from bags.split."
         )
+    if held_out is not None:
+        check_names(names_of(held_out.X), names_of(bags.X))
 
 
-def _tame(library: _Library, objective: BagObjective, params: Mapping[str, Any]) -> dict[str, Any]:
+def _tame(library: _Library, objective: BagObjective, params: Mapping[str, Any], *, many: bool) -> dict[str, Any]:
     """The user's parameters, and our defaults for the rest; given both, LightGBM would prefer its main names, ours."""
-    depth = 3 if len(objective.bags) >= MANY_BAGS else 1
-    ours = {"learning_rate": 0.05, "max_depth": depth, "seed": objective.seed, **library.defaults(objective)}
+    ours = {"learning_rate": 0.05, "max_depth": 3 if many else 1, "seed": objective.seed, **library.defaults(objective)}
     return {k: v for k, v in ours.items() if not set(library.aliases.get(k, ())) & set(params)} | dict(params)
 
 
@@ -223,7 +163,7 @@ def _penalty(objective: BagObjective) -> float:
 
 
 def _grow_lightgbm(objective: BagObjective, X: Any, rounds: int, params: dict[str, Any], watch: _Watch | None) -> Any:
-    lightgbm, b = _import("lightgbm"), objective.bags
+    lightgbm, b = imported("lightgbm"), objective.bags
     params = {**params, "objective": objective}
     start = lambda bags: np.full(len(bags.bag), objective.start)
     data = lightgbm.Dataset(X, b.report[b.bag], init_score=start(b), params=params)
@@ -235,24 +175,17 @@ def _grow_lightgbm(objective: BagObjective, X: Any, rounds: int, params: dict[st
 
 
 def _cut_lightgbm(booster: Any, rounds: int) -> Any:
-    return _import("lightgbm").Booster(model_str=booster.model_to_string(num_iteration=rounds))
+    return imported("lightgbm").Booster(model_str=booster.model_to_string(num_iteration=rounds))
 
 
 def _grow_xgboost(objective: BagObjective, X: Any, rounds: int, params: dict[str, Any], watch: _Watch | None) -> Any:
-    xgboost = _import("xgboost")
+    xgboost = imported("xgboost")
     options = {"obj": objective, "verbose_eval": False}
     if watch is not None:
         options["evals"] = [(xgboost.DMatrix(watch.bags.X), "held_out")]
         options["custom_metric"] = lambda score, _: ("estimated_loss", watch.look(score))
     params = {**params, "base_score": objective.start, "disable_default_eval_metric": True}
     return xgboost.train(params, xgboost.DMatrix(X), rounds, **options)
-
-
-def _import(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ImportError(f"{name} must be installed to boost with it. Run pip install 'unbag[boosting]'.") from error
 
 
 LIGHTGBM = _Library(

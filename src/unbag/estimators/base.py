@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -12,13 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unbag import losses
 from unbag.arrays import namespace
 from unbag.bags import Bags, Kind, from_rows
-from unbag.bags.holding import take_rows
 from unbag.estimators.fitting import (
     ACROSS_BAGS,
     AUTO,
@@ -31,7 +31,7 @@ from unbag.estimators.fitting import (
     without_strata,
 )
 from unbag.losses import Loss
-from unbag.metrics.overlapping import marks
+from unbag.metrics.overlapping import join_marks, marks
 from unbag.saving import save_arrays
 from unbag.selection import choose_and_note
 from unbag.tables.plans import FeaturePlan
@@ -92,27 +92,37 @@ class BagEstimator(BaseEstimator):
     def _features(self, X: Any, *, reset: bool) -> np.ndarray:
         """Rows as scaled single-precision numbers; the scale is that of the first rows seen."""
         if type(X).__module__.startswith("pyarrow"):
-            X = np.column_stack([np.asarray(column) for column in X.columns])
-        X = validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=np.float64)
+            validate_data(self, X, reset=reset, skip_check_array=True)  # the names of its columns
+            X = check_array(np.column_stack([np.asarray(column, float) for column in X.columns]))
+        else:
+            X = validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=np.float64)
         X = X.toarray() if sparse.issparse(X) else X
         if reset:
             _check_plan(self.plan_, X.shape[1])
             self.mean_ = X.mean(axis=0)
-            spread = X.std(axis=0)
-            self.scale_ = np.where(spread > 1e-12, spread, 1.0)
+            spread, rounding = X.std(axis=0), 1e-12 * np.abs(X).max(axis=0)
+            self.scale_ = np.where(spread > rounding, spread, 1.0)
             if self.plan_ is not None and self.plan_.buckets:  # bucket numbers are names, not amounts
                 self.mean_[self.plan_.numbers :], self.scale_[self.plan_.numbers :] = 0.0, 1.0
         return ((X - self.mean_) / self.scale_).astype(np.float32)
 
+    def _whole(self, learn: Callable[[Any], None]) -> Any:
+        """Learn with a copy, and become it if that went well: a fit that fails leaves the model as it was."""
+        learner = copy(self)
+        learn(learner)
+        self.__dict__ = vars(learner)
+        return self
+
     def _learn(self, bags: Bags, importance: np.ndarray | None) -> None:
-        method, seed = self._method(), int(check_random_state(self.random_state).randint(2**31 - 1))
+        method = self._method() if importance is None else "labels"
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         share = self.held_out if importance is None and enough(bags, method) else 0
-        if method in ACROSS_BAGS:
+        if method in ACROSS_BAGS or importance is not None:
             bags = without_strata(bags)
         elif self.diagnose:
             warn_unless_random(bags)
         learn, held_out = bags.split(1 - share, seed=seed) if share else (bags, None)
-        self.runs_ = self._train(bags, learn, held_out, importance, seed)
+        self.runs_ = self._train(method, bags, learn, held_out, importance, seed)
         self.choice_ = choose_and_note(self.runs_, held_out) if held_out is not None else None
         if self.choice_ is not None and self.method == "auto" and self._tried(bags) != AUTO:
             self.choice_ = replace(self.choice_, reason=f"{self.choice_.reason} {WITHOUT_MATCHING}")
@@ -123,14 +133,14 @@ class BagEstimator(BaseEstimator):
         self.learned_ = None if self.bags_ is None else marks(self.bags_)
 
     def _train(
-        self, bags: Bags, learn: Bags, held_out: Bags | None, importance: np.ndarray | None, seed: int
+        self, method: str, bags: Bags, learn: Bags, held_out: Bags | None, importance: np.ndarray | None, seed: int
     ) -> list[Run]:
         """Every method at every rate, from the trivial predictor of all bags; the runs that did not diverge."""
         outputs = bags.report.shape[1] if bags.kind == "histogram" else 1
-        start = self._loss(bags.kind, self._method()).trivial_score(overall_prior(bags), kind=bags.kind)
+        start = self._loss(bags.kind, method).trivial_score(overall_prior(bags, importance), kind=bags.kind)
         make = lambda s: network(bags.X.shape[1], self.plan_, tuple(self.hidden), key=s, outputs=outputs, start=start)
         rates = RATES if self.learning_rate == "auto" and held_out is not None else (self._rate(),)
-        methods = self._tried(bags) if self.method == "auto" and held_out is not None else (self._method(),)
+        methods = self._tried(bags) if self.method == "auto" and held_out is not None else (method,)
         options: dict[str, Any] = {
             "epochs": self.epochs,
             "batch": self.batch,
@@ -153,24 +163,29 @@ class BagEstimator(BaseEstimator):
             )
         return runs
 
-    def _first_epoch(self, fit: Callable[[], Any]) -> Any:
-        """Fit with one epoch and nothing held out: how learning in parts begins."""
+    def _first_epoch(self, learn: Callable[[Any], None]) -> Any:
+        """Learn with one epoch and nothing held out: how learning in parts begins."""
         held_out, epochs = self.held_out, self.epochs
-        try:
-            self.held_out, self.epochs = 0, 1
-            return fit()
-        finally:
-            self.held_out, self.epochs = held_out, epochs
+
+        def one_epoch(learner: Any) -> None:
+            learner.held_out, learner.epochs = 0, 1
+            learn(learner)
+            learner.held_out, learner.epochs = held_out, epochs
+
+        return self._whole(one_epoch)
 
     def _next_epoch(self, bags: Bags) -> None:
         """One more epoch from where the model is."""
         model, loss = self.model_, losses.LOSSES[self.loss_]
-        method = cast(Method, self.method_)
-        place: dict[str, Any] = {"devices": self.devices, "microbatch": self.microbatch}
-        runs = sweep(
-            lambda _: model, bags, method, loss, learning_rates=(self._rate(),), epochs=1, batch=self.batch, **place
-        )
+        method = cast(
+            Method, self._method() if self.method_ == "labels" else self.method_
+        )  # these come without weights
+        options: dict[str, Any] = {"epochs": 1, "batch": self.batch, "weight_decay": self.weight_decay}
+        options |= {"devices": self.devices, "microbatch": self.microbatch}
+        runs = sweep(lambda _: model, bags, method, loss, learning_rates=(self._rate(),), **options)
         self.run_, self.model_ = runs[0][0], runs[0][0].model
+        if bags.size.max() > 1:  # two sets of bags are known again by their marks alone
+            self.bags_, self.learned_ = None, join_marks(self.learned_, marks(bags))
 
     def _method(self) -> str:
         """The method, or the one that "auto" starts from."""
@@ -212,7 +227,7 @@ class BagEstimator(BaseEstimator):
         arrays |= {"mean": self.mean_, "scale": self.scale_}
         settings = {
             "estimator": type(self).__name__,
-            "parameters": {k: list(v) if isinstance(v, tuple) else v for k, v in self.get_params().items()},
+            "parameters": {name: _plain(value) for name, value in self.get_params().items()},
             "kind": self.kind_,
             "loss": self.loss_,
             "method": self.method_,
@@ -263,12 +278,14 @@ class BagEstimator(BaseEstimator):
         prediction = form.predict(score)
         return namespace(prediction).exp(prediction) if form.log_space else prediction
 
-    def fit_bags(self, X: Any, bags: Sequence[Sequence[int]], proportions: Any) -> Any:
-        """The field's older convention: a list of row numbers for each bag, and one report for each."""
-        rows = np.concatenate([np.asarray(rows, int) for rows in bags])
-        bag = np.repeat(np.arange(len(bags)), [len(rows) for rows in bags])
-        X = take_rows(X if hasattr(X, "shape") else np.asarray(X), rows)
-        return self.fit(X, np.asarray(proportions, float)[bag], bag=bag)  # type: ignore[attr-defined]
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it. A random state, which has been drawn from since, is chance: None."""
+    if isinstance(value, tuple | list | np.ndarray):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.random.RandomState):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _check_plan(plan: FeaturePlan | None, width: int) -> None:

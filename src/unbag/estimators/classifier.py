@@ -11,8 +11,9 @@ from sklearn.utils.validation import assert_all_finite, column_or_1d
 
 from unbag.bags import Kind
 from unbag.estimators.base import BagEstimator
-from unbag.estimators.fitting import row_importance
+from unbag.estimators.fitting import flat, row_importance
 from unbag.estimators.scoring import estimate_loss
+from unbag.losses import Loss
 from unbag.tables.plans import FeaturePlan
 
 
@@ -63,15 +64,17 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         X : rows of features: an array, a data frame, an Arrow table or a sparse matrix.
         y : with `bag`, for each row the proportion (or the row of class shares) that its bag reported; else labels.
         bag : id of each row's bag.
-        sample_weight : of each row, only without bags: a report speaks of its whole bag.
+        sample_weight : of each row, only without bags: a report speaks of its whole bag. Rows with weights are learned
+            from by the method "labels", whichever was chosen, because only there does a row's weight change what is
+            estimated; nothing is held out.
         stratum : of each row, the same throughout a bag, when bags are random only within strata (campaigns, days).
         noise : of each row, variance of the noise on its bag's count, the same throughout a bag.
         prior : the mean label (or the class shares) if it is known from elsewhere, see `Bags`; else the mean report.
         plan : how X was made from a table, see `unbag.tables`: its hashed columns get embeddings, and it is saved with
             the model.
         """
-        self.plan_ = plan
-        return self._fit(X, y, bag, sample_weight, reset=True, stratum=stratum, noise=noise, prior=prior)
+        further = {"stratum": stratum, "noise": noise, "prior": prior}
+        return self._whole(lambda learner: learner._fit(X, y, bag, sample_weight, plan, **further))
 
     def partial_fit(
         self, X: Any, y: Any, bag: Any = None, classes: Any = None, *, stratum: Any = None, noise: Any = None
@@ -82,26 +85,34 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         """
         further = {"stratum": stratum, "noise": noise}
         if not hasattr(self, "model_"):
-            return self._first_epoch(lambda: self._fit(X, y, bag, None, reset=True, classes=classes, **further))
+            return self._first_epoch(lambda learner: learner._fit(X, y, bag, None, None, classes=classes, **further))
         X = self._features(X, reset=False)
         self._next_epoch(self._bags(X, *self._reports(y, bag, len(X), self.classes_), self.kind_, **further))
         return self
 
     def _fit(
-        self, X: Any, y: Any, bag: Any, sample_weight: Any, *, reset: bool, classes: Any = None, **further: Any
-    ) -> BagClassifier:
+        self, X: Any, y: Any, bag: Any, sample_weight: Any, plan: Any, *, classes: Any = None, **further: Any
+    ) -> None:
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        X = self._features(X, reset=reset)
+        self.plan_ = plan
+        X = self._features(X, reset=True)
+        labelled = bag is None
         y, bag, kind = self._targets(y, bag, len(X), classes)
-        importance = row_importance(sample_weight, len(X), labelled=self._labelled)
-        bags = self._bags(X, y, bag, kind, **further)
-        self._learn(bags, importance)
-        return self
+        importance = row_importance(sample_weight, len(X), labelled=labelled)
+        self._learn(self._bags(X, y, bag, kind, **further), importance)
+
+    def _loss(self, kind: Kind, method: str) -> Loss:
+        loss = super()._loss(kind, method)
+        if loss.name == "poisson":
+            raise ValueError(
+                "A loss of a classifier must be one of probabilities: poisson came, which is one of counts. Leave loss "
+                "out, or take BagRegressor."
+            )
+        return loss
 
     def _targets(self, y: Any, bag: Any, count: int, classes: Any) -> tuple[Any, Any, Kind]:
         """Reports per row, bag ids, and what they are."""
-        self._labelled = bag is None
         y = np.asarray(y)
         if len(y) != count:
             raise ValueError(
@@ -118,12 +129,12 @@ class BagClassifier(ClassifierMixin, BagEstimator):
                     "from one class; with partial_fit, pass classes=."
                 )
         else:
-            self.classes_ = np.arange(2 if y.ndim == 1 else y.shape[1])
+            self.classes_ = np.arange(2 if flat(y).ndim == 1 else y.shape[1])
         reports, bag = self._reports(y, bag, count, self.classes_)
         return reports, bag, "binary" if len(self.classes_) == 2 and reports.ndim == 1 else "histogram"
 
     def _reports(self, y: Any, bag: Any, count: int, classes: np.ndarray) -> tuple[np.ndarray, Any]:
-        y = np.asarray(y)
+        y = flat(y)
         if bag is not None:
             return y.astype(float), bag
         number = np.searchsorted(classes, y)

@@ -40,8 +40,10 @@ def bounded_methods(bags: Bags, form: Form) -> tuple[str, ...]:
     return tuple(method for method in AUTO if not (bad and method == "matching"))
 
 
-def overall_prior(bags: Bags) -> np.ndarray:
-    """One prior for all strata, by their shares of the rows."""
+def overall_prior(bags: Bags, importance: np.ndarray | None = None) -> np.ndarray:
+    """One prior for all strata, by their shares of the rows; of rows with weights, their weighted mean."""
+    if importance is not None:
+        return np.average(bags.report, axis=0, weights=importance)
     if bags.stratum is None:
         return bags.prior
     instances = np.bincount(bags.stratum, weights=bags.size, minlength=bags.strata)
@@ -81,3 +83,9 @@ def row_importance(sample_weight: Any, count: int, *, labelled: bool) -> np.ndar
             f"shape {weight.shape} and sum {weight.sum():g} came. Leave the weights out for equal ones."
         )
     return weight
+
+
+def flat(y: Any) -> np.ndarray:
+    """What came as a table of one column, as one entry per row: a histogram has two classes at least."""
+    y = np.asarray(y)
+    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y

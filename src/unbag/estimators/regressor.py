@@ -48,17 +48,20 @@ class BagRegressor(RegressorMixin, BagEstimator):
         plan: FeaturePlan | None = None,
     ) -> BagRegressor:
         """Learn from the mean count of each row's bag, or from counts when no bag is given; see `BagClassifier.fit`."""
-        self.plan_ = plan
-        bags = self._counts(X, y, bag, reset=True, stratum=stratum, noise=noise, prior=prior)
-        self._learn(bags, row_importance(sample_weight, len(bags.bag), labelled=bag is None))
-        return self
+        further = {"stratum": stratum, "noise": noise, "prior": prior}
+        return self._whole(lambda learner: learner._fit(X, y, bag, sample_weight, plan, **further))
 
     def partial_fit(self, X: Any, y: Any, bag: Any = None, *, stratum: Any = None, noise: Any = None) -> BagRegressor:
         """Go on learning with one epoch over these bags (Adam starts afresh each time)."""
         if not hasattr(self, "model_"):
-            return self._first_epoch(lambda: self.fit(X, y, bag, stratum=stratum, noise=noise))
+            return self._first_epoch(lambda learner: learner._fit(X, y, bag, None, None, stratum=stratum, noise=noise))
         self._next_epoch(self._counts(X, y, bag, reset=False, stratum=stratum, noise=noise))
         return self
+
+    def _fit(self, X: Any, y: Any, bag: Any, sample_weight: Any, plan: Any, **further: Any) -> None:
+        self.plan_ = plan
+        bags = self._counts(X, y, bag, reset=True, **further)
+        self._learn(bags, row_importance(sample_weight, len(bags.bag), labelled=bag is None))
 
     def _counts(self, X: Any, y: Any, bag: Any, *, reset: bool, **further: Any) -> Bags:
         if y is None:

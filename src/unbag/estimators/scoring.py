@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from unbag.bags import Kind, from_rows
+from unbag.estimators.fitting import flat
 from unbag.metrics import evaluate, evaluate_labels
 from unbag.training import default_loss
 
@@ -47,7 +48,7 @@ class BagScorer:
         self, estimator: Any, X: Any, y: Any, bag: Any = None, stratum: Any = None, noise: Any = None
     ) -> float:
         """The score of a fitted estimator, the larger the better."""
-        return METRICS[self.metric](estimator, X, np.asarray(y, float), bag=bag, stratum=stratum, noise=noise)
+        return METRICS[self.metric](estimator, X, flat(y), bag=bag, stratum=stratum, noise=noise)
 
     def get_metadata_routing(self) -> Any:
         """Ask for `bag`, `stratum` and `noise` when scoring."""
@@ -63,8 +64,8 @@ def _by(metric: str, sign: int) -> Any:
     def score(estimator: Any, X: Any, y: np.ndarray, *, bag: Any, **further: Any) -> float:
         h = estimator.predict_proba(X)[:, 1]
         if bag is None:
-            return sign * evaluate_labels(h, y, scale="probability")[metric].value
-        return sign * evaluate(h, from_rows(bag, y, **further), scale="probability")[metric].value
+            return sign * evaluate_labels(h, y == estimator.classes_[1], scale="probability")[metric].value
+        return sign * evaluate(h, from_rows(bag, y.astype(float), **further), scale="probability")[metric].value
 
     return score
 

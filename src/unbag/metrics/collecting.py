@@ -19,7 +19,7 @@ import numpy as np
 from unbag.arrays import sum_by
 from unbag.bags import Bags, Kind
 from unbag.checks import refuse, rows
-from unbag.losses import Loss
+from unbag.losses import Link, Loss
 
 
 class Sums(NamedTuple):
@@ -73,8 +73,7 @@ def collect(score: Any, bags: Bags, losses: Sequence[Loss], *, reference: Any = 
 
 def _components(score: np.ndarray, h: np.ndarray, loss: Loss, first: Loss, kind: Kind) -> np.ndarray:
     """Loss components of what the first loss says that the scores predict: a logit is a probability for all losses."""
-    own, wanted = loss.form(kind), first.form(kind)
-    if (own.predict, own.log_space) != (wanted.predict, wanted.log_space):
+    if loss.form(kind).link != first.form(kind).link:
         return components_of(h, loss, kind)
     return loss.components(score, kind=kind)
 
@@ -143,10 +142,14 @@ def loss_sums(f: np.ndarray, g: np.ndarray, spread: np.ndarray, bags: Bags) -> t
 
 def predict(score: np.ndarray, loss: Loss, kind: Kind) -> np.ndarray:
     """What a score predicts: class probabilities, or one column with the probability or the count."""
-    form = loss.form(kind)
-    prediction = form.predict(score)
+    return predict_by(loss.form(kind).link, score, kind)
+
+
+def predict_by(link: Link, score: np.ndarray, kind: Kind) -> np.ndarray:
+    """The same, where only the link is known."""
+    prediction = link.predict(score)
     with np.errstate(over="ignore"):  # whoever takes counts refuses those that are too large
-        prediction = np.exp(prediction) if form.log_space else prediction
+        prediction = np.exp(prediction) if link.log_space else prediction
     if kind == "histogram":
         return prediction
     return prediction[:, 1:] if prediction.ndim > 1 else prediction[:, None]

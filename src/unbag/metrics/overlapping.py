@@ -19,7 +19,7 @@ def check_apart(model: Any, held_out: Bags, trained_on: Bags | None) -> None:
     restated; without names, those that hold the same rows of the table that the bags were made from, with the same
     features. Rows without features are not known again.
     """
-    given = trained_on is not None
+    given, model = trained_on is not None, learner(model)
     trained_on = trained_on if given else getattr(model, "bags_", None)  # what a run or an estimator remembers
     if trained_on is None:
         _refuse_overlap(_marked(held_out, getattr(model, "learned_", None)), "bag")
@@ -29,6 +29,13 @@ def check_apart(model: Any, held_out: Bags, trained_on: Bags | None) -> None:
         return
     shared = _shared_bags(trained_on, held_out) if by_name else _shared_rows(trained_on, held_out)
     _refuse_overlap(shared, "bag" if by_name else "row")
+
+
+def learner(model: Any) -> Any:
+    """The part of a pipeline or of a search that learned from bags; another model is its own."""
+    if hasattr(model, "best_estimator_"):
+        return learner(model.best_estimator_)
+    return learner(model.steps[-1][1]) if hasattr(model, "steps") else model
 
 
 def _refuse_overlap(shared: list[Any], thing: str) -> None:
@@ -51,6 +58,13 @@ def marks(bags: Bags) -> np.ndarray:
     names = _names(bags)
     hashes = [stable_hash(names, salt="name"), _mark(names, bags.size, bags.report), _mark(names, bags.size)]
     return np.stack(hashes, axis=1)
+
+
+def join_marks(*every: np.ndarray | None) -> np.ndarray | None:
+    """All these marks, each once; the oldest files hold none of the names, and old ones fewer columns."""
+    known = [one for one in every if one is not None and one.ndim == 2]
+    columns = min((one.shape[1] for one in known), default=0)
+    return np.unique(np.concatenate([one[:, :columns] for one in known]), axis=0) if known else None
 
 
 def _names(bags: Bags) -> np.ndarray:

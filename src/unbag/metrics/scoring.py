@@ -7,41 +7,59 @@ from typing import Any
 import numpy as np
 
 from unbag.bags import Kind
-from unbag.losses import Loss
+from unbag.losses import Link, Loss, named_loss
+from unbag.metrics.collecting import predict_by
+
+USUAL: dict[Kind, str] = {"binary": "log", "total": "poisson", "histogram": "cross_entropy"}
+"""The losses that say what scores mean: logits, log rates, class scores."""
 
 
 def scores_of(model: Any, X: Any, kind: Kind, scale: str | None = None, *, loss: Loss | None = None) -> np.ndarray:
     """Scores (logits, log rates, class scores) of a fitted estimator, a `Run`, a function, or an array of scores.
 
     scale : whether an array, or what a function returns, holds scores or probabilities.
-    loss : whose scores are wanted; matters for totals, where those of the square loss are counts and no log rates.
+    loss : whose scores are wanted, by default log loss, Poisson or cross entropy; that of totals may want counts.
     """
-    counts = kind == "total" and loss is not None and not loss.form(kind).log_space
     if scale not in (None, "score", "probability"):
         raise ValueError(f"A scale must be score or probability: {scale!r} came. Leave it out for scores.")
+    usual = named_loss(USUAL[kind])
+    loss = loss or usual
     if is_array(model):
-        return _given(np.asarray(model, float), kind, scale, counts)
+        return _given(np.asarray(model, float), kind, scale, loss)
     if X is None:
         raise ValueError("A model must have features to score: bags without X came. Give X to the bags, or scores.")
-    if hasattr(model, "history"):  # a `Run` or boosted trees, which say by their loss what their scores are
-        score = model.scores(X) if hasattr(model, "scores") else model.model(np.asarray(X, np.float32))
-        score = np.asarray(score, float)
-        of_counts = kind == "total" and model.loss == "square"
-        return _from_prediction(score, kind, counts) if of_counts else _to_counts(score, counts)
+    if hasattr(model, "history"):  # a `Run` or boosted trees, which say by their link or their loss what scores predict
+        score = model.scores(X) if hasattr(model, "scores") else model.model(_as_trained(X))
+        link = getattr(model, "link", None) or named_loss(model.loss).form(kind).link
+        return _reread(np.asarray(score, float), link, kind, loss)
     if hasattr(model, "decision_function"):
-        return _decided(model, X, kind)
+        return _reread(_decided(model, X, kind), usual.form(kind).link, kind, loss)
     if hasattr(model, "scores"):
-        return np.asarray(model.scores(X), float)
+        return _reread(np.asarray(model.scores(X), float), usual.form(kind).link, kind, loss)
     if hasattr(model, "predict_proba"):
-        return _from_prediction(np.asarray(model.predict_proba(X), float), kind, counts)
+        return _from_prediction(np.asarray(model.predict_proba(X), float), kind, loss)
     if kind == "total" and hasattr(model, "predict"):
-        return _from_prediction(np.asarray(model.predict(X), float), kind, counts)
+        return _from_prediction(np.asarray(model.predict(X), float), kind, loss)
     if callable(model):
-        return _given(np.asarray(model(X), float), kind, scale, counts)
+        return _given(np.asarray(model(X), float), kind, scale, loss)
     raise ValueError(
         f"A model must have decision_function, predict_proba or predict, or be a function: {type(model).__name__} "
         "came. Or give the scores themselves."
     )
+
+
+def _reread(score: np.ndarray, link: Link, kind: Kind, loss: Loss) -> np.ndarray:
+    """Scores of one link as scores that a loss reads."""
+    if link == loss.form(kind).link:
+        return score
+    h = predict_by(link, score, kind)
+    return _from_prediction(h if kind == "histogram" else h[:, 0], kind, loss)
+
+
+def _as_trained(X: Any) -> np.ndarray:
+    """Features as training takes them: whole numbers (bucket numbers) as they are, others in single precision."""
+    X = np.asarray(X)
+    return X if X.dtype.kind in "iu" else X.astype(np.float32)
 
 
 def is_array(model: Any) -> bool:
@@ -70,9 +88,9 @@ def _are_logits(decision: np.ndarray, probability: np.ndarray, kind: Kind) -> bo
     return meant.shape == told.shape and np.allclose(meant, told, rtol=1e-3, atol=1e-6)
 
 
-def _given(score: np.ndarray, kind: Kind, scale: str | None, counts: bool) -> np.ndarray:
+def _given(score: np.ndarray, kind: Kind, scale: str | None, loss: Loss) -> np.ndarray:
     if scale == "probability":
-        return _from_prediction(score, kind, counts)
+        return _from_prediction(score, kind, loss)
     if kind == "histogram" and scale is None and _are_shares(score):
         raise ValueError(
             f"Class scores must not be probabilities: all of {len(score)} rows lie between 0 and 1 and sum to 1. Say "
@@ -91,14 +109,17 @@ def _are_shares(score: np.ndarray) -> bool:
     return score.ndim == 2 and bool(np.all(score >= 0) and np.allclose(score.sum(axis=1), 1))
 
 
-def _to_counts(score: np.ndarray, counts: bool) -> np.ndarray:
-    """Log rates as they are, or as counts."""
-    return np.exp(score) if counts else score
-
-
-def _from_prediction(prediction: np.ndarray, kind: Kind, counts: bool) -> np.ndarray:
-    """Predictions as scores; counts stay as they are where these are wanted."""
-    return prediction if counts else _to_scores(prediction, kind)
+def _from_prediction(prediction: np.ndarray, kind: Kind, loss: Loss) -> np.ndarray:
+    """Predictions as scores that a loss reads; as they are where it takes these for its scores."""
+    form, usual = loss.form(kind), named_loss(USUAL[kind])
+    if not form.log_space:
+        return _of_one(prediction) if kind == "binary" else prediction
+    if form.link != usual.form(kind).link:
+        raise ValueError(
+            f"The first loss must read scores as {usual.name} does, or as the loss of the run does: {loss.name} does "
+            f"not. Put {usual.name} before it."
+        )
+    return _to_scores(prediction, kind)
 
 
 def _to_scores(prediction: np.ndarray, kind: Kind) -> np.ndarray:

@@ -19,7 +19,7 @@ import optax
 from unbag.bags import Bags
 from unbag.training.epochs import Batches, Loader, Shape, epoch_batches
 from unbag.training.objectives import Setting, batch_loss, predict_components
-from unbag.training.placing import Place
+from unbag.training.placing import Place, fitting
 from unbag.training.recording import DIVERGED
 from unbag.training.watching import as_features
 
@@ -118,7 +118,7 @@ def learn_chunk(
     shape : of the batches so far; it decides how they are padded, so a resumed stream must know it.
     """
     place, before = machine.place, jax.tree.map(jnp.copy, state)
-    X = as_features(bags.X) if place.mesh is None else np.asarray(bags.X)
+    X = as_features(bags.X) if place.mesh is None else fitting(bags.X)
     reference = predict_components(machine.setting, jnp.asarray(score, jnp.float32))
     reference, mean = place.copied((reference, jnp.mean(reference, axis=0)))
     loader = Loader(bags, batch=batch, seed=seed, by_noise=machine.setting.method != "likelihood")

@@ -2,7 +2,7 @@
 
 `epochs` makes batches of one shape, `sharing` one array of features, `objectives` turns a method into the loss of a
 batch, `stepping` compiles the step, `watching` asks held-out bags and test labels after each epoch, `recording` keeps
-what they said, `placing` lays batches over devices, `engine` runs it all.
+what they said, `placing` lays batches over devices, `checking` is what is refused, `engine` runs it all.
 """
 
 from unbag.training.engine import sweep, train

@@ -16,6 +16,7 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.losses import Loss, named_loss, smoothed
 from unbag.matching import check_reports
+from unbag.training.checking import check_groups, check_held_out, check_link, check_place, check_pool
 from unbag.training.epochs import Loader, declared_by_all, epoch_batches
 from unbag.training.objectives import (
     Method,
@@ -24,9 +25,10 @@ from unbag.training.objectives import (
     check_method,
     default_loss,
     judging_loss,
+    trivial_value,
 )
-from unbag.training.placing import Devices, Place, place_on
-from unbag.training.recording import Record, Run
+from unbag.training.placing import Devices, fitting, place_on
+from unbag.training.recording import DIVERGED, Record, Run
 from unbag.training.sharing import shared_features
 from unbag.training.stepping import Machine, Reference, call_model, make_optimizer, stack_models, start_state
 from unbag.training.watching import EpochBar, Watcher, as_features
@@ -122,8 +124,9 @@ def sweep(
     weight_decay : of AdamW. clip : largest norm of a gradient.
     patience : stop when held-out bags have seen no run improve for so many epochs.
     reference : of the anchored method: the "current" prediction, or that of the instance's "last" visit.
-    pool : so many further instances estimate the means, for when a batch holds only a few bags.
-    groups : replace the mean over bags by the median of so many group means (with `upm` and bags of one size).
+    pool : so many further instances estimate the means (each those of its stratum), for when a batch holds few bags.
+    groups : replace the mean over bags by the median of so many group means, in which noisier bags weigh less (with
+        `upm` and bags of one size).
     importance : of each bag, a factor on its weight; for labels (bags of one) this is what others call sample weight.
     devices : divide the rows of each batch among so many devices, or "all"; X then stays on the host. See
         `docs/engines.md`, also for several processes.
@@ -138,8 +141,8 @@ def sweep(
     reported = many = declared_by_all([b.reported() for b in given])
     setting = _setting(many, method, loss, smoothing, pool, groups)
     place = place_on(devices, microbatch)
-    _check_place(place, reference, groups)
-    features, many = shared_features(many, X, as_features if place.mesh is None else np.asarray)
+    check_place(place, reference, groups)
+    features, many = shared_features(many, X, as_features if place.mesh is None else fitting)
     models = [make(seed) for seed in seeds]
     params, static = eqx.partition(stack_models(models, len(learning_rates)), eqx.is_inexact_array)
     leaves, tree = jax.tree.flatten(static)
@@ -152,10 +155,14 @@ def sweep(
         Loader(b, batch=batch, seed=seed, pool=pool, importance=factor, by_noise=method != "likelihood")
         for b, seed, factor in zip(many, seeds, factors, strict=True)
     ]
+    if groups is not None:
+        check_groups(loaders, groups, method, pool, importance)
     judges = [held_out] * len(seeds) if isinstance(held_out, Bags) else held_out
+    check_held_out(reported, judges or ())
     calm, hold = judging_loss(setting, calm=True), as_features if place.mesh is None else place.held
     watcher = Watcher(judges, test, X, loss=judging_loss(setting), calm_loss=calm, hold=hold)
-    record = Record(len(seeds), len(learning_rates), state.params)
+    limit = max(DIVERGED, 1000 * max(trivial_value(setting, b) for b in reported))
+    record = Record(len(seeds), len(learning_rates), state.params, limit=limit)
     rates, shape = jnp.asarray(learning_rates, jnp.float32), None
     bar = EpochBar(epochs) if progress is True else nullcontext(progress or (lambda epoch, seen: None))
     with bar as told:
@@ -176,7 +183,8 @@ def sweep(
             told(epoch, seen)
             if record.finished(patience):
                 break
-    return record.runs(machine.model, method, setting.loss.name, seeds, learning_rates, reported)
+    link = setting.loss.form(setting.kind).link
+    return record.runs(machine.model, method, setting.loss.name, seeds, learning_rates, reported, link)
 
 
 def _setting(
@@ -200,11 +208,8 @@ def _setting(
             f"The method labels must have bags of one, which are labels: bags of up to {sizes.max()} came. Make them "
             "with random_bags(X, y, size=1, seed=0)."
         )
-    if groups is not None and (method != "upm" or sizes.min() != sizes.max() or bags.stratum is not None):
-        raise ValueError(
-            "Medians of group means must have the method upm and bags of one size without strata: "
-            f"{method} and sizes {sizes.min()} to {sizes.max()} came. Leave groups out."
-        )
+    check_pool(pool, method)
+    check_link(method, chosen, bags.kind)
     return Setting(
         method="easy" if method == "labels" else method,
         loss=_smoothed(chosen, smoothing) if smoothing else chosen,
@@ -217,12 +222,6 @@ def _setting(
 
 
 _smoothed = lru_cache(smoothed)
-
-
-def _check_place(place: Place, reference: Reference, groups: int | None) -> None:
-    if place.mesh is not None and (reference == "last" or groups is not None):
-        what = "reference='last'" if reference == "last" else "groups"
-        raise ValueError(f"A training with {what} must be on one device: devices came. Leave one of them out.")
 
 
 def _mean_of_active(values: list[tuple[Any, np.ndarray]]) -> np.ndarray:

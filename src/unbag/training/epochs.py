@@ -1,7 +1,8 @@
 """Bags and a seed in, the batches of an epoch as arrays of one shape out, so that a compiled step can run over them.
 
 Batches of bags of any sizes are padded. A padding bag has size 0 and weight 0 and holds at least one padding row, so
-that means by bag are finite; a padding row points to row 0 of the features and is masked.
+that means by bag are finite, and lies in a stratum of the batch, so that means by stratum are; a padding row points to
+row 0 of the features and is masked.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class Batches(NamedTuple):
     """One batch of each of several runs, which share the first axis; inside the step, of one run.
 
     row, bag, real : of each row; size, weight, stratum, report : of each bag. prior : in component form.
-    further : rows of other bags, which help to estimate the means. noise : of each bag, the variance of the noise on
-    its count; empty where none is declared.
+    further, further_stratum : rows of other bags, which help to estimate the means, and their strata. noise : of each
+    bag, the variance of the noise on its count; empty where none is declared.
     """
 
     row: np.ndarray
@@ -35,6 +36,7 @@ class Batches(NamedTuple):
     report: np.ndarray
     prior: np.ndarray
     further: np.ndarray
+    further_stratum: np.ndarray
     noise: np.ndarray
 
 
@@ -81,7 +83,8 @@ class Loader:
         missing, short = shape.bags - len(numbers), shape.rows - len(rows)
         padding = np.arange(short) % max(missing, 1) + len(numbers)
         fill = lambda values: np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)])
-        stratum = np.zeros(len(numbers), np.int32) if self.bags.stratum is None else self.bags.stratum[numbers]
+        stratum = self._stratum(numbers)
+        further, further_stratum = self._further(plan, number)
         weight = bag_weights(self.bags, numbers, stratum, self.importance, by_noise=self.by_noise)
         noise = np.zeros(0) if self.bags.noise is None else fill(self.bags.noise[numbers])
         return Batches(
@@ -90,25 +93,29 @@ class Loader:
             real=np.arange(shape.rows) < len(rows),
             size=fill(size.astype(np.float32)),
             weight=fill(weight.astype(np.float32)),
-            stratum=fill(stratum.astype(np.int32)),
+            stratum=np.append(stratum, np.repeat(stratum[:1], missing)).astype(np.int32),
             report=fill(self.report[numbers]),
             prior=self.prior,
-            further=self._further(plan, number),
+            further=further.astype(np.int32),
+            further_stratum=further_stratum.astype(np.int32),
             noise=noise.astype(np.float32),
         )
 
-    def _further(self, plan: list[np.ndarray], number: int) -> np.ndarray:
+    def _stratum(self, numbers: np.ndarray) -> np.ndarray:
+        return np.zeros(len(numbers), int) if self.bags.stratum is None else self.bags.stratum[numbers]
+
+    def _further(self, plan: list[np.ndarray], number: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows of the bags that come after a batch in the epoch, and round to its beginning: never its own."""
         if self.pool == 0:
-            return np.zeros(0, np.int32)
-        others = [*plan[number + 1 :], *plan[:number]]
-        rows = self.bags.rows_of(np.concatenate(others)) if others else np.zeros(0, int)
+            return np.zeros(0, int), np.zeros(0, int)
+        others = np.concatenate([*plan[number + 1 :], *plan[:number], np.zeros(0, int)])
+        rows = self.bags.rows_of(others)
         if len(rows) < self.pool:
             raise ValueError(
                 f"A pool must fit into the bags outside a batch: {self.pool} came and there are {len(rows)} such rows. "
                 "Make the pool or the batch smaller."
             )
-        return rows[: self.pool].astype(np.int32)
+        return rows[: self.pool], np.repeat(self._stratum(others), self.bags.size[others])[: self.pool]
 
 
 def epoch_batches(

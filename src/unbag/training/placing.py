@@ -52,7 +52,7 @@ class Place:
 
     def held(self, X: Any) -> tuple[Any, int]:
         """All features, divided among the devices, and how many rows they are; the rest is padding."""
-        X = np.asarray(X)
+        X = fitting(X)
         return self.divided(X, np.arange(-(-len(X) // self.count) * self.count) % len(X)), len(X)
 
     def _laid(self, array: np.ndarray, axes: PartitionSpec) -> Any:
@@ -109,6 +109,17 @@ def place_on(devices: Devices | None, microbatch: int | None = None) -> Place:
         raise ValueError(f"Devices must be a number, 'all' or devices of JAX: {devices!r} came. Use 'all'.")
     chosen = known if isinstance(devices, str) else known[:devices] if isinstance(devices, int) else list(devices)
     return Place(Mesh(np.array(chosen), ("rows",)), microbatch or 0)
+
+
+def fitting(X: Any) -> np.ndarray:
+    """Features on the host; whole numbers that do not all fit into 32 bits, as moments in time do not, become floats.
+
+    >>> fitting([[1, 2]]).dtype, fitting([[1_700_000_000_000]]).dtype
+    (dtype('int64'), dtype('float32'))
+    """
+    X, most = np.asarray(X), np.iinfo(np.int32)
+    small = X.dtype.kind not in "iu" or np.can_cast(X.dtype, np.int32) or X.size == 0
+    return X if small or most.min <= X.min() <= X.max() <= most.max else X.astype(np.float32)
 
 
 def _single(X: np.ndarray) -> np.ndarray:

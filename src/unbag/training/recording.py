@@ -11,8 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from unbag.bags import Bags
+from unbag.losses import Link
 
 DIVERGED = 1e6
+"""So far from 0 no objective comes, unless the loss is large by its nature (`objectives.trivial_value`)."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Run:
     `unbag.training.watching`), and `test_loss`, `test_auc` where labelled test data were given.
     epoch : the one whose model this is, counted from 1. diverged : the epoch in which the training broke off, or None.
     bags_ : those it learned from, without features, where they have names, so that nobody evaluates on them.
+    link : how its scores predict, which the name of a loss of your own does not tell.
     """
 
     model: Any = field(repr=False)
@@ -35,23 +38,24 @@ class Run:
     history: dict[str, np.ndarray] = field(repr=False)
     diverged: int | None = None
     bags_: Bags | None = field(default=None, repr=False)
+    link: Link | None = field(default=None, repr=False)
 
 
 class Record:
-    """History, best models and divergence of all runs."""
+    """History, best models and divergence of all runs. limit : of the size of a sound objective."""
 
-    def __init__(self, seeds: int, rates: int, params: Any) -> None:
+    def __init__(self, seeds: int, rates: int, params: Any, *, limit: float = DIVERGED) -> None:
         self.history: dict[str, list[np.ndarray]] = {}
         self.best, self.last = params, params
         self.best_value = np.full((seeds, rates), np.inf)
         self.best_epoch = np.zeros((seeds, rates), int)
         self.diverged = np.zeros((seeds, rates), int)
-        self.epoch = 0
+        self.epoch, self.limit = 0, limit
 
     def add(self, epoch: int, seen: dict[str, np.ndarray], state: Any) -> Any:
         """Note an epoch; a run that diverged in it goes back to its last good parameters, and stays there."""
         self.epoch = epoch
-        finite = _all_finite(state.params) & np.isfinite(seen["train"]) & (np.abs(seen["train"]) < DIVERGED)
+        finite = _all_finite(state.params) & np.isfinite(seen["train"]) & (np.abs(seen["train"]) < self.limit)
         alive = (self.diverged == 0) & finite
         self.diverged = np.where((self.diverged == 0) & ~finite, epoch, self.diverged)
         params = _choose(alive, state.params, self.last)
@@ -79,8 +83,9 @@ class Record:
         seeds: Sequence[int],
         rates: Sequence[float],
         bags: Sequence[Bags],
+        link: Link | None = None,
     ) -> list[list[Run]]:
-        """One `Run` for each seed and rate. bags : those of each seed."""
+        """One `Run` for each seed and rate. bags : those of each seed. link : of the scores."""
         remembered = [_named(each) for each in bags]
         best = jax.tree.map(np.asarray, self.best)  # one copy to the host: slices of device arrays cost 1 ms a run
         take = lambda s, r: model_of(jax.tree.map(lambda leaf: jnp.asarray(leaf[s, r]), best))
@@ -96,6 +101,7 @@ class Record:
                     history={name: np.stack(values)[:, s, r] for name, values in self.history.items()},
                     diverged=int(self.diverged[s, r]) or None,
                     bags_=remembered[s],
+                    link=link,
                 )
                 for r, rate in enumerate(rates)
             ]

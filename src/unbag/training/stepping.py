@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from unbag.arrays import sum_by
 from unbag.training.epochs import Batches
 from unbag.training.objectives import Setting, batch_loss, predict_components
 from unbag.training.placing import Place
@@ -21,14 +22,19 @@ Reference = Literal["current", "last"]
 
 
 class Memory(NamedTuple):
-    """Each instance's prediction at its last visit, and which rows are instances of this run's bags."""
+    """Each instance's prediction at its last visit, which rows are instances of this run's bags, and their stratum."""
 
     value: Any
     own: Any
+    stratum: Any = None
 
-    def mean(self) -> Any:
-        """Over the instances of this run's bags."""
-        return jnp.sum(self.value * self.own[:, None], axis=0) / jnp.sum(self.own)
+    def mean(self, strata: int) -> Any:
+        """Over the instances of this run's bags, a row for each stratum where there are strata."""
+        own = self.value * self.own[:, None]
+        if self.stratum is None:
+            return jnp.sum(own, axis=0) / jnp.sum(self.own)
+        count = sum_by(self.stratum, self.own, strata)
+        return sum_by(self.stratum, own, strata) / jnp.maximum(count, 1)[:, None]
 
 
 class State(NamedTuple):
@@ -62,7 +68,9 @@ class Machine:
         """The loss of a batch, and the predictions of its rows as components."""
         score = self.scores(params, X, key)
         fixed = jax.lax.stop_gradient(predict_components(self.setting, score))
-        reference, mean = (fixed, None) if memory is None else (memory.value[batch.row], memory.mean())
+        reference, mean = fixed, None
+        if memory is not None:
+            reference, mean = memory.value[batch.row], memory.mean(len(batch.prior))
         others = self.scores(params, further, key) if self.setting.pool else None
         return batch_loss(self.setting, score, batch, reference, mean, others), fixed
 
@@ -142,6 +150,10 @@ def start_state(machine: Machine, params: Any, X: Any, many: Sequence[Any], seed
         return State(params, moments, None)
     first = over(lambda p: predict_components(machine.setting, machine.scores(p, X)))
     own = np.zeros((seeds, rates, X.shape[0]), np.float32)
+    stratum = np.zeros(own.shape, np.int32) if machine.setting.strata else None
     for seed, bags in enumerate(many):
-        own[seed][:, bags.rows_of(np.arange(len(bags.report)))] = 1
-    return State(params, moments, Memory(first(params), jnp.asarray(own)))
+        rows = bags.rows_of(np.arange(len(bags.report)))
+        own[seed][:, rows] = 1
+        if stratum is not None:
+            stratum[seed][:, rows] = np.repeat(bags.stratum, bags.size)
+    return State(params, moments, Memory(first(params), jnp.asarray(own), stratum))

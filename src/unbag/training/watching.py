@@ -12,9 +12,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from unbag.bags import Bags, Kind
+from unbag.checks import refuse
 from unbag.losses import Loss
 from unbag.metrics.collecting import predict
 from unbag.metrics.paired import judge_all
+from unbag.training.placing import fitting
 
 Scores = Callable[[Any, Any], Any]
 """From the parameters of one seed and features to a row of scores for each rate."""
@@ -38,6 +40,8 @@ class Watcher:
     ) -> None:
         self.held_out, self.loss, self.calm_loss = held_out or (), loss, calm_loss
         inside = {id(bags): bags.X if bags.X is not None else np.asarray(X)[bags.rows] for bags in self.held_out}
+        for features in inside.values():
+            _check_finite(np.asarray(features))
         once = {key: hold(features) for key, features in inside.items()}
         self.features = [once[id(bags)] for bags in self.held_out]
         self.test = None if test is None else (hold(test[0]), jnp.asarray(np.asarray(test[1]), jnp.float32))
@@ -74,6 +78,21 @@ class Watcher:
         self.consensus[run] = before + (now - before) / epoch
         value = judge_all([score], bags, self.consensus[run], self.loss).value[0]
         return value, judge_all([score], bags, self.consensus[run], self.calm_loss).cautious()[0]
+
+
+def _check_finite(X: np.ndarray) -> None:
+    """One score that is not finite, and the held-out bags could choose no epoch at all."""
+    if X.dtype.kind in "biu":
+        return
+    X = (X if X.dtype.kind == "f" else X.astype(float)).reshape(len(X), -1)
+    finite = np.isfinite(X)
+    refuse(
+        "Features of held-out bags must be finite",
+        ~finite.all(axis=1),
+        thing="row",
+        came=X[np.arange(len(X)), finite.argmin(axis=1)],
+        remedy="Fill the gaps as in the features to train on.",
+    )
 
 
 def labelled_auc(score: Any, y: Any) -> np.ndarray:
@@ -115,6 +134,6 @@ class EpochBar:
 
 
 def as_features(X: Any) -> jax.Array:
-    """Features as a device array: floats in single precision, whole numbers (bucket numbers) as they are."""
-    X = np.asarray(X)
+    """Features as a device array: floats in single precision; whole numbers (bucket numbers) stay so if they fit."""
+    X = fitting(X)
     return jnp.asarray(X, jnp.int32 if X.dtype.kind in "iu" else jnp.float32)

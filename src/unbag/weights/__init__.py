@@ -11,7 +11,10 @@ Arguments that all methods share
 size : number of instances of each bag.
 report, prior : in component form, (1, proportion) or a class histogram: what `Bags.components()` gives. With
     strata the prior has one row per stratum. Take it from the whole data set, never from the batch: with the
-    batch's own mean as prior, and batch means, EasyLLP and GeneralUPM are the same, and both are biased.
+    batch's own mean as prior, and batch means, EasyLLP and GeneralUPM are the same, and both are biased. A prior that
+    is the mean report of B bags is fit for means over the instances of these bags; with a pool or pending bags
+    outside it `upm` is biased by about -Cov(y, f2) / B times their share of the instances (docs/mathematics.md has
+    the exact bias). Give a prior that is known, or from many more bags; `unbag.evaluate` corrects for it.
 weight : of each bag in the estimate, adding up to 1 (in each stratum); equal if left out. A bag of weight 0
     (its report pending, say; it may be NaN) still lends its instances to the means.
 stratum : stratum number of each bag. Bags need only be random within their stratum: each has its own prior and

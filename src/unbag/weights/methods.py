@@ -138,7 +138,9 @@ def anchored(
     reference : prediction for each instance in component form, (1, g) or class probabilities, made without the
         labels of the instance's own bag.
     reference_mean : E g (one row per stratum), from as much data as there are; by default the mean over these
-        instances, which is exact up to -Cov(g, f2) / N. It must not leave bags out.
+        instances, which is exact up to -Cov(g, f2) / N. It must not leave bags out, and with a pool it must be given:
+        the mean over these instances and the pool together is exact up to -Cov(g, f2) / (N + pool), that over
+        these instances alone is not, because a bag's own share in it would no longer cancel.
 
     Returns
     -------
@@ -149,6 +151,11 @@ def anchored(
     array([[ 0.5 ,  0.75],
            [ 0.5 , -0.25]])
     """
+    if pool is not None and reference_mean is None:
+        raise ValueError(
+            "A pool must come with the mean of the reference, reference_mean=: none came. Give its mean over these "
+            "instances and the pool together."
+        )
     if is_numpy(report):
         check_instances(bag, size, reference)
     reference, bag, k = like(report, reference), index_like(report, bag), like(report, size)
