@@ -30,11 +30,12 @@ def main(folder, devices, *others):
     X = rng.normal(size=(520, 3)).astype(np.float32)
     y = (rng.uniform(size=520) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(float)
     bags = unbag.random_bags(X[:400], y[:400], size=7, seed=0)  # 7 rows on 2 or 4 devices: bags lie across them
+    held_out = unbag.random_bags(X[400:], y[400:], size=7, seed=0)
     model = unbag.models.mlp(3, (4,), key=0)
     found = {"start": flat(model)}
     for turn, method in enumerate(METHODS):
         options = {"epochs": 2, "batch": 100, "learning_rate": 0.02}
-        options |= {"held_out": bags, "test": (X[400:], y[400:])} if method == "upm" else {}
+        options |= {"held_out": held_out, "test": (X[400:], y[400:])} if method == "upm" else {}
         run = unbag.train(model, bags, method, devices="all", **split, **options)
         found |= {f"{method}-all": flat(run.model)}
         found |= {f"{method}-{name}-all": values for name, values in run.history.items()}
