@@ -177,9 +177,8 @@ class BagEstimator(BaseEstimator):
     def _next_epoch(self, bags: Bags) -> None:
         """One more epoch from where the model is."""
         model, loss = self.model_, losses.LOSSES[self.loss_]
-        method = cast(
-            Method, self._method() if self.method_ == "labels" else self.method_
-        )  # these come without weights
+        weighted = self.method_ == "labels"  # the first rows had weights, and these have none
+        method = cast(Method, self._method() if weighted else self.method_)
         options: dict[str, Any] = {"epochs": 1, "batch": self.batch, "weight_decay": self.weight_decay}
         options |= {"devices": self.devices, "microbatch": self.microbatch}
         runs = sweep(lambda _: model, bags, method, loss, learning_rates=(self._rate(),), **options)
