@@ -167,6 +167,20 @@ def test_batches_keep_the_prior_of_all_bags_and_splits_take_their_own():
     assert len(train.rows) + len(held_out.rows) == 100
 
 
+def test_the_offset_of_an_instance_goes_with_it_through_parts_and_batches():
+    X, y = labelled(60)
+    bags = random_bags(X, y, size=5, seed=0, offset=X[:, 0] / 7)
+    parts = [bags, bags.take([3, 1]), *bags.split(0.5, seed=0), *bags.batches(20, seed=0)]
+    for part in parts:
+        np.testing.assert_array_equal(part.offset, part.X[:, 0] / 7)
+    ids = np.arange(60) // 5
+    np.testing.assert_array_equal(from_rows(ids, y=y, X=X, offset=X[:, 0]).offset, X[:, 0])
+    with pytest.raises(ValueError, match="offset must have one entry for each instance"):
+        Bags(bags.bag, bags.report, offset=np.zeros(3))
+    with pytest.raises(ValueError, match="An offset must be finite"):
+        Bags(bags.bag, bags.report, offset=np.full(60, np.nan))
+
+
 def test_a_split_gives_each_part_two_bags_of_each_stratum():
     X, y = labelled()
     bags = random_bags(X, y, size=5, seed=0, stratum=np.arange(100) // 25)

@@ -52,6 +52,15 @@ def _check_shapes(bags: Bags) -> None:
     )
     if bags.X is not None:
         rows(_length(bags.X), len(bags.bag), thing="X", of="instance")
+    if bags.offset is not None:
+        rows(len(bags.offset), len(bags.bag), thing="offset", of="instance")
+        refuse(
+            "An offset must be finite",
+            ~np.isfinite(bags.offset),
+            thing="instance",
+            came=bags.offset,
+            remedy="Give the log exposure, or the score of a model, of every instance.",
+        )
     for name in ("noise", "stratum", "names", "status"):
         value = getattr(bags, name)
         if value is not None:

@@ -57,6 +57,7 @@ class Bags:
         and may be NaN; it becomes NaN here, so that nothing can learn from it by mistake.
     accept_bias : whether reports that were hidden for their value may be left out all the same. They are refused
         otherwise, because whether they are hidden depends on the labels, and what remains is then biased.
+    offset : of each instance, added to its score: log exposure, or the score of a model that is already there.
 
     >>> bags = Bags(np.array([0, 0, 1]), np.array([0.5, 1.0]))
     >>> bags
@@ -80,11 +81,12 @@ class Bags:
     status: np.ndarray | None = None
     accept_bias: bool = False
     stratum_names: np.ndarray | None = None
+    offset: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         for name in ("bag", "stratum", "rows"):
             _set_array(self, name, np.int64)
-        for name in ("report", "noise", "known_prior"):
+        for name in ("report", "noise", "known_prior", "offset"):
             _set_array(self, name, np.float64)
         _set_array(self, "status", np.str_)
         check_bags(self)
@@ -183,6 +185,7 @@ class Bags:
             names=None if self.names is None else self.names[numbers],
             status=None if self.status is None else self.status[numbers],
             rows=where if self.rows is None else self.rows[where],
+            offset=None if self.offset is None else self.offset[where],
         )
 
     def split(self, fraction: float, *, seed: int) -> tuple[Bags, Bags]:

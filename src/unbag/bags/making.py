@@ -22,6 +22,7 @@ def random_bags(
     classes: int | None = None,
     stratum: Any = None,
     cap: float | None = None,
+    offset: Any = None,
 ) -> Bags:
     """Shuffle labelled rows into bags, keep of the labels only what each bag would report.
 
@@ -36,6 +37,7 @@ def random_bags(
     seed : which of the possible bags.
     classes : number of classes for histograms; by default the largest label + 1.
     stratum : of each row; every bag then lies within one stratum. Sizes must be equal.
+    offset : of each row, added to its score; see `Bags`.
 
     >>> random_bags(None, [0, 1, 1, 0, 1, 0, 0], size=2, seed=0)
     Bags(3 bags of 2; 6 instances; binary, prior 0.3333; 1 leftover rows dropped)
@@ -60,6 +62,7 @@ def random_bags(
         cap=cap,
         rows=kept,
         dropped=len(y) - len(kept),
+        offset=None if offset is None else np.asarray(offset)[kept],
     )
 
 
@@ -126,6 +129,7 @@ def from_rows(
     cap: float | None = None,
     status: Any = None,
     accept_bias: bool = False,
+    offset: Any = None,
 ) -> Bags:
     """Bags from rows in any order, each with the id of its bag (whole numbers or strings).
 
@@ -140,6 +144,7 @@ def from_rows(
     prior : label marginal if known; with strata, one for each in sorted order.
     status : of each report, per row or a mapping; bags that a mapping leaves out are observed. The others need no
         report. accept_bias : see `Bags`.
+    offset : of each row, added to its score; see `Bags`.
 
     >>> from_rows(["b", "a", "b"], {"a": 1.0, "b": 0.5})
     Bags(2 bags of 1 to 2; 3 instances; binary, prior 0.6667)
@@ -165,7 +170,7 @@ def from_rows(
     if noise is not None:
         noise = _per_bag(noise, "noise", names, first, bag)
     where = np.arange(len(bag))
-    return Bags(bag, report, kind, X, noise, stratum, prior, cap, names, where, 0, status, accept_bias, called)
+    return Bags(bag, report, kind, X, noise, stratum, prior, cap, names, where, 0, status, accept_bias, called, offset)
 
 
 def _statuses(status: Any, names: np.ndarray, first: np.ndarray, bag: np.ndarray) -> np.ndarray:
