@@ -21,7 +21,7 @@ import pytest
 import unbag
 from unbag import models, plan_features, train
 from unbag.metrics import Evaluator
-from unbag.tables import Column, FeaturePlan, buckets_of, check_tables, join, open_table
+from unbag.tables import Column, FeaturePlan, buckets_of, check_tables, join, levels_of, narrow, open_table
 from unbag.tables.querying import plain_duckdb
 from unbag.tables.values import as_moment, as_moments, as_text
 
@@ -948,3 +948,28 @@ def test_importing_unbag_imports_no_tables():
     code = "import sys, unbag; print([m for m in ('pyarrow', 'narwhals', 'duckdb', 'polars') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
     assert unbag.join is join
+
+
+def test_narrow_columns_say_what_the_wide_features_say():
+    moment = datetime.datetime
+    when = pa.array([moment(2026, 11, 16, 5, 30), None, moment(2026, 1, 4, 23, 0)])
+    date = Column("at", "date", parts=("hour", "weekday", "season"))
+    parts, levels = narrow(date, when), levels_of(date)
+    read = {name: [levels[name][code] for code in parts[name]] for name in parts if levels[name]}
+    assert read["at hour"] == ["5", "missing", "23"]
+    assert read["at weekday"] == ["Monday", "missing", "Sunday"]
+    assert read["at season"] == ["Nov", "missing", "Jan"]
+    np.testing.assert_allclose(np.diff(parts["at trend"][[2, 0]]), 316 - 17.5 / 24)
+    number = narrow(Column("age", "numeric", mean=3, sd=2), pa.array([3, None]))["age"]
+    np.testing.assert_array_equal(number, [3, np.nan])
+    for column, values in (
+        (Column("b", "boolean", missing=True), pa.array([True, None, False])),
+        (Column("c", "category", values=("x", "y"), missing=True), pa.array(["y", None, "z", "x"])),
+    ):
+        code = narrow(column, values)[column.name]
+        wide = (code[:, None] == np.arange(len(levels_of(column)[column.name]))).astype(float)
+        expected = FeaturePlan((column,)).features(pa.table({column.name: values}))
+        np.testing.assert_array_equal(wide[:, -expected.shape[1] :], expected)
+    hashed = Column("h", "hash", buckets=8)
+    values = pa.array(["q", None])
+    np.testing.assert_array_equal(narrow(hashed, values)["h"], buckets_of(values, column="h", buckets=8))

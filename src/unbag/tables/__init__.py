@@ -5,7 +5,7 @@
 what the user wishes, `plans` applies it with `encoding`. `querying` makes the errors of DuckDB plain.
 """
 
-from unbag.tables.encoding import Column, buckets_of
+from unbag.tables.encoding import Column, buckets_of, levels_of, narrow
 from unbag.tables.joining import JoinedBags, check_tables, join
 from unbag.tables.plans import FeaturePlan, Part
 from unbag.tables.reading import Table, open_table
@@ -22,6 +22,8 @@ __all__ = [
     "buckets_of",
     "check_tables",
     "join",
+    "levels_of",
+    "narrow",
     "open_table",
     "plan_features",
 ]

@@ -57,6 +57,52 @@ def encode(column: Column, values: Any) -> np.ndarray:
     return _ENCODERS[column.kind](column, values).astype(np.float32)
 
 
+def narrow(column: Column, values: Any) -> dict[str, np.ndarray]:
+    """The column as it is, one array for each thing that it tells: numbers, or codes of levels.
+
+    A learner that gives each level its own coefficient, or splits on levels, needs no wide matrix.
+
+    Parameters
+    ----------
+    column : Column
+        What the plan says of it.
+    values : pyarrow.Array or pyarrow.ChunkedArray
+        Its values.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        Numbers (float64, NaN where one is missing), or codes (int64): of a category the place of the
+        value, then one code for missing, and -1 for a value that the plan does not know; of a boolean 0, 1 and
+        2 for missing; of a hash its bucket, 0 for missing. A date tells its hour, weekday and month as codes (the
+        last code for missing), and its trend in days as a number.
+
+    >>> narrow(Column("device", "category", values=("phone", "tablet")), pa.array(["tablet", "tv", None]))
+    {'device': array([ 1, -1,  2])}
+    """
+    return _NARROW[column.kind](column, values)
+
+
+def levels_of(column: Column) -> dict[str, tuple[str, ...] | None]:
+    """What each array of `narrow` is called, and what its codes mean: None for a number.
+
+    >>> levels_of(Column("device", "category", values=("phone", "tablet")))
+    {'device': ('phone', 'tablet', 'missing')}
+    """
+    name = column.name
+    if column.kind == "numeric":
+        return {name: None}
+    if column.kind == "date":
+        parts = [f"{name} {part}" for part in column.parts]
+        return dict(zip(parts, [_DATE_LEVELS[part] for part in column.parts], strict=True)) | {f"{name} trend": None}
+    known = {
+        "category": column.values,
+        "boolean": ("false", "true"),
+        "hash": ("missing", *(f"bucket {i}" for i in range(1, column.buckets))),
+    }[column.kind]
+    return {name: known if column.kind == "hash" else (*known, "missing")}
+
+
 def feature_names(column: Column) -> tuple[str, ...]:
     """What each feature of a column is called.
 
@@ -96,10 +142,16 @@ def _numeric(column: Column, values: Any) -> np.ndarray:
 
 
 def _category(column: Column, values: Any) -> np.ndarray:
+    code = _category_codes(column, values)
+    return _with_gap(column, code[:, None] == np.arange(len(column.values)), code == len(column.values))
+
+
+def _category_codes(column: Column, values: Any) -> np.ndarray:
     text = as_text(values)
     index = pc.index_in(text, value_set=pa.array(column.values, pa.string())).fill_null(-1)
-    hot = index.to_numpy(zero_copy_only=False)[:, None] == np.arange(len(column.values))
-    return _with_gap(column, hot, text.is_null().to_numpy(zero_copy_only=False))
+    code = index.to_numpy(zero_copy_only=False).astype(np.int64)
+    code[text.is_null().to_numpy(zero_copy_only=False)] = len(column.values)
+    return code
 
 
 def _hash(column: Column, values: Any) -> np.ndarray:
@@ -115,7 +167,28 @@ def _date(column: Column, values: Any) -> np.ndarray:
     return _with_gap(column, np.where(gap[:, None], 0.0, waves), gap)
 
 
+def _date_parts(column: Column, values: Any) -> dict[str, np.ndarray]:
+    """Codes of the hour, the weekday and the month, the last of each for missing; and days since 1970."""
+    moment = as_moments(values, name=column.name)
+    gap = ~np.isfinite(moment)
+    moment = np.where(gap, 0.0, moment)
+    day = moment / DAY
+    month = day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12
+    # the first of January 1970 was a Thursday, weekday 3 when Monday is 0
+    codes = {"hour": moment % DAY // (DAY / 24), "weekday": (np.floor(day) + 3) % 7, "season": month}
+    missing = {part: len(levels) - 1 for part, levels in _DATE_LEVELS.items()}
+    parts = {
+        f"{column.name} {part}": np.where(gap, missing[part], codes[part]).astype(np.int64) for part in column.parts
+    }
+    return parts | {f"{column.name} trend": np.where(gap, np.nan, day)}
+
+
 def _boolean(column: Column, values: Any) -> np.ndarray:
+    code = _boolean_codes(column, values)
+    return _with_gap(column, (code == 1)[:, None], code == 2)
+
+
+def _boolean_codes(column: Column, values: Any) -> np.ndarray:
     text = pc.utf8_lower(as_text(values))
     yes, no = (pc.is_in(text, value_set=pa.array(words)) for words in (TRUE, FALSE))
     gap = text.is_null().to_numpy(zero_copy_only=False)
@@ -125,7 +198,7 @@ def _boolean(column: Column, values: Any) -> np.ndarray:
             f"A truth value must be one of {', '.join(TRUE + FALSE)}: {text[int(np.argmax(strange))].as_py()!r} came "
             f"in column {column.name!r}. Plan it as a category."
         )
-    return _with_gap(column, yes.to_numpy(zero_copy_only=False)[:, None], gap)
+    return np.where(gap, 2, yes.fill_null(False).to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
 TRUE, FALSE = ["true", "1", "yes"], ["false", "0", "no"]
@@ -141,4 +214,37 @@ _ENCODERS: dict[str, Callable[[Column, Any], np.ndarray]] = {
     "hash": _hash,
     "date": _date,
     "boolean": _boolean,
+}
+
+_WEEK = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_YEAR = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DATE_LEVELS = {
+    "hour": (*(str(hour) for hour in range(24)), "missing"),
+    "weekday": (*_WEEK, "missing"),
+    "season": (*_YEAR, "missing"),
+}
+
+
+def _as_is(column: Column, values: Any) -> dict[str, np.ndarray]:
+    x = as_numbers(values, name=column.name)
+    return {column.name: np.where(np.isfinite(x), x, np.nan)}
+
+
+def _one_code(codes: Callable[[Column, Any], np.ndarray]) -> Callable[[Column, Any], dict[str, np.ndarray]]:
+    def narrow_one(column: Column, values: Any) -> dict[str, np.ndarray]:
+        return {column.name: codes(column, values)}
+
+    return narrow_one
+
+
+def _hash_codes(column: Column, values: Any) -> np.ndarray:
+    return buckets_of(values, column=column.name, buckets=column.buckets)
+
+
+_NARROW: dict[str, Callable[[Column, Any], dict[str, np.ndarray]]] = {
+    "numeric": _as_is,
+    "category": _one_code(_category_codes),
+    "hash": _one_code(_hash_codes),
+    "date": _date_parts,
+    "boolean": _one_code(_boolean_codes),
 }
