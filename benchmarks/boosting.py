@@ -2,10 +2,10 @@
 
     python benchmarks/boosting.py [--sizes 64] [--seeds 3] [--out benchmarks/results/boosting.csv]
 
-Every row learns from the same four fifths of a seed's bags, and the other fifth chooses the round, or the epoch and the
-learning rate, by the same estimate. ("Then from all bags": that number of rounds once more, on all.) No label
-of a training row is looked at. The rows "chosen by test labels" are no rivals but a bound: no choice brings the linear
-model further. One thread.
+Every row learns from the same four fifths of a seed's bags, and the other fifth chooses the round,
+or the epoch and the learning rate, by the same estimate. ("Then from all bags": that number of
+rounds once more, on all.) No label of a training row is looked at. The rows "chosen by test labels"
+are no rivals but a bound: no choice brings the linear model further. One thread.
 """
 
 import argparse
@@ -47,16 +47,21 @@ def boosted(fit, *, then_all_bags=False, **options):
 
 
 def linear_models(bags, method, loss, rate, seed):
-    """Slope and intercept after each epoch of Adam, started at the prior: the gradient is that of the trees."""
+    """Slope and intercept after each epoch of Adam, started at the prior: the gradient is that of
+    the trees."""
     theta = np.append(np.zeros(bags.X.shape[1]), BagObjective(bags).start)
     mean, square, step = np.zeros_like(theta), np.zeros_like(theta), 0
     for epoch in range(EPOCHS):
         for batch in bags.batches(4096, seed=seed, epoch=epoch):
-            of_score, _ = BagObjective(batch, method=method, loss=loss)(batch.X @ theta[:-1] + theta[-1])
+            of_score, _ = BagObjective(batch, method=method, loss=loss)(
+                batch.X @ theta[:-1] + theta[-1]
+            )
             gradient = np.append(batch.X.T @ of_score, of_score.sum()) / len(of_score)
             step += 1
             mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
-            theta = theta - rate * mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
+            theta = theta - rate * mean / (1 - 0.9**step) / (
+                np.sqrt(square / (1 - 0.999**step)) + 1e-8
+            )
         yield theta
 
 
@@ -67,14 +72,18 @@ def linear(method, loss, *, rates=RATES, by_test_labels=False, judged_by=None):
         for rate in rates:
             for epoch, theta in enumerate(linear_models(learn, method, loss, rate, seed), 1):
                 tests = log_loss(adult.X_test @ theta[:-1] + theta[-1], adult.y_test)
-                judged = tests if by_test_labels else judge.value(held_out.X @ theta[:-1] + theta[-1])
+                judged = (
+                    tests if by_test_labels else judge.value(held_out.X @ theta[:-1] + theta[-1])
+                )
                 tried.append((judged, tests, f"epoch {epoch} at rate {rate:g}"))
         return min(tried)[1:]
 
     return test_loss
 
 
-light = lambda method, loss, **options: boosted(fit_lightgbm, method=method, loss=loss, num_threads=1, **options)
+light = lambda method, loss, **options: boosted(
+    fit_lightgbm, method=method, loss=loss, num_threads=1, **options
+)
 ROWS = {
     "linear, upm, log": linear("upm", "log"),
     "linear, upm, log, rate 0.01, judged by upm, log": linear(
@@ -82,7 +91,9 @@ ROWS = {
     ),
     "linear, anchored, square": linear("anchored", "square"),
     "linear, upm, log, chosen by test labels": linear("upm", "log", by_test_labels=True),
-    "linear, anchored, square, chosen by test labels": linear("anchored", "square", by_test_labels=True),
+    "linear, anchored, square, chosen by test labels": linear(
+        "anchored", "square", by_test_labels=True
+    ),
     "LightGBM, upm, log": light("upm", "log"),
     "LightGBM, upm, square": light("upm", "square"),
     "LightGBM, anchored, log": light("anchored", "log"),
@@ -113,22 +124,39 @@ def cell(values):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[64])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     adult = load_adult()
-    jobs = [(name, size, seed) for name in ROWS for size in options.sizes for seed in range(options.seeds)]
+    jobs = [
+        (name, size, seed)
+        for name in ROWS
+        for size in options.sizes
+        for seed in range(options.seeds)
+    ]
     bar = Console(stderr=True)
-    found = [measure(adult, *job) for job in track(jobs, "learning from bags", console=bar, transient=True)]
+    found = [
+        measure(adult, *job)
+        for job in track(jobs, "learning from bags", console=bar, transient=True)
+    ]
 
-    table = Table("learner, method, loss", *(f"bags of {k}" for k in options.sizes), title="Adult: test log loss")
+    table = Table(
+        "learner, method, loss",
+        *(f"bags of {k}" for k in options.sizes),
+        title="Adult: test log loss",
+    )
     for name in ROWS:
-        table.add_row(name, *(cell([float(r[3]) for r in found if r[:2] == [name, k]]) for k in options.sizes))
+        table.add_row(
+            name, *(cell([float(r[3]) for r in found if r[:2] == [name, k]]) for k in options.sizes)
+        )
     start = losses.log.trivial_score(adult.y.mean())
     table.add_row(
-        "(trivial)", *[f"{log_loss(np.full(len(adult.y_test), start), adult.y_test):.4f}"] * len(options.sizes)
+        "(trivial)",
+        *[f"{log_loss(np.full(len(adult.y_test), start), adult.y_test):.4f}"] * len(options.sizes),
     )
     table.caption = f"mean ± standard error of {options.seeds} seeds"
     Console(width=None if Console().is_terminal else 120).print(table)

@@ -1,16 +1,19 @@
-"""What does choosing from bags alone cost? Method, learning rate and epoch, chosen by held-out bags and by labels.
+"""What does choosing from bags alone cost? Method, learning rate and epoch, chosen by held-out bags
+and by labels.
 
-    UNBAG_DATA=... python benchmarks/choosing.py [--data adult gaussian] [--out benchmarks/results/choosing.csv]
+    UNBAG_DATA=... python benchmarks/choosing.py [--data adult gaussian] [--out
+    benchmarks/results/choosing.csv]
 
-A fifth of the bags is held out, six methods x 4 learning rates learn from the others, networks start at the trivial
-predictor. For every seed the file gets the test log loss of
+A fifth of the bags is held out, six methods x 4 learning rates learn from the others, networks
+start at the trivial predictor. For every seed the file gets the test log loss of
 
-    chosen          rate by `unbag.choose` and epoch by the trainer, within one method or over several (auto, all six)
-    best on test    the lowest over rates and epochs, by labels that nobody has
-    log estimate    naive: the lowest loss that `unbag.evaluate` estimates, over rates and epochs
-    square estimate naive: the same with the square loss
+    chosen          rate by `unbag.choose` and epoch by the trainer, within one method or over
+    several (auto, all six) best on test    the lowest over rates and epochs, by labels that nobody
+    has log estimate    naive: the lowest loss that `unbag.evaluate` estimates, over rates and
+    epochs square estimate naive: the same with the square loss
 
-Rows that are in the file already are not made again. MNIST needs its files and is left out, with a word, without them.
+Rows that are in the file already are not made again. MNIST needs its files and is left out, with a
+word, without them.
 """
 
 import argparse
@@ -25,17 +28,31 @@ from rich.progress import track
 
 from unbag import choose, losses, models, random_bags
 from unbag.datasets import load_adult, load_mnist, make_gaussian, make_heavy_tailed
-from unbag.estimators.fitting import AUTO, RATES
-from unbag.metrics.collecting import predict
-from unbag.metrics.paired import judge_all
-from unbag.training import engine
-from unbag.training.watching import Watcher
+from unbag.estimators._fit import AUTO, RATES
+from unbag.metrics._paired import judge_all
+from unbag.metrics._sums import predict
+from unbag.training import _sweep
+from unbag.training._validation import Watcher
 
 OUT = Path(__file__).parent / "results" / "choosing.csv"
-METHODS = {name: (name, None) for name in AUTO} | {"anchored:log": ("anchored", "log"), "easy": ("easy", None)}
+METHODS = {name: (name, None) for name in AUTO} | {
+    "anchored:log": ("anchored", "log"),
+    "easy": ("easy", None),
+}
 OVER = {"auto": tuple(AUTO), "all six": tuple(METHODS)}
 NAIVE = {"log estimate": losses.log, "square estimate": losses.square}
-HEAD = ["data", "k", "seed", "held_out_bags", "method", "rule", "test_log_loss", "picked", "rate", "epoch"]
+HEAD = [
+    "data",
+    "k",
+    "seed",
+    "held_out_bags",
+    "method",
+    "rule",
+    "test_log_loss",
+    "picked",
+    "rate",
+    "epoch",
+]
 
 
 class Trial(NamedTuple):
@@ -56,11 +73,17 @@ TRIALS = {
 
 
 class Looker(Watcher):
-    """Looks at what naive rules look at, too: plain estimates, where each model is centred by itself."""
+    """Looks at what naive rules look at, too: plain estimates, where each model is centred by
+    itself."""
 
     def _from_bags(self, score, seed, epoch):
-        plain = {name: [_plain(one, self.held_out[seed], loss) for one in score] for name, loss in NAIVE.items()}
-        return super()._from_bags(score, seed, epoch) | {name: np.array(values) for name, values in plain.items()}
+        plain = {
+            name: [_plain(one, self.held_out[seed], loss) for one in score]
+            for name, loss in NAIVE.items()
+        }
+        return super()._from_bags(score, seed, epoch) | {
+            name: np.array(values) for name, values in plain.items()
+        }
 
 
 def _plain(score, bags, loss):
@@ -77,10 +100,14 @@ def learn(data, k, seed, epochs):
     options = {"learning_rates": RATES, "seeds": (seed,), "epochs": epochs, "held_out": held_out}
     test = (data.X_test, data.y_test)
     runs = {
-        name: engine.sweep(make, training, method, loss, test=test, **options)[0]
+        name: _sweep.sweep(make, training, method, loss, test=test, **options)[0]
         for name, (method, loss) in METHODS.items()
     }
-    return runs, held_out, float(losses.log.value(np.full(len(data.y_test), start), data.y_test).mean())
+    return (
+        runs,
+        held_out,
+        float(losses.log.value(np.full(len(data.y_test), start), data.y_test).mean()),
+    )
 
 
 def told(runs, held_out, trivial):
@@ -101,7 +128,9 @@ def _at(method, run, epoch):
 
 def _lowest(candidates, what):
     """The run and the epoch where something seen is lowest."""
-    seen = np.nan_to_num(np.array([run.history[what] for _, run in candidates]), nan=np.inf, posinf=np.inf)
+    seen = np.nan_to_num(
+        np.array([run.history[what] for _, run in candidates]), nan=np.inf, posinf=np.inf
+    )
     which, epoch = np.unravel_index(np.argmin(seen), seen.shape)
     return _at(*candidates[which], int(epoch))
 
@@ -125,8 +154,15 @@ def read(path):
 def run_missing(names, path):
     """Make what the file lacks and add it, seed by seed."""
     there = {(row["data"], int(row["k"]), int(row["seed"])) for row in read(path)}
-    jobs = [(name, k, seed) for name in names for k in TRIALS[name].sizes for seed in range(TRIALS[name].seeds)]
-    for job in track([job for job in jobs if job not in there], console=Console(stderr=True), transient=True):
+    jobs = [
+        (name, k, seed)
+        for name in names
+        for k in TRIALS[name].sizes
+        for seed in range(TRIALS[name].seeds)
+    ]
+    for job in track(
+        [job for job in jobs if job not in there], console=Console(stderr=True), transient=True
+    ):
         try:
             rows = list(make_rows(*job))
         except FileNotFoundError as error:
@@ -138,7 +174,8 @@ def run_missing(names, path):
 
 
 def losses_of(rows):
-    """Test losses over seeds by (data, k), then by (method, rule); and the number of held-out bags by (data, k)."""
+    """Test losses over seeds by (data, k), then by (method, rule); and the number of held-out bags
+    by (data, k)."""
     found, bags = defaultdict(lambda: defaultdict(list)), {}
     for row in sorted(rows, key=lambda row: (row["data"], int(row["k"]), int(row["seed"]))):
         setting = row["data"], int(row["k"])
@@ -158,7 +195,8 @@ def cell(values):
 
 
 def behind(found, choice, rule="chosen"):
-    """The best single method of those chosen among, and by how much the choice is behind it (paired over seeds)."""
+    """The best single method of those chosen among, and by how much the choice is behind it (paired
+    over seeds)."""
     best = min(OVER[choice], key=lambda method: np.mean(found[method, rule]))
     return best, *mean_and_error(np.subtract(found[choice, "chosen"], found[best, rule]))
 
@@ -182,7 +220,15 @@ def on_test(found, bags):
 
 def verdicts(found, bags):
     """Whether the choice is within one standard error of the best single method."""
-    yield ["data", "k", "held-out bags", "among", "best single method", "choice behind it", "verdict"]
+    yield [
+        "data",
+        "k",
+        "held-out bags",
+        "among",
+        "best single method",
+        "choice behind it",
+        "verdict",
+    ]
     for setting, of in found.items():
         for choice in OVER:
             best, gap, error = behind(of, choice)
@@ -197,7 +243,11 @@ def naive(found, bags):
     yield ["k", "method", *rules]
     for (data, k), of in found.items():
         for method in [*METHODS, "all six"] if data == "adult" else []:
-            yield [k, method, *(f"{np.mean(of[method, r]):.3f} ({np.max(of[method, r]):.2f})" for r in rules)]
+            yield [
+                k,
+                method,
+                *(f"{np.mean(of[method, r]):.3f} ({np.max(of[method, r]):.2f})" for r in rules),
+            ]
 
 
 def show(rows):
@@ -206,15 +256,22 @@ def show(rows):
     for table in (verdicts, by_method, on_test, naive):
         head, *lines = table(found, bags)
         print(f"\n{table.__doc__}\n")
-        print("\n".join("| " + " | ".join(map(str, line)) + " |" for line in (head, ["---"] * len(head), *lines)))
+        print(
+            "\n".join(
+                "| " + " | ".join(map(str, line)) + " |"
+                for line in (head, ["---"] * len(head), *lines)
+            )
+        )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", nargs="+", choices=TRIALS, default=list(TRIALS))
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
-    engine.Watcher = Looker
+    _sweep.Watcher = Looker
     run_missing(options.data, options.out)
     show(read(options.out))
 

@@ -1,11 +1,13 @@
-"""How often do 95% intervals from bags contain the truth? By number of bags, on synthetic data and on Adult.
+"""How often do 95% intervals from bags contain the truth? By number of bags, on synthetic data and
+on Adult.
 
     python benchmarks/coverage.py [--repetitions 2000] [--out benchmarks/results/coverage.csv]
 
-In each repetition fresh rows are drawn into fresh bags, the model is fixed, and the truth is the model's loss in the
-population the rows come from: that of four million rows with their true probabilities (synthetic), or of all 48,842
-rows, from which rows are drawn with replacement (Adult, labels hidden from the evaluation). 1,024 bags get a quarter
-of the repetitions. `band` is observed minus predicted in the top tenth of the scores.
+In each repetition fresh rows are drawn into fresh bags, the model is fixed, and the truth is the
+model's loss in the population the rows come from: that of four million rows with their true
+probabilities (synthetic), or of all 48,842 rows, from which rows are drawn with replacement (Adult,
+labels hidden from the evaluation). 1,024 bags get a quarter of the repetitions. `band` is observed
+minus predicted in the top tenth of the scores.
 """
 
 import argparse
@@ -20,7 +22,7 @@ from rich.table import Table
 
 import unbag
 from unbag import Bags
-from unbag.arrays import mean_by
+from unbag._arrays import mean_by
 from unbag.metrics import evaluate, evaluate_labels
 
 COUNTS = (16, 64, 256, 1024)
@@ -101,7 +103,8 @@ def populations():
 
 
 def covered(population, count, repetitions, seed):
-    """For each metric: share of intervals that hold the truth, mean width, and mean error in standard errors."""
+    """For each metric: share of intervals that hold the truth, mean width, and mean error in
+    standard errors."""
     hits, seen = defaultdict(int), defaultdict(list)
     for repetition in range(repetitions):
         rng = np.random.default_rng([seed, repetition])
@@ -135,12 +138,32 @@ def main():
         repetitions = options.repetitions if count <= 256 else options.repetitions // 4
         for name, share, bias, spread, width, n in covered(population, count, repetitions, 1):
             rows.append(
-                (population.name, count, name, f"{share:.3f}", f"{bias:.5f}", f"{spread:.5f}", f"{width:.4f}", n)
+                (
+                    population.name,
+                    count,
+                    name,
+                    f"{share:.3f}",
+                    f"{bias:.5f}",
+                    f"{spread:.5f}",
+                    f"{width:.4f}",
+                    n,
+                )
             )
         if options.out:
             with options.out.open("w", newline="") as file:
                 writer = csv.writer(file)
-                writer.writerow(["data", "bags", "metric", "coverage", "mean_error", "sd", "mean_width", "repetitions"])
+                writer.writerow(
+                    [
+                        "data",
+                        "bags",
+                        "metric",
+                        "coverage",
+                        "mean_error",
+                        "sd",
+                        "mean_width",
+                        "repetitions",
+                    ]
+                )
                 writer.writerows(rows)
     table = Table("data", "bags", *METRICS, title="coverage of 95% intervals")
     for data, count in dict.fromkeys((row[0], row[1]) for row in rows):

@@ -1,12 +1,13 @@
-"""How often are bags called not random: random ones (false alarms), and ones that follow campaigns (power)?
+"""How often are bags called not random: random ones (false alarms), and ones that follow campaigns
+(power)?
 
     python benchmarks/diagnosis.py [--repetitions 40] [--out benchmarks/results/diagnosis.csv]
 
-Each bag comes from one of 20 campaigns whose features have means of standard deviation `effect` in units of the
-features' own; the label depends on the first feature. Half of the features are normal, half are 1 in one row of fifty.
-`by_reports` is how often the reports alone would have told (p at most half of the level, as in the diagnosis), and
-`bias` the mean absolute error of the unbiased log loss of the true score. Level 0.01. Random bags (effect 0) are
-repeated 25 times as often.
+Each bag comes from one of 20 campaigns whose features have means of standard deviation `effect` in
+units of the features' own; the label depends on the first feature. Half of the features are normal,
+half are 1 in one row of fifty. `by_reports` is how often the reports alone would have told (p at
+most half of the level, as in the diagnosis), and `bias` the mean absolute error of the unbiased log
+loss of the true score. Level 0.01. Random bags (effect 0) are repeated 25 times as often.
 """
 
 import argparse
@@ -41,10 +42,16 @@ def world(k, bags, features, effect, rng):
     campaign = np.repeat(rng.integers(0, CAMPAIGNS, size=bags), k)
     n, common = k * bags, (features + 1) // 2
     X = rng.normal(size=(n, common)) + effect * rng.normal(size=(CAMPAIGNS, common))[campaign]
-    rare = rng.random((n, features - common)) < 0.02 * np.exp(effect * rng.normal(size=(CAMPAIGNS, 1))[campaign])
+    rare = rng.random((n, features - common)) < 0.02 * np.exp(
+        effect * rng.normal(size=(CAMPAIGNS, 1))[campaign]
+    )
     score = 1.5 * X[:, 0] - 1.5
     y = (score + rng.logistic(size=n) > 0).astype(float)
-    return Bags(np.arange(n) // k, y.reshape(bags, k).mean(axis=1), X=np.hstack([X, rare])), y, score
+    return (
+        Bags(np.arange(n) // k, y.reshape(bags, k).mean(axis=1), X=np.hstack([X, rare])),
+        y,
+        score,
+    )
 
 
 def measure(k, bags, features, effect, repetitions):
@@ -54,7 +61,9 @@ def measure(k, bags, features, effect, repetitions):
         made, y, score = world(k, bags, features, effect, rng)
         diagnosis = diagnose(made, seed=seed)
         report, prior = made.components()
-        estimate = (weights.upm(made.size, report, prior)[made.bag] * losses.log.components(score)).sum()
+        estimate = (
+            weights.upm(made.size, report, prior)[made.bag] * losses.log.components(score)
+        ).sum()
         truth = losses.log.value(score, y).mean()
         by_reports = diagnosis.labels is not None and diagnosis.labels.p <= LEVEL / 2
         found.append((not diagnosis.random, by_reports, abs(estimate - truth), truth))

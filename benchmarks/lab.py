@@ -1,10 +1,12 @@
-"""How many model-epochs a second does the lab make? A model-epoch is one run over all training rows, and its test.
+"""How many model-epochs a second does the lab make? A model-epoch is one run over all training
+rows, and its test.
 
     python benchmarks/lab.py [TASK] [MODEL] [--rates 16] [--repetitions 10] [--methods upm labels]
         [--out benchmarks/results/lab.csv]
 
-For each method at bags of 64: learning rates x repetitions together, as `unbag reproduce` trains them; the time of 3
-epochs less that of 1, so that compiling does not count. Rows are added to the file.
+For each method at bags of 64: learning rates x repetitions together, as `unbag reproduce` trains
+them; the time of 3 epochs less that of 1, so that compiling does not count. Rows are added to the
+file.
 """
 
 import argparse
@@ -17,13 +19,19 @@ from rich.progress import track
 from rich.table import Table
 
 from unbag.lab import preset
-from unbag.lab.methods import WAYS
-from unbag.lab.running import train_group
-from unbag.lab.tasks import TASKS
+from unbag.lab._methods import WAYS
+from unbag.lab._run import train_group
+from unbag.lab._tasks import TASKS
 
 
 def seconds(task, model, way, rates, repetitions, epochs):
-    changes = {"methods": (way,), "sizes": (64,), "repetitions": repetitions, "epochs": epochs, "model": model}
+    changes = {
+        "methods": (way,),
+        "sizes": (64,),
+        "repetitions": repetitions,
+        "epochs": epochs,
+        "model": model,
+    }
     plan = preset("paper", task, **changes)
     group = next(plan.groups())
     start = time.perf_counter()
@@ -42,11 +50,23 @@ def main():
     options = parser.parse_args()
     given = (options.rates, options.repetitions)
     rows = []
-    for way in track(options.methods or WAYS[TASKS[options.task].kind], console=Console(stderr=True), transient=True):
+    for way in track(
+        options.methods or WAYS[TASKS[options.task].kind],
+        console=Console(stderr=True),
+        transient=True,
+    ):
         seconds(options.task, options.model, way, *given, 1)
-        one, three = (seconds(options.task, options.model, way, *given, epochs) for epochs in (1, 3))
+        one, three = (
+            seconds(options.task, options.model, way, *given, epochs) for epochs in (1, 3)
+        )
         rows.append(
-            (options.task, options.model or "paper's", way, *given, f"{2 * given[0] * given[1] / (three - one):.3g}")
+            (
+                options.task,
+                options.model or "paper's",
+                way,
+                *given,
+                f"{2 * given[0] * given[1] / (three - one):.3g}",
+            )
         )
     names = ("task", "model", "method", "rates", "repetitions", "model_epochs_per_second")
     table = Table(*names)

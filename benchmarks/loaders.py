@@ -1,4 +1,5 @@
-"""What do the loaders give? A line for each data set whose files are there (`UNBAG_DATA`), and for the synthetic ones.
+"""What do the loaders give? A line for each data set whose files are there (`UNBAG_DATA`), and for
+the synthetic ones.
 
 UNBAG_DATA=... python benchmarks/loaders.py [--out benchmarks/results/loaders.csv]
 """
@@ -24,14 +25,39 @@ LOADERS = (
     partial(d.load_higgs, high_level=True),
     d.load_bike_sharing,
     d.load_fremtpl2,
-    *(partial(make, seed=0) for make in (d.make_gaussian, d.make_heavy_tailed, d.make_campaigns, d.make_counts)),
+    *(
+        partial(make, seed=0)
+        for make in (d.make_gaussian, d.make_heavy_tailed, d.make_campaigns, d.make_counts)
+    ),
 )
-HEAD = ("name", "kind", "rows", "test_rows", "features", "mean_label", "mean_test_label", "official", "note")
+HEAD = (
+    "name",
+    "kind",
+    "rows",
+    "test_rows",
+    "features",
+    "mean_label",
+    "mean_test_label",
+    "official",
+    "note",
+)
 
 
 def line(data: d.Dataset) -> tuple:
-    means = (f"{np.mean(y, dtype=float):.4f}" if data.kind != "histogram" else "" for y in (data.y, data.y_test))
-    return (data.name, data.kind, len(data.y), len(data.y_test), data.X.shape[1], *means, data.official, data.note)
+    means = (
+        f"{np.mean(y, dtype=float):.4f}" if data.kind != "histogram" else ""
+        for y in (data.y, data.y_test)
+    )
+    return (
+        data.name,
+        data.kind,
+        len(data.y),
+        len(data.y_test),
+        data.X.shape[1],
+        *means,
+        data.official,
+        data.note,
+    )
 
 
 def main() -> None:

@@ -1,9 +1,11 @@
-"""Every method on Adult at growing bag sizes, as the paper reports: lowest over rate and epoch of the mean test loss.
+"""Every method on Adult at growing bag sizes, as the paper reports: lowest over rate and epoch of
+the mean test loss.
 
     python benchmarks/methods.py [--out benchmarks/results/methods.csv] [--sizes 16 256]
 
-The paper's network (32 hidden units) started at the trivial predictor, no label smoothing, all bags for training, 4
-seeds, 6 learning rates, 150 epochs. DESIGN section 4 has what a prototype found. Rows of other sizes in the file stay.
+The paper's network (32 hidden units) started at the trivial predictor, no label smoothing, all bags
+for training, 4 seeds, 6 learning rates, 150 epochs. DESIGN section 4 has what a prototype found.
+Rows of other sizes in the file stay.
 """
 
 import argparse
@@ -28,11 +30,17 @@ METHODS += [(method, "log") for method in ("upm", "easy", "matching", "likelihoo
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--sizes", type=int, nargs="+", default=(1, 64, 512, 16, 256), help="1 means labels")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=(1, 64, 512, 16, 256), help="1 means labels"
+    )
     options = parser.parse_args()
     adult, console = load_adult(), Console()
     start = unbag.losses.log.trivial_score(adult.y.mean())
-    jobs = [(k, *method) for k in options.sizes for method in (METHODS if k > 1 else [("labels", "log")])]
+    jobs = [
+        (k, *method)
+        for k in options.sizes
+        for method in (METHODS if k > 1 else [("labels", "log")])
+    ]
     rows = []
     if options.out and options.out.exists():
         with options.out.open() as file:
@@ -50,7 +58,9 @@ def main():
         if options.out:
             with options.out.open("w", newline="") as file:
                 writer = csv.writer(file)
-                writer.writerow(["k", "method", "loss", "test_log_loss", "standard_error", "rate", "epoch"])
+                writer.writerow(
+                    ["k", "method", "loss", "test_log_loss", "standard_error", "rate", "epoch"]
+                )
                 writer.writerows(rows)
 
 

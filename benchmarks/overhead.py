@@ -1,7 +1,9 @@
-"""What does learning from bags cost? One GeneralUPM step against one ordinary weighted supervised step.
+"""What does learning from bags cost? One GeneralUPM step against one ordinary weighted supervised
+step.
 
-Same network (4 hidden layers of 300), same 4096 instances, same optimizer, interleaved in one run. The bag side
-includes all that bags add: the weights from the reports on the host, and their expansion to the instances.
+Same network (4 hidden layers of 300), same 4096 instances, same optimizer, interleaved in one run.
+The bag side includes all that bags add: the weights from the reports on the host, and their
+expansion to the instances.
 
     python benchmarks/overhead.py [--rounds 60] [--out benchmarks/results/overhead.csv]
 """
@@ -28,7 +30,9 @@ OPTIMIZER = optax.adam(1e-3)
 def network(seed: int) -> list:
     rng = np.random.default_rng(seed)
     sizes = zip((FEATURES, *WIDTHS[:-1]), WIDTHS, strict=True)
-    return [(jnp.asarray(rng.normal(size=s) / s[0] ** 0.5, jnp.float32), jnp.zeros(s[1])) for s in sizes]
+    return [
+        (jnp.asarray(rng.normal(size=s) / s[0] ** 0.5, jnp.float32), jnp.zeros(s[1])) for s in sizes
+    ]
 
 
 def scores(layers: list, X: jax.Array) -> jax.Array:
@@ -45,7 +49,9 @@ def update(loss, layers, state):
 
 @jax.jit
 def supervised_step(layers, state, X, y, sample_weight):
-    ordinary = lambda m: jnp.sum(sample_weight * optax.sigmoid_binary_cross_entropy(scores(m, X), y))
+    ordinary = lambda m: jnp.sum(
+        sample_weight * optax.sigmoid_binary_cross_entropy(scores(m, X), y)
+    )
     return update(ordinary, layers, state)
 
 
@@ -94,14 +100,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    cases = {str(k): np.full(INSTANCES // k, k) for k in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)}
+    cases = {
+        str(k): np.full(INSTANCES // k, k)
+        for k in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
+    }
     cases["ragged, mean 64"] = ragged_sizes(np.random.default_rng(1))
     rows = []
     for name, size in track(cases.items(), console=Console(stderr=True), transient=True):
         supervised, bags = measure(size, options.rounds)
         ratio = np.median(bags / supervised)
         rows.append((name, len(size), np.median(supervised) * 1e3, np.median(bags) * 1e3, ratio))
-    table = Table("bag size", "bags", "supervised, ms", "GeneralUPM, ms", "ratio", title="one training step")
+    table = Table(
+        "bag size", "bags", "supervised, ms", "GeneralUPM, ms", "ratio", title="one training step"
+    )
     for name, count, a, b, ratio in rows:
         table.add_row(name, str(count), f"{a:.1f}", f"{b:.1f}", f"{ratio:.3f}")
     table.caption = f"medians of {options.rounds} interleaved rounds; ratio = median of paired ratios; goal 1.05"

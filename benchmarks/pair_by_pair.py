@@ -1,7 +1,7 @@
 """The tournament written as the paper states it: one pass over the bags for every pair of models.
 
-As fast as one pair can be written with NumPy. It shares with `unbag.tournament` the random split and groups (a
-`Layout`), and nothing else.
+As fast as one pair can be written with NumPy. It shares with `unbag.tournament` the random split
+and groups (a `Layout`), and nothing else.
 """
 
 import numpy as np
@@ -11,7 +11,9 @@ def group_means(values, group, groups):
     sizes = np.bincount(group, minlength=groups)
     if values.ndim == 1:
         return np.bincount(group, values, minlength=groups) / sizes
-    return np.stack([np.bincount(group, column, minlength=groups) / sizes for column in values.T], axis=1)
+    return np.stack(
+        [np.bincount(group, column, minlength=groups) / sizes for column in values.T], axis=1
+    )
 
 
 def pair(f1, f2, bags, layout):
@@ -20,7 +22,10 @@ def pair(f1, f2, bags, layout):
     used = layout.mean_group >= 0
     E = np.median(group_means(difference[used], layout.mean_group[used], layout.groups), axis=0)
     p = layout.prior
-    sums = np.stack([np.bincount(bags.bag, difference[:, r], minlength=len(bags)) for r in range(len(p))], axis=1)
+    sums = np.stack(
+        [np.bincount(bags.bag, difference[:, r], minlength=len(bags)) for r in range(len(p))],
+        axis=1,
+    )
     report = bags.components().report
     said = np.sum((report - p) * (sums - bags.size[:, None] * E) + p * E, axis=1)
     group_of_bag = np.full(len(bags), -1)

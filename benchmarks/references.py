@@ -1,9 +1,10 @@
-"""Which reference for the anchored method? The current prediction, or each instance's prediction at its last visit.
+"""Which reference for the anchored method? The current prediction, or each instance's prediction at
+its last visit.
 
     python benchmarks/references.py [--out benchmarks/results/references.csv]
 
-Adult, the paper's network started at the trivial predictor, bags of 64 and 512, square and log loss; the lowest over
-rate and epoch of the mean test log loss over seeds, as the paper reports.
+Adult, the paper's network started at the trivial predictor, bags of 64 and 512, square and log
+loss; the lowest over rate and epoch of the mean test log loss over seeds, as the paper reports.
 """
 
 import argparse
@@ -29,7 +30,12 @@ def best(runs):
     mean = np.nan_to_num(loss.mean(axis=0), nan=np.inf)
     rate, epoch = np.unravel_index(np.argmin(mean), mean.shape)
     found = loss[:, rate, epoch]
-    return mean[rate, epoch], found.std(ddof=1) / len(found) ** 0.5, runs[0][rate].learning_rate, int(epoch) + 1
+    return (
+        mean[rate, epoch],
+        found.std(ddof=1) / len(found) ** 0.5,
+        runs[0][rate].learning_rate,
+        int(epoch) + 1,
+    )
 
 
 def main():
@@ -37,7 +43,12 @@ def main():
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     adult = load_adult()
-    jobs = [(k, loss, ref) for k in (64, 512) for loss in ("square", "log") for ref in ("current", "last")]
+    jobs = [
+        (k, loss, ref)
+        for k in (64, 512)
+        for loss in ("square", "log")
+        for ref in ("current", "last")
+    ]
     rows = []
     for k, loss, reference in track(jobs, console=Console(stderr=True), transient=True):
         bags = [unbag.random_bags(adult.X, adult.y, size=k, seed=seed) for seed in SEEDS]
@@ -50,12 +61,16 @@ def main():
         rows.append((k, loss, reference, *best(runs)))
     table = Table("k", "loss", "reference", "test log loss", "standard error", "rate", "epoch")
     for row in rows:
-        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row))
+        table.add_row(
+            *(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row)
+        )
     Console().print(table)
     if options.out:
         with options.out.open("w", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(["k", "loss", "reference", "test_log_loss", "standard_error", "rate", "epoch"])
+            writer.writerow(
+                ["k", "loss", "reference", "test_log_loss", "standard_error", "rate", "epoch"]
+            )
             writer.writerows((*row[:3], f"{row[3]:.5f}", f"{row[4]:.5f}", *row[5:]) for row in rows)
 
 

@@ -1,12 +1,15 @@
-"""How time and memory grow with the number of instances, station by station, each in a process of its own.
+"""How time and memory grow with the number of instances, station by station, each in a process of
+its own.
 
-    python benchmarks/scale.py [--sizes 100000 1000000 10000000] [--stations join sql ...] [--folder FOLDER]
+    python benchmarks/scale.py [--sizes 100000 1000000 10000000] [--stations join sql ...] [--folder
+    FOLDER]
 
-Made-up clicks in bags of 64 with four numbers and a device each. What streams (check, features, sql, losses) is also
-measured at 100,000,000 with --stream; the others hold their features in memory by design. A line is written to
-benchmarks/results/scale.csv as soon as it is there, and is not measured again. `before_mb` is the memory in use when
-the station's own work begins, its inputs included, `peak_mb` the most in use until its end. `seconds` passed on the
-clock and `cpu_seconds` on all cores together; `load` is the load average of the machine, which has `cores` cores: above
+Made-up clicks in bags of 64 with four numbers and a device each. What streams (check, features,
+sql, losses) is also measured at 100,000,000 with --stream; the others hold their features in memory
+by design. A line is written to benchmarks/results/scale.csv as soon as it is there, and is not
+measured again. `before_mb` is the memory in use when the station's own work begins, its inputs
+included, `peak_mb` the most in use until its end. `seconds` passed on the clock and `cpu_seconds`
+on all cores together; `load` is the load average of the machine, which has `cores` cores: above
 that number others took part of them, and only the CPU's seconds can be compared.
 """
 
@@ -47,14 +50,16 @@ def make_files(folder: Path, rows: int) -> tuple[Path, Path]:
     events, reports = folder / f"events-{rows}.parquet", folder / f"reports-{rows}.parquet"
     if not reports.exists():
         numbers = ", ".join(f"random()::float as x{j}" for j in range(FEATURES))
-        with duckdb.connect(config={"memory_limit": LIMIT, "temp_directory": str(folder)}) as connection:
+        with duckdb.connect(
+            config={"memory_limit": LIMIT, "temp_directory": str(folder)}
+        ) as connection:
             connection.execute(
-                f"copy (select i // {BAG} as bag, {numbers}, ['phone', 'desk', 'tablet'][1 + i % 3] as device "
-                f"from range({rows}) t(i)) to '{events}' (row_group_size 122880)"
+                f"copy (select i // {BAG} as bag, {numbers}, ['phone', 'desk', 'tablet'][1 + i % "
+                f"3] as device from range({rows}) t(i)) to '{events}' (row_group_size 122880)"
             )
             connection.execute(
-                f"copy (select i as bag, floor(random() * 20)::int as sales from range({-(-rows // BAG)}) t(i)) "
-                f"to '{reports}'"
+                "copy (select i as bag, floor(random() * 20)::int as sales from "
+                f"range({-(-rows // BAG)}) t(i)) to '{reports}'"
             )
     return events, reports
 
@@ -92,7 +97,9 @@ def features(folder, rows):
     from unbag import plan_features
 
     events, _ = make_files(folder, rows)
-    return lambda: sum(len(part.X) for part in plan_features(events, leave_out=["bag"]).batches(events))
+    return lambda: sum(
+        len(part.X) for part in plan_features(events, leave_out=["bag"]).batches(events)
+    )
 
 
 def weights(folder, rows):
@@ -100,15 +107,20 @@ def weights(folder, rows):
     from unbag import weights as methods
 
     bags, _ = make_bags(rows, features=False)
-    return lambda: methods.pseudo_labels(methods.upm(bags.size, *bags.components())[bags.bag]).target[0]
+    return lambda: methods.pseudo_labels(
+        methods.upm(bags.size, *bags.components())[bags.bag]
+    ).target[0]
 
 
 def sql(folder, rows):
     """From files to a file of targets, by DuckDB with a gigabyte."""
-    from unbag.warehouse import write_targets
+    from unbag.sql import write_targets
 
     paths, out = make_files(folder, rows), folder / f"targets-{rows}.parquet"
-    return lambda: (write_targets(*paths, out, memory=LIMIT, on="bag", total="sales").bags, out.unlink())
+    return lambda: (
+        write_targets(*paths, out, memory=LIMIT, on="bag", total="sales").bags,
+        out.unlink(),
+    )
 
 
 def epoch(folder, rows):
@@ -121,7 +133,8 @@ def epoch(folder, rows):
 
 
 def evaluate(folder, rows, *, ordered=True):
-    """All metrics with their intervals, from chunks of scores; making the chunks is part of the time."""
+    """All metrics with their intervals, from chunks of scores; making the chunks is part of the
+    time."""
     from unbag.metrics import Evaluator
 
     def work():
@@ -144,11 +157,17 @@ def tournament(folder, rows):
     import unbag
 
     bags, _ = make_bags(rows)
-    models = [lambda X, c=c: X.sum(axis=1) * c - 2 for c in np.linspace(0.1, 0.8, MODELS).astype(np.float32)]
+    models = [
+        lambda X, c=c: X.sum(axis=1) * c - 2
+        for c in np.linspace(0.1, 0.8, MODELS).astype(np.float32)
+    ]
     return lambda: unbag.tournament(models, bags, beta=0.1, groups=60).chosen
 
 
-STATIONS = {f.__name__: f for f in (check, join, features, weights, sql, epoch, evaluate, losses, tournament)}
+STATIONS = {
+    f.__name__: f
+    for f in (check, join, features, weights, sql, epoch, evaluate, losses, tournament)
+}
 STREAMS = ("check", "features", "sql", "losses")
 
 
@@ -183,13 +202,31 @@ def known() -> list[dict]:
 
 def measure_apart(station: str, rows: int, folder: Path) -> dict:
     """One line, measured by a process of its own."""
-    words = [sys.executable, __file__, "--cell", station, "--sizes", str(rows), "--folder", str(folder)]
+    words = [
+        sys.executable,
+        __file__,
+        "--cell",
+        station,
+        "--sizes",
+        str(rows),
+        "--folder",
+        str(folder),
+    ]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{station} at {rows:,} rows failed:\n{done.stderr[-3000:]}")
     found = json.loads(done.stdout.splitlines()[-1])
-    place = {"load": f"{os.getloadavg()[0]:.1f}", "cores": os.cpu_count(), "day": time.strftime("%Y-%m-%d")}
-    about = {"station": station, "streams": int(station in STREAMS), "rows": rows, "bags": -(-rows // BAG)}
+    place = {
+        "load": f"{os.getloadavg()[0]:.1f}",
+        "cores": os.cpu_count(),
+        "day": time.strftime("%Y-%m-%d"),
+    }
+    about = {
+        "station": station,
+        "streams": int(station in STREAMS),
+        "rows": rows,
+        "bags": -(-rows // BAG),
+    }
     return about | found | place
 
 
@@ -212,31 +249,50 @@ def exponent(x, y) -> float:
 
 
 def growth(lines: list[dict]) -> list[tuple]:
-    """Of each station: its largest line, and the exponents of the CPU's time and of peak memory over all sizes."""
+    """Of each station: its largest line, and the exponents of the CPU's time and of peak memory
+    over all sizes."""
     found = []
     for station in STATIONS:
-        own = sorted((line for line in lines if line["station"] == station), key=lambda line: int(line["rows"]))
+        own = sorted(
+            (line for line in lines if line["station"] == station),
+            key=lambda line: int(line["rows"]),
+        )
         if len(own) > 1:
             column = lambda name, own=own: [float(line[name]) for line in own]
             rows = column("rows")
-            found.append((station, own[-1], exponent(rows, column("cpu_seconds")), exponent(rows, column("peak_mb"))))
+            found.append(
+                (
+                    station,
+                    own[-1],
+                    exponent(rows, column("cpu_seconds")),
+                    exponent(rows, column("peak_mb")),
+                )
+            )
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**5, 10**6, 10**7])
     parser.add_argument("--stations", nargs="+", choices=STATIONS, default=list(STATIONS))
-    parser.add_argument("--stream", action="store_true", help="also 100,000,000 rows for what streams")
+    parser.add_argument(
+        "--stream", action="store_true", help="also 100,000,000 rows for what streams"
+    )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "unbag-scale")
-    parser.add_argument("--cell", choices=STATIONS, help="measure one station here, and print it as JSON")
+    parser.add_argument(
+        "--cell", choices=STATIONS, help="measure one station here, and print it as JSON"
+    )
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.cell:
         print(json.dumps(measure(options.cell, options.sizes[0], options.folder)))
         return
     cells = [(station, rows) for rows in options.sizes for station in options.stations]
-    cells += [(station, 10**8) for station in options.stations if options.stream and station in STREAMS]
+    cells += [
+        (station, 10**8) for station in options.stations if options.stream and station in STREAMS
+    ]
     for station, rows in cells:
         if not any(line["station"] == station and int(line["rows"]) == rows for line in known()):
             line = measure_apart(station, rows, options.folder)
@@ -245,8 +301,9 @@ def main() -> None:
     for station, line, time_grows, memory_grows in growth(known()):
         own = float(line["peak_mb"]) - float(line["before_mb"])
         print(
-            f"{station:11s} {int(line['rows']):>11,} rows {float(line['cpu_seconds']):8.1f} s of CPU  "
-            f"{own:7.0f} MB of its own  time ~ rows^{time_grows:.2f}  peak memory ~ rows^{memory_grows:.2f}"
+            f"{station:11s} {int(line['rows']):>11,} rows {float(line['cpu_seconds']):8.1f} s of "
+            f"CPU  {own:7.0f} MB of its own  time ~ rows^{time_grows:.2f}  peak memory ~ "
+            f"rows^{memory_grows:.2f}"
         )
 
 

@@ -1,10 +1,13 @@
-"""How fast is a stream, and does it grow? Methods against labels, the reader against pyarrow, memory, and lazy Adam.
+"""How fast is a stream, and does it grow? Methods against labels, the reader against pyarrow,
+memory, and lazy Adam.
 
-The paper's network on made-up clicks. Methods learn the same chunks in turns, so that whatever else the machine does
-hits all of them. "learn" is a whole chunk: predict, evaluate, make bags, one pass of Adam. The reader turns a file of
-Criteo's format into bucket numbers; pyarrow alone reads the same file into columns of its own choice.
+The paper's network on made-up clicks. Methods learn the same chunks in turns, so that whatever else
+the machine does hits all of them. "learn" is a whole chunk: predict, evaluate, make bags, one pass
+of Adam. The reader turns a file of Criteo's format into bucket numbers; pyarrow alone reads the
+same file into columns of its own choice.
 
-    python benchmarks/stream.py [--rounds 5] [--rows 65536] [--only step] [--out benchmarks/results/stream.csv]
+    python benchmarks/stream.py [--rounds 5] [--rows 65536] [--only step] [--out
+    benchmarks/results/stream.csv]
 """
 
 import argparse
@@ -26,10 +29,14 @@ from rich.table import Table
 
 from unbag import models
 from unbag.datasets import read_clicks, read_criteo, write_clicks
-from unbag.datasets.criteo import BUCKETS, DIMENSIONS, NAMES
+from unbag.datasets._criteo_records import BUCKETS, DIMENSIONS, NAMES
 from unbag.stream import StreamLearner
 
 METHODS = ("labels", "upm", "easy", "matching", "likelihood", "anchored")
+
+
+def _run_ready(run, given) -> None:
+    jax.block_until_ready(run(*given))
 
 
 def timed(work) -> float:
@@ -39,7 +46,8 @@ def timed(work) -> float:
 
 
 def throughput(rows: int, rounds: int, size: int) -> list[tuple]:
-    """Events per second of each method, and the median ratio of its time to that of labels in the same round."""
+    """Events per second of each method, and the median ratio of its time to that of labels in the
+    same round."""
     network = models.embedding_network(BUCKETS, DIMENSIONS, key=0)
     learners = {method: StreamLearner(network, method=method, size=size) for method in METHODS}
     chunks = list(read_clicks(rows=rows, chunks=rounds + 1))
@@ -51,7 +59,10 @@ def throughput(rows: int, rounds: int, size: int) -> list[tuple]:
         for i in order:
             times[number, i] = timed(lambda i=i, chunk=chunk: learners[METHODS[i]].learn(chunk))
     ratio = np.median(times / times[:, :1], axis=0)
-    return [(f"learn: {m}, k={size}", rows / np.median(t), r) for m, t, r in zip(METHODS, times.T, ratio, strict=True)]
+    return [
+        (f"learn: {m}, k={size}", rows / np.median(t), r)
+        for m, t, r in zip(METHODS, times.T, ratio, strict=True)
+    ]
 
 
 def reading(rows: int, rounds: int) -> list[tuple]:
@@ -59,7 +70,10 @@ def reading(rows: int, rounds: int) -> list[tuple]:
         path = Path(folder) / "train.txt"
         write_clicks(path, rows)
         ours = lambda: list(read_criteo(path))
-        options = arrow_csv.ReadOptions(column_names=list(NAMES)), arrow_csv.ParseOptions(delimiter="\t")
+        options = (
+            arrow_csv.ReadOptions(column_names=list(NAMES)),
+            arrow_csv.ParseOptions(delimiter="\t"),
+        )
         arrow = lambda: arrow_csv.read_csv(path, *options)
         ours(), arrow()
         times = np.array([(timed(arrow), timed(ours)) for _ in range(rounds)])
@@ -97,10 +111,12 @@ def memory(rows: int, size: int) -> list[tuple]:
 
 
 def adam(rows: int, rounds: int) -> list[tuple]:
-    """A step of dense Adam on the embeddings against one that touches only the rows used; the gradient is given.
+    """A step of dense Adam on the embeddings against one that touches only the rows used; the
+    gradient is given.
 
-    Lazy Adam is another algorithm: rows that are not used do not move by their momentum, and their moments do not
-    decay. How far the two are apart after a few steps is told too, as a share of the distance that dense Adam moved.
+    Lazy Adam is another algorithm: rows that are not used do not move by their momentum, and their
+    moments do not decay. How far the two are apart after a few steps is told too, as a share of the
+    distance that dense Adam moved.
     """
     tables = models.embedding_network(BUCKETS, DIMENSIONS, key=0).tables
     X = [jnp.asarray(chunk.X) for chunk in islice(read_clicks(rows=4096), rounds + 3)]
@@ -110,7 +126,10 @@ def adam(rows: int, rounds: int) -> list[tuple]:
 
     @partial(jax.jit, donate_argnums=(0, 1))
     def dense(tables, state, X):
-        slope = tuple(jnp.zeros_like(t).at[X[:, j]].add(g) for j, (t, g) in enumerate(zip(tables, used, strict=True)))
+        slope = tuple(
+            jnp.zeros_like(t).at[X[:, j]].add(g)
+            for j, (t, g) in enumerate(zip(tables, used, strict=True))
+        )
         updates, state = dense_rule.update(slope, state)
         return tuple(t - 1e-3 * u for t, u in zip(tables, updates, strict=True)), state
 
@@ -119,11 +138,15 @@ def adam(rows: int, rounds: int) -> list[tuple]:
         count, m, v = state
         new = [], [], []
         for j, (t, g) in enumerate(zip(tables, used, strict=True)):
-            row, where = jnp.unique(X[:, j], size=min(4096, len(t)), fill_value=len(t), return_inverse=True)
+            row, where = jnp.unique(
+                X[:, j], size=min(4096, len(t)), fill_value=len(t), return_inverse=True
+            )
             slope = jnp.zeros((len(row), t.shape[1])).at[where].add(g)
             a = 0.9 * m[j].at[row].get(mode="fill", fill_value=0) + 0.1 * slope
             b = 0.999 * v[j].at[row].get(mode="fill", fill_value=0) + 0.001 * slope**2
-            scaled = (a / (1 - 0.9 ** (count + 1))) / (jnp.sqrt(b / (1 - 0.999 ** (count + 1))) + 1e-8)
+            scaled = (a / (1 - 0.9 ** (count + 1))) / (
+                jnp.sqrt(b / (1 - 0.999 ** (count + 1))) + 1e-8
+            )
             for store, old, change in zip(new, (t, m[j], v[j]), (None, a, b), strict=True):
                 put = old.at[row].add(-1e-3 * scaled, mode="drop") if change is None else None
                 store.append(put if change is None else old.at[row].set(change, mode="drop"))
@@ -153,10 +176,12 @@ def adam(rows: int, rounds: int) -> list[tuple]:
 def parts(rows: int) -> list[tuple]:
     """Where a chunk's time goes, in seconds: making, predicting, evaluating, learning."""
     from unbag.bags import random_bags
-    from unbag.stream.watching import Watch, look_at_labels
+    from unbag.stream._monitor import Watch, look_at_labels
 
     chunk = next(read_clicks(rows=rows))
-    learner = StreamLearner(models.embedding_network(BUCKETS, DIMENSIONS, key=0), method="upm", size=64)
+    learner = StreamLearner(
+        models.embedding_network(BUCKETS, DIMENSIONS, key=0), method="upm", size=64
+    )
     learner.learn(chunk)
     score, bags = learner.predict(chunk.X), random_bags(None, chunk.y, size=64, seed=0)
     look = lambda: (Watch(8).look(score[bags.rows], bags, 1), look_at_labels(score, chunk.y))
@@ -167,16 +192,20 @@ def parts(rows: int) -> list[tuple]:
         "all of learn": lambda: learner.learn(chunk),
     }
     return [
-        (f"seconds: {name}", float(np.median([timed(work) for _ in range(3)])), np.nan) for name, work in steps.items()
+        (f"seconds: {name}", float(np.median([timed(work) for _ in range(3)])), np.nan)
+        for name, work in steps.items()
     ]
 
 
 def step_parts(batch: int = 4096) -> list[tuple]:
-    """Where the time of one step goes: each part compiled by itself, ratio to the step of all of them."""
+    """Where the time of one step goes: each part compiled by itself, ratio to the step of all of
+    them."""
     model = models.embedding_network(BUCKETS, DIMENSIONS, key=0)
     X, optimizer = jnp.asarray(next(read_clicks(rows=batch)).X), optax.adam(1e-3)
     y = jnp.asarray(np.random.default_rng(0).uniform(size=batch) < 0.25, jnp.float32)
-    columns = lambda m: jnp.concatenate([table[X[:, i]] for i, table in enumerate(m.tables)], axis=1)
+    columns = lambda m: jnp.concatenate(
+        [table[X[:, i]] for i, table in enumerate(m.tables)], axis=1
+    )
     loss = lambda m: jnp.mean(optax.sigmoid_binary_cross_entropy(m(X), y))
     dense, slope, state = columns(model), jax.grad(loss)(model), optimizer.init(model)
 
@@ -194,8 +223,11 @@ def step_parts(batch: int = 4096) -> list[tuple]:
     seconds = {}
     for name, (run, *given) in work.items():
         jax.block_until_ready(run(*given))
-        seconds[name] = np.median([timed(lambda: jax.block_until_ready(run(*given))) for _ in range(9)])  # noqa: B023
-    return [(f"step of {batch}, ms: {name}", 1000 * s, s / seconds["all"]) for name, s in seconds.items()]
+        seconds[name] = np.median([timed(partial(_run_ready, run, given)) for _ in range(9)])
+    return [
+        (f"step of {batch}, ms: {name}", 1000 * s, s / seconds["all"])
+        for name, s in seconds.items()
+    ]
 
 
 def main() -> None:
@@ -203,7 +235,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=2**16)
     parser.add_argument("--only", nargs="*", help="memory, reading, adam, throughput, chunk, step")
-    parser.add_argument("--out", type=Path, help="rows of what was measured take the place of old ones")
+    parser.add_argument(
+        "--out", type=Path, help="rows of what was measured take the place of old ones"
+    )
     options = parser.parse_args()
     some = max(options.rounds, 3)
     measures = {
@@ -218,7 +252,9 @@ def main() -> None:
     table = Table("what", "value", "time ratio", title=f"a stream with chunks of {options.rows}")
     for what, value, ratio in found:
         table.add_row(
-            what, f"{value:,.3g}" if value < 100 else f"{value:,.0f}", "" if np.isnan(ratio) else f"{ratio:.3f}"
+            what,
+            f"{value:,.3g}" if value < 100 else f"{value:,.0f}",
+            "" if np.isnan(ratio) else f"{ratio:.3f}",
         )
     table.caption = "learn and read in events per second; ratio to labels, pyarrow, dense, step; goal for learn 1.05"
     Console().print(table)

@@ -1,6 +1,8 @@
-"""What each way of reporting does to GeneralUPM's estimate of the log loss: python benchmarks/suppression.py.
+"""What each way of reporting does to GeneralUPM's estimate of the log loss: python
+benchmarks/suppression.py.
 
-Bias is the mean of (loss estimated from what the source reports - loss from the labels) over repetitions of 64 bags.
+Bias is the mean of (loss estimated from what the source reports - loss from the labels) over
+repetitions of 64 bags.
 """
 
 import numpy as np
@@ -18,7 +20,9 @@ def biases(source, *, repetitions=300, bags=64, sizes=(16,), shift=-2.5):
         y = rng.uniform(size=len(score)) < 1 / (1 + np.exp(-score))
         kept = source(random_bags(score, y, size=size, seed=rng.integers(2**31)), rng).reported()
         W = weights.upm(kept.size, *kept.components())
-        error[r] = np.sum(W[kept.bag] * losses.log.components(kept.X)) - losses.log.value(score, y).mean()
+        error[r] = (
+            np.sum(W[kept.bag] * losses.log.components(kept.X)) - losses.log.value(score, y).mean()
+        )
     return error.mean(), error.std(ddof=1) / np.sqrt(repetitions)
 
 

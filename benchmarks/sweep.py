@@ -1,10 +1,11 @@
-"""Sweeps are vmap: 16 learning rates x 10 seeds together, against one compiled run at a time, against a PyTorch loop.
+"""Sweeps are vmap: 16 learning rates x 10 seeds together, against one compiled run at a time,
+against a PyTorch loop.
 
     python benchmarks/sweep.py [--out benchmarks/results/sweep.csv]
 
-The Adult network (one hidden layer of 32), GeneralUPM with the log loss, bags of 64, batches of 4096; seconds per run
-and epoch, after compilation, interleaved in one run. The PyTorch loop is what a user would write by hand: a gather, the
-network, the weighted loss, Adam.
+The Adult network (one hidden layer of 32), GeneralUPM with the log loss, bags of 64, batches of
+4096; seconds per run and epoch, after compilation, interleaved in one run. The PyTorch loop is what
+a user would write by hand: a gather, the network, the weighted loss, Adam.
 """
 
 import argparse
@@ -25,7 +26,14 @@ RATES, SEEDS, EPOCHS, ROUNDS = np.logspace(-4, -1, 16), tuple(range(10)), 3, 3
 
 
 def together(adult, bags):
-    sweep(lambda seed: models.adult_network(key=seed), bags, "upm", learning_rates=RATES, seeds=SEEDS, epochs=EPOCHS)
+    sweep(
+        lambda seed: models.adult_network(key=seed),
+        bags,
+        "upm",
+        learning_rates=RATES,
+        seeds=SEEDS,
+        epochs=EPOCHS,
+    )
     return len(RATES) * len(SEEDS)
 
 
@@ -41,13 +49,17 @@ def in_pytorch(adult, bags):
 
     for seed in SEEDS[:4]:
         torch.manual_seed(seed)
-        model = torch.nn.Sequential(torch.nn.Linear(108, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+        model = torch.nn.Sequential(
+            torch.nn.Linear(108, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)
+        )
         adam = torch.optim.Adam(model.parameters(), lr=1e-3)
         for epoch in range(EPOCHS):
             for batch in bags[seed].batches(4096, seed=seed, epoch=epoch):
                 W = weights.upm(batch.size, *batch.components())[batch.bag]
                 score = model(torch.as_tensor(batch.X))[:, 0]
-                value = (torch.as_tensor(W, dtype=torch.float32) * losses.log.components(score)).sum()
+                value = (
+                    torch.as_tensor(W, dtype=torch.float32) * losses.log.components(score)
+                ).sum()
                 adam.zero_grad()
                 value.backward()
                 adam.step()
@@ -74,7 +86,10 @@ def main():
                 times[name].append((time.perf_counter() - start) / runs / EPOCHS * 1e3)
     median = {name: float(np.median(values)) for name, values in times.items()}
     table = Table(
-        "way", "ms per run and epoch", "times as fast together", title="Adult network, GeneralUPM, bags of 64"
+        "way",
+        "ms per run and epoch",
+        "times as fast together",
+        title="Adult network, GeneralUPM, bags of 64",
     )
     for name, value in median.items():
         table.add_row(name, f"{value:.1f}", f"{value / median['160 runs together']:.1f}")

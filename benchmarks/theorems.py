@@ -35,7 +35,9 @@ def true_loss(loss, score):
 
 def slope(rows, x, y):
     """Exponent of the growth of y in x."""
-    return float(np.polyfit(np.log([row[x] for row in rows]), np.log([row[y] for row in rows]), 1)[0])
+    return float(
+        np.polyfit(np.log([row[x] for row in rows]), np.log([row[y] for row in rows]), 1)[0]
+    )
 
 
 def linear(a, b):
@@ -44,13 +46,22 @@ def linear(a, b):
 
 def pool_keeps_the_best(runs, bags=6000, k=4, beta=0.25, delta=0.1):
     """How often the best model stays, and how often all with more regret than beta go."""
-    models = [linear(1, -1), linear(0.8, -1), linear(0, -1), linear(-1, -1), linear(-1, 1), linear(3, 2)]
+    models = [
+        linear(1, -1),
+        linear(0.8, -1),
+        linear(0, -1),
+        linear(-1, -1),
+        linear(-1, 1),
+        linear(3, 2),
+    ]
     regret = np.array([true_loss(losses.square, m) for m in models])
     regret -= regret.min()
     rng = np.random.default_rng(0)
     kept = dropped = 0
     for run in range(runs):
-        result = tournament(models, draw(rng, bags, k), beta=beta, delta=delta, loss=losses.square, seed=run)
+        result = tournament(
+            models, draw(rng, bags, k), beta=beta, delta=delta, loss=losses.square, seed=run
+        )
         kept += 0 in result.pool
         dropped += all(regret[h] <= beta for h in result.pool)
     return {
@@ -80,7 +91,8 @@ def q_concentrates(runs, k=8, delta=0.1):
 
 
 def regret_by_bags(runs, k=8):
-    """Realizable: the true model is one of 41. Mean regret of the choice at growing numbers of bags, k fixed."""
+    """Realizable: the true model is one of 41. Mean regret of the choice at growing numbers of
+    bags, k fixed."""
     slopes = np.linspace(-1, 3, 41)
     models = [linear(a, -1) for a in slopes]
     regret = np.array([true_loss(losses.square, m) for m in models])
@@ -98,11 +110,12 @@ def regret_by_bags(runs, k=8):
 
 
 def classes(runs, k=8):
-    """Variance of one bag's loss with known prior and means, as the classes grow: bounded histogram loss, and totals.
+    """Variance of one bag's loss with known prior and means, as the classes grow: bounded histogram
+    loss, and totals.
 
-    Histogram: c times the Brier loss (bounded by 2) of random class probabilities. Total: the square loss of a
-    predicted count spread over 0..c-1, divided by c - 1 so that f2 keeps its range and only that of the labels
-    grows. Labels are uniform.
+    Histogram: c times the Brier loss (bounded by 2) of random class probabilities. Total: the
+    square loss of a predicted count spread over 0..c-1, divided by c - 1 so that f2 keeps its range
+    and only that of the labels grows. Labels are uniform.
     """
     rng = np.random.default_rng(3)
     rows = []
@@ -112,21 +125,28 @@ def classes(runs, k=8):
         histogram = bag_losses(np.eye(c)[y].mean(axis=1), np.full(c, 1 / c), f)
         h = rng.uniform(0, c - 1, size=(runs, k))
         f = losses.square.components(h, kind="total") / (c - 1)
-        total = bag_losses(np.stack([np.ones(runs), y.mean(axis=1)], axis=1), np.array([1, (c - 1) / 2]), f)
-        rows.append({"classes": c, "k": k, "runs": runs, "histogram": histogram.var(), "total": total.var()})
+        total = bag_losses(
+            np.stack([np.ones(runs), y.mean(axis=1)], axis=1), np.array([1, (c - 1) / 2]), f
+        )
+        rows.append(
+            {"classes": c, "k": k, "runs": runs, "histogram": histogram.var(), "total": total.var()}
+        )
     return rows
 
 
 def bag_losses(report, prior, f):
-    """The ideal estimator of each bag, equation (1): f is (bags, instances, components), its mean taken as known."""
+    """The ideal estimator of each bag, equation (1): f is (bags, instances, components), its mean
+    taken as known."""
     mean = f.mean(axis=(0, 1))
     return np.sum((report - prior) * (f - mean).sum(axis=1), axis=1) + prior @ mean
 
 
 def heavy_tails(runs, bags=900, k=4):
-    """Two models; the better one scores a rare kind of instance with enormous logits, half of them wrongly.
+    """Two models; the better one scores a rare kind of instance with enormous logits, half of them
+    wrongly.
 
-    Its population loss is lower, but the empirical mean is moved by the few bags that hold such instances.
+    Its population loss is lower, but the empirical mean is moved by the few bags that hold such
+    instances.
     """
     rng = np.random.default_rng(4)
     rare, size_of_score = 0.0005, 400.0
@@ -134,13 +154,17 @@ def heavy_tails(runs, bags=900, k=4):
     for run in range(runs):
         world = draw(rng, bags, k)
         n = len(world.bag)
-        wild = np.where(rng.uniform(size=n) < rare, rng.choice([-1, 1], size=n) * size_of_score, 0.0)
+        wild = np.where(
+            rng.uniform(size=n) < rare, rng.choice([-1, 1], size=n) * size_of_score, 0.0
+        )
         better, worse = 1.0 * world.X - 1 + wild, -0.2 * world.X - 1
         result = tournament([better, worse], world, beta=0.05, groups=15, seed=run)
         wrong["tournament"] += result.Q[0, 1] > 0
         report, prior = world.components()
         by_bag = [
-            weights.upm_by_bag(losses.log.components(s), world.bag, world.size, report, prior).mean()
+            weights.upm_by_bag(
+                losses.log.components(s), world.bag, world.size, report, prior
+            ).mean()
             for s in (better, worse)
         ]
         wrong["mean"] += by_bag[0] > by_bag[1]
@@ -157,13 +181,18 @@ def main():
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     jobs = {
-        "the pool keeps the best and drops regret above beta": lambda: [pool_keeps_the_best(runs=200)],
+        "the pool keeps the best and drops regret above beta": lambda: [
+            pool_keeps_the_best(runs=200)
+        ],
         "Q concentrates around the true difference": lambda: q_concentrates(runs=1000),
         "realizable: regret falls like 1/m": lambda: regret_by_bags(runs=1000),
         "variance of a bag as classes grow": lambda: classes(runs=20000),
         "heavy tails": lambda: [heavy_tails(runs=1000)],
     }
-    done = {name: job() for name, job in track(jobs.items(), console=Console(stderr=True), transient=True)}
+    done = {
+        name: job()
+        for name, job in track(jobs.items(), console=Console(stderr=True), transient=True)
+    }
     console = Console()
     for name, rows in done.items():
         table = Table(*rows[0], title=name)
@@ -171,16 +200,22 @@ def main():
             table.add_row(*(f"{value:.4g}" for value in row.values()))
         console.print(table)
     console.print(
-        f"rmse of Q falls like bags^{slope(done['Q concentrates around the true difference'], 'bags', 'rmse'):.2f}"
+        "rmse of Q falls like "
+        f"bags^{slope(done['Q concentrates around the true difference'], 'bags', 'rmse'):.2f}"
     )
-    console.print(f"regret falls like bags^{slope(done['realizable: regret falls like 1/m'], 'bags', 'regret'):.2f}")
+    console.print(
+        "regret falls like "
+        f"bags^{slope(done['realizable: regret falls like 1/m'], 'bags', 'regret'):.2f}"
+    )
     if options.out:
         with options.out.open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["claim", "row", "quantity", "value"])
             for name, rows in done.items():
                 for number, row in enumerate(rows):
-                    writer.writerows((name, number, key, f"{value:.6g}") for key, value in row.items())
+                    writer.writerows(
+                        (name, number, key, f"{value:.6g}") for key, value in row.items()
+                    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""The tournament in one pass against pair by pair: equality, ratio of times, growth, and a large one.
+"""The tournament in one pass against pair by pair: equality, ratio of times, growth, and a large
+one.
 
     python benchmarks/tournament.py [--large] [--out benchmarks/results/tournament.csv]
 
-Pair by pair gets the loss components of all models ready-made; the one pass starts from the scores. `--large` adds
-1,000 models on 1,000,000 instances (functions of X, evaluated chunk by chunk) and its peak memory.
+Pair by pair gets the loss components of all models ready-made; the one pass starts from the scores.
+`--large` adds 1,000 models on 1,000,000 instances (functions of X, evaluated chunk by chunk) and
+its peak memory.
 """
 
 import argparse
@@ -19,7 +21,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from unbag import losses, random_bags, tournament
-from unbag.tournaments.splitting import lay_out
+from unbag.tournaments._split import lay_out
 
 GROUPS, SIZE, FEATURES = 60, 8, 10
 
@@ -54,11 +56,15 @@ def against_pair_by_pair(models, n):
 def one_pass(models, n, progress=None):
     bags, slopes = problem(models, n)
     functions = [lambda X, h=h: X @ slopes[:, h] - 1 for h in range(models)]
-    took, result = seconds(lambda: tournament(functions, bags, beta=0.1, groups=None, progress=progress))
+    took, result = seconds(
+        lambda: tournament(functions, bags, beta=0.1, groups=None, progress=progress)
+    )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     # equality is checked on a few pairs where all of them are too many
     layout, _ = lay_out(bags, result.groups, split="auto", seed=0)
-    some = [losses.log.components(np.asarray(functions[h](bags.X), float)) for h in (0, 1, models - 1)]
+    some = [
+        losses.log.components(np.asarray(functions[h](bags.X), float)) for h in (0, 1, models - 1)
+    ]
     worst = max(
         abs(pair(some[0], some[1], bags, layout) - result.Q[0, 1]),
         abs(pair(some[0], some[2], bags, layout) - result.Q[0, models - 1]),
@@ -78,11 +84,25 @@ def main():
     options = parser.parse_args()
     console = Console()
 
-    table = Table("models", "instances", "pairs", "one pass, s", "pair by pair, s", "ratio", "largest difference")
+    table = Table(
+        "models",
+        "instances",
+        "pairs",
+        "one pass, s",
+        "pair by pair, s",
+        "ratio",
+        "largest difference",
+    )
     table.title = f"one pass against pair by pair, {GROUPS} groups, bags of {SIZE}"
     compared = [against_pair_by_pair(models, 40_000) for models in (16, 64, 256)]
     for models, n, pairs, fast, slow, ratio, worst in compared:
-        table.add_row(*map(str, (models, n, pairs)), f"{fast:.2f}", f"{slow:.1f}", f"{ratio:.0f}", f"{worst:.1e}")
+        table.add_row(
+            *map(str, (models, n, pairs)),
+            f"{fast:.2f}",
+            f"{slow:.1f}",
+            f"{ratio:.0f}",
+            f"{worst:.1e}",
+        )
     console.print(table)
 
     grown = [one_pass(models, 100_000) for models in (32, 64, 128, 256)]
@@ -93,22 +113,58 @@ def main():
             task = bar.add_task("1,000 models on 1,000,000 instances")
             told = lambda done, total: bar.update(task, completed=done, total=total)
             large = [one_pass(1000, 1_000_000, told)]
-    table = Table("models", "instances", "pairs", "seconds", "groups", "difference of 2 pairs", "peak memory, GiB")
+    table = Table(
+        "models",
+        "instances",
+        "pairs",
+        "seconds",
+        "groups",
+        "difference of 2 pairs",
+        "peak memory, GiB",
+    )
     table.title = "one pass, models as functions of X"
     for models, n, pairs, took, groups, worst, peak in [*grown, *longer, *large]:
-        table.add_row(*map(str, (models, n, pairs)), f"{took:.2f}", str(groups), f"{worst:.1e}", f"{peak:.2f}")
+        table.add_row(
+            *map(str, (models, n, pairs)), f"{took:.2f}", str(groups), f"{worst:.1e}", f"{peak:.2f}"
+        )
     console.print(table)
-    console.print(f"time grows like models^{exponent(grown, 0):.2f} and instances^{exponent(longer, 1):.2f}")
+    console.print(
+        f"time grows like models^{exponent(grown, 0):.2f} and instances^{exponent(longer, 1):.2f}"
+    )
     if options.out:
         with options.out.open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(
-                ["what", "models", "instances", "pairs", "seconds", "pair_by_pair_s", "ratio", "difference", "peak_gib"]
+                [
+                    "what",
+                    "models",
+                    "instances",
+                    "pairs",
+                    "seconds",
+                    "pair_by_pair_s",
+                    "ratio",
+                    "difference",
+                    "peak_gib",
+                ]
             )
             for m, n, p, fast, slow, ratio, worst in compared:
-                writer.writerow(["compared", m, n, p, f"{fast:.3f}", f"{slow:.2f}", f"{ratio:.1f}", f"{worst:.1e}", ""])
+                writer.writerow(
+                    [
+                        "compared",
+                        m,
+                        n,
+                        p,
+                        f"{fast:.3f}",
+                        f"{slow:.2f}",
+                        f"{ratio:.1f}",
+                        f"{worst:.1e}",
+                        "",
+                    ]
+                )
             for m, n, p, took, _, worst, peak in [*grown, *longer, *large]:
-                writer.writerow(["one pass", m, n, p, f"{took:.3f}", "", "", f"{worst:.1e}", f"{peak:.2f}"])
+                writer.writerow(
+                    ["one pass", m, n, p, f"{took:.3f}", "", "", f"{worst:.1e}", f"{peak:.2f}"]
+                )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""The pages in docs/ and the docstrings in src/ in, the folder that zensical makes the site from out.
+"""The pages in docs/ and the docstrings in src/ in, the folder that zensical makes the site from
+out.
 
     python docs/build.py            # writes build/docs; then: zensical build --strict
 
-Pages link to files of the repository (results, examples); the site has none of these, so they are copied beside the
-pages and the links follow. The reference is read from the source with `ast`: nothing is imported, so the pages of
-PyTorch or LightGBM need neither.
+Pages link to files of the repository (results, examples); the site has none of these, so they are
+copied beside the pages and the links follow. The reference is read from the source with `ast`:
+nothing is imported, so the pages of PyTorch or LightGBM need neither.
 """
 
 from __future__ import annotations
@@ -39,16 +40,25 @@ def build(out: Path) -> None:
 
 
 def report_links() -> str:
-    """What `unbag reproduce` has written, as links from a page of the site; pages that are not there are not linked."""
+    """What `unbag reproduce` has written, as links from a page of the site; pages that are not
+    there are not linked."""
     found = sorted(path.name for path in REPORT.glob("*.md"))
     listed = "".join(f"- [{name}](report/{name})\n" for name in found)
-    return f"On this site:\n\n{listed}" if found else "No report was there when this site was built."
+    return (
+        f"On this site:\n\n{listed}" if found else "No report was there when this site was built."
+    )
 
 
 def modules() -> list[str]:
-    """The public modules, those that are imported at once and those that are imported when asked for."""
+    """The public modules, those that are imported at once and those that are imported when asked
+    for."""
     tree = ast.parse((SOURCE / "__init__.py").read_text())
-    imported = {a.name for n in tree.body if isinstance(n, ast.ImportFrom) and n.module == "unbag" for a in n.names}
+    imported = {
+        a.name
+        for n in tree.body
+        if isinstance(n, ast.ImportFrom) and n.module == "unbag"
+        for a in n.names
+    }
     for node in tree.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_MODULES":
             imported |= set(ast.literal_eval(node.value))
@@ -60,13 +70,17 @@ def source(module: str) -> ast.Module:
     """A module or package, read but not run."""
     path = ROOT / "src" / Path(*module.split("."))
     return ast.parse(
-        (path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py").read_text()
+        (
+            path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
+        ).read_text()
     )
 
 
 def contents() -> str:
     """The first page of the reference: each module with the first line of its docstring."""
-    rows = [(m, (ast.get_docstring(source(f"unbag.{m}")) or "").partition("\n")[0]) for m in modules()]
+    rows = [
+        (m, (ast.get_docstring(source(f"unbag.{m}")) or "").partition("\n")[0]) for m in modules()
+    ]
     listed = "".join(f"- [{module}]({module}.md): {line}\n" for module, line in rows)
     return f"# Reference\n\nRead from the docstrings, whose examples the tests run.\n\n{listed}"
 
@@ -85,7 +99,11 @@ def carry_links(text: str, page: Path, target: Path, out: Path) -> str:
         if not file.is_file() or file.is_relative_to(DOCS):
             return link[0]
         inside = file.is_relative_to(REPORT)
-        copy = out / "report" / file.relative_to(REPORT) if inside else out / "files" / file.relative_to(ROOT)
+        copy = (
+            out / "report" / file.relative_to(REPORT)
+            if inside
+            else out / "files" / file.relative_to(ROOT)
+        )
         if file.suffix == ".md" and not inside:  # a page of the repository that is none of the site
             copy = copy.with_suffix(".md.txt")
         if not (inside and file.suffix == ".md"):
@@ -97,10 +115,15 @@ def carry_links(text: str, page: Path, target: Path, out: Path) -> str:
 
 
 def reference(module: str) -> str:
-    """The page of a module: its docstring, then every public name with its signature and docstring."""
+    """The page of a module: its docstring, then every public name with its signature and
+    docstring."""
     tree = source(f"unbag.{module}")
     parts = [f"# unbag.{module}", markdown(ast.get_docstring(tree) or "")]
-    parts += [f"## {name}\n\n{markdown(text)}" for name, text in values(tree).items() if name in public(tree)]
+    parts += [
+        f"## {name}\n\n{markdown(text)}"
+        for name, text in values(tree).items()
+        if name in public(tree)
+    ]
     found = [(name, place) for name in public(tree) if (place := find(name, tree)) is not None]
     parts += [entry(node, f"unbag.{module}.{name}") for name, node in found]
     return "\n\n".join(parts) + "\n"
@@ -123,7 +146,9 @@ def values(tree: ast.Module) -> dict[str, str]:
         node.targets[0].id: inspect.cleandoc(below.value.value)
         for node, below in pairs
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
+        if isinstance(below, ast.Expr)
+        and isinstance(below.value, ast.Constant)
+        and isinstance(below.value.value, str)
     }
 
 
@@ -152,7 +177,9 @@ def entry(node: ast.FunctionDef | ast.ClassDef, title: str, *, level: int = 2) -
 def signature(node: ast.FunctionDef | ast.ClassDef, title: str) -> str:
     """How it is called; for classes the fields, or the arguments of __init__."""
     if isinstance(node, ast.ClassDef):
-        init = next((n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None)
+        init = next(
+            (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"), None
+        )
         fields = [ast.unparse(n) for n in node.body if isinstance(n, ast.AnnAssign)]
         listed = arguments(init) if init else [f for f in fields if not f.startswith("_")]
         return call(title, listed, "")
@@ -176,20 +203,34 @@ def spelled(argument: ast.arg, default: ast.expr | None) -> str:
     text = ast.unparse(argument)
     if default is None:
         return text
-    return f"{text} = {ast.unparse(default)}" if argument.annotation else f"{text}={ast.unparse(default)}"
+    return (
+        f"{text} = {ast.unparse(default)}"
+        if argument.annotation
+        else f"{text}={ast.unparse(default)}"
+    )
 
 
 def call(title: str, listed: list[str], returned: str) -> str:
     """On one line where it fits, else one argument a line."""
     line = f"{title}({', '.join(listed)}){returned}"
-    return line if len(line) <= 88 else f"{title}(\n" + "".join(f"    {item},\n" for item in listed) + f"){returned}"
+    return (
+        line
+        if len(line) <= 88
+        else f"{title}(\n" + "".join(f"    {item},\n" for item in listed) + f"){returned}"
+    )
 
 
 def markdown(docstring: str) -> str:
-    """A docstring as Markdown: underlined titles in bold, parameters as a list, examples as code."""
+    """A docstring as Markdown: underlined titles in bold, parameters as a list, examples as
+    code."""
     text = re.sub(r"^(.+)\n-{3,}$", r"**\1**\n", docstring, flags=re.MULTILINE)
     text = re.sub(r"^(\w+(?:, \*{0,2}\w+)*) : ", r"- `\1`: ", text, flags=re.MULTILINE)
-    return re.sub(r"^>>> .*?(?=\n\n|\Z)", lambda m: f"```pycon\n{m[0]}\n```", text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(
+        r"^>>> .*?(?=\n\n|\Z)",
+        lambda m: f"```pycon\n{m[0]}\n```",
+        text,
+        flags=re.MULTILINE | re.DOTALL,
+    )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python examples/adding_a_method.py
 
-The method is squared proportion matching, the data are points within a ring. Runs are kept in the folder
-`adding-example`: start the script again and nothing is trained twice.
+The method is squared proportion matching, the data are points within a ring. Runs are kept in the
+folder `adding-example`: start the script again and nothing is trained twice.
 """
 
 import sys
@@ -11,16 +11,17 @@ import sys
 import jax.numpy as jnp
 import numpy as np
 
-from unbag.arrays import mean_by
+from unbag._arrays import mean_by
 from unbag.datasets import Dataset
 from unbag.lab import Plan, Store, add_method, add_task, run_plan
-from unbag.lab.reporting import best_on_test, read_runs
+from unbag.lab._results import best_on_test, read_runs
 
 SHORT = "--short" in sys.argv
 
 
 def squared(score, batch, loss):
-    """Mean over bags of (proportion - mean probability)^2; rows and bags of weight 0 are padding."""
+    """Mean over bags of (proportion - mean probability)^2; rows and bags of weight 0 are
+    padding."""
     mean = mean_by(batch.bag, batch.real / (1 + jnp.exp(-score)), jnp.maximum(batch.size, 1))
     return jnp.sum(batch.weight * (batch.report[:, 1] - mean) ** 2)
 
@@ -37,7 +38,13 @@ def main() -> None:
     add_method("squared", squared, title="squared PM")
     add_task("ring", load_ring, title="Ring")
     few = {"methods": ("squared",), "sizes": (50,), "rates": (0.1,), "repetitions": 1, "epochs": 3}
-    more = {"methods": ("squared", "anchored"), "sizes": (10, 50), "rates": (0.01, 0.1), "repetitions": 3, "epochs": 40}
+    more = {
+        "methods": ("squared", "anchored"),
+        "sizes": (10, 50),
+        "rates": (0.01, 0.1),
+        "repetitions": 3,
+        "epochs": 40,
+    }
     store = Store("adding-example")
     run_plan(Plan("ring", **(few if SHORT else more)), store)
     for runs in read_runs(store):

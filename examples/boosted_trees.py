@@ -1,9 +1,10 @@
-"""Boosted trees of Adult from bags of 64 people, beside a linear model of the same bags. No label is used to learn.
+"""Boosted trees of Adult from bags of 64 people, beside a linear model of the same bags. No label
+is used to learn.
 
     python examples/boosted_trees.py
 
-Needs LightGBM: pip install '.[boosting]' in the clone. A fifth of the bags chooses the number of rounds; labels of
-test people are looked at once, at the very end.
+Needs LightGBM: pip install '.[boosting]' in the clone. A fifth of the bags chooses the number of
+rounds; labels of test people are looked at once, at the very end.
 """
 
 import sys
@@ -19,7 +20,9 @@ SHORT = "--short" in sys.argv
 
 def main() -> None:
     adult = load_adult()
-    bags = unbag.random_bags(adult.X, adult.y, size=64, seed=0)  # of 32,512 labels only 508 shares are kept
+    bags = unbag.random_bags(
+        adult.X, adult.y, size=64, seed=0
+    )  # of 32,512 labels only 508 shares are kept
 
     trees = fit_lightgbm(bags, rounds=30 if SHORT else 600, num_threads=1)
     print(trees)
@@ -30,7 +33,10 @@ def main() -> None:
     log_loss = unbag.losses.log.value
     probability = linear.predict_proba(adult.X_test)[:, 1]
     print(f"test log loss: trees {log_loss(trees.scores(adult.X_test), adult.y_test).mean():.3f}")
-    print(f"test log loss: linear {log_loss(np.log(probability / (1 - probability)), adult.y_test).mean():.3f}")
+    print(
+        "test log loss: linear "
+        f"{log_loss(np.log(probability / (1 - probability)), adult.y_test).mean():.3f}"
+    )
     print("test log loss: the same for everyone 0.547")
 
 

@@ -2,7 +2,8 @@
 
     python examples/choosing.py
 
-Held-out bags choose by paired differences; other bags judge the choice. Labels are looked at once, at the very end.
+Held-out bags choose by paired differences; other bags judge the choice. Labels are looked at once,
+at the very end.
 """
 
 import sys
@@ -26,16 +27,27 @@ def main() -> None:
         run
         for method in (("anchored", "upm") if SHORT else ("anchored", "upm", "likelihood"))
         for run in unbag.sweep(
-            make, learn, method, learning_rates=rates, epochs=3 if SHORT else 40, held_out=held_out, patience=15
+            make,
+            learn,
+            method,
+            learning_rates=rates,
+            epochs=3 if SHORT else 40,
+            held_out=held_out,
+            patience=15,
         )[0]
     ]
     choice = unbag.choose(runs, held_out, test=(adult.X_test, adult.y_test))
     print(choice)  # the column `labelled` is what the choice did not see
 
-    judge = unbag.random_bags(adult.X_test, adult.y_test, size=64, seed=1)  # people that neither taught nor chose
+    judge = unbag.random_bags(
+        adult.X_test, adult.y_test, size=64, seed=1
+    )  # people that neither taught nor chose
     print(unbag.evaluate(choice.model, judge))
     score = np.asarray(choice.model.model(adult.X_test))
-    print(f"the labels, looked at now: log loss {unbag.losses.log.value(score, adult.y_test).mean():.4f}")
+    print(
+        "the labels, looked at now: log loss "
+        f"{unbag.losses.log.value(score, adult.y_test).mean():.4f}"
+    )
 
 
 if __name__ == "__main__":

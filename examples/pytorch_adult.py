@@ -1,8 +1,10 @@
-"""Train a PyTorch model of Adult from bags of 64 people, and print its test log loss (trivial: 0.547).
+"""Train a PyTorch model of Adult from bags of 64 people, and print its test log loss (trivial:
+0.547).
 
     python examples/pytorch_adult.py
 
-It learns from four fifths of the bags; the others choose the epoch. Labels are looked at once, at the very end.
+It learns from four fifths of the bags; the others choose the epoch. Labels are looked at once, at
+the very end.
 """
 
 import sys
@@ -22,8 +24,12 @@ loader = bag_loader(train, batch=2048, seed=0)
 loss, judge = BagLoss(bags.prior), BagLoss(bags.prior, loss=unbag.losses.log)
 
 torch.manual_seed(0)
-model = torch.nn.Sequential(torch.nn.Linear(adult.X.shape[1], 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
-torch.nn.init.zeros_(model[-1].weight)  # it starts at the trivial predictor: everyone gets the prior
+model = torch.nn.Sequential(
+    torch.nn.Linear(adult.X.shape[1], 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)
+)
+torch.nn.init.zeros_(
+    model[-1].weight
+)  # it starts at the trivial predictor: everyone gets the prior
 torch.nn.init.constant_(model[-1].bias, torch.tensor(bags.prior).logit())
 optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
 best = float("inf")
@@ -33,7 +39,11 @@ for epoch in range(EPOCHS):
         loss(model(X), bag, report, size).backward()
         optimizer.step()
     with torch.no_grad():  # held-out bags choose the epoch
-        estimate = judge(model(torch.tensor(held_out.X)), held_out.bag, held_out.report, held_out.size).item()
+        estimate = judge(
+            model(torch.tensor(held_out.X)), held_out.bag, held_out.report, held_out.size
+        ).item()
         if estimate < best:
             best, chosen, scores = estimate, epoch, model(torch.tensor(adult.X_test))[:, 0]
-print(f"test log loss {unbag.losses.log.value(scores, adult.y_test).mean():.3f}, after epoch {chosen}")
+print(
+    f"test log loss {unbag.losses.log.value(scores, adult.y_test).mean():.3f}, after epoch {chosen}"
+)

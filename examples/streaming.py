@@ -1,9 +1,10 @@
-"""A stream whose reports come an hour after the events, a crash in the middle, and a resume that loses nothing.
+"""A stream whose reports come an hour after the events, a crash in the middle, and a resume that
+loses nothing.
 
     python examples/streaming.py
 
-The script starts itself, is killed (kill -9) after some hours, starts again, and ends with the same model, bit for bit,
-as one that was never killed. Writes to the folder `stream-example`.
+The script starts itself, is killed (kill -9) after some hours, starts again, and ends with the same
+model, bit for bit, as one that was never killed. Writes to the folder `stream-example`.
 """
 
 import os
@@ -43,7 +44,13 @@ def reported(hour: int) -> tuple[np.ndarray, np.ndarray]:
 def follow(folder: Path, *, killed_after: int | None = None) -> StreamLearner:
     """Feed the stream from where the folder stands; the reports of an hour come in the next one."""
     learner = StreamLearner(
-        models.mlp(3, (16,), key=0), method="anchored", chunk=2 * EVENTS, batch=256, rate=0.01, folder=folder, every=1
+        models.mlp(3, (16,), key=0),
+        method="anchored",
+        chunk=2 * EVENTS,
+        batch=256,
+        rate=0.01,
+        folder=folder,
+        every=1,
     )
     for hour in range(learner.position, HOURS):
         X, bag, _ = happened(hour)

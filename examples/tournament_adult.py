@@ -2,9 +2,9 @@
 
     python examples/tournament_adult.py
 
-A third of the bags (of 2 people) trains the models; a first tournament on them tells planning how far apart the models
-are, and so which beta the other bags support, with a tenth to spare; the others decide. Labels are looked at once, at
-the very end.
+A third of the bags (of 2 people) trains the models; a first tournament on them tells planning how
+far apart the models are, and so which beta the other bags support, with a tenth to spare; the
+others decide. Labels are looked at once, at the very end.
 """
 
 import numpy as np
@@ -19,7 +19,8 @@ LOSS = unbag.losses.square
 
 
 def dozen(bags):
-    """Twelve linear models: three methods after few and many epochs, and some that nobody should choose."""
+    """Twelve linear models: three methods after few and many epochs, and some that nobody should
+    choose."""
     start = unbag.losses.log.trivial_score(bags.prior)
     blank = models.linear(bags.X.shape[1], key=0, start=start)
     scores = {}
@@ -43,13 +44,23 @@ def main():
 
     rehearsal = unbag.tournament(models, training, beta=0.5, loss=LOSS)
     beta = 1.1 * unbag.planning.regret_supported(len(held_out), rehearsal.problem)
-    console.print(f"Planning: {len(held_out)} bags of 2 support beta = {beta:.3f} for {len(models)} models.")
+    console.print(
+        f"Planning: {len(held_out)} bags of 2 support beta = {beta:.3f} for {len(models)} models."
+    )
 
     result = unbag.tournament(models, held_out, beta=beta, loss=LOSS)
-    truth = {name: float(LOSS.value(model(adult.X_test), adult.y_test).mean()) for name, model in models.items()}
+    truth = {
+        name: float(LOSS.value(model(adult.X_test), adult.y_test).mean())
+        for name, model in models.items()
+    }
     chosen = result.names.index(result.chosen)
     table = Table(
-        "model", "in the pool", "Q against the chosen", "C", "loss with labels", title="Adult, from bags of 2"
+        "model",
+        "in the pool",
+        "Q against the chosen",
+        "C",
+        "loss with labels",
+        title="Adult, from bags of 2",
     )
     for i, name in enumerate(result.names):
         mark = "chosen" if name == result.chosen else "yes" if name in result.pool else "no"
@@ -58,7 +69,9 @@ def main():
     console.print(table)
     console.print(str(result))
     regret = truth[result.chosen] - min(truth.values())
-    console.print(f"The labels, looked at now: the chosen model's regret on test data is {regret:.4f}.")
+    console.print(
+        f"The labels, looked at now: the chosen model's regret on test data is {regret:.4f}."
+    )
 
 
 if __name__ == "__main__":

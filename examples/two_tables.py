@@ -1,9 +1,10 @@
-"""Two tables with noisy counts, from start to report: make them, check, train, predict, and write a page to read.
+"""Two tables with noisy counts, from start to report: make them, check, train, predict, and write a
+page to read.
 
     python examples/two_tables.py
 
-Writes events.parquet, reports.parquet, model.unbag, scores.parquet and report.html where it is run. Everything after
-the tables is what `unbag check`, `train` and `predict` do on the command line.
+Writes events.parquet, reports.parquet, model.unbag, scores.parquet and report.html where it is run.
+Everything after the tables is what `unbag check`, `train` and `predict` do on the command line.
 """
 
 import sys
@@ -23,13 +24,20 @@ def make_tables(n: int, size: int) -> np.ndarray:
     rng = np.random.default_rng(0)
     age, device = rng.normal(40, 12, n), rng.choice(["phone", "desk"], n, p=[0.7, 0.3])
     rate = 1 / (1 + np.exp(2 - (device == "desk") - (age - 40) / 12))
-    bag = unbag.design_bags(np.arange(n), size=size, salt="example")  # chance decides who is counted together
-    pq.write_table(pa.table({"event": np.arange(n), "bag": bag, "age": age, "device": device}), "events.parquet")
+    bag = unbag.design_bags(
+        np.arange(n), size=size, salt="example"
+    )  # chance decides who is counted together
+    pq.write_table(
+        pa.table({"event": np.arange(n), "bag": bag, "age": age, "device": device}),
+        "events.parquet",
+    )
     names, number = np.unique(bag, return_inverse=True)
     noise = unbag.noise.laplace(epsilon=2)
     sales = np.bincount(number, weights=rng.random(n) < rate) + noise.sample(len(names), seed=1)
     variance = np.full(len(names), noise.variance)
-    pq.write_table(pa.table({"bag": names, "sales": sales, "variance": variance}), "reports.parquet")
+    pq.write_table(
+        pa.table({"bag": names, "sales": sales, "variance": variance}), "reports.parquet"
+    )
     return rate
 
 
@@ -48,7 +56,10 @@ def main() -> None:
     unbag_command(f"train events.parquet reports.parquet {columns} --epochs {epochs} {files}")
     unbag_command("predict model.unbag events.parquet --id event --out scores.parquet --force")
     probability = pq.read_table("scores.parquet")["probability"].to_numpy()
-    print(f"\nThe data were made: the correlation with the true rates is {np.corrcoef(probability, rate)[0, 1]:.2f}.")
+    print(
+        "\nThe data were made: the correlation with the true rates is "
+        f"{np.corrcoef(probability, rate)[0, 1]:.2f}."
+    )
     print("Open report.html.")
 
 

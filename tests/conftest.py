@@ -1,11 +1,11 @@
-"""Shapes are types, and they are checked here: see the annotations in `unbag.arrays`."""
+"""Shapes are types, and they are checked here: see the annotations in `unbag._arrays`."""
 
 import sys
 
 import jaxtyping
 import pytest
 
-CHECKED = ["unbag.arrays", "unbag.weights", "unbag.matching", "unbag.likelihood", "unbag.medians"]
+CHECKED = ["unbag._arrays", "unbag.weights", "unbag.matching", "unbag.likelihood", "unbag.medians"]
 hook = jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 import unbag  # noqa: E402, F401
 
@@ -14,7 +14,8 @@ hook.uninstall()
 
 @pytest.fixture(autouse=True, scope="module")
 def small_memory():
-    """Forget what JAX compiled for the module before: thousands of small programs add up to gigabytes."""
+    """Forget what JAX compiled for the module before: thousands of small programs add up to
+    gigabytes."""
     yield
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()

@@ -18,5 +18,9 @@ def assert_same(promised: str, printed: str) -> None:
         expected, value = (float(found[2].replace(",", "")) for found in (first, second))
         if "." in first[2]:
             assert value == pytest.approx(expected, abs=0.02), (said, word)
-        else:  # large counts, such as what bags are worth in labels, follow from numbers like those above
-            assert value == pytest.approx(expected, rel=0.15 if expected >= 100 else 0), (said, word)
+        # large counts, such as what bags are worth in labels, follow from numbers like those above
+        else:
+            assert value == pytest.approx(expected, rel=0.15 if expected >= 100 else 0), (
+                said,
+                word,
+            )

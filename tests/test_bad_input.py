@@ -20,102 +20,124 @@ SIZE = np.array([2, 2])
 MESSAGES = [
     (
         lambda: Bags(BAG, [0.5, np.nan]),
-        "A report must be finite: bag 1 has nan (1 such bag). Say with status= which bags are suppressed or pending, "
-        "or fix the export; never write 0 for them.",
+        "A report must be finite: bag 1 has nan (1 such bag). Say with status= which bags are "
+        "suppressed or pending, or fix the export; never write 0 for them.",
     ),
     (
         lambda: Bags(BAG, [np.inf, -np.inf]),
-        "A report must be finite: bag 0 has inf (2 such bags). Say with status= which bags are suppressed or pending, "
-        "or fix the export; never write 0 for them.",
+        "A report must be finite: bag 0 has inf (2 such bags). Say with status= which bags are "
+        "suppressed or pending, or fix the export; never write 0 for them.",
     ),
     (
         lambda: Bags(BAG, [0.5, 1.5]),
-        "A proportion without noise must lie in [0, 1]: bag 1 has 1.5 (1 such bag). Divide totals by the bag size; if "
-        "noise was added on purpose, declare its variance with noise=.",
+        "A proportion without noise must lie in [0, 1]: bag 1 has 1.5 (1 such bag). Divide "
+        "totals by the bag size; if noise was added on purpose, declare its variance with "
+        "noise=.",
     ),
     (
         lambda: Bags(BAG, [0.5, -0.5], noise=[1, 0]),
-        "A proportion without noise must lie in [0, 1]: bag 1 has -0.5 (1 such bag). Divide totals by the bag size; "
-        "if noise was added on purpose, declare its variance with noise=.",
+        "A proportion without noise must lie in [0, 1]: bag 1 has -0.5 (1 such bag). Divide "
+        "totals by the bag size; if noise was added on purpose, declare its variance with "
+        "noise=.",
     ),
     (
         lambda: Bags(BAG, [-1, 2], "total"),
-        "A mean count without noise must lie in [0, inf]: bag 0 has -1 (1 such bag). Divide totals by the bag size; "
-        "if noise was added on purpose, declare its variance with noise=.",
+        "A mean count without noise must lie in [0, inf]: bag 0 has -1 (1 such bag). Divide "
+        "totals by the bag size; if noise was added on purpose, declare its variance with "
+        "noise=.",
     ),
     (
         lambda: Bags(BAG, [1, 7], "total", cap=5),
-        "A mean count without noise must lie in [0, 5]: bag 1 has 7 (1 such bag). Divide totals by the bag size; if "
-        "noise was added on purpose, declare its variance with noise=.",
+        "A mean count without noise must lie in [0, 5]: bag 1 has 7 (1 such bag). Divide totals "
+        "by the bag size; if noise was added on purpose, declare its variance with noise=.",
     ),
     (
         lambda: Bags(BAG, [[0.5, 0.5], [-0.1, 1.1]], "histogram"),
-        "A class share without noise must lie in [0, 1]: bag 1 has [-0.1,  1.1] (1 such bag). Divide totals by the "
-        "bag size; if noise was added on purpose, declare its variance with noise=.",
+        "A class share without noise must lie in [0, 1]: bag 1 has [-0.1,  1.1] (1 such bag). "
+        "Divide totals by the bag size; if noise was added on purpose, declare its variance "
+        "with noise=.",
     ),
     (
         lambda: Bags(BAG, [[0.5, 0.4], [0.5, 0.5]], "histogram"),
-        "A histogram without noise must sum to 1: bag 0 has 0.9 (1 such bag). Divide class counts by the bag size; if "
-        "noise was added, declare its variance with noise=.",
+        "A histogram without noise must sum to 1: bag 0 has 0.9 (1 such bag). Divide class "
+        "counts by the bag size; if noise was added, declare its variance with noise=.",
     ),
     (
         lambda: Bags(BAG, [0.5, 0.5], noise=[1, -1]),
-        "A noise variance must be finite and not negative: bag 1 has -1 (1 such bag). Give the variance of the noise "
-        "on the bag's count, 0 for an exact report.",
+        "A noise variance must be finite and not negative: bag 1 has -1 (1 such bag). Give the "
+        "variance of the noise on the bag's count, 0 for an exact report.",
     ),
     (
         lambda: Bags(BAG, [0.5, 0.5, 0.5]),
-        "A bag must hold at least one instance: bag 2 has 0 (1 such bag). Drop its report, or add its rows.",
+        (
+            "A bag must hold at least one instance: bag 2 has 0 (1 such bag). Drop its report, or "
+            "add its rows."
+        ),
     ),
     (
         lambda: Bags(BAG, [0.5]),
-        "A bag number must lie between 0 and 0, the last report: row 2 has 1 (2 such rows). Number the bags in the "
-        "order of the reports, or use from_rows for ids of any kind.",
+        "A bag number must lie between 0 and 0, the last report: row 2 has 1 (2 such rows). "
+        "Number the bags in the order of the reports, or use from_rows for ids of any kind.",
     ),
     (
         lambda: Bags(BAG, [[0.5], [0.5]]),
-        "Reports of kind binary must have 1 dimension(s), one entry per bag: an array of shape (2, 1) came. Use "
-        "kind='histogram' for class shares, else one number per bag.",
+        "Reports of kind binary must have 1 dimension(s), one entry per bag: an array of shape "
+        "(2, 1) came. Use kind='histogram' for class shares, else one number per bag.",
     ),
     (
         lambda: Bags(BAG, [0.5, 0.5], "ternary"),
-        "A kind of report must be one of binary, total, histogram: 'ternary' came. Proportions are binary, mean "
-        "counts are total, class shares are histogram.",
+        "A kind of report must be one of binary, total, histogram: 'ternary' came. Proportions "
+        "are binary, mean counts are total, class shares are histogram.",
     ),
     (
         lambda: Bags(BAG, [0.5, 0.5], X=np.ones((3, 2))),
-        "X must have one entry for each instance: 3 came for 4 instances. Give them in the order of the instances.",
+        (
+            "X must have one entry for each instance: 3 came for 4 instances. Give them in the "
+            "order of the instances."
+        ),
     ),
     (
         lambda: Bags(BAG, [0.5, 0.5], stratum=[0]),
-        "stratum must have one entry for each bag: 1 came for 2 bags. Give them in the order of the bags.",
+        (
+            "stratum must have one entry for each bag: 1 came for 2 bags. Give them in the order of "
+            "the bags."
+        ),
     ),
     (
         lambda: Bags(BAG, [0.5, 0.5], stratum=[0, -1]),
-        "A stratum number must not be negative: bag 1 has -1 (1 such bag). Number the strata from 0, or use from_rows "
-        "for strata of any kind.",
+        "A stratum number must not be negative: bag 1 has -1 (1 such bag). Number the strata "
+        "from 0, or use from_rows for strata of any kind.",
     ),
     (
         lambda: Bags(BAG, [0.5, 0.5], known_prior=[0.5, 0.5]),
-        "A prior must be finite and look like one report (one per stratum), of shape (): [0.5, 0.5] of shape (2,) "
-        "came. Leave it out to take the size-weighted mean report.",
+        "A prior must be finite and look like one report (one per stratum), of shape (): [0.5, "
+        "0.5] of shape (2,) came. Leave it out to take the size-weighted mean report.",
     ),
     (
         lambda: Bags(BAG, [[0.5, 0.5], [0.5, 0.5]], "histogram", known_prior=[0.2, 0.3, 0.5]),
-        "A prior must be finite and look like one report (one per stratum), of shape (2,): [0.2, 0.3, 0.5] of shape "
-        "(3,) came. Leave it out to take the size-weighted mean report.",
+        "A prior must be finite and look like one report (one per stratum), of shape (2,): "
+        "[0.2, 0.3, 0.5] of shape (3,) came. Leave it out to take the size-weighted mean report.",
     ),
     (
         lambda: from_rows([1, "a", 1], [0.5, 0.5, 0.5]),
-        "A bag id must be of one type: int and str came. Turn all into strings or all into integers.",
+        (
+            "A bag id must be of one type: int and str came. Turn all into strings or all into "
+            "integers."
+        ),
     ),
     (
         lambda: from_rows(["a", None, "b"], [0.5, 0.5, 0.5]),
-        "A bag id must not be missing: row 1 has None (1 such row). Drop such rows or give them a bag.",
+        (
+            "A bag id must not be missing: row 1 has None (1 such row). Drop such rows or give them "
+            "a bag."
+        ),
     ),
     (
         lambda: from_rows(np.array([1, np.nan]), [0.5, 0.5]),
-        "A bag id must not be missing: row 1 has nan (1 such row). Drop such rows or give them a bag.",
+        (
+            "A bag id must not be missing: row 1 has nan (1 such row). Drop such rows or give them "
+            "a bag."
+        ),
     ),
     (
         lambda: from_rows(np.array([[1], [2]]), [0.5, 0.5]),
@@ -123,26 +145,32 @@ MESSAGES = [
     ),
     (
         lambda: from_rows(["a", "b"], {"a": 0.5}),
-        "Every bag must have a report: bag b has none (1 such bag). Add it, or leave the rows of that bag out.",
+        (
+            "Every bag must have a report: bag b has none (1 such bag). Add it, or leave the rows "
+            "of that bag out."
+        ),
     ),
     (
         lambda: from_rows(["a", "b"], {"a": 0.5, "b": 0, "c": 1, "d": 1}),
-        "A bag must hold at least one instance: bag c has a report and no rows (2 such bags). Drop its report, or add "
-        "its rows.",
+        "A bag must hold at least one instance: bag c has a report and no rows (2 such bags). "
+        "Drop its report, or add its rows.",
     ),
     (
         lambda: from_rows(["a", "a", "b"], [0.5, 0.6, 0.5]),
-        "A report must be the same for all rows of a bag: bag a has 0.5 and 0.6 (1 such bag). Give every row its "
-        "bag's report, or pass labels of the rows as y=.",
+        "A report must be the same for all rows of a bag: bag a has 0.5 and 0.6 (1 such bag). "
+        "Give every row its bag's report, or pass labels of the rows as y=.",
     ),
     (
         lambda: from_rows(["a", "a", "b"], [0.5, 0.5, 0.5], size={"a": 2, "b": 3}),
-        "A reported size must be the number of rows of the bag: bag 1 has 3 reported and 1 rows (1 such bag). Find "
-        "the missing or doubled rows: the estimate is biased without them.",
+        "A reported size must be the number of rows of the bag: bag 1 has 3 reported and 1 rows "
+        "(1 such bag). Find the missing or doubled rows: the estimate is biased without them.",
     ),
     (
         lambda: from_rows(["a", "b"], [0.5]),
-        "report must have one entry for each row: 1 came for 2 rows. Give them in the order of the rows.",
+        (
+            "report must have one entry for each row: 1 came for 2 rows. Give them in the order of "
+            "the rows."
+        ),
     ),
     (
         lambda: from_rows(["a", "b"]),
@@ -150,7 +178,10 @@ MESSAGES = [
     ),
     (
         lambda: random_bags(None, [0, 1, 2], size=1, seed=0),
-        "A binary label must be 0 or 1: row 2 has 2 (1 such row). Use kind='histogram' or kind='total'.",
+        (
+            "A binary label must be 0 or 1: row 2 has 2 (1 such row). Use kind='histogram' or "
+            "kind='total'."
+        ),
     ),
     (
         lambda: random_bags(None, [0, 1, -2], size=1, seed=0, kind="total"),
@@ -178,8 +209,8 @@ MESSAGES = [
     ),
     (
         lambda: Bags(BAG, [0.5, 0.5]).split(0.5, seed=0),
-        "Bags to split must be at least four, two for each part: set of bags 0 has 2 (1 such set of bags). Make "
-        "smaller bags, or merge small strata.",
+        "Bags to split must be at least four, two for each part: set of bags 0 has 2 (1 such "
+        "set of bags). Make smaller bags, or merge small strata.",
     ),
     (
         lambda: random_bags(None, np.tile([0, 1], 10), size=4, seed=0).split(1.0, seed=0),
@@ -187,14 +218,15 @@ MESSAGES = [
     ),
     (
         lambda: list(Bags(BAG[:2], [0.5]).batches(seed=0)),
-        "An epoch must hold at least two bags, because each bag is centred by the mean of the others: 1 came. Give "
-        "more bags, or a pool of further instances.",
+        "An epoch must hold at least two bags, because each bag is centred by the mean of the "
+        "others: 1 came. Give more bags, or a pool of further instances.",
     ),
     (
         lambda: list(Bags(np.arange(4), np.ones(4), stratum=[0, 1, 1, 1]).batches(seed=0)),
-        "A stratum must hold at least two bags, because each bag is centred by the mean of the others: stratum 0 has "
-        "1 (1 such stratum). Merge small strata, or cut them into random sub-bags; where a stratum has one report "
-        "only, leave the strata out and train by matching or likelihood.",
+        "A stratum must hold at least two bags, because each bag is centred by the mean of the "
+        "others: stratum 0 has 1 (1 such stratum). Merge small strata, or cut them into random "
+        "sub-bags; where a stratum has one report only, leave the strata out and train by "
+        "matching or likelihood.",
     ),
     (
         lambda: list(Bags(BAG, [0.5, 0.5]).batches(0, seed=0)),
@@ -202,78 +234,99 @@ MESSAGES = [
     ),
     (
         lambda: weights.upm(SIZE[:1], REPORT[:1], PRIOR),
-        "A batch must hold at least two bags, because each bag is centred by the mean of the others: 1 came. Give "
-        "more bags, or a pool of further instances.",
+        "A batch must hold at least two bags, because each bag is centred by the mean of the "
+        "others: 1 came. Give more bags, or a pool of further instances.",
     ),
     (
-        lambda: weights.upm(np.ones(3), np.ones((3, 2)), np.ones((2, 2)), stratum=np.array([0, 0, 1])),
-        "A stratum must hold at least two bags, because each bag is centred by the mean of the others: stratum 1 has "
-        "1 (1 such stratum). Merge small strata, or cut them into random sub-bags; where a stratum has one report "
-        "only, leave the strata out and train by matching or likelihood.",
+        lambda: weights.upm(
+            np.ones(3), np.ones((3, 2)), np.ones((2, 2)), stratum=np.array([0, 0, 1])
+        ),
+        "A stratum must hold at least two bags, because each bag is centred by the mean of the "
+        "others: stratum 1 has 1 (1 such stratum). Merge small strata, or cut them into random "
+        "sub-bags; where a stratum has one report only, leave the strata out and train by "
+        "matching or likelihood.",
     ),
     (
         lambda: weights.upm(SIZE, REPORT, np.ones(3)),
-        "A prior must have one entry per component, of shape (2,): one of shape (3,) came. Take it from "
-        "Bags.components().",
+        "A prior must have one entry per component, of shape (2,): one of shape (3,) came. Take "
+        "it from Bags.components().",
     ),
     (
         lambda: weights.upm(SIZE, REPORT, PRIOR, stratum=np.zeros(2, int)),
-        "A prior must have one entry per component for each stratum, of shape (2, 2): one of shape (2,) came. Take it "
-        "from Bags.components().",
+        "A prior must have one entry per component for each stratum, of shape (2, 2): one of "
+        "shape (2,) came. Take it from Bags.components().",
     ),
     (
         lambda: weights.upm(SIZE, REPORT, PRIOR, weight=np.array([0.5, 0.6])),
-        "The weights of the bags must add up to 1 in each stratum: stratum 0 has 1.1 (1 such stratum). Divide them by "
-        "their sum.",
+        "The weights of the bags must add up to 1 in each stratum: stratum 0 has 1.1 (1 such "
+        "stratum). Divide them by their sum.",
     ),
     (
         lambda: weights.easy(SIZE, REPORT, PRIOR, weight=np.array([1.5, -0.5])),
-        "A bag's weight must be finite and not negative: bag 1 has -0.5 (1 such bag). Use noise_weights for noisy "
-        "reports.",
+        "A bag's weight must be finite and not negative: bag 1 has -0.5 (1 such bag). Use "
+        "noise_weights for noisy reports.",
     ),
     (
         lambda: weights.easy(SIZE, REPORT * np.nan, PRIOR),
-        "A report must be finite: bag 0 has [nan, nan] (2 such bags). Give a bag whose report is pending the weight 0.",
+        (
+            "A report must be finite: bag 0 has [nan, nan] (2 such bags). Give a bag whose report "
+            "is pending the weight 0."
+        ),
     ),
     (
         lambda: weights.upm(np.ones(3), REPORT, PRIOR),
-        "size must have one entry for each bag: 3 came for 2 bags. Give them in the order of the bags.",
+        (
+            "size must have one entry for each bag: 3 came for 2 bags. Give them in the order of "
+            "the bags."
+        ),
     ),
     (
         lambda: weights.anchored(BAG, np.array([1, 3]), REPORT, PRIOR, np.ones((4, 2))),
-        "A size must be the number of instances of the bag: bag 0 has size 1 and 2 instances (2 such bags). Batches "
-        "must hold whole bags.",
+        "A size must be the number of instances of the bag: bag 0 has size 1 and 2 instances (2 "
+        "such bags). Batches must hold whole bags.",
     ),
     (
         lambda: weights.anchored(BAG, SIZE, REPORT, PRIOR, np.ones((3, 2))),
-        "reference must have one entry for each instance: 3 came for 4 instances. Give them in the order of the "
-        "instances.",
+        "reference must have one entry for each instance: 3 came for 4 instances. Give them in "
+        "the order of the instances.",
     ),
     (
         lambda: weights.anchored(BAG, SIZE, REPORT, PRIOR, np.ones((4, 2)), pool=3),
-        "A pool must come with the mean of the reference, reference_mean=: none came. Give its mean over these "
-        "instances and the pool together.",
+        "A pool must come with the mean of the reference, reference_mean=: none came. Give its "
+        "mean over these instances and the pool together.",
     ),
     (
         lambda: random_bags(None, [0, 1], size=1, seed=0, stratum=["a"]),
-        "stratum must have one entry for each row: 1 came for 2 rows. Give them in the order of the rows.",
+        (
+            "stratum must have one entry for each row: 1 came for 2 rows. Give them in the order of "
+            "the rows."
+        ),
     ),
     (
         lambda: from_rows(["a", "b"], y=[1]),
-        "y must have one entry for each row: 1 came for 2 rows. Give them in the order of the rows.",
+        (
+            "y must have one entry for each row: 1 came for 2 rows. Give them in the order of the "
+            "rows."
+        ),
     ),
     (
         lambda: weights.upm(SIZE, REPORT, np.stack([PRIOR, PRIOR]), stratum=np.zeros(3, int)),
-        "stratum must have one entry for each bag: 3 came for 2 bags. Give them in the order of the bags.",
+        (
+            "stratum must have one entry for each bag: 3 came for 2 bags. Give them in the order of "
+            "the bags."
+        ),
     ),
     (
         lambda: weights.upm(SIZE, REPORT, np.stack([PRIOR, PRIOR]), stratum=np.array([0, 2])),
-        "A stratum number must lie between 0 and 1, the last prior: bag 1 has 2 (1 such bag). Give one prior for each "
-        "stratum.",
+        "A stratum number must lie between 0 and 1, the last prior: bag 1 has 2 (1 such bag). "
+        "Give one prior for each stratum.",
     ),
     (
         lambda: weights.upm(SIZE, REPORT, PRIOR, weight=np.full(3, 1 / 3)),
-        "weight must have one entry for each bag: 3 came for 2 bags. Give them in the order of the bags.",
+        (
+            "weight must have one entry for each bag: 3 came for 2 bags. Give them in the order of "
+            "the bags."
+        ),
     ),
     (
         lambda: weights.noise_weights(SIZE, ONES, variance=0),
@@ -281,13 +334,13 @@ MESSAGES = [
     ),
     (
         lambda: weights.upm_by_bag(np.ones((4, 2)), BAG, np.array([1, 3]), REPORT, PRIOR),
-        "A size must be the number of instances of the bag: bag 0 has size 1 and 2 instances (2 such bags). Batches "
-        "must hold whole bags.",
+        "A size must be the number of instances of the bag: bag 0 has size 1 and 2 instances (2 "
+        "such bags). Batches must hold whole bags.",
     ),
     (
         lambda: weights.pseudo_labels(np.array([[0.5, 0.1], [0.0, 0.2]])),
-        "A sample weight must be positive: row 1 has 0 (1 such row). Give at least two bags a positive weight in each "
-        "stratum.",
+        "A sample weight must be positive: row 1 has 0 (1 such row). Give at least two bags a "
+        "positive weight in each stratum.",
     ),
 ]
 
@@ -306,7 +359,10 @@ def refusals(path):
     """Line ranges of the places in a source file that refuse something."""
     for node in ast.walk(ast.parse(path.read_text())):
         helper = isinstance(node, ast.Call) and getattr(node.func, "id", "") in HELPERS
-        raises = isinstance(node, ast.Raise) and getattr(getattr(node.exc, "func", None), "id", "") == "ValueError"
+        raises = (
+            isinstance(node, ast.Raise)
+            and getattr(getattr(node.exc, "func", None), "id", "") == "ValueError"
+        )
         if helper or raises:
             yield node.lineno, node.end_lineno
 

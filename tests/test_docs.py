@@ -1,4 +1,5 @@
-"""The pages hang together: nothing is missing from the navigation, links lead somewhere, the site builds."""
+"""The pages hang together: nothing is missing from the navigation, links lead somewhere, the site
+builds."""
 
 import ast
 import importlib.util
@@ -39,12 +40,16 @@ NAMED = list(navigation(tomllib.loads(SITE.read_text())["project"]["nav"]))
 
 def prose(page):
     """A page without its code."""
-    return re.sub(r"```.*?```|`[^`\n]*`|^    .*$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return re.sub(
+        r"```.*?```|`[^`\n]*`|^    .*$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE
+    )
 
 
 def headings(page):
     """The anchors of a page, as the site and GitHub make them."""
-    titles = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE)
+    titles = re.findall(
+        r"^#+ (.+)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL), re.MULTILINE
+    )
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
@@ -84,7 +89,8 @@ def test_a_signature_is_written_as_in_the_source():
 def test_a_docstring_becomes_markdown():
     text = "Say it.\n\nParameters\n----------\nx, y : numbers,\n    two of them.\n\n>>> 1 + 1\n2\n\nEnd."
     assert build_docs.markdown(text) == (
-        "Say it.\n\n**Parameters**\n\n- `x, y`: numbers,\n    two of them.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nEnd."
+        "Say it.\n\n**Parameters**\n\n- `x, y`: numbers,\n    two of them.\n\n```pycon\n>>> 1 + "
+        "1\n2\n```\n\nEnd."
     )
 
 
@@ -99,26 +105,37 @@ def test_the_site_builds_without_a_broken_link(tmp_path):
     for name in NAMED:
         page = (tmp_path / "site" / name).with_suffix(".html").read_text()
         assert "<h1" in page
-        assert not re.search(r'(?:src|<link[^>]*href)="https?://', page), name  # nothing is fetched from elsewhere
+        assert not re.search(r'(?:src|<link[^>]*href)="https?://', page), (
+            name
+        )  # nothing is fetched from elsewhere
 
 
 def test_the_report_of_the_experiments_is_carried_to_the_site(tmp_path, monkeypatch):
     report = tmp_path / "results" / "report"
     report.mkdir(parents=True)
-    (report / "report.md").write_text("# Report\n\n![log loss](adult.png) and [claims](claims.md)\n")
+    (report / "report.md").write_text(
+        "# Report\n\n![log loss](adult.png) and [claims](claims.md)\n"
+    )
     (report / "claims.md").write_text("# Claims\n")
     (report / "adult.png").write_bytes(b"a picture")
     monkeypatch.setattr(build_docs, "REPORT", report)
     site = tmp_path / "pages"
     build_docs.build(site)
-    assert "- [claims.md](report/claims.md)\n- [report.md](report/report.md)" in (site / "experiments.md").read_text()
-    assert (site / "report" / "report.md").read_text() == "# Report\n\n![log loss](adult.png) and [claims](claims.md)\n"
+    assert (
+        "- [claims.md](report/claims.md)\n- [report.md](report/report.md)"
+        in (site / "experiments.md").read_text()
+    )
+    assert (
+        site / "report" / "report.md"
+    ).read_text() == "# Report\n\n![log loss](adult.png) and [claims](claims.md)\n"
     assert (site / "report" / "adult.png").read_bytes() == b"a picture"
 
 
 def test_the_numbers_of_the_methods_page_come_from_measured_pages():
     """The page repeats results of others; a new measurement there must be copied here."""
-    measured = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("training", "choosing", "boosting"))
+    measured = "".join(
+        (ROOT / "docs" / f"{name}.md").read_text() for name in ("training", "choosing", "boosting")
+    )
     numbers = re.findall(r"\b0\.\d{4}\b", (ROOT / "docs" / "methods.md").read_text())
     assert len(numbers) > 50
     assert [number for number in numbers if number not in measured] == []

@@ -16,7 +16,10 @@ from printed import assert_same
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(ROOT.glob("docs/**/*.md"))
 BLOCK = re.compile(r"```(python|sh)\n(.*?)```(?:\n\nprints\n\n((?:    [^\n]+\n|\n)+))?", re.DOTALL)
-ELSEWHERE = {"campaigns.md", "command-line.md"}  # what these print is compared in test_diagnosis.py and test_cli.py
+ELSEWHERE = {
+    "campaigns.md",
+    "command-line.md",
+}  # what these print is compared in test_diagnosis.py and test_cli.py
 
 
 EXAMPLES = {  # what each must print in its short form
@@ -48,9 +51,11 @@ def test_the_examples_run(name, monkeypatch, tmp_path, capfd):
 def test_every_example_is_run_listed_and_short():
     scripts = {path.stem: path.read_text() for path in ROOT.glob("examples/*.py")}
     assert set(scripts) == set(EXAMPLES)
-    assert set(re.findall(r"^\| \[(\w+)\.py\]", (ROOT / "examples" / "README.md").read_text(), re.MULTILINE)) == set(
-        scripts
-    )
+    assert set(
+        re.findall(
+            r"^\| \[(\w+)\.py\]", (ROOT / "examples" / "README.md").read_text(), re.MULTILINE
+        )
+    ) == set(scripts)
     assert all(len(text.splitlines()) <= 75 for text in scripts.values())
 
 
@@ -71,7 +76,9 @@ def run_commands(code: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_in_the_documentation_runs_and_prints_what_it_says(page, monkeypatch, tmp_path, capsys):
+def test_code_in_the_documentation_runs_and_prints_what_it_says(
+    page, monkeypatch, tmp_path, capsys
+):
     text = page.read_text()
     if "import torch" in text:
         pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -95,8 +102,12 @@ def test_the_readmes_commands_lead_from_two_tables_to_a_page(monkeypatch, tmp_pa
     device = rng.choice(["phone", "desk"], 4000)
     sold = rng.random(4000) < 1 / (1 + np.exp(2 - (device == "desk") - (age - 40) / 12))
     day = np.datetime64("2026-11-01") + rng.integers(0, 14, 4000)
-    pyarrow.csv.write_csv(pa.table({"bag": bag, "age": age, "device": device, "day": day}), "events.csv")
-    pyarrow.csv.write_csv(pa.table({"bag": np.arange(400), "sales": np.bincount(bag, sold)}), "reports.csv")
+    pyarrow.csv.write_csv(
+        pa.table({"bag": bag, "age": age, "device": device, "day": day}), "events.csv"
+    )
+    pyarrow.csv.write_csv(
+        pa.table({"bag": np.arange(400), "sales": np.bincount(bag, sold)}), "reports.csv"
+    )
     (commands,) = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert "log_loss" in run_commands(commands)
     assert "<html" in Path("report.html").read_text()

@@ -1,4 +1,5 @@
-"""The likelihood of a bag's count: against enumeration of all labels, against its own laws, and at the extremes."""
+"""The likelihood of a bag's count: against enumeration of all labels, against its own laws, and at
+the extremes."""
 
 from functools import cache
 from itertools import product
@@ -41,7 +42,9 @@ def scores(kind, count=17, seed=2):
 
 
 def likelihood(score, kind="binary", bag=BAG, size=SIZE, report=None, **how):
-    return count_likelihood(score, bag, size, REPORT[kind] if report is None else report, kind=kind, **how)
+    return count_likelihood(
+        score, bag, size, REPORT[kind] if report is None else report, kind=kind, **how
+    )
 
 
 def one_bag(score, report, kind="binary", **how):
@@ -61,7 +64,8 @@ def padded(values, fill=np.nan, count=2):
 
 @cache
 def compiled(case):
-    """Two rounds of scores at once -> values of all bags and slopes of their weighted sum, under vmap and jit."""
+    """Two rounds of scores at once -> values of all bags and slopes of their weighted sum, under
+    vmap and jit."""
     import jax
 
     kind, how = CASES[case]
@@ -82,7 +86,9 @@ def slopes_and_values(score, case, report=None, weight=None):
     weight = np.ones(5) if weight is None else weight
     with jax.enable_x64(True):
         more = (PADDED_BAG, PADDED_SIZE, padded(report), padded(NOISE), padded(weight, 1.0))
-        slope, value = compiled(case)(np.broadcast_to(score, (2, *score.shape[-scores_dim(case) :])), *more)
+        slope, value = compiled(case)(
+            np.broadcast_to(score, (2, *score.shape[-scores_dim(case) :])), *more
+        )
     return np.asarray(slope), np.asarray(value)
 
 
@@ -113,7 +119,9 @@ def test_small_bags_have_the_probability_that_all_labels_add_up_to():
 
 def test_the_probabilities_of_all_counts_add_up_to_one():
     z = scores("binary", count=21)
-    assert sum(np.exp(-one_bag(z, count / 21)) for count in range(22)) == pytest.approx(1, rel=1e-12)
+    assert sum(np.exp(-one_bag(z, count / 21)) for count in range(22)) == pytest.approx(
+        1, rel=1e-12
+    )
 
 
 def test_the_gaussian_has_the_mean_and_variance_of_the_model():
@@ -124,7 +132,9 @@ def test_the_gaussian_has_the_mean_and_variance_of_the_model():
     value = likelihood(z, exact=1)
     np.testing.assert_allclose(value[SIZE > 1], expected[SIZE > 1], rtol=1e-12)
     noisy = -stats.norm.logpdf(COUNT, mean, np.sqrt(variance + NOISE))
-    np.testing.assert_allclose(likelihood(z, exact=1, noise=NOISE)[SIZE > 1], noisy[SIZE > 1], rtol=1e-12)
+    np.testing.assert_allclose(
+        likelihood(z, exact=1, noise=NOISE)[SIZE > 1], noisy[SIZE > 1], rtol=1e-12
+    )
     assert likelihood(z, noise=NOISE)[2] == likelihood(z)[2], "no noise, no Gaussian"
 
 
@@ -133,7 +143,9 @@ def test_the_gaussian_is_close_to_the_exact_law_in_large_bags():
     h = sigmoid(z)
     mean, deviation = h.sum(), np.sqrt((h * (1 - h)).sum())
     for count in range(round(mean - 2 * deviation), round(mean + 2 * deviation) + 1):
-        assert one_bag(z, count / 200) == pytest.approx(one_bag(z, count / 200, exact=200), abs=0.06)
+        assert one_bag(z, count / 200) == pytest.approx(
+            one_bag(z, count / 200, exact=200), abs=0.06
+        )
     assert abs(one_bag(z, round(mean) / 200) - one_bag(z, round(mean) / 200, exact=200)) < 0.01
 
 
@@ -150,7 +162,9 @@ def test_a_count_that_is_not_whole_has_a_gaussian_law():
     h = sigmoid(z)
     expected = -stats.norm.logpdf(1.5, h.sum(), np.sqrt((h * (1 - h)).sum()))
     assert one_bag(z, 0.5) == pytest.approx(expected)
-    assert one_bag(z, 0.3333) == pytest.approx(one_bag(z, 1 / 3)), "a rounded proportion still is a count"
+    assert one_bag(z, 0.3333) == pytest.approx(one_bag(z, 1 / 3)), (
+        "a rounded proportion still is a count"
+    )
 
 
 def test_totals_have_the_poisson_law_of_the_summed_rates():
@@ -158,7 +172,9 @@ def test_totals_have_the_poisson_law_of_the_summed_rates():
     rate = np.bincount(BAG, np.exp(z))
     np.testing.assert_allclose(likelihood(z, "total"), rate - total * np.log(rate), rtol=1e-12)
     constant = stats.poisson.logpmf(total, rate) + likelihood(z, "total")
-    np.testing.assert_allclose(constant, stats.poisson.logpmf(total, 1) + 1, err_msg="only log(total!) is left out")
+    np.testing.assert_allclose(
+        constant, stats.poisson.logpmf(total, 1) + 1, err_msg="only log(total!) is left out"
+    )
     noisy = -stats.norm.logpdf(total, rate, np.sqrt(rate + NOISE))
     expected = np.where(NOISE > 0, noisy, rate - total * np.log(rate))
     np.testing.assert_allclose(likelihood(z, "total", noise=NOISE), expected, rtol=1e-12)
@@ -174,7 +190,9 @@ def test_histograms_have_the_gaussian_law_of_all_classes_but_one():
     mean, covariance = moments(z)
     for order in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
         kept = order[:2]
-        expected = -stats.multivariate_normal.logpdf(40 * share[kept], mean[kept], covariance[np.ix_(kept, kept)])
+        expected = -stats.multivariate_normal.logpdf(
+            40 * share[kept], mean[kept], covariance[np.ix_(kept, kept)]
+        )
         assert one_bag(z[:, order], share[order], "histogram") == pytest.approx(expected, rel=1e-12)
 
 
@@ -182,21 +200,29 @@ def test_noisy_histograms_use_every_class():
     z, share = scores("histogram", count=40), np.array([0.35, 0.5, 0.2])
     mean, covariance = moments(z)
     expected = -stats.multivariate_normal.logpdf(40 * share, mean, covariance + 3 * np.eye(3))
-    assert one_bag(z, share, "histogram", noise=np.array([3.0])) == pytest.approx(expected, rel=1e-12)
+    assert one_bag(z, share, "histogram", noise=np.array([3.0])) == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 def test_two_classes_are_the_binary_case():
     z = 3 * scores("binary")
     two = np.stack([np.zeros_like(z), z], axis=1)
     share = np.stack([1 - COUNT / SIZE, COUNT / SIZE], axis=1)
-    np.testing.assert_allclose(likelihood(two, "histogram", report=share), likelihood(z, exact=1), rtol=1e-12)
+    np.testing.assert_allclose(
+        likelihood(two, "histogram", report=share), likelihood(z, exact=1), rtol=1e-12
+    )
 
 
 def test_bags_of_one_are_ordinary_labels():
     z, y, bag = scores("binary", count=4), np.array([0.0, 1, 1, 0]), np.array([2, 0, 3, 1])
-    alone = lambda s, report, kind: count_likelihood(s, bag, np.ones(4), report, kind=kind, exact=1)[bag]
+    alone = lambda s, report, kind: count_likelihood(
+        s, bag, np.ones(4), report, kind=kind, exact=1
+    )[bag]
     of_bag = lambda value: value[np.argsort(bag)]
-    np.testing.assert_allclose(alone(z, as_components(of_bag(y)), "binary"), losses.log.value(z, y), rtol=1e-15)
+    np.testing.assert_allclose(
+        alone(z, as_components(of_bag(y)), "binary"), losses.log.value(z, y), rtol=1e-15
+    )
     count = np.array([0.0, 3, 1, 8])
     value = alone(z, as_components(of_bag(count), "total"), "total")
     np.testing.assert_allclose(value, losses.poisson.value(z, count), rtol=1e-15)
@@ -256,7 +282,9 @@ def test_values_are_the_same_under_jit_and_vmap_with_traced_bags_and_padding(cas
     kind, how = CASES[case]
     rounds = np.stack([scores(kind, seed=5), scores(kind, seed=6)])
     _, value = slopes_and_values(np.stack([padded(z, 50.0) for z in rounds]), case)
-    np.testing.assert_allclose(value, [padded(likelihood(z, kind, **how), 0.0) for z in rounds], rtol=1e-11)
+    np.testing.assert_allclose(
+        value, [padded(likelihood(z, kind, **how), 0.0) for z in rounds], rtol=1e-11
+    )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -290,7 +318,9 @@ def test_the_order_of_the_rows_is_irrelevant(case):
     kind, how = CASES[case]
     z, order = scores(kind), np.random.default_rng(7).permutation(len(BAG))
     expected = likelihood(z, kind, **how)
-    np.testing.assert_allclose(likelihood(z[order], kind, bag=BAG[order], **how), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        likelihood(z[order], kind, bag=BAG[order], **how), expected, rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -343,7 +373,8 @@ FAIR = {
 
 @pytest.mark.parametrize("name", FAIR)
 def test_at_the_true_model_the_expected_gradient_is_zero(name):
-    """Every outcome is enumerated: also the Gaussian approximations, and the one at the floor, are fair."""
+    """Every outcome is enumerated: also the Gaussian approximations, and the one at the floor, are
+    fair."""
     import jax
 
     (z, outcomes, probability, kind), how = FAIR[name]
@@ -353,7 +384,9 @@ def test_at_the_true_model_the_expected_gradient_is_zero(name):
     report = np.stack(outcomes) if kind == "histogram" else as_components(outcomes, kind)
     bag, size = np.repeat(np.arange(bags), k), np.full(bags, k)
     repeats = (bags,) + (1,) * (z.ndim - 1)
-    expected = lambda s: p @ count_likelihood(jax.numpy.tile(s, repeats), bag, size, report, kind=kind, **how)
+    expected = lambda s: (
+        p @ count_likelihood(jax.numpy.tile(s, repeats), bag, size, report, kind=kind, **how)
+    )
     with jax.enable_x64(True):
         slope = jax.jit(jax.grad(expected))(z)
     np.testing.assert_allclose(slope, 0, atol=1e-9)
@@ -364,7 +397,9 @@ def test_a_rare_label_is_below_the_floor_in_the_test_above():
     assert (h * (1 - h)).sum() < FLOOR
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.startswith(("binary", "histogram"))])
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.startswith(("binary", "histogram"))]
+)
 def test_overconfidence_earns_nothing(case):
     kind, how = CASES[case]
     label = [0, 2, 1, 1, 0, 0]
@@ -378,11 +413,14 @@ def test_overconfidence_earns_nothing(case):
 
 @pytest.mark.parametrize("case", ["binary, exact", "binary, Gaussian", "total"])
 def test_scores_move_towards_the_report(case):
-    """Each score under the exact laws; under the Gaussian all together, since single ones may widen it instead."""
+    """Each score under the exact laws; under the Gaussian all together, since single ones may widen
+    it instead."""
     z = scores(CASES[case][0]) / 2
     for report, sign in ((np.zeros(5), 1), (np.full(5, 9.0 if case == "total" else 1.0), -1)):
         slope = sign * slopes(z, case, report=as_components(report))
-        assert (slope > 0).all() if case != "binary, Gaussian" else (np.bincount(BAG, slope) > 0).all()
+        assert (
+            (slope > 0).all() if case != "binary, Gaussian" else (np.bincount(BAG, slope) > 0).all()
+        )
 
 
 def test_class_scores_move_towards_the_histogram():
@@ -398,8 +436,9 @@ def simple(report, kind="binary", size=(2, 2), **how):
 
 
 RULE = (
-    "The likelihood of a report without noise must have it in [0, {}], because no labels give another: bag {} (1 "
-    "such bag). If noise was added on purpose, declare its variance with noise=; divide totals by the bag size."
+    "The likelihood of a report without noise must have it in [0, {}], because no labels give "
+    "another: bag {} (1 such bag). If noise was added on purpose, declare its variance with "
+    "noise=; divide totals by the bag size."
 )
 MESSAGES = [
     (lambda: simple([0.5, 1.5]), RULE.format(1, "1 has 1.5")),
@@ -408,27 +447,31 @@ MESSAGES = [
     (lambda: simple([[0.5, 0.5], [1.5, -0.5]], "histogram"), RULE.format(1, "1 has [ 1.5, -0.5]")),
     (
         lambda: simple([[0.5, 0.5], [0.5, 0.4]], "histogram"),
-        "The likelihood of a histogram without noise must have it add up to 1: bag 1 has 0.9 (1 such bag). Divide "
-        "class counts by the bag size; if noise was added, declare its variance with noise=.",
+        "The likelihood of a histogram without noise must have it add up to 1: bag 1 has 0.9 (1 "
+        "such bag). Divide class counts by the bag size; if noise was added, declare its "
+        "variance with noise=.",
     ),
     (
         lambda: simple([np.nan, np.inf], noise=np.ones(2)),
-        "A report must be finite: bag 0 has nan (2 such bags). Leave out bags that were suppressed for their size, or "
-        "fix the export; never write 0 for them.",
+        "A report must be finite: bag 0 has nan (2 such bags). Leave out bags that were "
+        "suppressed for their size, or fix the export; never write 0 for them.",
     ),
     (
         lambda: simple([0.5, 0.5], noise=np.array([1.0, -1.0])),
-        "A noise variance must be finite and not negative: bag 1 has -1 (1 such bag). Give the variance of the noise "
-        "on the bag's count, 0 for an exact report.",
+        "A noise variance must be finite and not negative: bag 1 has -1 (1 such bag). Give the "
+        "variance of the noise on the bag's count, 0 for an exact report.",
     ),
     (
         lambda: simple([0.5, 0.5], size=(2, 3)),
-        "A size must be the number of instances of the bag, or 0 for padding: bag 1 has size 3 and 2 instances (1 such "
-        "bag). Batches must hold whole bags.",
+        "A size must be the number of instances of the bag, or 0 for padding: bag 1 has size 3 "
+        "and 2 instances (1 such bag). Batches must hold whole bags.",
     ),
     (
         lambda: simple([0.5, 0.5], "ternary"),
-        "A kind of report must be one of binary, total, histogram: 'ternary' came. Choose one of these.",
+        (
+            "A kind of report must be one of binary, total, histogram: 'ternary' came. Choose one "
+            "of these."
+        ),
     ),
     (
         lambda: simple([0.5, 0.5], exact=0),

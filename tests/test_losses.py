@@ -45,7 +45,11 @@ TABLE = {
         lambda z, y: 5 * sigmoid(z) - y * np.log(5 * sigmoid(z)),
         (0, 1, 5),
     ),
-    ("cross_entropy", "histogram"): (losses.cross_entropy, lambda z, y: cross(z, one_hot(y)), (0, 1, 2)),
+    ("cross_entropy", "histogram"): (
+        losses.cross_entropy,
+        lambda z, y: cross(z, one_hot(y)),
+        (0, 1, 2),
+    ),
     ("brier", "histogram"): (
         losses.brier,
         lambda z, y: np.sum((one_hot(y) - softmax(z)) ** 2) / 3,
@@ -66,7 +70,11 @@ TABLE = {
         lambda z, y: cross(z, 0.7 * one_hot(y) + 0.1),
         (0, 1, 2),
     ),
-    ("absolute", "binary"): (from_callable(lambda h, y: abs(y - h)), lambda z, y: abs(y - z), (0, 1)),
+    ("absolute", "binary"): (
+        from_callable(lambda h, y: abs(y - h)),
+        lambda z, y: abs(y - z),
+        (0, 1),
+    ),
     ("cubic", "histogram"): (
         from_callable(lambda h, y: (h - y) ** 3, labels=(0, 1, 2)),
         lambda z, y: (z - y) ** 3,
@@ -89,7 +97,9 @@ def scores(name, kind, count=4, seed=0):
 def test_every_shipped_loss_and_form_is_in_the_table():
     shipped = {(loss.name, kind) for loss in LOSSES.values() for kind in loss.forms}
     assert shipped <= set(TABLE)
-    assert {loss.name for loss in vars(losses).values() if isinstance(loss, losses.Loss)} == set(LOSSES)
+    assert {loss.name for loss in vars(losses).values() if isinstance(loss, losses.Loss)} == set(
+        LOSSES
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -109,7 +119,9 @@ def test_the_loss_is_the_label_times_the_components(case):
     assert f.shape == (len(z), 3 if case[1] == "histogram" else 2)
     for y in labels:
         label = one_hot(y) if case[1] == "histogram" else np.array([1, y])
-        np.testing.assert_allclose(f @ label, loss.value(z, np.full(len(z), float(y)), kind=case[1]), rtol=1e-12)
+        np.testing.assert_allclose(
+            f @ label, loss.value(z, np.full(len(z), float(y)), kind=case[1]), rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -129,12 +141,18 @@ def test_extreme_scores_are_finite_unless_the_loss_itself_overflows(case, z):
 
 
 def test_extreme_scores_have_the_right_values():
-    np.testing.assert_array_equal(losses.log.components(np.array([1e4, -1e4])), [[1e4, -1e4], [0, 1e4]])
-    np.testing.assert_array_equal(losses.square.components(np.array([1e4, -1e4])), [[1, -1], [0, 1]])
+    np.testing.assert_array_equal(
+        losses.log.components(np.array([1e4, -1e4])), [[1e4, -1e4], [0, 1e4]]
+    )
+    np.testing.assert_array_equal(
+        losses.square.components(np.array([1e4, -1e4])), [[1, -1], [0, 1]]
+    )
     np.testing.assert_array_equal(losses.poisson.components(np.array([-1e4])), [[0, 1e4]])
     soft = poisson_loss(link="softplus").components(np.array([1e4, -1e4]), kind="total")
     np.testing.assert_allclose(soft, [[1e4, -np.log(1e4)], [0, 1e4]])
-    np.testing.assert_array_equal(losses.cross_entropy.components(np.array([[1e4, 0.0]])), [[0, 1e4]])
+    np.testing.assert_array_equal(
+        losses.cross_entropy.components(np.array([[1e4, 0.0]])), [[0, 1e4]]
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -162,7 +180,12 @@ def test_the_gradient_at_score_zero_is_right_where_models_start():
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     for loss, expected in ((losses.log, (0.5, -1.0)), (losses.square, (0.25, -0.5))):
         for component, slope in enumerate(expected):
-            assert float(jax.grad(lambda z, c=component, f=loss: f.components(z)[0, c])(np.zeros(1))[0]) == slope
+            assert (
+                float(
+                    jax.grad(lambda z, c=component, f=loss: f.components(z)[0, c])(np.zeros(1))[0]
+                )
+                == slope
+            )
             score = torch.zeros(1, requires_grad=True)
             loss.components(score)[0, component].backward()
             assert score.grad.item() == slope
@@ -178,7 +201,9 @@ def test_gradients_at_extreme_scores_are_finite_where_the_loss_is(case, z):
 
     score = np.full(scores(*case).shape, z)
     with jax.enable_x64(True):
-        gradient = jax.grad(lambda s: TABLE[case][0].components(s, kind=case[1]).sum())(jax.numpy.asarray(score))
+        gradient = jax.grad(lambda s: TABLE[case][0].components(s, kind=case[1]).sum())(
+            jax.numpy.asarray(score)
+        )
     assert np.isfinite(gradient).all()
 
 
@@ -196,7 +221,9 @@ def test_pytorch_gives_the_same_components_and_gradients_as_jax(case):
     total(tensor).backward()
     assert total(tensor).item() == pytest.approx(float(value), rel=1e-12)
     np.testing.assert_allclose(tensor.grad.numpy(), gradient, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(loss.components(z, kind=case[1]), loss.components(tensor, kind=case[1]).detach())
+    np.testing.assert_allclose(
+        loss.components(z, kind=case[1]), loss.components(tensor, kind=case[1]).detach()
+    )
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case[0] in LOSSES], ids=str)
@@ -213,7 +240,9 @@ def test_smoothing_moves_the_optimum_to_what_the_docstring_says():
     assert best == pytest.approx((1 - eps) * eta + eps / 2, abs=1e-4)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case[0] in LOSSES or "poisson" in case[0]], ids=str)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case[0] in LOSSES or "poisson" in case[0]], ids=str
+)
 def test_the_trivial_score_predicts_the_prior(case):
     loss, _, _ = TABLE[case]
     prior = np.array([0.2, 0.3, 0.5]) if case[1] == "histogram" else 0.3
@@ -228,13 +257,17 @@ def test_the_trivial_score_predicts_the_prior(case):
 def test_shipped_losses_can_be_pickled():
     for loss in LOSSES.values():
         z = np.zeros((2, 3)) if "histogram" in loss.forms else np.zeros(2)
-        np.testing.assert_array_equal(pickle.loads(pickle.dumps(loss)).components(z), loss.components(z))
+        np.testing.assert_array_equal(
+            pickle.loads(pickle.dumps(loss)).components(z), loss.components(z)
+        )
 
 
 def test_histogram_labels_may_be_class_probabilities():
     z = scores("cross_entropy", "histogram")
     share = np.tile([0.2, 0.3, 0.5], (4, 1))
-    np.testing.assert_allclose(losses.cross_entropy.value(z, share), [cross(row, share[0]) for row in z])
+    np.testing.assert_allclose(
+        losses.cross_entropy.value(z, share), [cross(row, share[0]) for row in z]
+    )
 
 
 def total_only():
@@ -244,33 +277,44 @@ def total_only():
 MESSAGES = [
     (
         lambda: losses.cross_entropy.components(np.ones((1, 3)), kind="total"),
-        "A loss for total counts must be affine in the label (loss = f1 + y f2), because only the sum of the "
-        "counts in a bag is known: cross_entropy is not. Use square or poisson, or report full histograms.",
+        "A loss for total counts must be affine in the label (loss = f1 + y f2), because only "
+        "the sum of the counts in a bag is known: cross_entropy is not. Use square or poisson, "
+        "or report full histograms.",
     ),
     (
         lambda: losses.brier.form("total"),
-        "A loss for total counts must be affine in the label (loss = f1 + y f2), because only the sum of the "
-        "counts in a bag is known: brier is not. Use square or poisson, or report full histograms.",
+        "A loss for total counts must be affine in the label (loss = f1 + y f2), because only "
+        "the sum of the counts in a bag is known: brier is not. Use square or poisson, or "
+        "report full histograms.",
     ),
     (
         lambda: losses.log.form("histogram"),
-        "A loss for histogram reports must give one component per class: log does not. Use cross_entropy or brier.",
+        (
+            "A loss for histogram reports must give one component per class: log does not. Use "
+            "cross_entropy or brier."
+        ),
     ),
     (
         lambda: losses.log.form("ternary"),
-        "A kind of report must be one of binary, total, histogram: 'ternary' came. Choose one of these.",
+        (
+            "A kind of report must be one of binary, total, histogram: 'ternary' came. Choose one "
+            "of these."
+        ),
     ),
     (
         lambda: from_callable(lambda h, y: h * y).trivial_score(0.5),
-        "A loss must know the score that predicts a prior, to start from it: your loss does not. Start from the usual "
-        "initialisation.",
+        "A loss must know the score that predicts a prior, to start from it: your loss does "
+        "not. Start from the usual initialisation.",
     ),
     (
         lambda: losses.brier.form("binary"),
-        "A loss for binary reports must take one score per instance and labels 0 and 1: brier does not. "
-        "Use log or square or poisson.",
+        "A loss for binary reports must take one score per instance and labels 0 and 1: brier "
+        "does not. Use log or square or poisson.",
     ),
-    (lambda: smoothed(losses.log, 1.5), "Smoothing must lie in [0, 1): 1.5 came. The paper uses 0.1."),
+    (
+        lambda: smoothed(losses.log, 1.5),
+        "Smoothing must lie in [0, 1): 1.5 came. The paper uses 0.1.",
+    ),
     (
         lambda: smoothed(total_only()),
         "Smoothing must have classes to smooth over: counts has only counts. Leave it out.",
@@ -285,19 +329,24 @@ MESSAGES = [
     ),
     (
         lambda: from_callable(lambda h, y: h, labels=(1, 2)),
-        "Labels must be 0, 1, ..., c - 1 with c at least 2: (1.0, 2.0) came. Number your classes so.",
+        (
+            "Labels must be 0, 1, ..., c - 1 with c at least 2: (1.0, 2.0) came. Number your "
+            "classes so."
+        ),
     ),
     (
         lambda: from_callable(lambda h, y: (h - y) ** 2, (0, 1, 2), affine=True).components(
             np.array([0.5]), kind="total"
         ),
-        "A loss declared affine must lie on a line through its values at 0 and 1: your loss at label 2 is 2.25, "
-        "the line says 0.25. Use full histograms instead.",
+        "A loss declared affine must lie on a line through its values at 0 and 1: your loss at "
+        "label 2 is 2.25, the line says 0.25. Use full histograms instead.",
     ),
     (
-        lambda: from_callable(lambda h, y: abs(y - h), affine=True).components(np.array([0.25]), kind="total"),
-        "A loss declared affine must lie on a line through its values at 0 and 1: your loss at label 2 is 1.75, "
-        "the line says 1.25. Use full histograms instead.",
+        lambda: from_callable(lambda h, y: abs(y - h), affine=True).components(
+            np.array([0.25]), kind="total"
+        ),
+        "A loss declared affine must lie on a line through its values at 0 and 1: your loss at "
+        "label 2 is 1.75, the line says 1.25. Use full histograms instead.",
     ),
 ]
 

@@ -33,15 +33,22 @@ def test_counts_and_histograms_are_matched_at_the_mean_prediction():
     rng = np.random.default_rng(1)
     z, mean_count = rng.normal(size=5), np.array([1.5, 0.2])
     rate = np.array(by_bag(lambda s: np.exp(s).mean(), z))
-    np.testing.assert_allclose(match(z, mean_count, losses.poisson, "total"), rate - mean_count * np.log(rate))
+    np.testing.assert_allclose(
+        match(z, mean_count, losses.poisson, "total"), rate - mean_count * np.log(rate)
+    )
     plain = np.array(by_bag(np.mean, z))
-    np.testing.assert_allclose(match(z, mean_count, losses.square, "total"), plain**2 - 2 * plain * mean_count)
+    np.testing.assert_allclose(
+        match(z, mean_count, losses.square, "total"), plain**2 - 2 * plain * mean_count
+    )
 
     z, share = rng.normal(size=(5, 3)), rng.dirichlet(np.ones(3), size=2)
     h = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
     h = np.stack(by_bag(lambda s: s.mean(axis=0), h))
-    np.testing.assert_allclose(match(z, share, losses.cross_entropy, "histogram"), -(share * np.log(h)).sum(axis=1))
-    # the Brier loss is extended to shares as sum_r alpha_r loss(h, r): that adds a constant to |alpha - h|^2 / c
+    np.testing.assert_allclose(
+        match(z, share, losses.cross_entropy, "histogram"), -(share * np.log(h)).sum(axis=1)
+    )
+    # the Brier loss is extended to shares as sum_r alpha_r loss(h, r): that adds a constant to
+    # |alpha - h|^2 / c
     square = ((share - h) ** 2).sum(axis=1) / 3 + (1 - (share**2).sum(axis=1)) / 3
     np.testing.assert_allclose(match(z, share, losses.brier, "histogram"), square)
 
@@ -63,9 +70,13 @@ def test_extreme_scores_and_proportions_are_finite_with_finite_gradients(z, alph
 
     score = np.full(5, z)
     expected = 1e4 * (alpha if z < 0 else 1 - alpha)
-    np.testing.assert_allclose(match(score, np.full(2, alpha), losses.log, "binary"), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        match(score, np.full(2, alpha), losses.log, "binary"), expected, atol=1e-9
+    )
     with jax.enable_x64(True):
-        gradient = jax.grad(lambda s: match(s, np.full(2, alpha), losses.log, "binary").sum())(jax.numpy.asarray(score))
+        gradient = jax.grad(lambda s: match(s, np.full(2, alpha), losses.log, "binary").sum())(
+            jax.numpy.asarray(score)
+        )
     assert np.isfinite(gradient).all()
 
 
@@ -83,7 +94,9 @@ def test_gradients_are_those_of_finite_differences_and_of_pytorch(case):
     for where in np.ndindex(z.shape):
         step = np.zeros_like(z)
         step[where] = 1e-6
-        assert gradient[where] == pytest.approx((total(z + step) - total(z - step)) / 2e-6, abs=1e-7)
+        assert gradient[where] == pytest.approx(
+            (total(z + step) - total(z - step)) / 2e-6, abs=1e-7
+        )
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     tensor = torch.tensor(z, requires_grad=True)
     total(tensor).backward()
@@ -100,12 +113,15 @@ MESSAGES = [
     ),
     (
         lambda: match(np.zeros(5), [-0.1, -0.2], losses.poisson, "total"),
-        f"Matching with the poisson loss {LOG_RULE.format('inf')}: bag 0 has -0.1 (2 such bags). {REMEDY}",
+        (
+            f"Matching with the poisson loss {LOG_RULE.format('inf')}: bag 0 has -0.1 (2 such bags). "
+            f"{REMEDY}"
+        ),
     ),
     (
         lambda: match(np.zeros((5, 3)), SHARES, losses.cross_entropy, "histogram"),
-        f"Matching with the cross_entropy loss {LOG_RULE.format(1)}: bag 1 has [-0.1,  0.6,  0.5] (1 such bag). "
-        f"{REMEDY}",
+        f"Matching with the cross_entropy loss {LOG_RULE.format(1)}: bag 1 has [-0.1,  0.6,  "
+        f"0.5] (1 such bag). {REMEDY}",
     ),
 ]
 
@@ -119,8 +135,12 @@ def test_reports_outside_the_range_are_refused_and_not_clipped(make, message):
 
 def test_a_proportion_that_is_1_but_for_rounding_is_matched():
     expected = match(np.zeros(5), [1.0, 0.0], losses.log, "binary")
-    np.testing.assert_allclose(match(np.zeros(5), [1 + 1e-12, -1e-12], losses.log, "binary"), expected)
+    np.testing.assert_allclose(
+        match(np.zeros(5), [1 + 1e-12, -1e-12], losses.log, "binary"), expected
+    )
 
 
 def test_the_square_loss_can_match_noisy_proportions():
-    np.testing.assert_allclose(match(np.zeros(5), [1.2, -0.1], losses.square, "binary"), [0.25, 0.25])
+    np.testing.assert_allclose(
+        match(np.zeros(5), [1.2, -0.1], losses.square, "binary"), [0.25, 0.25]
+    )

@@ -30,10 +30,14 @@ def test_it_is_the_median_of_the_group_means_with_the_middle_pair_averaged():
         assert median_of_means(v, groups=groups, seed=7) == pytest.approx(middle, abs=1e-15)
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=20, max_size=60), st.integers(2, 20), st.integers(0, 5))
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=20, max_size=60), st.integers(2, 20), st.integers(0, 5)
+)
 def test_it_is_antisymmetric_to_the_last_bit(values, groups, seed):
     v = np.array(values)
-    assert median_of_means(-v, groups=groups, seed=seed) == -median_of_means(v, groups=groups, seed=seed)
+    assert median_of_means(-v, groups=groups, seed=seed) == -median_of_means(
+        v, groups=groups, seed=seed
+    )
 
 
 def test_columns_share_their_groups():
@@ -48,12 +52,16 @@ def test_a_wild_value_does_not_move_it():
     v = np.random.default_rng(2).normal(size=1000)
     wild = v.copy()
     wild[17] = 1e12
-    assert abs(median_of_means(wild, delta=0.05, seed=0) - median_of_means(v, delta=0.05, seed=0)) < 0.1
+    assert (
+        abs(median_of_means(wild, delta=0.05, seed=0) - median_of_means(v, delta=0.05, seed=0))
+        < 0.1
+    )
 
 
 @pytest.mark.slow
 def test_it_is_within_the_theorems_distance_as_often_as_promised():
-    """|MoM - mean| <= sigma sqrt(32 log(1/delta) / n) with probability 1 - delta, for heavy tails (Student, 3 d.f.)."""
+    """|MoM - mean| <= sigma sqrt(32 log(1/delta) / n) with probability 1 - delta, for heavy tails
+    (Student, 3 d.f.)."""
     rng = np.random.default_rng(3)
     delta, n, runs = 0.2, 400, 2000
     v = rng.standard_t(3, size=(n, runs))
@@ -83,12 +91,15 @@ def test_pytorch_has_the_same_objective():
     values, group = np.random.default_rng(5).normal(size=12), random_groups(12, 4, seed=1)
     tensor = torch.tensor(values, requires_grad=True)
     median_objective(tensor, group, 4).backward()
-    assert median_objective(tensor, group, 4).item() == pytest.approx(median_objective(values, group, 4))
+    assert median_objective(tensor, group, 4).item() == pytest.approx(
+        median_objective(values, group, 4)
+    )
     assert np.count_nonzero(tensor.grad.numpy()) == 6
 
 
 def test_a_model_trained_with_medians_survives_a_wild_bag_and_one_with_means_does_not():
-    """Gradient descent on the median of group means of per-bag losses: the paper's route to infinite classes."""
+    """Gradient descent on the median of group means of per-bag losses: the paper's route to
+    infinite classes."""
     import jax
     import jax.numpy as jnp
 
@@ -128,8 +139,8 @@ MESSAGES = [
     ),
     (
         lambda: median_of_means([1.0, 2.0], delta=0.05, seed=0),
-        "There must be at least as many values as groups: 2 values came for 24 groups. Give more values (bags), a "
-        "larger delta, or fewer groups with groups=.",
+        "There must be at least as many values as groups: 2 values came for 24 groups. Give "
+        "more values (bags), a larger delta, or fewer groups with groups=.",
     ),
     (
         lambda: median_of_means([1.0, 2.0], seed=0),

@@ -19,8 +19,16 @@ def parameters(model):
         (models.mlp(7, (5, 4), key=0), np.ones((2, 7)), 40 + 24 + 5),
         (models.adult_network(key=0), np.ones((2, 108)), 108 * 32 + 32 + 33),
         (models.mlp(21, (300,) * 4, key=0), np.ones((2, 21)), 22 * 300 + 3 * 301 * 300 + 301),
-        (models.cnn((28, 28, 1), key=0), np.ones((2, 28, 28, 1)), 9 * 32 + 32 + 9 * 32 * 64 + 64 + 14 * 14 * 64 + 1),
-        (models.cnn((32, 32, 3), key=0), np.ones((2, 32, 32, 3)), 27 * 32 + 32 + 9 * 32 * 64 + 64 + 16 * 16 * 64 + 1),
+        (
+            models.cnn((28, 28, 1), key=0),
+            np.ones((2, 28, 28, 1)),
+            9 * 32 + 32 + 9 * 32 * 64 + 64 + 14 * 14 * 64 + 1,
+        ),
+        (
+            models.cnn((32, 32, 3), key=0),
+            np.ones((2, 32, 32, 3)),
+            27 * 32 + 32 + 9 * 32 * 64 + 64 + 16 * 16 * 64 + 1,
+        ),
         (
             models.embedding_network([40, 10], [10, 3], key=0),
             np.array([[0, 9], [39, 0]]),
@@ -77,13 +85,16 @@ def library_network(model, X):
 
 @pytest.mark.parametrize("shape", [(8, 8, 1), (7, 9, 3)])
 def test_patches_times_a_matrix_are_the_librarys_convolution(shape):
-    """Values and gradients, with background of one colour, where all of a window is level; odd sides too."""
+    """Values and gradients, with background of one colour, where all of a window is level; odd
+    sides too."""
     rng = np.random.default_rng(2)
     X = jnp.asarray(np.maximum(rng.normal(size=(3, *shape)), 0), jnp.float32).at[:, :4].set(0)
     model = models.cnn(shape, key=0)
     bias = jnp.asarray(rng.normal(size=32), jnp.float32)
     model = eqx.tree_at(lambda m: m.first_bias, model, bias)
-    square = lambda network: jax.jit(jax.value_and_grad(lambda m: jnp.sum(network(m, X) ** 2)))(model)
+    square = lambda network: jax.jit(jax.value_and_grad(lambda m: jnp.sum(network(m, X) ** 2)))(
+        model
+    )
     ours, theirs = square(lambda m, X: m(X)), square(library_network)
     for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4 * np.abs(b).max())
@@ -93,7 +104,12 @@ def test_images_and_buckets_are_learned_from_bags():
     rng = np.random.default_rng(1)
     images = rng.normal(size=(256, 8, 8, 1)).astype(np.float32)
     y = images.mean(axis=(1, 2, 3)) > 0
-    run = train(models.cnn((8, 8, 1), key=0), random_bags(images, y, size=4, seed=0), learning_rate=0.01, epochs=5)
+    run = train(
+        models.cnn((8, 8, 1), key=0),
+        random_bags(images, y, size=4, seed=0),
+        learning_rate=0.01,
+        epochs=5,
+    )
     assert np.isfinite(run.history["train"]).all()
     buckets = rng.integers(0, 5, size=(2000, 2))
     bags = random_bags(buckets, buckets[:, 0] > 2, size=4, seed=0)

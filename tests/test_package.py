@@ -12,9 +12,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_importing_unbag_imports_no_framework():
-    code = (
-        "import sys, unbag; print([m for m in ('jax', 'torch', 'sklearn', 'pandas', 'matplotlib') if m in sys.modules])"
-    )
+    code = "import sys, unbag; print([m for m in ('jax', 'torch', 'sklearn', 'pandas', 'matplotlib') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
@@ -32,7 +30,9 @@ def test_the_readmes_examples_run_and_print_what_the_readme_says(code, promised)
     """Word for word; numbers that training ends in may differ a little from machine to machine."""
     if "import torch" in code:
         pytest.importorskip("torch", reason="PyTorch is not installed")
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     for said, word in zip(promised.split(), printed.split(), strict=True):
         number = re.fullmatch(r"([0-9]*\.[0-9]+)(\D?)", said)
         if number is None:
@@ -72,6 +72,8 @@ def test_the_repository_has_what_a_stranger_looks_for(name):
 
 
 def test_contributing_says_what_every_part_does():
-    parts = [path for path in (ROOT / "src" / "unbag").iterdir() if not path.name.startswith(("_", "."))]
+    parts = [
+        path for path in (ROOT / "src" / "unbag").iterdir() if not path.name.startswith(("_", "."))
+    ]
     table = (ROOT / "CONTRIBUTING.md").read_text()
     assert [path.name for path in parts if f"`{path.name}{'/' * path.is_dir()}`" not in table] == []

@@ -1,4 +1,5 @@
-"""Recalibration from bags: the minimum of the estimated loss, intervals that cover, drift repaired."""
+"""Recalibration from bags: the minimum of the estimated loss, intervals that cover, drift
+repaired."""
 
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ from scipy.optimize import minimize
 
 from unbag import evaluate, evaluate_labels, from_rows, losses, random_bags, recalibrate, weights
 from unbag.bags import as_components
-from unbag.metrics.collecting import predict
+from unbag.metrics._sums import predict
 
 
 def sigmoid(z):
@@ -30,7 +31,9 @@ def counts(n=4000, seed=0):
 def classes(n=4000, seed=0):
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(n, 3))
-    return 2 * z, np.argmax(z + np.array([0.5, 0, 0]) + rng.gumbel(size=z.shape), axis=1).astype(float)
+    return 2 * z, np.argmax(z + np.array([0.5, 0, 0]) + rng.gumbel(size=z.shape), axis=1).astype(
+        float
+    )
 
 
 WORLDS = {
@@ -48,7 +51,10 @@ def test_it_is_the_minimum_of_the_loss_that_the_anchored_weights_estimate(kind, 
     bags = random_bags(None, y, size=4, seed=0, kind=kind)
     g = predict(score, loss, kind)
     W = weights.anchored(
-        bags.bag, bags.size, *bags.components(), g if kind == "histogram" else as_components(g[:, 0], kind)
+        bags.bag,
+        bags.size,
+        *bags.components(),
+        g if kind == "histogram" else as_components(g[:, 0], kind),
     )
     free = 2 if kind == "histogram" else 1
 
@@ -58,7 +64,12 @@ def test_it_is_the_minimum_of_the_loss_that_the_anchored_weights_estimate(kind, 
         return np.sum(W * loss.components(slope * score + shift, kind=kind))
 
     start = np.array([1.0] * (fit == "both") + [0.0] * free)
-    naive = minimize(estimated, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-13, "maxiter": 4000}).x
+    naive = minimize(
+        estimated,
+        start,
+        method="Nelder-Mead",
+        options={"xatol": 1e-9, "fatol": 1e-13, "maxiter": 4000},
+    ).x
     found = recalibrate(score, bags, fit=fit)
     values = [found.slope.value] * (fit == "both") + [one.value for one in found.intercept]
     assert values == pytest.approx(naive, abs=1e-5)
@@ -100,14 +111,18 @@ def test_an_intercept_has_the_degrees_of_freedom_of_the_mean_report():
 
 
 def test_intervals_cover_and_no_alarm_is_raised_for_calibrated_scores():
-    """400 repetitions: the standard error of a coverage of 95% is 1.1 points, of an alarm rate of 5% likewise."""
+    """400 repetitions: the standard error of a coverage of 95% is 1.1 points, of an alarm rate of
+    5% likewise."""
     hits, alarms = np.zeros(2), 0
     for seed in range(400):
         rng = np.random.default_rng(seed)
         x = rng.normal(size=2000)
         bags = random_bags(None, rng.uniform(size=2000) < sigmoid(x - 1), size=10, seed=seed)
         found = recalibrate(x - 1, bags)
-        hits += [found.slope.low < 1 < found.slope.high, found.intercept[0].low < 0 < found.intercept[0].high]
+        hits += [
+            found.slope.low < 1 < found.slope.high,
+            found.intercept[0].low < 0 < found.intercept[0].high,
+        ]
         alarms += found.p_value < 0.05
     assert np.all(np.abs(hits / 400 - 0.95) < 0.033), hits
     assert abs(alarms / 400 - 0.05) < 0.033, alarms
@@ -119,7 +134,9 @@ def test_the_scale_of_the_scores_does_not_matter(factor, shift):
     x = rng.normal(size=4000)
     bags = random_bags(None, rng.uniform(size=4000) < 1 / (1 + np.exp(-x)), size=1, seed=0)
     plain, moved = recalibrate(x, bags), recalibrate(factor * x + shift, bags)
-    assert moved.slope.value * factor == pytest.approx(plain.slope.value, rel=0.05)  # the references differ
+    assert moved.slope.value * factor == pytest.approx(
+        plain.slope.value, rel=0.05
+    )  # the references differ
     assert moved.slope.error * factor == pytest.approx(plain.slope.error, rel=0.3)
     np.testing.assert_allclose(moved.apply(factor * x + shift), plain.apply(x), atol=0.15)
 
@@ -134,7 +151,10 @@ def test_a_drifted_model_is_repaired_by_its_intercept():
     assert repair.p_value < 1e-6
     assert repair.intercept[0].low < -2 < repair.intercept[0].high
     after = repair.wrap(before)
-    truth = evaluate_labels(before, y, X=x)["log_loss"].value - evaluate_labels(after, y, X=x)["log_loss"].value
+    truth = (
+        evaluate_labels(before, y, X=x)["log_loss"].value
+        - evaluate_labels(after, y, X=x)["log_loss"].value
+    )
     assert truth > 0.3
     assert (
         evaluate(after, later)["prediction_minus_report"].low
@@ -162,10 +182,14 @@ def test_a_repaired_model_knows_what_it_and_its_repair_learned_from():
     model = Remembering(learn)
     after = recalibrate(model, recent).wrap(model)
     for seen in (learn, recent, bags):
-        with pytest.raises(ValueError, match="must not overlap the bags that the model learned from"):
+        with pytest.raises(
+            ValueError, match="must not overlap the bags that the model learned from"
+        ):
             evaluate(after, seen)
     assert evaluate(after, later).bags == len(later)
-    forgetful = recalibrate(lambda X: X[:, 0], random_bags(score[:, None], y, size=9, seed=0)).wrap(lambda X: X[:, 0])
+    forgetful = recalibrate(lambda X: X[:, 0], random_bags(score[:, None], y, size=9, seed=0)).wrap(
+        lambda X: X[:, 0]
+    )
     assert evaluate(forgetful, later).bags == len(later)
 
 
@@ -179,13 +203,14 @@ MESSAGES = [
     ),
     (
         lambda: recalibrate(SCORE, from_rows(np.arange(60) // 6, np.zeros(60))),
-        "A recalibration must have a finite answer: these 10 bags estimate label means that no slope and intercept can "
-        "meet, or the scores are all the same. Give more bags, or fit='intercept'.",
+        "A recalibration must have a finite answer: these 10 bags estimate label means that no "
+        "slope and intercept can meet, or the scores are all the same. Give more bags, or "
+        "fit='intercept'.",
     ),
     (
         lambda: recalibrate(SCORE, from_rows(np.arange(60) // 6, np.zeros(60)), fit="intercept"),
-        "A recalibration must have a finite answer: these 10 bags estimate label means that no intercept can meet, or "
-        "the scores are all the same. Give more bags.",
+        "A recalibration must have a finite answer: these 10 bags estimate label means that no "
+        "intercept can meet, or the scores are all the same. Give more bags.",
     ),
 ]
 
@@ -202,7 +227,9 @@ def test_repaired_log_rates_are_counts_for_the_square_loss():
     bags = random_bags(score, y, size=4, seed=0, kind="total")
     repaired = recalibrate(lambda X: X, bags).wrap(lambda X: X)
     by_square = evaluate(repaired, bags, losses=["square"])
-    assert by_square["mean_prediction"].value == pytest.approx(evaluate(repaired, bags)["mean_prediction"].value)
+    assert by_square["mean_prediction"].value == pytest.approx(
+        evaluate(repaired, bags)["mean_prediction"].value
+    )
 
 
 def test_a_function_that_gives_probabilities_stays_one_when_it_is_repaired():

@@ -27,7 +27,17 @@ def test_what_is_measured_is_not_measured_again(monkeypatch, tmp_path, capsys):
         return nothing | {"station": station, "rows": rows}
 
     monkeypatch.setattr(scale, "measure_apart", measure)
-    words = ["scale.py", "--sizes", "10", "100", "--stations", "sql", "join", "--folder", str(tmp_path)]
+    words = [
+        "scale.py",
+        "--sizes",
+        "10",
+        "100",
+        "--stations",
+        "sql",
+        "join",
+        "--folder",
+        str(tmp_path),
+    ]
     monkeypatch.setattr("sys.argv", words)
     with pytest.raises(KeyboardInterrupt):
         scale.main()
@@ -39,4 +49,6 @@ def test_what_is_measured_is_not_measured_again(monkeypatch, tmp_path, capsys):
 def test_the_figures_have_every_station_at_every_size():
     found = {(line["station"], int(line["rows"])) for line in scale.known()}
     sizes = [10**5, 10**6, 10**7]
-    assert found == {(s, n) for s in scale.STATIONS for n in sizes} | {(s, 10**8) for s in scale.STREAMS}
+    assert found == {(s, n) for s in scale.STATIONS for n in sizes} | {
+        (s, 10**8) for s in scale.STREAMS
+    }

@@ -1,4 +1,5 @@
-"""Choosing without labels: paired differences, habits where bags are few, and never the wildest model."""
+"""Choosing without labels: paired differences, habits where bags are few, and never the wildest
+model."""
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,9 @@ def test_with_many_bags_the_best_is_chosen_and_the_difference_is_that_of_compare
     assert choice.name == "right"
     assert choice.table[0].name == "right"
     half = next(row for row in choice.table if row.name == "half")
-    assert half.difference.value == pytest.approx(compare(x / 2, x, bags)["log_loss"].value, abs=0.01)
+    assert half.difference.value == pytest.approx(
+        compare(x / 2, x, bags)["log_loss"].value, abs=0.01
+    )
     assert half.difference.low > 0
 
 
@@ -51,7 +54,8 @@ def test_a_preferred_method_leaves_where_another_is_better_beyond_doubt():
 
 
 def test_wild_models_are_not_chosen_though_their_estimates_may_be_the_lowest():
-    """Twenty models with large random scores, 10 bags: the lowest estimate is often one of theirs."""
+    """Twenty models with large random scores, 10 bags: the lowest estimate is often one of
+    theirs."""
     fooled, still = 0, 0
     for seed in range(20):
         x, y = world(1500, seed)
@@ -60,20 +64,28 @@ def test_wild_models_are_not_chosen_though_their_estimates_may_be_the_lowest():
         bags = random_bags(X, y, size=150, seed=seed)
         plain = [unbag.evaluate(score, bags)["log_loss"].value for score in X.T]
         fooled += np.argmin(plain) > 0
-        group = [Run(lambda X, i=i: X[:, i], "upm", "log", 0.01, i, 1, {"train": np.zeros(1)}) for i in range(21)]
+        group = [
+            Run(lambda X, i=i: X[:, i], "upm", "log", 0.01, i, 1, {"train": np.zeros(1)})
+            for i in range(21)
+        ]
         still += choose(group, bags).model.seed > 0
     assert (fooled >= 10, still <= 4) == (True, True), (fooled, still)
 
 
 def test_unsure_methods_do_not_draw_a_good_one_towards_them():
-    """A consensus of all candidates took a flat anchored model in 18 of these 20 worlds; one of its own, in 2."""
+    """A consensus of all candidates took a flat anchored model in 18 of these 20 worlds; one of its
+    own, in 2."""
     good = 0
     for seed in range(20):
         rng = np.random.default_rng(seed)
         x = 2 * rng.normal(size=3000)
         bags = random_bags(x, rng.uniform(size=3000) < 1 / (1 + np.exp(-x)), size=100, seed=seed)
         runs = [run("anchored", scale, loss="square", rate=scale) for scale in (1.0, 0.9, 0.3)]
-        runs += [run(m, 0.05, rate=r) for m in ("upm", "easy", "matching", "likelihood") for r in (0.1, 0.2, 0.3)]
+        runs += [
+            run(m, 0.05, rate=r)
+            for m in ("upm", "easy", "matching", "likelihood")
+            for r in (0.1, 0.2, 0.3)
+        ]
         good += choose(runs, bags).model.learning_rate > 0.5
     assert good >= 14
 
@@ -91,7 +103,9 @@ def test_bags_that_are_not_random_are_told_of():
 def test_the_tournament_can_choose():
     x, y = world(60_000)
     bags = random_bags(None, y, size=4, seed=0)
-    choice = choose({"wrong": -x, "right": x}, bags, rule="tournament", beta=0.2, loss=losses.square)
+    choice = choose(
+        {"wrong": -x, "right": x}, bags, rule="tournament", beta=0.2, loss=losses.square
+    )
     assert choice.name == "right"
     assert choice.reason.startswith("The tournament leaves 1 of 2; within")
 
@@ -110,7 +124,9 @@ def test_scores_may_come_as_one_column_and_as_probabilities():
     x, y = world(400)
     bags = random_bags(x[:, None], y, size=40, seed=0)
     plain = choose({"right": x, "wrong": -x}, bags)
-    probability = {name: 1 / (1 + np.exp(-score)) for name, score in {"right": x, "wrong": -x}.items()}
+    probability = {
+        name: 1 / (1 + np.exp(-score)) for name, score in {"right": x, "wrong": -x}.items()
+    }
     for given, scale in [
         ({"right": x[:, None], "wrong": -x[:, None]}, None),
         ({"right": lambda X: X, "wrong": lambda X: -X}, None),
@@ -154,7 +170,9 @@ def test_a_candidate_whose_counts_cannot_be_reckoned_with_is_left_out(score):
     bags, candidates, wild = counted(0)
     choice = choose(candidates | {"diverged": np.append(wild[:-1], score)}, bags)
     assert (choice.name, len(choice.table)) == ("right", 3)
-    assert choice.reason.endswith("1 of 4 candidates predict NaN or counts above 1e+50 and are left out.")
+    assert choice.reason.endswith(
+        "1 of 4 candidates predict NaN or counts above 1e+50 and are left out."
+    )
 
 
 @pytest.mark.parametrize("kind", ["total", "histogram"])
@@ -173,7 +191,9 @@ def test_auto_trains_several_methods_and_lets_bags_choose():
     x, y = world(4000)
     X = np.stack([x, x**2], axis=1)
     bags = random_bags(X, y, size=8, seed=0)
-    model = unbag.BagClassifier(method="auto", hidden=(), epochs=10).fit(X, bags.report[bags.bag], bag=bags.bag)
+    model = unbag.BagClassifier(method="auto", hidden=(), epochs=10).fit(
+        X, bags.report[bags.bag], bag=bags.bag
+    )
     methods = {row.name.split()[0] for row in model.choice_.table}
     assert methods == {"anchored", "upm", "matching", "likelihood"}
     assert model.run_ is model.choice_.model
@@ -185,7 +205,9 @@ def test_auto_trains_several_methods_and_lets_bags_choose():
 def test_auto_with_a_handful_of_bags_is_the_default():
     x, y = world(64)
     bags = random_bags(x[:, None], y, size=8, seed=0)
-    model = unbag.BagClassifier(method="auto", epochs=2).fit(x[:, None], bags.report[bags.bag], bag=bags.bag)
+    model = unbag.BagClassifier(method="auto", epochs=2).fit(
+        x[:, None], bags.report[bags.bag], bag=bags.bag
+    )
     assert (model.choice_, model.run_.method) == (None, "anchored")
 
 
@@ -206,12 +228,18 @@ def test_a_model_that_was_saved_and_loaded_knows_the_bags_it_learned_from(tmp_pa
     bags = unbag.from_rows(days, y=y, X=x[:, None])
     train, held_out = bags.split(0.5, seed=0)
     model = unbag.BagClassifier(hidden=(), epochs=1, learning_rate=0.01, diagnose=False)
-    model.fit(train.X, train.report[train.bag], bag=train.names[train.bag]).save(tmp_path / "model.unbag")
+    model.fit(train.X, train.report[train.bag], bag=train.names[train.bag]).save(
+        tmp_path / "model.unbag"
+    )
     model = unbag.load(tmp_path / "model.unbag")
-    with pytest.raises(ValueError, match=r"must not overlap .* learned from: bag day 10 is in both \(40 such\)"):
+    with pytest.raises(
+        ValueError, match=r"must not overlap .* learned from: bag day 10 is in both \(40 such\)"
+    ):
         unbag.evaluate(model, bags)
     assert unbag.evaluate(model, held_out).bags == len(held_out)
-    other = unbag.from_rows(days, y=1 - y, X=x[:, None])  # another table whose days are called the same
+    other = unbag.from_rows(
+        days, y=1 - y, X=x[:, None]
+    )  # another table whose days are called the same
     assert unbag.evaluate(model, other).bags == len(other)
     model.learned_ = model.learned_[:, 1]  # as files of before have them
     assert unbag.evaluate(model, bags).bags == len(bags)
@@ -233,7 +261,9 @@ def test_trained_networks_can_be_chosen_among():
     train, held_out = random_bags(x[:, None], y, size=10, seed=0).split(0.7, seed=0)
     make = lambda seed: models.linear(1, key=seed)
     runs = [
-        unbag.sweep(make, train, method, learning_rates=(1e-3, 0.1), seeds=(0,), epochs=5, held_out=held_out)
+        unbag.sweep(
+            make, train, method, learning_rates=(1e-3, 0.1), seeds=(0,), epochs=5, held_out=held_out
+        )
         for method in ("anchored", "matching")
     ]
     choice = choose(runs, held_out, trained_on=train)
@@ -264,7 +294,11 @@ def test_rows_whose_features_cannot_be_compared_are_no_overlap():
     x, y = world(60)
     bags = {name: random_bags(make(x), y, size=6, seed=0) for name, make in TABLES.items()}
     nothing = random_bags(None, y, size=6, seed=0)
-    for one, other in [(nothing, bags["numpy"]), (bags["numpy"], nothing), (bags["sparse"], bags["numpy"])]:
+    for one, other in [
+        (nothing, bags["numpy"]),
+        (bags["numpy"], nothing),
+        (bags["sparse"], bags["numpy"]),
+    ]:
         assert unbag.evaluate(x, one, trained_on=other).bags == 10
 
 
@@ -281,7 +315,10 @@ MESSAGES = [
     ),
     (
         lambda: choose([lambda X: X], BAGS),
-        "Candidates must be runs, or a mapping from names to models: a function came. Name your models in a dict.",
+        (
+            "Candidates must be runs, or a mapping from names to models: a function came. Name your "
+            "models in a dict."
+        ),
     ),
     (
         lambda: choose([run("upm", np.nan)], BAGS),
@@ -289,8 +326,8 @@ MESSAGES = [
     ),
     (
         lambda: choose({"one": X}, BAGS, test=(X, Y)),
-        "A candidate must be a model where test= is given: one came as scores, which are those of the held-out bags. "
-        "Give models, or leave test out.",
+        "A candidate must be a model where test= is given: one came as scores, which are those "
+        "of the held-out bags. Give models, or leave test out.",
     ),
     (
         lambda: choose({"one": X}, BAGS, rule="luck"),
@@ -298,9 +335,9 @@ MESSAGES = [
     ),
     (
         lambda: choose(dict(enumerate(NOTHING.T)), PAIRS, rule="tournament", beta=1e-3),
-        "A tournament must leave a model. No model is left of 5: every one is beaten by another, so 200 bags are too "
-        "few for beta = 0.001. Planning asks for 9,800,935,650 bags, or for a beta of 8.32 with these. Raise beta, or "
-        "use rule='paired'.",
+        "A tournament must leave a model. No model is left of 5: every one is beaten by "
+        "another, so 200 bags are too few for beta = 0.001. Planning asks for 9,800,935,650 "
+        "bags, or for a beta of 8.32 with these. Raise beta, or use rule='paired'.",
     ),
 ]
 

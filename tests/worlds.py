@@ -1,4 +1,5 @@
-"""Small discrete worlds in which every outcome can be enumerated, so that expectations are exact."""
+"""Small discrete worlds in which every outcome can be enumerated, so that expectations are
+exact."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from unbag.bags import Kind, as_components
 
 @dataclass(frozen=True)
 class World:
-    """x takes a few values with probabilities q; given x, y takes 0..c-1 with probabilities eta[x]."""
+    """x takes a few values with probabilities q; given x, y takes 0..c-1 with probabilities
+    eta[x]."""
 
     kind: Kind
     q: np.ndarray
@@ -54,7 +56,8 @@ def random_world(kind: Kind, seed: int, *, states: int = 2, classes: int | None 
 
 
 def outcomes(worlds: list[World]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Every (x, y) of one instance from each world, with its probability: arrays of (outcomes, instances)."""
+    """Every (x, y) of one instance from each world, with its probability: arrays of (outcomes,
+    instances)."""
     cells = [list(np.ndindex(world.joint.shape)) for world in worlds]
     table = np.array(list(itertools.product(*cells)))
     x, y = table[..., 0], table[..., 1]

@@ -32,12 +32,11 @@ __version__ = "0.1.0"
 # what needs JAX, scikit-learn or PyTorch is imported when it is asked for
 _MODULES = (
     "tables",
-    "warehouse",
+    "sql",
     "models",
     "likelihood",
     "training",
     "estimators",
-    "saving",
     "pytorch",
     "boosting",
     "datasets",

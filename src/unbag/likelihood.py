@@ -1,6 +1,8 @@
-"""Scores and reports in, one value per bag out: minus the log likelihood of the bag's count under the model.
+"""Scores and reports in, one value per bag out: minus the log likelihood of the bag's count under
+the model.
 
-The model gives every instance its own law, so the count of a bag has a law too, and the report is one draw from it:
+The model gives every instance its own law, so the count of a bag has a law too, and the report is
+one draw from it:
 
 | kind of report | law of one label      | law of the bag's count                                                |
 |---|---|---|
@@ -8,8 +10,9 @@ The model gives every instance its own law, so the count of a bag has a law too,
 | total          | Poisson(exp(score))   | Poisson(sum_i exp(score_i)), exact for any bag                        |
 | histogram      | one class drawn from h | Poisson-multinomial: exact for bags of one, Gaussian for larger ones |
 
-Like proportion matching this is not linear in the instances and has no signed weights. Unlike it, it uses the
-variance of the count, not only its mean. Noise that was added to the count adds its variance.
+Like proportion matching this is not linear in the instances and has no signed weights. Unlike it,
+it uses the variance of the count, not only its mean. Noise that was added to the count adds its
+variance.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from unbag.arrays import (
+from unbag._arrays import (
     BagOfInstance,
     PerBag,
     PerBagComponent,
@@ -30,8 +33,8 @@ from unbag.arrays import (
     namespace,
     sum_by,
 )
+from unbag._rules import refuse
 from unbag.bags import Kind
-from unbag.checks import refuse
 from unbag.losses import cross_entropy, log
 
 FLOOR = 1 / (2 * np.pi)
@@ -59,34 +62,41 @@ def count_likelihood(
     largest: int | None = None,
     noise: PerBag | None = None,
 ) -> PerBag:
-    """Minus the log likelihood of each bag's count under the model: -log P(count | scores of the bag).
+    """Minus the log likelihood of each bag's count under the model: -log P(count | scores of the
+    bag).
 
-    The value belongs to the whole bag and is divided by nothing: its gradient grows with the bag. Divide the
-    average by the mean bag size to compare it with losses per instance. Bags of one give the ordinary log loss,
-    cross entropy or Poisson loss.
+    The value belongs to the whole bag and is divided by nothing: its gradient grows with the bag.
+    Divide the average by the mean bag size to compare it with losses per instance. Bags of one give
+    the ordinary log loss, cross entropy or Poisson loss.
 
-    binary: count ~ sum_i Bernoulli(h_i), exact up to bags of `exact`. Larger bags, bags with noise, and counts
-    that are not whole take the Gaussian of the same mean and variance, (count - m)^2 / 2v + log(2 pi v) / 2 with
-    m = sum_i h_i and v = sum_i h_i (1 - h_i) + noise, v at least 1 / 2 pi (see `FLOOR`). At confident wrong scores
-    the exact law grows like the score, while the Gaussian is bounded and its gradient fades.
+    binary: count ~ sum_i Bernoulli(h_i), exact up to bags of `exact`. Larger bags, bags with noise,
+    and counts that are not whole take the Gaussian of the same mean and variance, (count - m)^2 /
+    2v + log(2 pi v) / 2 with m = sum_i h_i and v = sum_i h_i (1 - h_i) + noise, v at least 1 / 2 pi
+    (see `FLOOR`). At confident wrong scores the exact law grows like the score, while the Gaussian
+    is bounded and its gradient fades.
 
-    total: rate - count log(rate) with rate = sum_i exp(score_i), for any count from 0 on; log(count!), which no
-    model changes, is left out, so values can be negative. With noise the Gaussian with variance rate + noise.
+    total: rate - count log(rate) with rate = sum_i exp(score_i), for any count from 0 on;
+    log(count!), which no model changes, is left out, so values can be negative. With noise the
+    Gaussian with variance rate + noise.
 
-    histogram: the Gaussian with mean sum_i h_i and covariance sum_i (diag(h_i) - h_i h_i'), plus noise on the
-    diagonal, one class at a time given those before; without noise the last class tells nothing and is left out.
+    histogram: the Gaussian with mean sum_i h_i and covariance sum_i (diag(h_i) - h_i h_i'), plus
+    noise on the diagonal, one class at a time given those before; without noise the last class
+    tells nothing and is left out.
 
     Parameters
     ----------
     score : one score per instance (one per class for histograms), of any framework.
     bag : bag number of each instance, in any order.
-    size, report : of each bag; the report in component form, as `Bags.components()` gives it. A bag of size 0 is
-        padding: whatever its report and instances, its value is 0 and its instances get no gradient.
+    size, report : of each bag; the report in component form, as `Bags.components()` gives it. A bag
+        of size 0 is padding: whatever its report and instances, its value is 0 and its instances
+        get no gradient.
     kind : what the reports are.
-    exact : largest bag for the exact law of a binary count. Its cost per bag is the square of the size.
-    largest : size of the largest bag if you know it and `size` is not a NumPy array (under `jit`): saves work when
-        it is below `exact`, and changes nothing else.
-    noise : variance of the noise on each bag's count (on each class count), or None for exact reports.
+    exact : largest bag for the exact law of a binary count. Its cost per bag is the square of the
+        size.
+    largest : size of the largest bag if you know it and `size` is not a NumPy array (under `jit`):
+        saves work when it is below `exact`, and changes nothing else.
+    noise : variance of the noise on each bag's count (on each class count), or None for exact
+        reports.
 
     Returns
     -------
@@ -96,16 +106,26 @@ def count_likelihood(
     array([0.6931])
     """
     if kind not in _KINDS:
-        raise ValueError(f"A kind of report must be one of {', '.join(_KINDS)}: {kind!r} came. Choose one of these.")
+        raise ValueError(
+            f"A kind of report must be one of {', '.join(_KINDS)}: {kind!r} came. Choose one of "
+            "these."
+        )
     if exact < 1:
-        raise ValueError(f"The largest exact bag must be 1 or more: {exact} came. Use 1 for Gaussians where possible.")
+        raise ValueError(
+            f"The largest exact bag must be 1 or more: {exact} came. Use 1 for Gaussians where "
+            "possible."
+        )
     if all(is_numpy(given) for given in (bag, size, report)):
         _check(bag, size, report, noise, kind)
     xp = namespace(score)
     width = min(exact, largest or (int(size.max(initial=1)) if is_numpy(size) else len(bag)))
     size, report = like(score, size), like(score, report)
     real = size > 0
-    noise = xp.zeros_like(size) if noise is None else xp.where(real, like(score, noise), xp.zeros_like(size))
+    noise = (
+        xp.zeros_like(size)
+        if noise is None
+        else xp.where(real, like(score, noise), xp.zeros_like(size))
+    )
     report = xp.where(real[:, None], report, xp.zeros_like(report))
     value = _KINDS[kind](score, bag, size, report, noise, width)
     return xp.where(real, value, xp.zeros_like(value))
@@ -117,7 +137,9 @@ def _binary(score: Any, bag: Any, size: Any, report: Any, noise: Any, width: int
     inside = (count > -WHOLE) & (count < size + WHOLE)
     by_pmf = inside & _is_whole(count) & (noise == 0) & (size <= width)
     zero = xp.zeros_like(count)
-    value = _poisson_binomial(score, bag, xp.where(by_pmf, size, zero), xp.where(by_pmf, count, zero), width)
+    value = _poisson_binomial(
+        score, bag, xp.where(by_pmf, size, zero), xp.where(by_pmf, count, zero), width
+    )
     index = index_like(score, bag)
     log_h = log.form("binary").predict(score)
     moments = xp.stack([xp.exp(log_h[:, 1]), xp.exp(log_h[:, 0] + log_h[:, 1])], axis=-1)
@@ -156,7 +178,8 @@ def _is_whole(count: Any) -> Any:
 
 
 def _gaussian(residual: Any, variance: Any) -> Any:
-    """r^2 / 2v + log(2 pi v) / 2 with v at least `FLOOR`; r^2 is never formed, since it can overflow."""
+    """r^2 / 2v + log(2 pi v) / 2 with v at least `FLOOR`; r^2 is never formed, since it can
+    overflow."""
     v = _floored(variance)
     return residual * (residual / v) / 2 + namespace(v).log(2 * np.pi * v) / 2
 
@@ -167,10 +190,12 @@ def _floored(variance: Any) -> Any:
 
 
 def _gaussian_by_class(residual: Any, covariance: Any, noisy: Any) -> Any:
-    """The Gaussian in several dimensions as a chain of Gaussians in one: each class given the classes before it.
+    """The Gaussian in several dimensions as a chain of Gaussians in one: each class given the
+    classes before it.
 
-    Subtracting `slope` r_c from the residuals leaves the covariance C - (2 - C_cc / v) / v column column', which is
-    the usual elimination unless the variance v of the class was raised to the floor.
+    Subtracting `slope` r_c from the residuals leaves the covariance C - (2 - C_cc / v) / v column
+    column', which is the usual elimination unless the variance v of the class was raised to the
+    floor.
     """
     xp = namespace(residual)
     value, classes = xp.zeros_like(residual[:, 0]), residual.shape[1]
@@ -179,7 +204,10 @@ def _gaussian_by_class(residual: Any, covariance: Any, noisy: Any) -> Any:
         term, v = _gaussian(r, own), _floored(own)
         value = value + (term if c < classes - 1 else xp.where(noisy, term, xp.zeros_like(term)))
         residual = residual - column * (r / v)[:, None]
-        covariance = covariance - ((2 - own / v) / v)[:, None, None] * column[:, :, None] * column[:, None, :]
+        covariance = (
+            covariance
+            - ((2 - own / v) / v)[:, None, None] * column[:, :, None] * column[:, None, :]
+        )
     return value
 
 
@@ -197,8 +225,8 @@ def _log_sum_by(index: Any, log_values: Any, size: Any) -> Any:
 def _poisson_binomial(score: Any, bag: Any, size: Any, count: Any, width: int) -> Any:
     """-log P(sum_i y_i = count), y_i ~ Bernoulli(sigmoid(score_i)), for bags of at most `width`.
 
-    Every instance is a law on {0, 1}; laws are merged in pairs, pairs of pairs and so on, in log space, with as
-    many sure zeros as it takes to make the bag a power of two.
+    Every instance is a law on {0, 1}; laws are merged in pairs, pairs of pairs and so on, in log
+    space, with as many sure zeros as it takes to make the bag a power of two.
     """
     xp = namespace(score)
     width = 1 << (width - 1).bit_length()
@@ -214,7 +242,8 @@ def _poisson_binomial(score: Any, bag: Any, size: Any, count: Any, width: int) -
 
 
 def _members(bag: Any, bags: int, width: int) -> Any:
-    """Row numbers of the first `width` instances of each bag; a smaller bag's row goes on with those of others."""
+    """Row numbers of the first `width` instances of each bag; a smaller bag's row goes on with
+    those of others."""
     xp = namespace(bag)
     order = xp.argsort(bag, stable=True)
     start = xp.searchsorted(bag[order], index_like(bag, np.arange(bags)))
@@ -225,8 +254,8 @@ def _members(bag: Any, bags: int, width: int) -> Any:
 def _log_convolve(a: Any, b: Any) -> Any:
     """Logarithm of the law of a sum, from the logarithms of two laws on {0, ..., n - 1}.
 
-    The grid a_i + b_j is padded to rows of 2 n and read anew as rows of 2 n - 1, which moves row i by i places to
-    the right: then the sums i + j stand in one column.
+    The grid a_i + b_j is padded to rows of 2 n and read anew as rows of 2 n - 1, which moves row i
+    by i places to the right: then the sums i + j stand in one column.
     """
     xp, n = namespace(a), a.shape[-1]
     grid = a[..., :, None] + b[..., None, :]
@@ -238,7 +267,8 @@ def _log_convolve(a: Any, b: Any) -> Any:
 
 
 def _check(bag: np.ndarray, size: np.ndarray, report: np.ndarray, noise: Any, kind: Kind) -> None:
-    """Whole bags, and reports that the law of the count can give; bags of size 0 may hold anything."""
+    """Whole bags, and reports that the law of the count can give; bags of size 0 may hold
+    anything."""
     real = size > 0
     counted = np.bincount(bag, minlength=len(size))
     refuse(
@@ -267,7 +297,10 @@ def _check(bag: np.ndarray, size: np.ndarray, report: np.ndarray, noise: Any, ki
     )
     high = np.inf if kind == "total" else 1.0
     refuse(
-        f"The likelihood of a report without noise must have it in [0, {high:g}], because no labels give another",
+        (
+            f"The likelihood of a report without noise must have it in [0, {high:g}], because no "
+            "labels give another"
+        ),
         ((value < -1e-9) | (value > high + 1e-9)).any(axis=1) & (noise == 0) & real,
         thing="bag",
         came=came,

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from unbag.arrays import is_numpy, like, log_softmax, namespace, softplus
+from unbag._arrays import is_numpy, like, log_softmax, namespace, softplus
 from unbag.bags import Kind
 
 
@@ -34,9 +34,10 @@ class Link(NamedTuple):
 class Form:
     """A loss for one kind of report: score -> prediction -> components.
 
-    `predict` turns scores into what may be averaged over a bag (proportion matching does so): logarithms of
-    probabilities or rates when `log_space`, else plain predictions. `reports` is the range of reports for
-    which the loss of a mean prediction is bounded below. `constant` gives the best constant score for a prior.
+    `predict` turns scores into what may be averaged over a bag (proportion matching does so):
+    logarithms of probabilities or rates when `log_space`, else plain predictions. `reports` is the
+    range of reports for which the loss of a mean prediction is bounded below. `constant` gives the
+    best constant score for a prior.
     """
 
     predict: Callable[[Any], Any]
@@ -85,15 +86,16 @@ class Loss:
         constant = self.form(kind).constant
         if constant is None:
             raise ValueError(
-                f"A loss must know the score that predicts a prior, to start from it: {self.name} does not. Start from "
-                "the usual initialisation."
+                f"A loss must know the score that predicts a prior, to start from it: {self.name} "
+                "does not. Start from the usual initialisation."
             )
         return np.asarray(constant(np.asarray(prior, float)))
 
     def value(self, score: Any, label: Any, *, kind: Kind | None = None) -> Any:
         """The ordinary loss of each instance, for labels that are known.
 
-        Labels are numbers for binary and total, and class numbers or class probabilities for histogram.
+        Labels are numbers for binary and total, and class numbers or class probabilities for
+        histogram.
         """
         components = self.components(score, kind=kind)
         xp = namespace(components)
@@ -101,7 +103,9 @@ class Loss:
         if (kind or next(iter(self.forms))) != "histogram":
             return components[..., 0] + label * components[..., 1]
         if label.ndim < components.ndim:
-            label = like(components, label[..., None] == like(components, np.arange(components.shape[-1])))
+            label = like(
+                components, label[..., None] == like(components, np.arange(components.shape[-1]))
+            )
         return xp.sum(label * components, axis=-1)
 
 
@@ -111,8 +115,9 @@ def _no_form(name: str, kind: str) -> str:
     works = [loss.name for loss in LOSSES.values() if kind in loss.forms]
     if kind == "total":
         return (
-            "A loss for total counts must be affine in the label (loss = f1 + y f2), because only the sum of "
-            f"the counts in a bag is known: {name} is not. Use {' or '.join(works)}, or report full histograms."
+            "A loss for total counts must be affine in the label (loss = f1 + y f2), because "
+            f"only the sum of the counts in a bag is known: {name} is not. Use "
+            f"{' or '.join(works)}, or report full histograms."
         )
     reason = {
         "binary": "must take one score per instance and labels 0 and 1",
@@ -124,11 +129,14 @@ def _no_form(name: str, kind: str) -> str:
 def _log_sigmoids(score: Any) -> Any:
     """(log(1 - h), log h) for the probability h = sigmoid(score); both share log(1 + e^-|score|).
 
-    -|score| is written as a minimum: JAX takes 1 for the slope of |0|, which would stop models that start at 0.
+    -|score| is written as a minimum: JAX takes 1 for the slope of |0|, which would stop models that
+    start at 0.
     """
     xp = namespace(score)
     zero, shared = xp.zeros_like(score), xp.log1p(xp.exp(xp.minimum(score, -score)))
-    return xp.stack([-xp.maximum(score, zero) - shared, -xp.maximum(-score, zero) - shared], axis=-1)
+    return xp.stack(
+        [-xp.maximum(score, zero) - shared, -xp.maximum(-score, zero) - shared], axis=-1
+    )
 
 
 def _log_components(log_h: Any) -> Any:
@@ -208,8 +216,9 @@ _log_rates: dict[str, Callable[[Any], Any]] = {"exp": _itself, "softplus": _log_
 def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
     """The Poisson log loss h - y log h of a positive prediction h = link(score).
 
-    Its value leaves out log(y!), which no model changes, so it can be negative. With `cap`, counts are at
-    most `cap` by the way they were made, and h = cap * sigmoid(score) stays below it (the paper's capped loss).
+    Its value leaves out log(y!), which no model changes, so it can be negative. With `cap`, counts
+    are at most `cap` by the way they were made, and h = cap * sigmoid(score) stays below it (the
+    paper's capped loss).
 
     Parameters
     ----------
@@ -220,7 +229,9 @@ def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
     array([[ 1., -0.]])
     """
     if link not in _log_rates:
-        raise ValueError(f"A link must be one of {sorted(_log_rates)}: {link!r} came. Choose one of these.")
+        raise ValueError(
+            f"A link must be one of {sorted(_log_rates)}: {link!r} came. Choose one of these."
+        )
     if cap is None:
         predict, constant = _log_rates[link], _constants[link]
         name = "poisson" if link == "exp" else f"poisson({link})"
@@ -228,7 +239,9 @@ def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
         log_cap, name = float(np.log(cap)), f"poisson(cap={cap:g})"
         predict, constant = _LogCapped(log_cap), lambda prior: _logit(prior / cap)
     else:
-        raise ValueError(f"A cap must be positive: {cap} came. Give the largest count one instance can have.")
+        raise ValueError(
+            f"A cap must be positive: {cap} came. Give the largest count one instance can have."
+        )
     form = Form(predict, _poisson_components, reports=(0, np.inf), constant=constant)
     return Loss(name, {"total": form, "binary": form})
 
@@ -250,11 +263,14 @@ poisson = poisson_loss()
 """Poisson log loss with h = exp(score)."""
 
 cross_entropy = Loss(
-    "cross_entropy", {"histogram": Form(log_softmax, _minus, reports=(0, 1), constant=_log_of_positive)}
+    "cross_entropy",
+    {"histogram": Form(log_softmax, _minus, reports=(0, 1), constant=_log_of_positive)},
 )
 """Multi-class log loss of the class scores."""
 
-brier = Loss("brier", {"histogram": Form(log_softmax, _brier_components, constant=_log_of_positive)})
+brier = Loss(
+    "brier", {"histogram": Form(log_softmax, _brier_components, constant=_log_of_positive)}
+)
 """Multi-class square loss with the paper's factor 1/c."""
 
 LOSSES: dict[str, Loss] = {loss.name: loss for loss in (log, square, poisson, cross_entropy, brier)}
@@ -268,9 +284,11 @@ def named_loss(name: str) -> Loss:
 
 
 def smoothed(loss: Loss, epsilon: float = 0.1) -> Loss:
-    """The loss with smoothed labels: y becomes (1 - eps) y + eps / 2, a class becomes (1 - eps) {r} + eps / c.
+    """The loss with smoothed labels: y becomes (1 - eps) y + eps / 2, a class becomes (1 - eps) {r}
+    + eps / c.
 
-    Its optimum is (1 - eps) eta + eps / 2 and not eta, so probabilities learned with it are not calibrated.
+    Its optimum is (1 - eps) eta + eps / 2 and not eta, so probabilities learned with it are not
+    calibrated.
 
     >>> smoothed(log, 0.1).value(np.array([0.0]), np.array([1.0])).round(3)
     array([0.693])
@@ -278,17 +296,24 @@ def smoothed(loss: Loss, epsilon: float = 0.1) -> Loss:
     if not 0 <= epsilon < 1:
         raise ValueError(f"Smoothing must lie in [0, 1): {epsilon} came. The paper uses 0.1.")
     forms: dict[Kind, Form] = {
-        kind: _smoothed_form(form, epsilon, kind) for kind, form in loss.forms.items() if kind != "total"
+        kind: _smoothed_form(form, epsilon, kind)
+        for kind, form in loss.forms.items()
+        if kind != "total"
     }
     if not forms:
-        raise ValueError(f"Smoothing must have classes to smooth over: {loss.name} has only counts. Leave it out.")
+        raise ValueError(
+            f"Smoothing must have classes to smooth over: {loss.name} has only counts. Leave it "
+            "out."
+        )
     return Loss(f"smoothed({loss.name}, {epsilon:g})", forms)
 
 
 def _smoothed_form(form: Form, epsilon: float, kind: Kind) -> Form:
     def binary(prediction: Any) -> Any:
         f = form.components(prediction)
-        return namespace(f).stack([f[..., 0] + epsilon / 2 * f[..., 1], (1 - epsilon) * f[..., 1]], axis=-1)
+        return namespace(f).stack(
+            [f[..., 0] + epsilon / 2 * f[..., 1], (1 - epsilon) * f[..., 1]], axis=-1
+        )
 
     def histogram(prediction: Any) -> Any:
         f = form.components(prediction)
@@ -297,15 +322,18 @@ def _smoothed_form(form: Form, epsilon: float, kind: Kind) -> Form:
     return replace(form, components=binary if kind == "binary" else histogram)
 
 
-def from_callable(loss: Callable[[Any, Any], Any], labels: Sequence[float] = (0, 1), *, affine: bool = False) -> Loss:
+def from_callable(
+    loss: Callable[[Any, Any], Any], labels: Sequence[float] = (0, 1), *, affine: bool = False
+) -> Loss:
     """Your own `loss(prediction, label)`, taken apart by asking for its value at every label.
 
     Parameters
     ----------
     loss : takes the predictions (any array) and one label, and returns one value per instance.
-    labels : the whole set of labels. (0, 1) makes a binary loss; 0, ..., c - 1 one for class histograms.
-    affine : say that the loss is affine in the label, which total counts need. NumPy values are checked, with
-        labels (0, 1) at label 2.
+    labels : the whole set of labels. (0, 1) makes a binary loss; 0, ..., c - 1 one for class
+        histograms.
+    affine : say that the loss is affine in the label, which total counts need. NumPy values are
+        checked, with labels (0, 1) at label 2.
 
     >>> absolute = from_callable(lambda h, y: abs(y - h))
     >>> absolute.components(np.array([0.25]))
@@ -313,7 +341,10 @@ def from_callable(loss: Callable[[Any, Any], Any], labels: Sequence[float] = (0,
     """
     labels = tuple(float(label) for label in labels)
     if labels != tuple(range(len(labels))) or len(labels) < 2:
-        raise ValueError(f"Labels must be 0, 1, ..., c - 1 with c at least 2: {labels} came. Number your classes so.")
+        raise ValueError(
+            f"Labels must be 0, 1, ..., c - 1 with c at least 2: {labels} came. Number your "
+            "classes so."
+        )
 
     def classes(prediction: Any) -> Any:
         values = [loss(prediction, label) for label in labels]
@@ -344,6 +375,7 @@ def _check_affine(value: np.ndarray, label: float, f: np.ndarray, name: str) -> 
     if not np.allclose(line, value, rtol=1e-6, atol=1e-9):
         worst = np.unravel_index(np.argmax(np.abs(line - value)), line.shape)
         raise ValueError(
-            f"A loss declared affine must lie on a line through its values at 0 and 1: {name} at label {label:g} is "
-            f"{value[worst]:.6g}, the line says {line[worst]:.6g}. Use full histograms instead."
+            f"A loss declared affine must lie on a line through its values at 0 and 1: {name} at "
+            f"label {label:g} is {value[worst]:.6g}, the line says {line[worst]:.6g}. Use full "
+            "histograms instead."
         )

@@ -1,7 +1,8 @@
-"""Scores and reports in, one loss per bag out: the loss of the mean prediction against the bag's report.
+"""Scores and reports in, one loss per bag out: the loss of the mean prediction against the bag's
+report.
 
-Proportion matching (PM) is not linear in the instances, so it has no signed weights. It is biased for bags of
-more than one, and strong at small bags all the same.
+Proportion matching (PM) is not linear in the instances, so it has no signed weights. It is biased
+for bags of more than one, and strong at small bags all the same.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from unbag.arrays import (
+from unbag._arrays import (
     BagOfInstance,
     PerBag,
     PerBagComponent,
@@ -21,8 +22,8 @@ from unbag.arrays import (
     mean_by,
     namespace,
 )
+from unbag._rules import refuse
 from unbag.bags import Kind
-from unbag.checks import refuse
 from unbag.losses import Form, Loss
 
 
@@ -31,7 +32,8 @@ def proportion_matching(
 ) -> PerBag:
     """The loss of each bag's mean prediction against its report: loss(mean_i h(x_i), alpha).
 
-    The mean is taken in log space where the prediction is a probability or a rate, so that no score overflows.
+    The mean is taken in log space where the prediction is a probability or a rate, so that no score
+    overflows.
 
     Parameters
     ----------
@@ -59,11 +61,12 @@ def proportion_matching(
 
 
 def check_reports(report: np.ndarray, form: Form, *, name: str, kind: Kind) -> None:
-    """Refuse reports for which the matched loss has no lower bound; clipping them would bias the result."""
+    """Refuse reports for which the matched loss has no lower bound; clipping them would bias the
+    result."""
     low, high = form.reports
     refuse(
-        f"Matching with the {name} loss must have reports in [{low:g}, {high:g}], because outside it has no "
-        "lower bound",
+        f"Matching with the {name} loss must have reports in [{low:g}, {high:g}], because "
+        "outside it has no lower bound",
         unbounded(report, form, kind),
         thing="bag",
         came=report if kind == "histogram" else report[:, 1],
@@ -72,7 +75,8 @@ def check_reports(report: np.ndarray, form: Form, *, name: str, kind: Kind) -> N
 
 
 def unbounded(report: np.ndarray, form: Form, kind: Kind) -> np.ndarray:
-    """Which bags report, as noise can make them, what the matched loss has no lower bound for; 1e-9 is rounding."""
+    """Which bags report, as noise can make them, what the matched loss has no lower bound for; 1e-9
+    is rounding."""
     low, high = form.reports
     value = report if kind == "histogram" else report[:, 1:]
     return np.any(~((value >= low - 1e-9) & (value <= high + 1e-9)), axis=1)

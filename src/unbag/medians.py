@@ -1,8 +1,8 @@
 """Values in, their median of means out: a mean that a few wild values cannot move.
 
 Split the values at random into r groups, average each group, take the median of the averages. With
-r = ceil(8 log(1/delta)) it lies within sigma sqrt(32 log(1/delta) / n) of the true mean with probability
-1 - delta, whatever the tails, as long as the variance is finite.
+r = ceil(8 log(1/delta)) it lies within sigma sqrt(32 log(1/delta) / n) of the true mean with
+probability 1 - delta, whatever the tails, as long as the variance is finite.
 """
 
 from __future__ import annotations
@@ -12,30 +12,34 @@ from typing import Any
 
 import numpy as np
 
-from unbag.arrays import index_like, like, namespace, sum_by
+from unbag._arrays import index_like, like, namespace, sum_by
 
 
 def group_count(delta: float) -> int:
-    """r = ceil(8 log(1 / delta)), the number of groups for one median of means of confidence 1 - delta.
+    """r = ceil(8 log(1 / delta)), the number of groups for one median of means of confidence 1 -
+    delta.
 
     >>> group_count(0.05)
     24
     """
     if not 0 < delta < 1:
-        raise ValueError(f"delta must lie between 0 and 1: {delta} came. Use 0.05 for 95% confidence.")
+        raise ValueError(
+            f"delta must lie between 0 and 1: {delta} came. Use 0.05 for 95% confidence."
+        )
     return max(1, ceil(8 * log(1 / delta)))
 
 
 def random_groups(count: int, groups: int, *, seed: Any) -> np.ndarray:
-    """Group number of each of `count` values: a random partition into groups of floor(count / groups) or one more.
+    """Group number of each of `count` values: a random partition into groups of floor(count /
+    groups) or one more.
 
     >>> np.bincount(random_groups(10, 3, seed=0))
     array([4, 3, 3])
     """
     if not 1 <= groups <= count:
         raise ValueError(
-            f"There must be at least as many values as groups: {count} values came for {groups} groups. Give more "
-            "values (bags), a larger delta, or fewer groups with groups=."
+            f"There must be at least as many values as groups: {count} values came for {groups} "
+            "groups. Give more values (bags), a larger delta, or fewer groups with groups=."
         )
     return np.random.default_rng(seed).permutation(np.arange(count) % groups)
 
@@ -45,13 +49,14 @@ def median_of_means(
 ) -> np.ndarray | float:
     """Median of means of the values, column by column.
 
-    The middle pair is averaged when the number of groups is even, so that median_of_means(-v) is exactly
-    -median_of_means(v) for the same seed.
+    The middle pair is averaged when the number of groups is even, so that median_of_means(-v) is
+    exactly -median_of_means(v) for the same seed.
 
     Parameters
     ----------
     values : one row per value; further axes are columns, each with the same groups.
-    delta : the chance of a miss that may remain; sets the number of groups to ceil(8 log(1 / delta)).
+    delta : the chance of a miss that may remain; sets the number of groups to ceil(8 log(1 /
+        delta)).
     groups : the number of groups, instead of delta.
     seed : which random groups.
 
@@ -60,10 +65,13 @@ def median_of_means(
     """
     values = np.asarray(values, float)
     if (delta is None) == (groups is None):
-        raise ValueError("Either delta or groups must be given: both or neither came. Use delta=0.05.")
+        raise ValueError(
+            "Either delta or groups must be given: both or neither came. Use delta=0.05."
+        )
     if not np.isfinite(values).all():
         raise ValueError(
-            f"Values must be finite: {np.count_nonzero(~np.isfinite(values))} are not. Find out where they come from."
+            f"Values must be finite: {np.count_nonzero(~np.isfinite(values))} are not. Find out "
+            "where they come from."
         )
     r = group_count(delta) if delta is not None else int(groups or 0)
     group = random_groups(len(values), r, seed=seed)
@@ -73,18 +81,21 @@ def median_of_means(
 
 
 def median_objective(bag_losses: Any, group: Any, groups: int, *, weight: Any = None) -> Any:
-    """Empirical risk minimisation with median of means: the median of group means of per-bag losses.
+    """Empirical risk minimisation with median of means: the median of group means of per-bag
+    losses.
 
-    The paper's route to infinite model classes. The gradient is that of the middle group (or middle pair), so a
-    bag with a wild loss moves the model only when its group is in the middle. Draw `group` anew for each batch
-    with `random_groups`. Works for NumPy, JAX and PyTorch, also under `jit`.
+    The paper's route to infinite model classes. The gradient is that of the middle group (or middle
+    pair), so a bag with a wild loss moves the model only when its group is in the middle. Draw
+    `group` anew for each batch with `random_groups`. Works for NumPy, JAX and PyTorch, also under
+    `jit`.
 
     Parameters
     ----------
     bag_losses : one per bag, e.g. from `unbag.weights.upm_by_bag` or `proportion_matching`.
     group : group number of each bag.
     groups : how many groups; three or more guard against one wild bag.
-    weight : of each bag in the mean of its group, positive for one bag or more of each; equal if left out.
+    weight : of each bag in the mean of its group, positive for one bag or more of each; equal if
+        left out.
 
     >>> float(median_objective(np.array([1.0, 2.0, 300.0]), np.array([0, 1, 2]), 3))
     2.0

@@ -1,9 +1,9 @@
 """A key in, a model out: the paper's networks, as pytrees that map rows of features to scores.
 
-A model is any JAX pytree that can be called as `model(X)` or `model(X, key=...)` (a key means training: dropout is on)
-and returns one score per row, or one per class. With `start=loss.trivial_score(prior)` a model starts at the trivial
-predictor: last layer zero, output bias that score. With few bags that decides everything; without it, the usual
-initialisation.
+A model is any JAX pytree that can be called as `model(X)` or `model(X, key=...)` (a key means
+training: dropout is on) and returns one score per row, or one per class. With
+`start=loss.trivial_score(prior)` a model starts at the trivial predictor: last layer zero, output
+bias that score. With few bags that decides everything; without it, the usual initialisation.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Network(eqx.Module):
 
 
 class Convolutions(eqx.Module):
-    """The paper's image network: convolution, 2x2 max pool, convolution, dropout, dense; ReLU after both convolutions.
+    """The paper's image network: convolution, 2x2 max pool, convolution, dropout, dense; ReLU after
+    both convolutions.
 
     The paper leaves kernel and padding open; ours are 3x3 and "same".
     """
@@ -59,7 +60,9 @@ class Convolutions(eqx.Module):
 
     def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
         """One score (or one per class) for each row."""
-        X = jax.nn.relu(_pool(_convolve(X, self.first)) + self.first_bias)  # ReLU rises: pooling first is the same
+        X = jax.nn.relu(
+            _pool(_convolve(X, self.first)) + self.first_bias
+        )  # ReLU rises: pooling first is the same
         X = jax.nn.relu(_convolve(X, self.second) + self.second_bias)
         return self.head(drop(X.reshape(X.shape[0], -1), self.dropout, key))
 
@@ -77,7 +80,8 @@ class Embeddings(eqx.Module):
 
 
 class Mixed(eqx.Module):
-    """Numbers first, then bucket numbers: the buckets' embeddings beside the numbers go through a network."""
+    """Numbers first, then bucket numbers: the buckets' embeddings beside the numbers go through a
+    network."""
 
     tables: tuple[jax.Array, ...]
     head: Network
@@ -112,8 +116,8 @@ def drop(X: jax.Array, rate: float, key: Any) -> jax.Array:
 def _convolve(X: jax.Array, kernel: jax.Array) -> jax.Array:
     """A "same" convolution of odd width as patches times a matrix.
 
-    On a CPU the library's convolution is no faster by itself, and many times slower once a sweep maps it over runs:
-    see benchmarks/cnn.py.
+    On a CPU the library's convolution is no faster by itself, and many times slower once a sweep
+    maps it over runs: see benchmarks/cnn.py.
     """
     height, width = X.shape[1:3]
     reach = [(size // 2, size // 2) for size in kernel.shape[:2]]
@@ -139,7 +143,13 @@ def linear(features: int, *, key: Any, outputs: int = 1, start: Any = None) -> N
 
 
 def mlp(
-    features: int, widths: Sequence[int], *, key: Any, outputs: int = 1, start: Any = None, dropout: float = 0.0
+    features: int,
+    widths: Sequence[int],
+    *,
+    key: Any,
+    outputs: int = 1,
+    start: Any = None,
+    dropout: float = 0.0,
 ) -> Network:
     """A multilayer perceptron with these hidden widths and ReLU; the key may be a seed.
 
@@ -159,7 +169,9 @@ def adult_network(features: int = 108, *, key: Any, start: Any = None) -> Networ
     return mlp(features, (32,), key=key, start=start)
 
 
-def cnn(shape: tuple[int, int, int], *, key: Any, outputs: int = 1, start: Any = None) -> Convolutions:
+def cnn(
+    shape: tuple[int, int, int], *, key: Any, outputs: int = 1, start: Any = None
+) -> Convolutions:
     """The paper's network for MNIST and CIFAR-10, for images of (height, width, channels).
 
     >>> cnn((28, 28, 1), key=0)(np.zeros((2, 28, 28, 1))).shape
@@ -170,7 +182,9 @@ def cnn(shape: tuple[int, int, int], *, key: Any, outputs: int = 1, start: Any =
     kernel = lambda k, a, b: _usual(k, (3, 3, a, b), 9 * a)
     flat = (height // 2) * (width // 2) * 64
     head = mlp(flat, (), key=keys[2], outputs=outputs, start=start)
-    return Convolutions(kernel(keys[0], channels, 32), jnp.zeros(32), kernel(keys[1], 32, 64), jnp.zeros(64), head)
+    return Convolutions(
+        kernel(keys[0], channels, 32), jnp.zeros(32), kernel(keys[1], 32, 64), jnp.zeros(64), head
+    )
 
 
 def embedding_network(
@@ -181,7 +195,8 @@ def embedding_network(
     widths: Sequence[int] = (256, 128, 64),
     start: Any = None,
 ) -> Embeddings:
-    """The paper's network for Criteo: an embedding per column of bucket numbers, then 256-128-64 with ReLU.
+    """The paper's network for Criteo: an embedding per column of bucket numbers, then 256-128-64
+    with ReLU.
 
     >>> embedding_network([10, 20], [4, 3], key=0)(np.array([[1, 2], [3, 4]])).shape
     (2,)
@@ -215,8 +230,8 @@ def mixed_network(
 
 
 def with_offset(model: Any) -> Offset:
-    """A model whose rows end with an offset, such as the log of an exposure: a column that is added to the score as
-    it is, with nothing to learn.
+    """A model whose rows end with an offset, such as the log of an exposure: a column that is added
+    to the score as it is, with nothing to learn.
 
     >>> X = np.array([[1.0, np.log(2)], [1.0, 0.0]], np.float32)  # one feature; exposures of 2 and 1
     >>> with_offset(linear(1, key=0, start=np.log(3)))(X).round(2).tolist()  # log of 6 and of 3 expected counts

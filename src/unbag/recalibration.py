@@ -1,8 +1,9 @@
-"""Scores of a model and bags in, a slope and an intercept for its scores out: calibration repaired without labels.
+"""Scores of a model and bags in, a slope and an intercept for its scores out: calibration repaired
+without labels.
 
-The log loss of a z + b (z the old score) is convex in (a, b), and all that it needs of the labels are E[y] and E[y z],
-which bags give without bias, with intervals. The same holds for class scores (a temperature and one intercept per
-class) and for log rates of counts.
+The log loss of a z + b (z the old score) is convex in (a, b), and all that it needs of the labels
+are E[y] and E[y z], which bags give without bias, with intervals. The same holds for class scores
+(a temperature and one intercept per class) and for log rates of counts.
 """
 
 from __future__ import annotations
@@ -13,23 +14,25 @@ from typing import Any, Literal
 import numpy as np
 
 from unbag.bags import Bags, Kind
-from unbag.metrics.collecting import checked_scores, empty_sums, loss_sums, predict
-from unbag.metrics.estimating import Estimated, Judge
-from unbag.metrics.evaluating import chosen_losses
-from unbag.metrics.intervals import Estimate, interval
-from unbag.metrics.overlapping import check_apart, join_marks, learner, marks
-from unbag.metrics.scoring import scores_of
+from unbag.metrics._estimate import Estimated, Judge
+from unbag.metrics._evaluate import chosen_losses
+from unbag.metrics._intervals import Estimate, interval
+from unbag.metrics._leakage import check_apart, join_marks, learner, marks
+from unbag.metrics._scores import scores_of
+from unbag.metrics._sums import checked_scores, empty_sums, loss_sums, predict
 
 STEPS = 50
 
 
 @dataclass(frozen=True)
 class Recalibration:
-    """New score = slope * score + intercept, each with its interval; 1 / slope is what others call temperature.
+    """New score = slope * score + intercept, each with its interval; 1 / slope is what others call
+    temperature.
 
-    p_value : of "no change is needed", slope 1 and intercept 0 together (Hotelling's test over bags). The last class
-    has intercept 0. learned_ : marks of the bags it was found from, where they have names. scale : of what the model
-    gives.
+    p_value : of "no change is needed", slope 1 and intercept 0 together (Hotelling's test over
+        bags). The last class
+    has intercept 0. learned_ : marks of the bags it was found from, where they have names. scale :
+    of what the model gives.
     """
 
     slope: Estimate
@@ -64,7 +67,8 @@ class Recalibrated:
 
     @property
     def learned_(self) -> np.ndarray | None:
-        """Marks of the bags that the model or its repair learned from, so that nobody evaluates on them."""
+        """Marks of the bags that the model or its repair learned from, so that nobody evaluates on
+        them."""
         model = learner(self.model)
         remembered = getattr(model, "bags_", None)
         known = getattr(model, "learned_", None) if remembered is None else _marks(remembered)
@@ -93,9 +97,9 @@ def recalibrate(
 ) -> Recalibration:
     """Slope and intercept that make a model's scores calibrated, from bags alone.
 
-    Minimises the log loss (cross entropy, Poisson) of slope * score + intercept as the bags estimate it, with the
-    model's own prediction as reference. Take bags that the model has not learned from: after training, held-out ones;
-    after a drift, recent ones.
+    Minimises the log loss (cross entropy, Poisson) of slope * score + intercept as the bags
+    estimate it, with the model's own prediction as reference. Take bags that the model has not
+    learned from: after training, held-out ones; after a drift, recent ones.
 
     Parameters
     ----------
@@ -108,10 +112,13 @@ def recalibrate(
     >>> x = rng.normal(size=100_000)
     >>> bags = random_bags(None, rng.uniform(size=100_000) < 1 / (1 + np.exp(1 - x)), size=10, seed=0)
     >>> print(recalibrate(2 * x, bags))                      # the truth: half of the score, minus 1
-    slope 0.5254 [0.4893, 0.5616], intercept -1.0250 [-1.0515, -0.9985], from 10000 bags; p = 0 for no change
+    slope 0.5254 [0.4893, 0.5616], intercept -1.0250 [-1.0515, -0.9985], from 10000 bags; p = 0 for
+    no change
     """
     if fit not in ("both", "intercept"):
-        raise ValueError(f"A recalibration must fit both or intercept: {fit!r} came. Choose one of these.")
+        raise ValueError(
+            f"A recalibration must fit both or intercept: {fit!r} came. Choose one of these."
+        )
     check_apart(model, bags, trained_on)
     kind = bags.kind
     score = checked_scores(scores_of(model, bags.X, kind, scale), bags)
@@ -120,13 +127,23 @@ def recalibrate(
     centre, spread = _scale_of(score, kind, fit)
     design, offset = _design((score - centre) / spread, kind, fit)
     theta, curvature = _solve(design, offset, g, judge, bags)
-    gradient = [_gap(design[..., q], _predict(design, offset, theta, kind), g, judge, bags) for q in range(len(theta))]
-    parts = -np.einsum("pq,qij->pij", np.linalg.inv(curvature), np.stack([one.parts() for one in gradient]))
-    if fit == "both":  # back to the scores as they came: a (z - c) / s + b = (a / s) z + (b - a c / s)
+    gradient = [
+        _gap(design[..., q], _predict(design, offset, theta, kind), g, judge, bags)
+        for q in range(len(theta))
+    ]
+    parts = -np.einsum(
+        "pq,qij->pij", np.linalg.inv(curvature), np.stack([one.parts() for one in gradient])
+    )
+    if (
+        fit == "both"
+    ):  # back to the scores as they came: a (z - c) / s + b = (a / s) z + (b - a c / s)
         back = np.eye(len(theta))
         back[0, 0], back[1:, 0] = 1 / spread, -centre / spread
         theta, parts = back @ theta, np.einsum("pq,qij->pij", back, parts)
-    told = [interval(Estimated(float(t), *part), judge, level=level) for t, part in zip(theta, parts, strict=True)]
+    told = [
+        interval(Estimated(float(t), *part), judge, level=level)
+        for t, part in zip(theta, parts, strict=True)
+    ]
     nothing = np.zeros(len(theta))
     nothing[0] = fit == "both"
     count = int(bags.observed.sum())
@@ -146,19 +163,23 @@ def _hotelling(difference: np.ndarray, psi: np.ndarray, count: int) -> float:
     q = len(difference)
     if count <= q:
         return 1.0
-    squared = difference @ np.linalg.lstsq(psi @ psi.T * count / (count - 1), difference, rcond=None)[0]
+    squared = (
+        difference @ np.linalg.lstsq(psi @ psi.T * count / (count - 1), difference, rcond=None)[0]
+    )
     return float(fdtrc(q, count - q, squared * (count - q) / (q * (count - 1))))
 
 
 def _scale_of(score: np.ndarray, kind: Kind, fit: str) -> tuple[float, float]:
-    """What to subtract from scores and divide them by, so that Newton's steps have the right length for any scale."""
+    """What to subtract from scores and divide them by, so that Newton's steps have the right length
+    for any scale."""
     if fit == "intercept" or not score.std() > 0:
         return 0.0, 1.0
     return (0.0 if kind == "histogram" else float(score.mean())), float(score.std())
 
 
 def _design(score: np.ndarray, kind: Kind, fit: str) -> tuple[np.ndarray, np.ndarray]:
-    """(instances, components, parameters): what each parameter adds to each score; and what is added for free."""
+    """(instances, components, parameters): what each parameter adds to each score; and what is
+    added for free."""
     z = score if kind == "histogram" else score[:, None]
     free = np.eye(z.shape[1])[:, : z.shape[1] - 1] if kind == "histogram" else np.ones((1, 1))
     intercepts = np.broadcast_to(free, (len(z), *free.shape))
@@ -174,7 +195,11 @@ def _predict(design: np.ndarray, offset: np.ndarray, theta: np.ndarray, kind: Ki
 
 def _gap(column: np.ndarray, h: np.ndarray, g: np.ndarray, judge: Judge, bags: Bags) -> Estimated:
     """E[(h - y) column], the slope of the loss along one parameter, as the bags estimate it."""
-    f = -column if bags.kind == "histogram" else np.stack([(h * column)[:, 0], -column[:, 0]], axis=1)
+    f = (
+        -column
+        if bags.kind == "histogram"
+        else np.stack([(h * column)[:, 0], -column[:, 0]], axis=1)
+    )
     T, S, _ = loss_sums(f, g, np.zeros_like(g), bags)
     if bags.kind == "histogram":
         T = T + np.bincount(bags.bag, weights=np.sum(h * column, axis=1), minlength=len(bags))
@@ -184,8 +209,11 @@ def _gap(column: np.ndarray, h: np.ndarray, g: np.ndarray, judge: Judge, bags: B
 def _solve(
     design: np.ndarray, offset: np.ndarray, g: np.ndarray, judge: Judge, bags: Bags
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Newton's method with steps of at most 2: the objective is convex. No answer lies where nothing is in doubt."""
-    wanted = np.array([_gap(design[..., q], 0 * g, g, judge, bags).value for q in range(design.shape[2])])
+    """Newton's method with steps of at most 2: the objective is convex. No answer lies where
+    nothing is in doubt."""
+    wanted = np.array(
+        [_gap(design[..., q], 0 * g, g, judge, bags).value for q in range(design.shape[2])]
+    )
     theta = np.zeros(design.shape[2])
     for _ in range(STEPS):
         slope, curvature = _derivatives(design, offset, theta, wanted, bags.kind)
@@ -198,10 +226,13 @@ def _solve(
     flat = np.abs(curvature).max() < 1e-9 or np.linalg.cond(curvature) > 1e12
     if not np.isfinite(theta).all() or np.abs(slope).max() > 1e-6 or flat:
         both = design.shape[2] > (design.shape[1] - 1 if bags.kind == "histogram" else 1)
-        told, remedy = ("slope and intercept", ", or fit='intercept'") if both else ("intercept", "")
+        told, remedy = (
+            ("slope and intercept", ", or fit='intercept'") if both else ("intercept", "")
+        )
         raise ValueError(
-            f"A recalibration must have a finite answer: these {int(bags.observed.sum())} bags estimate label means "
-            f"that no {told} can meet, or the scores are all the same. Give more bags{remedy}."
+            f"A recalibration must have a finite answer: these {int(bags.observed.sum())} bags "
+            f"estimate label means that no {told} can meet, or the scores are all the same. Give "
+            f"more bags{remedy}."
         )
     return theta, curvature
 
@@ -214,7 +245,8 @@ def _derivatives(
 
 
 def _curvature(design: np.ndarray, h: np.ndarray, kind: Kind) -> np.ndarray:
-    """Second derivatives of the mean loss: variance of the label under the prediction, between directions."""
+    """Second derivatives of the mean loss: variance of the label under the prediction, between
+    directions."""
     if kind == "histogram":
         mean = np.einsum("nc,ncq->nq", h, design)
         return (np.einsum("nc,ncq,ncr->qr", h, design, design) - mean.T @ mean) / len(h)

@@ -1,18 +1,19 @@
-"""Nothing or a file in, labelled training and test data out; labels are for making bags and for the truth."""
+"""Nothing or a file in, labelled training and test data out; labels are for making bags and for the
+truth."""
 
-from unbag.datasets.adult import load_adult, read_adult
-from unbag.datasets.bike_sharing import load_bike_sharing
-from unbag.datasets.chunks import Chunk
-from unbag.datasets.cifar10 import load_cifar10
-from unbag.datasets.clicks import read_clicks, write_clicks
-from unbag.datasets.criteo import read_criteo
-from unbag.datasets.finding import data_folder
-from unbag.datasets.fremtpl2 import load_fremtpl2
-from unbag.datasets.higgs import load_higgs
-from unbag.datasets.holding import Dataset
-from unbag.datasets.mnist import load_mnist
-from unbag.datasets.quarantine import Quarantine
-from unbag.datasets.synthetic import make_campaigns, make_counts, make_gaussian, make_heavy_tailed
+from unbag.datasets._adult import load_adult, read_adult
+from unbag.datasets._bike_sharing import load_bike_sharing
+from unbag.datasets._chunk import Chunk
+from unbag.datasets._cifar10 import load_cifar10
+from unbag.datasets._clicks import read_clicks, write_clicks
+from unbag.datasets._criteo import read_criteo
+from unbag.datasets._dataset import Dataset
+from unbag.datasets._files import data_folder
+from unbag.datasets._fremtpl2 import load_fremtpl2
+from unbag.datasets._higgs import load_higgs
+from unbag.datasets._mnist import load_mnist
+from unbag.datasets._quarantine import Quarantine
+from unbag.datasets._synthetic import make_campaigns, make_counts, make_gaussian, make_heavy_tailed
 
 __all__ = [
     "Chunk",

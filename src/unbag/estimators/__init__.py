@@ -1,18 +1,18 @@
 """Rows with the reports of their bags in, a scikit-learn estimator out.
 
-`fit(X, y, bag=None)`: with `bag`, every row carries what its bag reported, the same throughout the bag. Without it, y
-are ordinary labels and each row is a bag of its own. `base` is what all estimators share, `fitting` what `fit` asks of
-the bags, `scoring` judges from bags.
+`fit(X, y, bag=None)`: with `bag`, every row carries what its bag reported, the same throughout the
+bag. Without it, y are ordinary labels and each row is a bag of its own. `base` is what all
+estimators share, `fitting` what `fit` asks of the bags, `scoring` judges from bags.
 """
 
 from pathlib import Path
 from typing import Any
 
-from unbag.estimators.base import BagEstimator
-from unbag.estimators.classifier import BagClassifier
-from unbag.estimators.regressor import BagRegressor
-from unbag.estimators.scoring import BagScorer, estimate_loss
-from unbag.saving import load_arrays
+from unbag._model_file import load_arrays
+from unbag.estimators._base import BagEstimator
+from unbag.estimators._classifier import BagClassifier
+from unbag.estimators._regressor import BagRegressor
+from unbag.estimators._scorer import BagScorer, estimate_loss
 
 __all__ = ["BagClassifier", "BagRegressor", "BagScorer", "estimate_loss", "load"]
 
@@ -23,7 +23,7 @@ def load(path: str | Path) -> BagEstimator:
     kinds: dict[str, Any] = {"BagClassifier": BagClassifier, "BagRegressor": BagRegressor}
     if settings["estimator"] not in kinds:
         raise ValueError(
-            f"A model file must hold one of {', '.join(kinds)}: {settings['estimator']} came. Use the unbag that saved "
-            "it."
+            f"A model file must hold one of {', '.join(kinds)}: {settings['estimator']} came. Use "
+            "the unbag that saved it."
         )
     return kinds[settings["estimator"]].restore(arrays, settings)

@@ -1,4 +1,5 @@
-"""What every learner shares: bags in, a fitted model out, which scores new rows and goes into a file."""
+"""What every learner shares: bags in, a fitted model out, which scores new rows and goes into a
+file."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
-"""Scores and held-out bags in, metrics with intervals out: how good a model is, without a single label.
+"""Scores and held-out bags in, metrics with intervals out: how good a model is, without a single
+label.
 
-`collecting` sums per bag, `estimating` turns the sums into expectations, `intervals` into intervals; `ranking` has the
-AUC and the bands of calibration; `summarising` puts them into the `Evaluation` of `holding`. `evaluating` and
-`comparing` are the doors, `doubting` warns of bags that are not random, `scoring` asks any model for scores, `drawing`
-draws.
+`collecting` sums per bag, `estimating` turns the sums into expectations, `intervals` into
+intervals; `ranking` has the AUC and the bands of calibration; `summarising` puts them into the
+`Evaluation` of `holding`. `evaluating` and `comparing` are the doors, `doubting` warns of bags that
+are not random, `scoring` asks any model for scores, `drawing` draws.
 """
 
-from unbag.metrics.comparing import compare
-from unbag.metrics.evaluating import Evaluator, evaluate, evaluate_labels
-from unbag.metrics.holding import Band, Evaluation
-from unbag.metrics.intervals import Estimate
+from unbag.metrics._compare import compare
+from unbag.metrics._evaluate import Evaluator, evaluate, evaluate_labels
+from unbag.metrics._evaluation import Band, Evaluation
+from unbag.metrics._intervals import Estimate
 
 __all__ = ["Band", "Estimate", "Evaluation", "Evaluator", "compare", "evaluate", "evaluate_labels"]

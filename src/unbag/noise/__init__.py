@@ -1,16 +1,18 @@
-"""Bags in, bags as a privacy system would report them out; and the noise itself: its variance and samples of it.
+"""Bags in, bags as a privacy system would report them out; and the noise itself: its variance and
+samples of it.
 
-Noise of mean zero leaves `upm`, `easy` and `anchored` unbiased, at the price of variance, which `Bags(noise=...)`
-declares. What hides or cuts a report because of its value does not: see `docs/noise.md`.
+Noise of mean zero leaves `upm`, `easy` and `anchored` unbiased, at the price of variance, which
+`Bags(noise=...)` declares. What hides or cuts a report because of its value does not: see
+`docs/noise.md`.
 
     laplace, gaussian, geometric, discrete_gaussian : from a privacy budget to noise
     noisy, thresholded, hidden_below, capped : what the common sources do to bags and counts
 
-This is for planning and simulation. A release of private data needs a sampler that is safe against attacks on
-floating-point numbers and a secure source of randomness; use a library made for that.
+This is for planning and simulation. A release of private data needs a sampler that is safe against
+attacks on floating-point numbers and a secure source of randomness; use a library made for that.
 """
 
-from unbag.noise.mechanisms import (
+from unbag.noise._mechanisms import (
     DiscreteGaussian,
     Gaussian,
     Geometric,
@@ -22,7 +24,7 @@ from unbag.noise.mechanisms import (
     laplace,
     rho_of,
 )
-from unbag.noise.sources import capped, hidden_below, noisy, thresholded
+from unbag.noise._sources import capped, hidden_below, noisy, thresholded
 
 __all__ = [
     "DiscreteGaussian",

@@ -1,0 +1,284 @@
+"""The shipped Adult data in, the whole way out: two tables, models learned from totals, a choice, a
+judgement, a page.
+
+No label of a person is looked at between the privacy system that makes the reports and the end,
+where labels are revealed. Each step is the code behind a verb of the command line, and says which
+words would do the same.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from unbag.bags import Bags, design_bags, from_rows
+from unbag.cli._check import diagnose_by_name
+from unbag.cli._evaluate import bags_for, open_model, unseen
+from unbag.cli._select import selected
+from unbag.cli._story import predicted
+from unbag.cli._train import joined, learned, parted
+from unbag.datasets import read_adult
+from unbag.metrics import Evaluation, evaluate, evaluate_labels
+from unbag.metrics._scores import scores_of
+from unbag.noise import geometric, noisy
+from unbag.report import Curve, Story, curves_of, facts_of, page_of, write_page
+from unbag.report._numbers import value_of
+from unbag.report._sections import verdicts
+from unbag.report._story import named
+
+METHODS = ("anchored", "upm", "easy", "matching", "likelihood")
+MARK = "made-by-unbag-demo.txt"
+SAID: dict[str, Any] = {
+    "on": "bag",
+    "total": "rich",
+    "size": "people",
+    "noise": "variance",
+    "id": "person",
+}
+WORDS = "--on bag --total rich --size people --noise variance --id person"
+EPSILON, LATER, TEST = 1.0, 0.2, 0.2
+
+
+class Files(NamedTuple):
+    """Where the demo keeps what."""
+
+    folder: Path
+
+    @property
+    def first(self) -> tuple[Path, Path]:
+        """Events and reports to learn from."""
+        return self.folder / "events.parquet", self.folder / "reports.parquet"
+
+    @property
+    def later(self) -> tuple[Path, Path]:
+        """Events and reports that come later."""
+        return self.folder / "later-events.parquet", self.folder / "later-reports.parquet"
+
+    def model(self, method: str) -> Path:
+        """The model of a method."""
+        return self.folder / f"{method}.unbag"
+
+
+class Judged(NamedTuple):
+    """What the later bags say of a model, and what labels say; `bags` are the later bags, with its
+    features."""
+
+    bags: Any
+    found: Evaluation
+    truth: Evaluation
+
+
+def run(
+    folder: Path,
+    *,
+    size: int = 64,
+    epochs: int = 60,
+    methods: Sequence[str] = METHODS,
+    console: Console | None = None,
+) -> Path:
+    """The whole way, told on the console as it goes; returns the path of the report page.
+
+    Parameters
+    ----------
+    folder : where everything is written; one that something else filled is refused.
+    size : people in a bag. epochs : at most, for each method.
+    """
+    say = console or Console(
+        highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 100
+    )
+    files = Files(own_folder(folder))
+    labels = make_tables(files, size)
+    _tell_tables(say, files, size)
+    bags = joined(*files.first, SAID, None)
+    diagnosis = diagnose_by_name(bags)
+    _tell_check(say, files, f"{bags.told}\n{diagnosis.verdict}")
+    learn, _ = parted(bags, TEST, 0)
+    models = _train(files, learn, methods, epochs)
+    _tell_training(say, files, learn, models)
+    choice, _ = selected([files.model(method) for method in models], *files.first, SAID)
+    best = Path(choice.name).stem
+    _tell_choice(say, files, choice)
+    judged = {method: _judge(model, files) for method, model in models.items()}
+    _tell_evaluation(say, files, best, judged[best])
+    ceiling = truth_of(_with_labels(learn, labels, epochs))
+    _tell_truth(say, judged, best, ceiling)
+    story = Story(
+        "Who earns over $50,000? Learned from totals", f"unbag demo: bags of {size}, noise of epsilon {EPSILON:g}",
+        told=bags.told, facts=facts_of(bags), diagnosis=diagnosis, choice=choice,
+        curves=_curves(models), evaluation=judged[best].found,
+        predictions=predicted(models[best], judged[best].bags.X), trained=True, learned=len(models[best].learned_),
+        labels=judged[best].truth,
+    )  # fmt: skip
+    page = write_page(page_of(story), files.folder / "report.html", force=True)
+    _step(say, 7, f"All this as a page to read: {page.resolve()}")
+    return page
+
+
+def own_folder(folder: Path) -> Path:
+    """The folder, made if need be; one that holds something else is refused."""
+    if (
+        folder.exists()
+        and not (folder / MARK).exists()
+        and (not folder.is_dir() or any(folder.iterdir()))
+    ):
+        raise ValueError(
+            f"The demo must have a folder of its own: {folder} holds something else. Name another "
+            "one."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).write_text(
+        "unbag demo wrote this folder, and overwrites its files when it runs again.\n"
+    )
+    return folder
+
+
+def make_tables(files: Files, size: int) -> np.ndarray:
+    """Write the tables, now and later; the labels of the first events come back, for the end."""
+    people, rich = read_adult()
+    person = np.char.add("p", np.arange(len(rich)).astype(str))
+    bag = design_bags(person, size=size, salt="demo")
+    everybody = pa.table({"person": person, "bag": bag.tolist(), **people})
+    reports = private_reports(from_rows(bag, y=rich))
+    first = int((1 - LATER) * reports.num_rows)
+    soon = np.isin(bag, reports["bag"][:first].to_pylist())
+    for where, (events, told), some in (
+        (soon, files.first, reports[:first]),
+        (~soon, files.later, reports[first:]),
+    ):
+        pq.write_table(everybody.filter(pa.array(where)), events)
+        pq.write_table(some, told)
+    return rich[soon]
+
+
+def private_reports(bags: Bags) -> pa.Table:
+    """What a privacy system gives away, in any order: noisy whole counts, and how noisy they
+    are."""
+    bags = noisy(bags, geometric(epsilon=EPSILON), seed=0)
+    order = np.random.default_rng(0).permutation(len(bags))
+    count = np.rint(bags.report * bags.size).astype(int)
+    columns = {"bag": bags.names, "rich": count, "people": bags.size, "variance": bags.noise}
+    return pa.table({name: np.asarray(column)[order].tolist() for name, column in columns.items()})
+
+
+def _train(files: Files, learn: Any, methods: Sequence[str], epochs: int) -> dict[str, Any]:
+    """A model file for each method; the models come back from the files, with their histories."""
+    models = {}
+    bar = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(
+        *bar, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()
+    ) as progress:
+        task = progress.add_task("", total=len(methods))
+        for method in methods:
+            progress.update(task, description=f"learning: {method}")
+            model = learned(
+                learn, {"method": method, "hidden": (32,), "epochs": epochs, "random_state": 0}
+            )
+            model.save(files.model(method))
+            models[method] = open_model(files.model(method))
+            models[method].runs_, models[method].run_ = model.runs_, model.run_
+            progress.advance(task)
+    return models
+
+
+def _curves(models: dict[str, Any]) -> list[Curve]:
+    runs = [run for model in models.values() for run in model.runs_]
+    return curves_of(runs, [model.run_ for model in models.values()])
+
+
+def _judge(model: Any, files: Files) -> Judged:
+    bags = unseen(bags_for(model, *files.later, SAID), model.learned_)
+    return Judged(bags, evaluate(model, bags), truth_of(model))
+
+
+def truth_of(model: Any) -> Evaluation:
+    """What the labels of 16,281 other people say of a model."""
+    people, rich = read_adult("test")
+    return evaluate_labels(scores_of(model, model.plan_.apply(pa.table(people)), "binary"), rich)
+
+
+def _with_labels(learn: Any, labels: np.ndarray, epochs: int) -> Any:
+    """The same network, when each person's label is known: the ceiling."""
+    from unbag.estimators import BagClassifier
+
+    seen = learn.reported()
+    model = BagClassifier(
+        hidden=(32,), epochs=epochs, method="easy", patience=5, learning_rate=3e-3
+    )
+    return model.fit(seen.X, labels[seen.rows], plan=learn.plan)
+
+
+def _step(say: Console, number: int, title: str, words: str = "") -> None:
+    say.print(f"\n{number}. {title}", style="bold")
+    if words:
+        say.print(f"   {words}", style="dim")
+
+
+def _tell_tables(say: Console, files: Files, size: int) -> None:
+    (events, reports), (new, later) = files.first, files.later
+    _step(say, 1, f"Two tables, as a privacy system would leave them, in {files.folder}")
+    say.print(
+        f"{events.name}: people with their features and their bag of about {size}; nobody's label."
+    )
+    say.print(
+        f"{reports.name}: how many in each bag earn over $50,000, with noise (epsilon = "
+        f"{EPSILON:g})."
+    )
+    say.print(f"{new.name}, {later.name}: a fifth of the bags, which comes later.")
+
+
+def _tell_check(say: Console, files: Files, told: str) -> None:
+    events, reports = files.first
+    _step(say, 2, "Are the bags usable and random?", f"unbag check {events} {reports} {WORDS}")
+    say.print(told)
+
+
+def _tell_training(say: Console, files: Files, learn: Any, models: dict[str, Any]) -> None:
+    words = f"unbag train {' '.join(map(str, files.first))} {WORDS} --method METHOD --out {files.folder}/METHOD.unbag"
+    _step(say, 3, "Learn, in several ways", words)
+    say.print(f"Learned from {len(learn.reported())} bags by {', '.join(models)}.")
+
+
+def _tell_choice(say: Console, files: Files, choice: Any) -> None:
+    events, reports = files.first
+    words = f"unbag select {files.folder}/*.unbag --events {events} --reports {reports} {WORDS}"
+    _step(say, 4, "Choose one, by bags that none of them learned from", words)
+    say.print(f"{choice.bags} bags chose {choice.name}. {choice.reason}")
+
+
+def _tell_evaluation(say: Console, files: Files, best: str, judged: Judged) -> None:
+    events, reports = files.later
+    words = f"unbag evaluate {files.model(best)} {events} {reports} {WORDS}"
+    _step(say, 5, "How good is it? The later bags know, without a label", words)
+    say.print(str(judged.found))
+
+
+def _tell_truth(say: Console, judged: dict[str, Judged], best: str, ceiling: Evaluation) -> None:
+    """Of every method and metric whether the interval holds what the labels say."""
+    _step(say, 6, "The labels, revealed: 16,281 other people, of whom nothing was used so far")
+    table = Table("", "metric", "from bags", "95% interval", "labels say", "held", box=box.SIMPLE)
+    held = count = 0
+    for method in sorted(judged, key=lambda m: m != best):
+        rows, inside = verdicts(judged[method].found, judged[method].truth)
+        held, count = held + inside, count + len(rows)
+        for i, (name, *cells) in enumerate(rows):
+            if name in (named("log_loss")[0], named("auc")[0]) or method == best:
+                table.add_row(
+                    ("" if i else method) + " (chosen)" * (i == 0 and method == best), name, *cells
+                )
+    table.add_row("every label", named("log_loss")[0], "", "", value_of(ceiling["log_loss"]), "")
+    say.print(table)
+    say.print(
+        f"{held} of all {count} intervals hold what the labels say. They share their bags, so "
+        "they miss together."
+    )
+    say.print("every label: the same network, had each person's label been known.")

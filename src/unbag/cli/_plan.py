@@ -1,0 +1,257 @@
+"""Rate, noise and a wish in, how many bags of which size out."""
+
+from __future__ import annotations
+
+from math import ceil, isfinite, log
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from unbag import losses
+from unbag.cli._console import plain_errors, print_json
+from unbag.cli._options import AsJson
+from unbag.noise import geometric
+from unbag.planning import (
+    Noise,
+    Problem,
+    Spread,
+    bags_needed,
+    best_bag_size,
+    interval_width,
+    regret_supported,
+    sandwich,
+)
+
+SIZES = tuple(2**i for i in range(11))
+RANGE = 3.0  # scores lie within so many standard deviations of their mean, for the fast rate
+
+
+class Row(NamedTuple):
+    """So many bags of one size, and how far the log loss estimated from them may be from the true
+    one."""
+
+    size: int
+    bags: int
+    within: float
+
+
+class Needed(NamedTuple):
+    """Bags that tell the log loss to within a regret, and those that the tournament's theorems ask
+    for (no noise).
+
+    guaranteed_fast_bags : where fewer are enough if the best possible predictor is among the
+        models.
+    """
+
+    size: int
+    bags: int
+    within: float
+    guaranteed_bags: int | None
+    guaranteed_fast_bags: int | None
+
+
+class Supported(NamedTuple):
+    """How well bags tell the log loss, and the regret that the tournament's theorem guarantees (no
+    noise)."""
+
+    size: int
+    bags: int
+    within: float
+    guaranteed_regret: float | None
+
+
+class Choice(NamedTuple):
+    """What there is to choose among: how many models, and how far apart their scores are."""
+
+    models: int
+    apart: float
+    rate: float
+
+
+def plan(
+    rate: Annotated[float, typer.Option(help="share of events with a label 1, about")],
+    noise: Annotated[
+        float, typer.Option(min=0, help="variance of the noise on a bag's count")
+    ] = 0.0,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            help="budget of geometric (whole-number) noise; for Laplace give --noise 2/epsilon²",
+        ),
+    ] = None,
+    events: Annotated[
+        int | None, typer.Option(min=1, help="how many there are: compares bag sizes")
+    ] = None,
+    regret: Annotated[
+        float | None, typer.Option(help="log loss that you can accept to lose: how many bags?")
+    ] = None,
+    bags: Annotated[
+        int | None, typer.Option(min=1, help="how many there are: how well is the loss known?")
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(min=1, help="of a bag; by default the best at this noise")
+    ] = None,
+    score_sd: Annotated[
+        float, typer.Option(min=0.01, help="standard deviation of the scores (logits), about")
+    ] = 1.0,
+    models: Annotated[int, typer.Option(min=2, help="to choose among")] = 12,
+    apart: Annotated[
+        float, typer.Option(min=0.001, help="how far the models' scores differ (root mean square)")
+    ] = 0.5,
+    as_json: AsJson = False,
+) -> None:
+    """How many bags, and which size, at this noise? For binary labels and the log loss.
+
+    Within: half the width of the 95% interval around a model's loss. Guaranteed: the theorems'
+    numbers for choosing among models, a worst case that needs far more bags than practice does.
+
+    Example: unbag plan --rate 0.1 --noise 100 --events 1000000 --regret 0.02
+    """
+    with plain_errors("plan"):
+        variance = _variance(noise, epsilon)
+        known = _noise(rate, variance, score_sd)
+        found = answers(events, regret, bags, size, known, Choice(models, apart, rate))
+    if as_json:
+        print_json(found)
+    else:
+        print(_told(found, variance))
+
+
+def _variance(noise: float, epsilon: float | None) -> float:
+    """Of the noise on a count, which two-sided geometric noise of a budget epsilon has."""
+    if noise and epsilon is not None:
+        raise ValueError(
+            f"Noise must be given once: --noise {noise:g} and --epsilon {epsilon:g} came. Leave "
+            "one out."
+        )
+    return noise if epsilon is None else geometric(epsilon=epsilon).variance
+
+
+def _noise(rate: float, noise: float, score_sd: float) -> Noise:
+    """For the log loss f2 is minus the score, whose mean is about the logit of the rate."""
+    if not 0 < rate < 1:
+        raise ValueError(
+            f"A rate must lie between 0 and 1: {rate} came. It is the share of events with a "
+            "label 1."
+        )
+    return Noise(
+        label=rate * (1 - rate), report=noise, mean_f2=log((1 - rate) / rate), var_f2=score_sd**2
+    )
+
+
+def answers(
+    events: int | None,
+    regret: float | None,
+    bags: int | None,
+    size: int | None,
+    noise: Noise,
+    choice: Choice,
+) -> dict[str, Any]:
+    """What was asked: `sizes` for events, `needed` and `needed_by_size` for a regret, `supported`
+    for bags.
+
+    The best size is always told; it has the narrowest interval for the same events.
+
+    >>> known = Noise(0.18, 0.0, 1.2, 2.0)
+    >>> answers(None, None, 500, 64, known, Choice(12, 0.5, 0.25))["supported"].within.__round__(3)
+    0.053
+    """
+    if events is None and regret is None and bags is None:
+        raise ValueError(
+            "A plan must have a wish: none of --events, --regret and --bags came. Give one or more."
+        )
+    best = round(best_bag_size(noise))
+    k = size or best
+    there = sorted({*SIZES, best, k})
+    found: dict[str, Any] = {"best_size": best, "noise_variance": noise.report}
+    if events is not None:
+        found["sizes"] = [
+            Row(s, events // s, _within(events, s, noise)) for s in there if events >= 2 * s
+        ]
+    if regret is not None:
+        found["needed"] = _needed(regret, k, noise, choice)
+        found["needed_by_size"] = [Row(s, _enough(regret, s, noise), regret) for s in there]
+    if bags is not None:
+        guaranteed = None if noise.report else regret_supported(bags, _problem(k, choice))
+        found["supported"] = Supported(k, bags, _within(bags * k, k, noise), guaranteed)
+    return found
+
+
+def _enough(regret: float, size: int, noise: Noise) -> int:
+    """Bags that tell the loss to within a regret: the variance falls like 1 / instances."""
+    return max(2, ceil((_within(1, size, noise) / regret) ** 2 / size))
+
+
+def _needed(regret: float, size: int, noise: Noise, choice: Choice) -> Needed:
+    """The theorems are for exact reports."""
+    problem = _problem(size, choice)
+    slow = bags_needed(regret, problem)  # also refuses a regret that is not positive
+    enough = _enough(regret, size, noise)
+    if noise.report:
+        return Needed(size, enough, regret, None, None)
+    reach = RANGE * noise.var_f2**0.5
+    curvature = sandwich(losses.log, (-noise.mean_f2 - reach, -noise.mean_f2 + reach))
+    flat = (
+        min(curvature.c1, curvature.c2) == 0
+    )  # scores so large that the loss is a straight line there
+    fast = slow if flat else bags_needed(regret, problem, curvature=curvature)
+    return Needed(size, enough, regret, slow, fast if fast < slow else None)
+
+
+def _within(instances: int, size: int, noise: Noise) -> float:
+    return interval_width(instances, size, noise) / 2
+
+
+def _problem(size: int, choice: Choice) -> Problem:
+    """Scores that differ by `apart`: f1 and f2 of the log loss differ by no more, as their slopes
+    are at most 1."""
+    models, apart, rate = choice
+    return Problem(
+        models=models, size=size, spread=Spread(apart**2, apart**2, apart**2), prior=rate
+    )
+
+
+def _told(found: dict[str, Any], noise: float) -> str:
+    lines = [f"Best size at noise variance {noise:g}: {found['best_size']:,} events a bag."]
+    if "sizes" in found:
+        lines += [
+            "",
+            "With these events: bags, and how well they tell the log loss",
+            f"{'size':>8} {'bags':>12} within",
+        ]
+        lines += [f"{row.size:>8,} {row.bags:>12,} {row.within:.4f}" for row in found["sizes"]]
+    if "needed" in found:
+        lines += _told_needed(found)
+    if "supported" in found:
+        size, bags, within, guaranteed = found["supported"]
+        lines += ["", f"{bags:,} bags of {size:,} tell the log loss to within {within:.4f}."]
+        if guaranteed is not None:
+            said = (
+                f"a regret below {guaranteed:.4g}"
+                if isfinite(guaranteed)
+                else "nothing: it needs more bags"
+            )
+            lines += [f"The theorem for choosing guarantees {said}."]
+    return "\n".join(
+        [
+            *lines,
+            *(["The theorem is for exact reports; with noise it says nothing."] if noise else []),
+        ]
+    )
+
+
+def _told_needed(found: dict[str, Any]) -> list[str]:
+    size, bags, within, slow, fast = found["needed"]
+    lines = ["", f"{bags:,} bags of {size:,} tell the log loss to within {within:g}. By size:"]
+    lines += [f"{'size':>8} {'bags':>12} {'events':>14}"]
+    lines += [
+        f"{row.size:>8,} {row.bags:>12,} {row.size * row.bags:>14,}"
+        for row in found["needed_by_size"]
+    ]
+    if slow is None:
+        return lines
+    other = (
+        "" if fast is None else f", or {fast:,} if the best possible predictor is among the models"
+    )
+    return [*lines, f"The theorem for choosing asks for {slow:,} bags of {size:,}{other}."]

@@ -1,0 +1,172 @@
+"""Files of the Criteo display advertising challenge in, chunks of bucket numbers and clicks out, as
+a stream.
+
+Files may be plain, gzip (.gz) or Parquet (columns label, I1 to I13, C1 to C26).
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from unbag.datasets._chunk import Chunk
+from unbag.datasets._criteo_parser import BLOCK, Faults, parse_lines, parse_rows
+from unbag.datasets._criteo_records import NAMES, Records, encode
+from unbag.datasets._files import Source, data_folder, missing
+from unbag.datasets._quarantine import Quarantine
+
+SOURCE = Source(
+    "criteo", "train.txt", "https://www.kaggle.com/c/criteo-display-ad-challenge", by_us=False
+)
+CITATION = "Criteo Display Advertising Challenge, Kaggle 2014"
+CHUNK = 2**16
+
+
+def read_criteo(
+    path: str | Path | None = None,
+    *,
+    rows: int = CHUNK,
+    start: int = 0,
+    quarantine: Quarantine | None = None,
+    folder: str | Path | None = None,
+) -> Iterator[Chunk]:
+    """Stream chunks of `rows` events in the order of the file; the last one may be shorter, or
+    empty after bad records.
+
+    A bad record (a truncated line, a field that is no number or no category) goes to the
+    quarantine, the stream goes on, and chunks are filled up with the records after it. A hundred
+    bad records in a row, or other columns in a Parquet file, are a new schema, which stops the
+    stream. Bad records are set aside together with their chunk: those after the last chunk that was
+    given out are found again by whoever goes on after it.
+
+    Parameters
+    ----------
+    path : a file; by default `criteo/train.txt`, else any `criteo/train*`, in the data folder.
+    rows : of a chunk; the paper takes 2^16.
+    start : the `position` of the chunk to go on after.
+    quarantine : where bad records go. folder : the data folder, see `unbag.datasets.data_folder`.
+    """
+    path = Path(path) if path is not None else find_criteo(folder)
+    if rows < 1:
+        raise ValueError(f"A chunk must have at least one row: {rows} came. The paper takes 65536.")
+    aside = quarantine if quarantine is not None else Quarantine()
+    if path.suffix == ".parquet":
+        return _read_parquet(path, rows, start, aside)
+    return _read_text(path, rows, start, aside)
+
+
+def find_criteo(folder: str | Path | None = None) -> Path:
+    """The file of the challenge in the data folder, or an excerpt of it."""
+    place = data_folder(folder) / SOURCE.folder
+    found = [place / SOURCE.name, *sorted(place.glob("train*"))]
+    for path in found:
+        if path.exists():
+            return path
+    raise FileNotFoundError(missing(SOURCE, place / SOURCE.name))
+
+
+def _open(path: Path, start: int) -> IO[bytes]:
+    file: Any = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115
+    file.seek(start)
+    return file
+
+
+def _read_text(path: Path, rows: int, start: int, aside: Quarantine) -> Iterator[Chunk]:
+    faults = Faults(path, aside)
+    with _open(path, start) as file:
+        lines = _Lines(file, path)
+        while True:
+            parts, got = [], 0
+            while got < rows and (block := lines.take(rows - got)):
+                records = parse_lines(block, start, faults)
+                start, got = start + len(block), got + len(records.label)
+                parts.append(records)
+            if not parts:
+                return
+            faults.set_aside()
+            yield _chunk(parts, start)
+
+
+class _Lines:
+    """A file as blocks of whole lines."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        self.file, self.path, self.rest, self.done = file, path, b"", False
+
+    def take(self, count: int) -> bytes:
+        """The next lines, at most `count`; empty at the end."""
+        ends = self._ends()
+        while len(ends) < count and not self.done:
+            more = self._read()
+            self.done, self.rest = not more, self.rest + more
+            ends = self._ends()
+        cut = int(ends[count - 1]) + 1 if len(ends) >= count else len(self.rest)
+        block, self.rest = self.rest[:cut], self.rest[cut:]
+        return block
+
+    def _ends(self) -> np.ndarray:
+        return np.flatnonzero(np.frombuffer(self.rest, np.uint8) == 10)
+
+    def _read(self) -> bytes:
+        try:
+            return self.file.read(BLOCK)
+        except (EOFError, OSError) as error:
+            raise ValueError(
+                f"The file {self.path} must be whole: it breaks off or cannot be read ({error}). "
+                "What came before was given out; get the file again and resume."
+            ) from error
+
+
+def _read_parquet(path: Path, rows: int, start: int, aside: Quarantine) -> Iterator[Chunk]:
+    """Rows of a Parquet file."""
+    faults, parts, got = Faults(path, aside), [], 0
+    for table, first in _pieces(path, start):
+        while len(table):
+            piece = table.slice(0, rows - got)
+            table, first = table.slice(len(piece)), first + len(piece)
+            records = parse_rows(piece, first - len(piece), faults)
+            got += len(records.label)
+            parts.append(records)
+            if got == rows:
+                faults.set_aside()
+                yield _chunk(parts, first)
+                parts, got = [], 0
+        start = first
+    if parts:
+        faults.set_aside()
+        yield _chunk(parts, start)
+
+
+def _pieces(path: Path, start: int) -> Iterator[tuple[pa.Table, int]]:
+    """Row groups from row `start` on, each with the number of its first row."""
+    try:
+        file = pq.ParquetFile(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ValueError(
+            f"The file {path} must be a whole Parquet file: {error}. Get it again."
+        ) from error
+    with file:
+        if tuple(file.schema_arrow.names) != NAMES:
+            raise ValueError(
+                f"The schema of {path.name} must be label, I1 to I13, C1 to C26: "
+                f"{', '.join(file.schema_arrow.names[:4])}, ... came. Choose and name the columns "
+                "so."
+            )
+        first = 0
+        for group in range(file.num_row_groups):
+            count = file.metadata.row_group(group).num_rows
+            skip = min(max(start - first, 0), count)
+            if skip < count:
+                yield file.read_row_group(group).slice(skip), first + skip
+            first += count
+
+
+def _chunk(parts: list[Records], position: int) -> Chunk:
+    records = Records(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return Chunk(encode(records), y=records.label, position=position)

@@ -1,0 +1,125 @@
+"""What a diagnosis is, and how it is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unbag.diagnosis._bias import Bias, Dispersion
+
+SHOWN = 8
+
+
+class BagsNotRandom(UserWarning):
+    """The bags are not random, and what is learned or estimated from them may be badly biased."""
+
+
+class Feature(NamedTuple):
+    """How one feature differs between bags.
+
+    F : variance between bags against that within; about 1 for random bags.
+    p : chance of this or more when bags are random, corrected for the number of features.
+    intraclass : intraclass correlation, the share of the feature's variance that lies between bags.
+    """
+
+    name: str
+    F: float
+    p: float
+    intraclass: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Diagnosis:
+    """Are the bags random, and what follows.
+
+    Parameters
+    ----------
+    verdict : the answer in one sentence.
+    random : whether the bags look random, or so nearly that the bias to expect is a trifle; false
+        where nothing tells.
+    remedy : what to do.
+    features : of every feature (and of f2 when scores were given) how it differs between bags, the
+        worst first.
+    expected_bias : of the unbiased estimates from these bags; None when there can be no such
+        estimate.
+    labels : over-dispersion of the reports, a second opinion; None when there can be none.
+    lone : how many strata have fewer than two reports.
+    notes : what was left out or assumed.
+    means : of each bag, the worst feature's mean in units of what chance allows; for the picture.
+    """
+
+    verdict: str
+    random: bool
+    remedy: str
+    features: tuple[Feature, ...] = ()
+    expected_bias: Bias | None = None
+    labels: Dispersion | None = None
+    lone: int = 0
+    notes: tuple[str, ...] = ()
+    means: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def __repr__(self) -> str:
+        return f"Diagnosis({self.verdict})"
+
+    def __str__(self) -> str:
+        lines = [
+            self.verdict,
+            f"Remedy: {self.remedy}",
+            *_tell_bias(self.expected_bias),
+            *_tell_labels(self.labels),
+        ]
+        if self.features:
+            lines += [
+                f"{'feature':<30} {'F':>9} {'corrected p':>12} {'intraclass correlation':>23}"
+            ]
+            lines += [
+                f"{f.name[:30]:<30} {f.F:>9.3f} {_tell_p(f.p):>12} {f.intraclass:>23.5f}"
+                for f in self.features[:SHOWN]
+            ]
+            lines += (
+                [f"... and {len(self.features) - SHOWN} more"] if len(self.features) > SHOWN else []
+            )
+        return "\n".join(lines + [f"Note: {note}." for note in self.notes])
+
+    def plot(self) -> Any:
+        """A matplotlib figure: the F statistics, and the bag means of the worst feature against
+        chance."""
+        from unbag.diagnosis._plots import draw_diagnosis
+
+        return draw_diagnosis(self)
+
+    def picture(self, path: str | Path) -> None:
+        """Write the figure to a file."""
+        self.plot().savefig(path)
+
+
+def _tell_bias(bias: Bias | None) -> list[str]:
+    if bias is None:
+        return []
+    lines = [
+        f"Bias to expect of {bias.unit}: about {bias.bound:.3g}; up to {bias.limit:.3g} cannot be excluded."
+    ]
+    if bias.direct is not None:
+        lines += [
+            f"Estimated directly, if the model is right: {bias.direct:+.3g} (standard error "
+            f"{bias.error:.2g}); anchored at these scores: {bias.anchored:+.3g} "
+            f"({bias.anchored_error:.2g})."
+        ]
+    return lines
+
+
+def _tell_labels(labels: Dispersion | None) -> list[str]:
+    if labels is None or not np.isfinite(labels.ratio):
+        return []
+    test = "not tested" if labels.p is None else f"p = {labels.p:.2g}"
+    assumed = f"; assumed: {labels.assumed}" if labels.assumed else ""
+    return [
+        f"The reports vary {labels.ratio:.3g} times as much as in random bags ({test}{assumed})."
+    ]
+
+
+def _tell_p(p: float) -> str:
+    return "< 1e-15" if p < 1e-15 else f"{p:.2g}"

@@ -1,0 +1,115 @@
+"""Features of any kind in, one table of numbers with names out, and a word on what was left out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+LEVELS = 20
+
+
+class Features(NamedTuple):
+    """Numbers per instance (dense, or sparse by rows), the name of each column, and what was left
+    out."""
+
+    values: Any
+    names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_features(X: Any) -> Features:
+    """An array, a sparse matrix or a data frame as a table of numbers.
+
+    Text and categories become one column per level, the 20 most frequent ones. A missing number
+    becomes the mean of its column, which moves no bag.
+
+    >>> read_features(np.array([[1, 2], [3, 4]])).names
+    ('x0', 'x1')
+    """
+    if X is None:
+        return Features(np.empty((0, 0)), (), ("no features were given",))
+    if hasattr(X, "tocsr"):
+        return _sparse_without_gaps(X.tocsr().astype(float))
+    if hasattr(X, "columns"):
+        return _from_frame(X)
+    values = np.asarray(X)
+    values = values.reshape(len(values), -1)
+    if values.dtype.kind not in "biuf":
+        return _from_columns(
+            {name: values[:, i] for i, name in enumerate(_numbered(values.shape[1]))}
+        )
+    return _without_gaps(values.astype(float), _numbered(values.shape[1]), ())
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(f"x{i}" for i in range(count))
+
+
+def _from_frame(X: Any) -> Features:
+    """pandas, polars and Arrow tables alike: columns by name."""
+    names = X.column_names if hasattr(X, "column_names") else list(X.columns)
+    return _from_columns({str(name): np.asarray(X[name]) for name in names})
+
+
+def _from_columns(columns: dict[str, np.ndarray]) -> Features:
+    values, names, notes = [], [], []
+    for name, column in columns.items():
+        numeric = _as_numbers(column)
+        if numeric is not None:
+            values.append(numeric[:, None])
+            names.append(name)
+            continue
+        levels, coded, left = _by_level(column)
+        values.append(coded)
+        names += [f"{name}={level}" for level in levels]
+        notes += [f"{name} has {left} rarer values, which were left out"] if left else []
+    return _without_gaps(
+        np.hstack(values) if values else np.empty((0, 0)), tuple(names), tuple(notes)
+    )
+
+
+def _as_numbers(column: np.ndarray) -> np.ndarray | None:
+    """The column as numbers, or None for text and categories."""
+    if column.dtype.kind in "mM":
+        return np.where(np.isnat(column), np.nan, column.astype("int64").astype(float))
+    if column.dtype.kind in "biuf":
+        return column.astype(float)
+    if column.dtype == object and all(
+        v is None or isinstance(v, int | float | np.number) for v in column
+    ):
+        return column.astype(float)
+    return None
+
+
+def _by_level(column: np.ndarray) -> tuple[list[str], np.ndarray, int]:
+    """The most frequent levels, an indicator of each, and how many levels there are beyond them."""
+    levels, number, count = np.unique(column.astype(str), return_inverse=True, return_counts=True)
+    kept = np.sort(np.argsort(-count, kind="stable")[:LEVELS])
+    return levels[kept].tolist(), (number[:, None] == kept).astype(float), len(levels) - len(kept)
+
+
+def _without_gaps(values: np.ndarray, names: tuple[str, ...], notes: tuple[str, ...]) -> Features:
+    missing = ~np.isfinite(values)
+    if not missing.any():
+        return Features(values, names, notes)
+    counts = np.maximum((~missing).sum(axis=0), 1)
+    mean = np.where(missing, 0.0, values).sum(axis=0) / counts
+    return Features(
+        np.where(missing, mean, values), names, (*notes, _told_gaps(int(missing.any(axis=0).sum())))
+    )
+
+
+def _sparse_without_gaps(values: Any) -> Features:
+    """The same for a sparse matrix of our own, where what is not stored is a zero."""
+    names, missing, column = _numbered(values.shape[1]), ~np.isfinite(values.data), values.indices
+    if not missing.any():
+        return Features(values, names)
+    gaps = np.bincount(column[missing], minlength=len(names))
+    total = np.bincount(column, weights=np.where(missing, 0.0, values.data), minlength=len(names))
+    values.data[missing] = (total / np.maximum(values.shape[0] - gaps, 1))[column[missing]]
+    return Features(values, names, (_told_gaps(int((gaps > 0).sum())),))
+
+
+def _told_gaps(columns: int) -> str:
+    return f"{columns} columns have missing values, taken as the mean of their column"

@@ -1,0 +1,107 @@
+"""Bags in, what `fit` asks of them out: can some be held out, are they random, which methods and
+which network suit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from unbag import models
+from unbag.bags import Bags
+from unbag.diagnosis import BagsNotRandom, diagnose
+from unbag.losses import Form
+from unbag.matching import unbounded
+from unbag.tables._plan import FeaturePlan
+
+RATES = (1e-3, 3e-3, 1e-2, 3e-2)
+AUTO = ("anchored", "upm", "matching", "likelihood")
+ACROSS_BAGS = ("matching", "likelihood")  # need no random bags, only a model that holds across them
+LOOK_AT = 2e6  # numbers in bags, so that the diagnosis stays a small part of a fit
+
+
+def enough(bags: Bags, method: str) -> bool:
+    """Whether some bags can be held out: there must be 10, and in each stratum some for learning
+    and some to hold."""
+    count = np.bincount(bags.stratum) if bags.stratum is not None else np.array([len(bags)])
+    fewest = 2 if method in ACROSS_BAGS else 4
+    return len(bags) >= 10 and bool((count[count > 0] >= fewest).all())
+
+
+def without_strata(bags: Bags) -> Bags:
+    """The same for a method that compares each bag with its own prediction, to which strata are of
+    no use."""
+    return (
+        bags
+        if bags.stratum is None
+        else replace(bags, stratum=None, known_prior=None, stratum_names=None)
+    )
+
+
+def bounded_methods(bags: Bags, form: Form) -> tuple[str, ...]:
+    """The methods that "auto" tries: matching only where its loss has a lower bound at every
+    report."""
+    bad = unbounded(bags.components().report, form, bags.kind).any()
+    return tuple(method for method in AUTO if not (bad and method == "matching"))
+
+
+def overall_prior(bags: Bags, importance: np.ndarray | None = None) -> np.ndarray:
+    """One prior for all strata, by their shares of the rows; of rows with weights, their weighted
+    mean."""
+    if importance is not None:
+        return np.average(bags.report, axis=0, weights=importance)
+    if bags.stratum is None:
+        return bags.prior
+    instances = np.bincount(bags.stratum, weights=bags.size, minlength=bags.strata)
+    held = instances > 0
+    return np.average(bags.prior[held], axis=0, weights=instances[held])
+
+
+def network(width: int, plan: FeaturePlan | None, hidden: Sequence[int], **further: Any) -> Any:
+    """A perceptron, with embeddings of the last columns when the plan says that they are bucket
+    numbers."""
+    if plan is None or not plan.buckets:
+        return models.mlp(width, hidden, **further)
+    return models.mixed_network(
+        plan.numbers, plan.buckets, plan.dimensions, widths=hidden, **further
+    )
+
+
+def warn_unless_random(bags: Bags) -> None:
+    """Warn of bags that are not random; bags of one, which are labels, never are."""
+    found = diagnose(bags, most=LOOK_AT)
+    if not found.random:
+        text = f"{found.verdict} {found.remedy} unbag.diagnose(bags) tells more; diagnose=False says that you know."
+        warnings.warn(text, BagsNotRandom, stacklevel=4)
+
+
+def row_importance(sample_weight: Any, count: int, *, labelled: bool) -> np.ndarray | None:
+    """Sample weights of rows that are bags of one, or nothing."""
+    if sample_weight is None:
+        return None
+    if not labelled:
+        raise ValueError(
+            "Rows in bags must not have weights: sample_weight came with bag. A report speaks of "
+            "its whole bag; declare noise with Bags(noise=...) instead."
+        )
+    weight = np.asarray(sample_weight, float)
+    weight = np.full(count, float(weight)) if weight.ndim == 0 else weight
+    if weight.shape != (count,) or not (
+        np.isfinite(weight).all() and (weight >= 0).all() and weight.sum() > 0
+    ):
+        raise ValueError(
+            "Sample weights must be finite, not negative, not all zero, and one for each of "
+            f"{count} rows: an array of shape {weight.shape} and sum {weight.sum():g} came. Leave "
+            "the weights out for equal ones."
+        )
+    return weight
+
+
+def flat(y: Any) -> np.ndarray:
+    """What came as a table of one column, as one entry per row: a histogram has two classes at
+    least."""
+    y = np.asarray(y)
+    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y

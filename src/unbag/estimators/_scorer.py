@@ -1,0 +1,97 @@
+"""A fitted model, rows and reports in, its log loss, AUC or Brier score out, from bags alone or
+from labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unbag.bags import Kind, from_rows
+from unbag.estimators._fit import flat
+from unbag.metrics import evaluate, evaluate_labels
+from unbag.training import default_loss
+
+
+def estimate_loss(
+    score: np.ndarray, y: Any, bag: Any, kind: Kind, *, sample_weight: Any = None, **further: Any
+) -> float:
+    """Mean log loss (cross entropy, Poisson) from labels, or from bags with the model's own
+    prediction as reference.
+
+    further : stratum and noise of the rows' bags.
+    """
+    loss = default_loss("any", kind)
+    if bag is None:
+        return float(np.average(loss.value(score, y, kind=kind), weights=sample_weight))
+    found = evaluate(score, from_rows(bag, y, kind=kind, **further), losses=[loss], scale="score")
+    return next(iter(found.estimates.values())).value
+
+
+class BagScorer:
+    """A scorer for GridSearchCV and cross_validate that receives `bag`: log loss, AUC or Brier
+    score from bags alone.
+
+    A plain function never receives `bag` in a grid search, and every score is then NaN; this object
+    asks for it, and for the `stratum` and `noise` of the rows' bags where there are any.
+
+    >>> BagScorer("auc")
+    BagScorer('auc')
+    """
+
+    def __init__(self, metric: str) -> None:
+        if metric not in METRICS:
+            raise ValueError(
+                f"A metric must be one of {', '.join(METRICS)}: {metric!r} came. Choose one of "
+                "these."
+            )
+        self.metric = metric
+
+    def __repr__(self) -> str:
+        return f"BagScorer({self.metric!r})"
+
+    def __call__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        bag: Any = None,
+        stratum: Any = None,
+        noise: Any = None,
+    ) -> float:
+        """The score of a fitted estimator, the larger the better."""
+        return METRICS[self.metric](estimator, X, flat(y), bag=bag, stratum=stratum, noise=noise)
+
+    def get_metadata_routing(self) -> Any:
+        """Ask for `bag`, `stratum` and `noise` when scoring."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner="BagScorer")
+        for name in ("bag", "stratum", "noise"):
+            request.score.add_request(param=name, alias=True)
+        return request
+
+
+def _by(metric: str, sign: int) -> Any:
+    def score(estimator: Any, X: Any, y: np.ndarray, *, bag: Any, **further: Any) -> float:
+        h = estimator.predict_proba(X)[:, 1]
+        if bag is None:
+            return (
+                sign
+                * evaluate_labels(h, y == estimator.classes_[1], scale="probability")[metric].value
+            )
+        return (
+            sign
+            * evaluate(h, from_rows(bag, y.astype(float), **further), scale="probability")[
+                metric
+            ].value
+        )
+
+    return score
+
+
+METRICS = {
+    "log_loss": lambda estimator, X, y, **bags: estimator.score(X, y, **bags),
+    "auc": _by("auc", 1),
+    "brier": _by("brier", -1),
+}

@@ -1,0 +1,177 @@
+"""Runs with a holdout in, what `unbag.choose` takes from held-out bags alone out: a rate of each
+method, and a method.
+
+Runs keep the scores that they give their held-out bags beside the store (`.scores`, not part of the
+results), so that methods that were trained at different times are compared on the same bags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any, NamedTuple, get_type_hints
+
+import numpy as np
+
+from unbag.bags import Bags, random_bags
+from unbag.lab._methods import SMOOTHING, Way, curve_of, smoothing_of
+from unbag.lab._plan import Experiment, Plan, Settings
+from unbag.lab._store import Store
+from unbag.lab._tasks import TASKS, data_of
+from unbag.selection import Candidate, choose
+
+ALL = "all"  # with labels smoothed as usual
+
+
+class Chosen(NamedTuple):
+    """What one repetition's held-out bags chose, and the test loss and AUC of it.
+
+    among : the curve whose rates were the candidates, or "all". candidates : how many runs there
+        were to choose from.
+    """
+
+    experiment: Experiment
+    size: int
+    holdout: float
+    repetition: int
+    among: str
+    candidates: int
+    method: str
+    loss: str
+    rate: float
+    epoch: int
+    test_loss: float
+    test_auc: float
+
+    def key(self) -> tuple:
+        """What it is the choice of: of several, that from the most candidates counts."""
+        return self[:5]
+
+
+class _Known(NamedTuple):
+    """A finished run: its settings, its chosen epoch and the test history there, its scores of the
+    held-out bags."""
+
+    settings: Settings
+    epoch: int
+    test_loss: float
+    test_auc: float
+    scores: np.ndarray
+
+    def candidate(self) -> Candidate:
+        """What `unbag.choose` compares."""
+        s = self.settings
+        return Candidate(s.identity(), (s.method, s.loss), self.scores)
+
+
+def drawn(
+    task: str, size: int, repetition: int, *, rows: int, holdout: float
+) -> tuple[Bags, Bags | None]:
+    """The bags of a repetition: those to learn from, and those held out."""
+    known, y = TASKS[task], data_of(task).y
+    classes = known.outputs if known.kind == "histogram" else None
+    bags = random_bags(
+        None, y[: rows or len(y)], size=size, seed=repetition, kind=known.kind, classes=classes
+    )
+    return bags.split(1 - holdout, seed=repetition) if holdout else (bags, None)
+
+
+def keep_choices(plan: Plan, store: Store) -> None:
+    """Choose in a plan with a holdout, and keep what was chosen in the store, beside the choices of
+    other plans."""
+    new = {choice.key(): choice for choice in choose_all(plan, store)}
+    if new:
+        with store.alone(f"choices-{plan.task}"):
+            old = {
+                choice.key(): choice
+                for choice in read(store)
+                if choice.experiment.task == plan.task
+            }
+            wider = {
+                key: o
+                for key, o in old.items()
+                if key not in new or o.candidates > new[key].candidates
+            }
+            store.write_table(
+                plan.task, "choices", [_row(choice) for _, choice in sorted((new | wider).items())]
+            )
+
+
+def read(store: Store) -> list[Chosen]:
+    """Everything that was chosen, for every task."""
+    rows = store.table("choices")
+    names = [*Experiment._fields, *Chosen._fields[1:]]
+    if rows and list(rows[0]) != names:
+        raise ValueError(
+            f"A table of choices must have the columns {', '.join(names)}: one in {store.folder} "
+            f"has {', '.join(rows[0])}. Delete choices.csv there, and run its plan again."
+        )
+    return [Chosen(Experiment(**_typed(Experiment, row)), **_typed(Chosen, row)) for row in rows]
+
+
+def _row(choice: Chosen) -> dict[str, Any]:
+    experiment, *rest = choice
+    return experiment._asdict() | dict(zip(Chosen._fields[1:], rest, strict=True))
+
+
+def _typed(kind: type, row: dict[str, str]) -> dict[str, Any]:
+    """The fields of a row that this kind has, as what they are."""
+    return {name: hint(row[name]) for name, hint in get_type_hints(kind).items() if name in row}
+
+
+def choose_all(plan: Plan, store: Store) -> list[Chosen]:
+    """What held-out bags choose in each size and repetition of a plan with a holdout; only where
+    its runs are there."""
+    finished, found = _finished(plan, store), []
+    for size, repetition in product(plan.sizes, range(plan.repetitions)):
+        by_way = {
+            way: known
+            for way in plan.ways
+            if way.method != "labels" and (known := finished.get((str(way), size, repetition)))
+        }
+        if by_way:
+            held = drawn(plan.task, size, repetition, rows=plan.rows, holdout=plan.holdout)[1]
+            assert held is not None
+            held = replace(held, X=np.zeros((len(held.bag), 1)))  # nobody looks at it
+            among = {
+                str(curve_of(way, smoothing_of(way, plan.smoothing))): runs
+                for way, runs in by_way.items()
+            }
+            every = ALL if plan.smoothing == SMOOTHING else f"{ALL} smoothed by {plan.smoothing:g}"
+            among |= (
+                {every: [run for runs in by_way.values() for run in runs]}
+                if len(by_way) > 1
+                else {}
+            )
+            found += [_chosen(name, runs, held) for name, runs in among.items()]
+    return found
+
+
+def _finished(plan: Plan, store: Store) -> dict[tuple[str, int, int], list[_Known]]:
+    """Runs of the plan whose scores are there, by way, size and repetition."""
+    planned = {run.identity(): run for group in plan.groups() for run in group.runs()}
+    rows = store.query(
+        "SELECT run, choice, test_loss, test_auc FROM runs WHERE task = ? AND holdout = ?",
+        plan.task,
+        plan.holdout,
+    )
+    found: dict[tuple[str, int, int], list[_Known]] = {}
+    for row in rows:
+        settings, scores = planned.get(row["run"]), store.scores(row["run"])
+        if settings is None or scores is None or not np.isfinite(row["choice"]).any():
+            continue
+        epoch = int(np.nanargmin(row["choice"]))
+        auc = row["test_auc"][epoch] if row["test_auc"] else np.nan
+        key = (str(Way(settings.method, settings.loss)), settings.size, settings.repetition)
+        found.setdefault(key, []).append(
+            _Known(settings, epoch + 1, row["test_loss"][epoch], auc, scores)
+        )
+    return found
+
+
+def _chosen(among: str, runs: Sequence[_Known], held: Bags) -> Chosen:
+    best = choose([run.candidate() for run in runs], held, scale="score").name
+    s, epoch, test_loss, test_auc, _ = next(run for run in runs if run.settings.identity() == best)
+    where = (s.experiment, s.size, s.holdout, s.repetition)
+    return Chosen(*where, among, len(runs), s.method, s.loss, s.rate, epoch, test_loss, test_auc)

@@ -1,0 +1,114 @@
+"""A name in, a method of learning from bags out; `add_method` puts yours beside ours."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast, get_args
+
+from unbag.bags import Kind
+from unbag.losses import LOSSES
+from unbag.training import Method, Objective, default_loss
+
+
+class Way(NamedTuple):
+    """A method and the loss it is used with: one curve of a figure.
+
+    >>> Way.named("anchored:square"), Way.named("upm")
+    (Way(method='anchored', loss='square'), Way(method='upm', loss='log'))
+    """
+
+    method: str
+    loss: str
+
+    def __str__(self) -> str:
+        return f"{self.method}:{self.loss}"
+
+    @staticmethod
+    def read(text: str) -> Way:
+        """From what `str` made of one; it may be of a method that is not known here."""
+        method, _, loss = text.partition(":")
+        return Way(method, loss or "log")
+
+    @staticmethod
+    def named(text: str, kind: Kind = "binary") -> Way:
+        """From "method" or "method:loss"; the loss of a method alone is its usual one for this kind
+        of report."""
+        method, _, loss = text.partition(":")
+        if method not in METHODS:
+            raise ValueError(
+                f"A method must be one of {', '.join(METHODS)}: {method!r} came. Choose one, or "
+                "add it."
+            )
+        loss = loss or USUAL_LOSS.get(method) or default_loss(method, kind).name
+        if loss not in LOSSES:
+            raise ValueError(
+                f"A method's loss must be one of {', '.join(LOSSES)}: {loss!r} came. Choose one."
+            )
+        return Way(method, loss)
+
+    @property
+    def title(self) -> str:
+        """What figures and tables call it."""
+        name = TITLES.get(self.method, self.method)
+        return f"{name}, {self.loss}" if self.method == "anchored" or self.loss != "log" else name
+
+
+SMOOTHING = 0.1  # of labels, in the paper
+METHODS: dict[str, Method | Objective] = {name: cast(Method, name) for name in get_args(Method)}
+USUAL_LOSS: dict[str, str] = {}
+TITLES = {
+    "matching": "PM",
+    "easy": "EasyLLP",
+    "upm": "GeneralUPM",
+    "likelihood": "count likelihood",
+    "all": "any method",
+}
+WAYS: dict[Kind, tuple[str, ...]] = {
+    "binary": ("matching", "easy", "upm", "anchored:log", "anchored", "likelihood", "labels"),
+    "histogram": (
+        "matching",
+        "easy",
+        "upm",
+        "upm:brier",
+        "anchored:cross_entropy",
+        "anchored",
+        "likelihood",
+        "labels",
+    ),
+    "total": ("matching", "easy", "upm", "anchored", "likelihood", "labels"),
+}
+"""What a plan runs when it names no methods, by the kind of report."""
+
+
+def add_method(
+    name: str, objective: Objective, *, loss: str = "log", title: str | None = None
+) -> None:
+    """Make a method of your own known to plans under a name: `objective(score, batch, loss) ->
+    value`, in JAX.
+
+    The name is part of a run's identity: change the name when you change the method, or old runs
+    count as new ones. `docs/adding.md` has an example.
+    """
+    if not callable(objective) or not name.isidentifier() or name in get_args(Method):
+        raise ValueError(
+            "A method to add must be a function with a new name of letters, digits and _: "
+            f"{name!r} came. See docs/adding.md."
+        )
+    METHODS[name] = objective
+    USUAL_LOSS[name] = loss
+    TITLES[name] = title or name
+
+
+def smoothing_of(way: Way, smoothing: float) -> float:
+    """The label smoothing of a method: off for the square loss, for the likelihood and for labels.
+
+    The likelihood has no label to smooth. Labels are there as the ceiling, and smoothed labels end
+    above it; what they do smoothed, EasyLLP and PM with bags of one do.
+    """
+    smooth = way.loss in ("log", "cross_entropy") and way.method not in ("likelihood", "labels")
+    return smoothing if smooth else 0.0
+
+
+def curve_of(way: Way, smoothing: float) -> Way:
+    """The way itself, or another curve where labels are not smoothed as usual."""
+    usual = smoothing == smoothing_of(way, SMOOTHING)
+    return way if usual else way._replace(loss=f"{way.loss} smoothed by {smoothing:g}")

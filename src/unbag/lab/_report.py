@@ -1,0 +1,204 @@
+"""A store in, its report out: tables, figures, claims, and a page to read in a browser."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from unbag.lab import _choice, _claims, _plots, _variance
+from unbag.lab._choice import Chosen
+from unbag.lab._claims import BATCH_TASKS, Verdict, as_markdown, judge
+from unbag.lab._online_report import judge_online, results_of, write_online_report
+from unbag.lab._online_store import online_stores
+from unbag.lab._plan import Experiment
+from unbag.lab._results import (
+    METRICS,
+    Metric,
+    Runs,
+    best_cells,
+    best_rows,
+    choice_table,
+    experiment_table,
+    experiments_of,
+    full_runs,
+    in_order,
+    price_rows,
+    prices,
+    read_runs,
+)
+from unbag.lab._store import Store
+from unbag.report._experiments import Claim, Point, Result, experiments_page
+from unbag.report._html import write_page
+
+
+def write_report(store: Store, folder: Path) -> list[Path]:
+    """Tables, figures and claims of everything in a store."""
+    everything = read_runs(store)
+    if not everything:
+        raise ValueError(
+            f"A report must have runs: {store.folder} has none. Make some: unbag reproduce adult"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    spreads, choices = _variance.read(store), _choice.read(store)
+    streams = [
+        (*pair, found)
+        for pair in online_stores(store.folder / "online")
+        if (found := results_of(*pair))
+    ]
+    verdicts = judge(everything, spreads, choices)
+    verdicts += [verdict for plan, _, found in streams for verdict in judge_online(plan, found)]
+    experiments = experiments_of(everything)
+    tables = {
+        "best.csv": best_rows(everything),
+        "choice.csv": price_rows(prices(everything, choices)),
+        "claims.csv": [verdict._asdict() for verdict in verdicts],
+        "variance.csv": [spread._asdict() for spread in spreads],
+    }
+    written = [_write_csv(folder / name, rows) for name, rows in tables.items() if rows]
+    figures = _figures(everything, experiments, folder)
+    for plan, runs, _ in streams:
+        written += write_online_report(plan, runs, folder / f"online-{runs.folder.name}")
+    pages = {
+        "claims.md": _claims_page(verdicts),
+        "report.md": _report_page(store, folder, everything, experiments, choices),
+    }
+    for name, text in pages.items():
+        (folder / name).write_text(text)
+    line = f"unbag reproduce --report, from the runs in {store.folder}"
+    index = write_index(folder, line, everything, experiments, verdicts)
+    return [*written, *figures, *(folder / name for name in pages), index]
+
+
+def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def _figures(
+    everything: Sequence[Runs], experiments: Sequence[Experiment], folder: Path
+) -> list[Path]:
+    """Each experiment alone, and the paper's tasks together: both metrics, all bag sizes and from
+    16 on."""
+    pictures = {experiment.name: [experiment] for experiment in experiments}
+    pictures["paper"] = [
+        broadest for task in BATCH_TASKS if (broadest := _broadest(everything, task))
+    ]
+    written = []
+    for name, metric, smallest in product(pictures, METRICS, (1, 16)):
+        sizes = {e: _sizes(everything, e, METRICS[metric]) for e in pictures[name]}
+        shown = [e for e in pictures[name] if any(k >= smallest for k in sizes[e])]
+        new = smallest == 1 or any(
+            k < smallest for e in shown for k in sizes[e]
+        )  # else it is the same figure again
+        if new and len(shown) >= (2 if name == "paper" else 1):
+            figure = _plots.draw(everything, shown, METRICS[metric], smallest=smallest)
+            written += _plots.save(
+                figure, folder / f"{name}-{metric}{'-from-16' if smallest > 1 else ''}"
+            )
+    return written
+
+
+def _broadest(everything: Sequence[Runs], task: str) -> Experiment | None:
+    """The experiment of a task that has the most bag sizes."""
+    sizes: dict[Experiment, set[int]] = {}
+    for runs in everything:
+        if runs.experiment.task == task and not runs.holdout:
+            sizes.setdefault(runs.experiment, set()).add(runs.size)
+    return max(sorted(sizes), key=lambda experiment: len(sizes[experiment]), default=None)
+
+
+def _sizes(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> list[int]:
+    """Bag sizes of the curves that there are."""
+    return [
+        k
+        for way, k in best_cells(full_runs(everything, experiment), metric)
+        if way.method != "labels"
+    ]
+
+
+def _claims_page(verdicts: Sequence[Verdict]) -> str:
+    rule = str(_claims.__doc__).partition("\n\n")[2].strip()
+    return f"# Claims\n\n{rule}\n\n{as_markdown(verdicts)}"
+
+
+def _report_page(
+    store: Store,
+    folder: Path,
+    everything: Sequence[Runs],
+    experiments: Sequence[Experiment],
+    choices: Sequence[Chosen],
+) -> str:
+    parts = [
+        "# Results\n\nFor each method and bag size the best over learning rate and epoch of the "
+        "mean over repetitions, with its standard error; the best is chosen on test data, as in "
+        "the paper. A star: found in the last epoch or at an end of the rates, so that longer "
+        "runs or other rates may do better. Details: `best.csv`. What held-out bags choose, and "
+        "what that costs: below and in `choice.csv`. Claims: `claims.md`. Made by `unbag "
+        f"reproduce --report ... --store {store.folder}`.\n"
+    ]
+    together = [metric for metric in METRICS if (folder / f"paper-{metric}.png").exists()]
+    parts += [f"![{metric} of the paper's tasks](paper-{metric}.png)\n" for metric in together]
+    for experiment in experiments:
+        parts.append(f"## {experiment.title}\n")
+        for metric in METRICS:
+            if not _sizes(everything, experiment, METRICS[metric]):
+                continue
+            table = experiment_table(everything, experiment, METRICS[metric])
+            name, picture = (
+                _plots.name_of(METRICS[metric], experiment),
+                f"{experiment.name}-{metric}.png",
+            )
+            parts.append(f"{name}\n\n{table}\n![{metric}]({picture})\n")
+    return "\n".join([*parts, *_choices(everything, choices)])
+
+
+def _choices(everything: Sequence[Runs], choices: Sequence[Chosen]) -> list[str]:
+    """What a user gets: rate, epoch and method chosen from held-out bags."""
+    return [
+        f"## {experiment.title}: chosen from held-out bags\n\nTest loss of what a share of "
+        f"{holdout:g} of the bags chooses among the rates of a method, and among all methods. "
+        "Fewer bags are left to learn from.\n\n"
+        f"{choice_table(everything, choices, experiment, holdout)}"
+        for experiment, holdout in sorted({(c.experiment, c.holdout) for c in choices})
+    ]
+
+
+def write_index(
+    folder: Path,
+    line: str,
+    everything: Sequence[Runs],
+    experiments: Sequence[Experiment],
+    verdicts: Sequence[Verdict],
+) -> Path:
+    """Write `index.html` beside the tables."""
+    found = [result_of(everything, e, metric) for e in experiments for metric in METRICS.values()]
+    claims = [Claim(f"{v.claim} ({v.whose})", *v[2:]) for v in verdicts]
+    page = experiments_page(line, [result for result in found if result is not None], claims)
+    return write_page(page, folder / "index.html", force=True)
+
+
+def result_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> Result | None:
+    """The best results of an experiment by method and bag size; None when there are none."""
+    mine = full_runs(everything, experiment)
+    cells = best_cells(mine, metric)
+    learned = {pair: found for pair, found in cells.items() if pair[0].method != "labels"}
+    if not learned:
+        return None
+    point = lambda way: [
+        Point(k, f.mean, f.error, f.edge) for (w, k), f in sorted(learned.items()) if w == way
+    ]
+    levels = {"trivial predictor": mine[0].trivial} if metric == "test_loss" else {}
+    labels = [found.mean for (way, _), found in cells.items() if way.method == "labels"]
+    levels |= {"labels": labels[0]} if labels else {}
+    bags = dict(sorted((runs.size, runs.bags) for runs in mine if runs.way.method != "labels"))
+    methods = {way.title: point(way) for way in in_order([way for way, _ in learned])}
+    better = "lower" if metric == "test_loss" else "higher"
+    return Result(
+        experiment.title, _plots.name_of(metric, experiment), better, bags, methods, levels
+    )

@@ -1,0 +1,319 @@
+"""A store in, what the paper reports out: lowest over rate and epoch of the mean over repetitions,
+with its error.
+
+Beside it what a user can get: rate and epoch chosen from held-out bags, and what that costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from unbag.lab._choice import Chosen
+from unbag.lab._methods import WAYS, Way, curve_of
+from unbag.lab._plan import Experiment
+from unbag.lab._store import Store
+
+Metric = Literal["test_loss", "test_auc"]
+METRICS: dict[str, Metric] = {"log-loss": "test_loss", "auc": "test_auc"}
+
+
+class Runs(NamedTuple):
+    """Runs of one experiment with one method and bag size; arrays by (repetition, rate, epoch), NaN
+    after divergence.
+
+    Every repetition has every rate: where the store has more of either, the larger rectangle of
+    runs counts.
+    """
+
+    experiment: Experiment
+    way: Way
+    size: int
+    smoothing: float
+    holdout: float
+    bags: int
+    trivial: float
+    repetitions: tuple[int, ...]
+    rates: tuple[float, ...]
+    test_loss: np.ndarray
+    test_auc: np.ndarray
+    choice: np.ndarray
+
+    def part(self, repetitions: Sequence[int], rates: Sequence[float]) -> Runs:
+        """Only these repetitions and rates."""
+        where = np.ix_(
+            [self.repetitions.index(s) for s in repetitions], [self.rates.index(r) for r in rates]
+        )
+        arrays = (array[where] for array in (self.test_loss, self.test_auc, self.choice))
+        return Runs(*self[:7], tuple(repetitions), tuple(rates), *arrays)
+
+
+class Found(NamedTuple):
+    """A number of a figure: mean over repetitions, its standard error, and where it was found.
+
+    values : one per repetition. rate, epoch : NaN and 0 where each repetition has its own. edge :
+        whether more may be
+    had, because it was found in the last epoch or at an end of the rates; a star says so.
+    """
+
+    mean: float
+    error: float
+    values: np.ndarray
+    repetitions: tuple[int, ...]
+    rate: float
+    epoch: int
+    edge: bool = False
+
+    def __str__(self) -> str:
+        star = "*" if self.edge else ""
+        return (
+            f"{self.mean:.4f} ± {self.error:.4f}{star}"
+            if np.isfinite(self.error)
+            else f"{self.mean:.4f}{star}"
+        )
+
+    def minus(self, other: Found) -> tuple[float, float]:
+        """The mean difference and its standard error, by repetitions in common: these had the same
+        rows in bags."""
+        both = [s for s in self.repetitions if s in other.repetitions]
+        pick = lambda found: found.values[[found.repetitions.index(s) for s in both]]
+        gap = pick(self) - pick(other)
+        return float(np.mean(gap)) if len(gap) else np.nan, _error(gap)
+
+
+COMMON = "task, model, start, epochs, batch, rows, method, loss, size, smoothing, holdout"
+
+
+def read_runs(store: Store, *, task: str | None = None) -> list[Runs]:
+    """Everything in a store, in a fixed order."""
+    table = store.arrow(
+        f"SELECT {COMMON}, bags, trivial, repetition, rate, test_loss, test_auc, choice FROM runs "
+        f"WHERE coalesce(task = ?, true) ORDER BY {COMMON}, repetition, rate",
+        task,
+    )
+    names = COMMON.split(", ")
+    keys = zip(*(table[name].to_pylist() for name in names), strict=True)
+    parts = [
+        (key, [n for n, _ in rows])
+        for key, rows in groupby(enumerate(keys), key=lambda pair: pair[1])
+    ]
+    return [_runs(key, table.slice(where[0], len(where))) for key, where in parts]
+
+
+def _runs(key: tuple, table: pa.Table) -> Runs:
+    experiment, way, (size, smoothing, holdout) = Experiment(*key[:6]), Way(*key[6:8]), key[8:]
+    seeds, rates = (table[name].to_numpy() for name in ("repetition", "rate"))
+    repetitions, s = np.unique(seeds, return_inverse=True)
+    distinct, r = np.unique(rates, return_inverse=True)
+    made = np.zeros((len(repetitions), len(distinct)), bool)
+    made[s, r] = True
+    arrays = []
+    for name in ("test_loss", "test_auc", "choice"):
+        array = np.full((len(repetitions), len(distinct), experiment.epochs), np.nan)
+        for row, values in enumerate(table[name]):
+            if values.is_valid and len(values):
+                history = values.values.to_numpy(zero_copy_only=False)
+                array[s[row], r[row], : len(history)] = history
+        arrays.append(array)
+    facts = (table["bags"][0].as_py(), table["trivial"][0].as_py())
+    seen = (tuple(repetitions.tolist()), tuple(distinct.tolist()))
+    runs = Runs(
+        experiment, curve_of(way, smoothing), size, smoothing, holdout, *facts, *seen, *arrays
+    )
+    return runs.part(*_rectangle(made, *seen))
+
+
+def _rectangle(
+    made: np.ndarray, repetitions: Sequence[int], rates: Sequence[float]
+) -> tuple[list[int], list[float]]:
+    """All repetitions and the rates that each has, or all rates and the repetitions that have each:
+    the larger."""
+    whole = [s for s, every in zip(repetitions, made, strict=True) if every.all()]
+    shared = [r for r, every in zip(rates, made.T, strict=True) if every.all()]
+    wide, long = (whole, list(rates)), (list(repetitions), shared)
+    return max(long, wide, key=lambda pair: len(pair[0]) * len(pair[1]))
+
+
+def best_on_test(runs: Runs, metric: Metric = "test_loss") -> Found | None:
+    """As the paper reports: the rate and epoch with the best mean over repetitions.
+
+    Of a rate at which a repetition diverged, only the epochs before that count. None when nothing
+    is left.
+    """
+    values = getattr(runs, metric)
+    mean = values.mean(axis=0)
+    if not np.isfinite(mean).any():
+        return None
+    where = np.nanargmin(mean) if metric == "test_loss" else np.nanargmax(mean)
+    rate, epoch = np.unravel_index(where, mean.shape)
+    found = _found(values[:, rate, epoch], runs.repetitions, runs.rates[rate], int(epoch) + 1)
+    return found._replace(
+        edge=bool(found.epoch == runs.experiment.epochs or rate in (0, len(runs.rates) - 1))
+    )
+
+
+def found_of(choices: Sequence[Chosen], among: str) -> Found:
+    """What a user can get: in each repetition what its held-out bags choose (`unbag.choose`) among
+    some runs."""
+    mine = sorted((c for c in choices if c.among == among), key=lambda choice: choice.repetition)
+    return _found(
+        np.array([c.test_loss for c in mine]), tuple(c.repetition for c in mine), np.nan, 0
+    )
+
+
+def _found(values: np.ndarray, repetitions: tuple[int, ...], rate: float, epoch: int) -> Found:
+    return Found(float(np.mean(values)), _error(values), values, repetitions, rate, epoch)
+
+
+def _error(values: np.ndarray) -> float:
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
+
+
+class Price(NamedTuple):
+    """What choosing from held-out bags costs in test loss, against the best on test with all
+    bags."""
+
+    runs: Runs
+    best: Found
+    chosen: Found
+    fewer_bags: tuple[float, float]
+    worse_choice: tuple[float, float]
+
+
+def price_of_choosing(held: Runs, full: Runs, choices: Sequence[Chosen]) -> Price | None:
+    """Split into fewer bags (best on test with and without a holdout) and worse choice (chosen
+    against best on test).
+
+    Only rates and repetitions that both have are compared. choices : those among the rates of
+    `held`.
+    """
+    seeds = {choice.repetition for choice in choices} & set(full.repetitions)
+    both = ([s for s in held.repetitions if s in seeds], [r for r in held.rates if r in full.rates])
+    if not all(both):
+        return None
+    held, full = held.part(*both), full.part(*both)
+    chosen = found_of([choice for choice in choices if choice.repetition in both[0]], str(held.way))
+    best, with_all = best_on_test(held), best_on_test(full)
+    if best is None or with_all is None:
+        return None
+    return Price(held, with_all, chosen, best.minus(with_all), chosen.minus(best))
+
+
+def prices(everything: Sequence[Runs], choices: Sequence[Chosen]) -> list[Price]:
+    """The price of choosing wherever runs with and without a holdout exist."""
+    key = lambda runs: (runs.experiment, runs.way, runs.size, runs.smoothing)
+    full = {key(runs): runs for runs in everything if runs.holdout == 0}
+    pairs = [(held, full[key(held)]) for held in everything if held.holdout and key(held) in full]
+    mine = lambda held: [
+        c
+        for c in choices
+        if c[:3] == (held.experiment, held.size, held.holdout) and c.among == str(held.way)
+    ]
+    return [
+        price
+        for held, all_bags in pairs
+        if (price := price_of_choosing(held, all_bags, mine(held)))
+    ]
+
+
+def in_order(ways: Sequence[Way]) -> list[Way]:
+    """Ways in the order of figures: the paper's, ours, then yours."""
+    known = [Way.named(text, kind) for kind, texts in WAYS.items() for text in texts]
+    return sorted(
+        set(ways), key=lambda way: (known.index(way) if way in known else len(known), way)
+    )
+
+
+def best_rows(everything: Sequence[Runs]) -> list[dict[str, Any]]:
+    """The table of all best results, one row per experiment, method, bag size, holdout and
+    metric."""
+    rows = []
+    for runs in everything:
+        for metric in ("test_loss", "test_auc"):
+            found = best_on_test(runs, metric)
+            if found:
+                rows.append({
+                    **runs.experiment._asdict(), **runs.way._asdict(), "size": runs.size, "bags": runs.bags,
+                    "smoothing": runs.smoothing, "holdout": runs.holdout, "metric": metric, "mean": f"{found.mean:.6f}",
+                    "standard_error": f"{found.error:.6f}", "rate": found.rate, "epoch": found.epoch,
+                    "repetitions": len(runs.repetitions), "rates": len(runs.rates), "trivial": f"{runs.trivial:.6f}",
+                })  # fmt: skip
+    return rows
+
+
+def price_rows(found: Sequence[Price]) -> list[dict[str, Any]]:
+    """The table of prices."""
+    number = lambda pair: f"{pair[0]:.4f} ± {pair[1]:.4f}"
+    return [
+        {
+            **p.runs.experiment._asdict(), **p.runs.way._asdict(), "size": p.runs.size, "bags": p.runs.bags,
+            "holdout": p.runs.holdout, "best_on_test_all_bags": str(p.best), "chosen_from_bags": str(p.chosen),
+            "fewer_bags": number(p.fewer_bags), "worse_choice": number(p.worse_choice),
+            "repetitions": len(p.runs.repetitions), "rates": len(p.runs.rates),
+        }
+        for p in found
+    ]  # fmt: skip
+
+
+def experiments_of(everything: Sequence[Runs]) -> list[Experiment]:
+    """Experiments with all bags; none of one repetition, as the search for a rate, where its task
+    has others."""
+    most: dict[Experiment, int] = {}
+    for runs in everything:
+        if not runs.holdout:
+            most[runs.experiment] = max(most.get(runs.experiment, 0), len(runs.repetitions))
+    repeated = {experiment.task for experiment, count in most.items() if count > 1}
+    return sorted(e for e, count in most.items() if count > 1 or e.task not in repeated)
+
+
+def full_runs(everything: Sequence[Runs], experiment: Experiment | None) -> list[Runs]:
+    """The runs of an experiment that learned from all bags."""
+    return [runs for runs in everything if runs.experiment == experiment and runs.holdout == 0]
+
+
+def best_cells(mine: Sequence[Runs], metric: Metric) -> dict[tuple[Way, int], Found]:
+    """The best results of runs, by method and bag size."""
+    return {(runs.way, runs.size): found for runs in mine if (found := best_on_test(runs, metric))}
+
+
+def experiment_table(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> str:
+    """Methods by bag sizes, in Markdown; the number of bags stands below each size."""
+    mine = full_runs(everything, experiment)
+    lines = _by_size(best_cells(mine, metric), {runs.size: runs.bags for runs in mine})
+    if metric == "test_loss" and mine:
+        lines.append(["(trivial)", *([f"{mine[0].trivial:.4f}"] * (len(lines[0]) - 1))])
+    return _markdown(lines)
+
+
+def choice_table(
+    everything: Sequence[Runs], choices: Sequence[Chosen], experiment: Experiment, holdout: float
+) -> str:
+    """The same for what held-out bags choose: among the rates of each method, and among all
+    methods; test loss."""
+    bags = {
+        r.size: r.bags for r in everything if r.experiment == experiment and r.holdout == holdout
+    }
+    mine = [c for c in choices if c.experiment == experiment and c.holdout == holdout]
+    cells = {
+        (Way.read(name), size): found_of([c for c in mine if c.size == size], name)
+        for name, size in dict.fromkeys((c.among, c.size) for c in mine)
+    }
+    return _markdown(_by_size(cells, bags))
+
+
+def _by_size(cells: dict[tuple[Way, int], Found], bags: dict[int, int]) -> list[list[str]]:
+    sizes = sorted({size for _, size in cells})
+    header = [["bags of", *map(str, sizes)], ["---"] * (len(sizes) + 1)]
+    rows = [
+        [way.title, *(str(cells.get((way, k), "")) for k in sizes)]
+        for way in in_order([way for way, _ in cells])
+    ]
+    return [*header, ["number of bags", *(str(bags[k]) for k in sizes)], *rows]
+
+
+def _markdown(lines: Sequence[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,0 +1,193 @@
+"""Held-out bags and what a model remembers of its own in, the bags that it has learned from out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unbag.bags import Bags
+from unbag.bags._bags import take_rows
+from unbag.bags._design import stable_hash
+
+
+def check_apart(model: Any, held_out: Bags, trained_on: Bags | None) -> None:
+    """Refuse held-out bags that the model has learned from.
+
+    The same bags are those of the same names, if sizes and reports agree, or agree so often that
+    some reports were restated; without names, those that hold the same rows of the table that the
+    bags were made from, with the same features. Rows without features are not known again.
+    """
+    given, model = trained_on is not None, learner(model)
+    trained_on = (
+        trained_on if given else getattr(model, "bags_", None)
+    )  # what a run or an estimator remembers
+    if trained_on is None:
+        _refuse_overlap(_marked(held_out, getattr(model, "learned_", None)), "bag")
+        return
+    by_name = trained_on.names is not None and held_out.names is not None
+    if not (by_name or given):
+        return
+    shared = _shared_bags(trained_on, held_out) if by_name else _shared_rows(trained_on, held_out)
+    _refuse_overlap(shared, "bag" if by_name else "row")
+
+
+def learner(model: Any) -> Any:
+    """The part of a pipeline or of a search that learned from bags; another model is its own."""
+    if hasattr(model, "best_estimator_"):
+        return learner(model.best_estimator_)
+    return learner(model.steps[-1][1]) if hasattr(model, "steps") else model
+
+
+def _refuse_overlap(shared: list[Any], thing: str) -> None:
+    if shared:
+        raise ValueError(
+            f"Held-out bags must not overlap the bags that the model learned from: {thing} "
+            f"{shared[0]} is in both ({len(shared)} such). Split by bag before training, with "
+            "bags.split(0.8, seed=0)."
+        )
+
+
+FEW = 20  # so many bags must have a name in common before their agreement is more than chance
+
+
+def marks(bags: Bags) -> np.ndarray:
+    """Numbers by which a model file knows a bag again: hashes of its name; of name, size and
+    report; of name and size.
+
+    >>> marks(Bags(np.array([0, 0, 1]), np.array([0.5, 1.0]), names=np.array(["mon", "tue"]))).shape
+    (2, 3)
+    """
+    names = _names(bags)
+    hashes = [
+        stable_hash(names, salt="name"),
+        _mark(names, bags.size, bags.report),
+        _mark(names, bags.size),
+    ]
+    return np.stack(hashes, axis=1)
+
+
+def join_marks(*every: np.ndarray | None) -> np.ndarray | None:
+    """All these marks, each once; the oldest files hold none of the names, and old ones fewer
+    columns."""
+    known = [one for one in every if one is not None and one.ndim == 2]
+    columns = min((one.shape[1] for one in known), default=0)
+    return np.unique(np.concatenate([one[:, :columns] for one in known]), axis=0) if known else None
+
+
+def _names(bags: Bags) -> np.ndarray:
+    return np.arange(len(bags)) if bags.names is None else np.asarray(bags.names)
+
+
+def _mark(names: np.ndarray, size: np.ndarray, report: np.ndarray | None = None) -> np.ndarray:
+    """A hash of each bag's name and size, and of its report if that is given."""
+    if report is None:
+        return stable_hash(names, size.tolist(), salt="size")
+    content = [f"{k}|{a}" for k, a in zip(size.tolist(), report.tolist(), strict=True)]
+    return stable_hash(names, content, salt="bag")
+
+
+class Known(NamedTuple):
+    """Which bags a model learned from, and which of these now come with another size or report."""
+
+    bag: np.ndarray
+    restated: np.ndarray
+
+
+def known_bags(bags: Bags, learned: np.ndarray | None) -> Known:
+    """The bags that a model learned from, by the marks of its file.
+
+    Where the table is the one that it learned from, all bags of a name that it knows, because a
+    report may be restated or not there yet; else those of the same name, size and report. The
+    oldest files hold no names.
+    """
+    nothing = np.zeros(len(bags), bool)
+    if learned is None:
+        return Known(nothing, nothing)
+    own, columns = marks(bags), learned.reshape(len(learned), -1).T
+    if len(columns) == 1:
+        return Known(np.isin(own[:, 1], columns[0]), nothing)
+    named, same = (np.isin(own[:, i], columns[i]) for i in (0, 1))
+    if not _same_table(bags, named & bags.observed, columns):
+        return Known(named & same, nothing)
+    return Known(named, named & ~same & bags.observed)
+
+
+def _same_table(bags: Bags, shared: np.ndarray, learned: np.ndarray) -> bool:
+    """Whether bags whose names are known are of the table learned from; two tables may merely be
+    numbered alike."""
+    names, size, report = _names(bags)[shared], bags.size[shared], bags.report[shared]
+    moved = lambda values, shift: np.roll(values, -shift, axis=0)
+    whole = lambda shift: np.isin(
+        _mark(names, moved(size, shift), moved(report, shift)), learned[1]
+    )
+    sizes = lambda shift: np.isin(_mark(names, moved(size, shift)), learned[2])
+    return bool(shared.any()) and _agree([whole, sizes] if len(learned) > 2 else [whole])
+
+
+def _agree(ways: Sequence[Callable[[int], np.ndarray]]) -> bool:
+    """Whether all shared names agree in size and report; or half of them, or nine of ten in size,
+    far beyond chance.
+
+    Parameters
+    ----------
+    ways : which bags agree in size and report, and which in size, after contents were moved on by
+        some places. Moved contents agree by chance only, as do those of bags of one size in two
+        tables that are numbered alike.
+    """
+    if ways[0](0).all():
+        return True
+    for agree, least in zip(
+        ways, (0.5, 0.9), strict=False
+    ):  # files of before do not hold the sizes
+        share, chance = agree(0).mean(), np.mean([agree(shift) for shift in (1, 2, 3)])
+        if len(agree(0)) >= FEW and share >= least and share - chance > 0.25:
+            return True
+    return False
+
+
+def _marked(bags: Bags, learned: np.ndarray | None) -> list[Any]:
+    """What `_shared_bags` finds, from the marks that a model file holds; old files hold none of the
+    names."""
+    if learned is None or learned.ndim == 1 or bags.names is None:
+        return []
+    named = np.isin(stable_hash(bags.names, salt="name"), learned[:, 0]) & bags.observed
+    return np.asarray(bags.names)[named].tolist() if _same_table(bags, named, learned.T) else []
+
+
+def _shared_bags(one: Bags, other: Bags) -> list[Any]:
+    """Names of the bags with a report in both, if both are the same table; else they were merely
+    numbered alike."""
+    here, there = np.flatnonzero(one.observed), np.flatnonzero(other.observed)
+    name, i, j = np.intersect1d(_names(one)[here], _names(other)[there], return_indices=True)
+    i, j = here[i], there[j]
+    size = lambda shift: one.size[i] == other.size[np.roll(j, -shift)]
+    report = lambda shift: _by_row(
+        np.isclose(one.report[i], other.report[np.roll(j, -shift)], equal_nan=True)
+    )
+    return name.tolist() if _agree([lambda shift: size(shift) & report(shift), size]) else []
+
+
+def _shared_rows(one: Bags, other: Bags) -> list[Any]:
+    if one.rows is None or other.rows is None or one.X is None or other.X is None:
+        return []
+    row, i, j = np.intersect1d(one.rows, other.rows, return_indices=True)
+    return row[_same_rows(take_rows(one.X, i), take_rows(other.X, j))].tolist()
+
+
+def _same_rows(one: Any, other: Any) -> np.ndarray:
+    """Which rows have the same features, a gap being like a gap; none do where features cannot be
+    compared."""
+    none, sparse = np.zeros(one.shape[0], bool), [hasattr(X, "tocsr") for X in (one, other)]
+    if tuple(one.shape) != tuple(other.shape) or any(sparse) != all(sparse):
+        return none
+    if all(sparse):
+        return np.diff((one.tocsr() != other.tocsr()).tocsr().indptr) == 0
+    a, b = np.asarray(one), np.asarray(other)
+    same = (a == b) | ((a != a) & (b != b))
+    return _by_row(same) if np.shape(same) == a.shape else none
+
+
+def _by_row(same: np.ndarray) -> np.ndarray:
+    return np.asarray(same.all(axis=tuple(range(1, same.ndim))))

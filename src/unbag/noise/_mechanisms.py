@@ -1,0 +1,247 @@
+"""A privacy budget in, noise of mean zero out: its variance, and samples of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, expm1, inf, isfinite, log, sqrt
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+
+WIDE = 10.0  # from here on the variance of a discrete Gaussian is sigma^2 to the last digit
+
+
+class Mechanism(Protocol):
+    """Noise of mean zero that is added to a count."""
+
+    @property
+    def variance(self) -> float:
+        """Of one draw."""
+        ...
+
+    def sample(self, shape: Any, *, seed: int | np.random.Generator) -> np.ndarray:
+        """Independent draws."""
+        ...
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Density exp(-|x| / b) / (2 b), variance 2 b^2, with the scale b.
+
+    >>> Laplace(2.0).variance
+    8.0
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        _positive("scale", self.scale)
+
+    @property
+    def variance(self) -> float:
+        """Of one draw."""
+        return 2 * self.scale**2
+
+    def sample(self, shape: Any, *, seed: int | np.random.Generator) -> np.ndarray:
+        """Independent draws."""
+        return np.random.default_rng(seed).laplace(scale=self.scale, size=shape)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """The normal distribution with standard deviation `sigma`.
+
+    >>> Gaussian(3.0).variance
+    9.0
+    """
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        _positive("sigma", self.sigma)
+
+    @property
+    def variance(self) -> float:
+        """Of one draw."""
+        return self.sigma**2
+
+    def sample(self, shape: Any, *, seed: int | np.random.Generator) -> np.ndarray:
+        """Independent draws."""
+        return np.random.default_rng(seed).normal(scale=self.sigma, size=shape)
+
+
+@dataclass(frozen=True)
+class Geometric:
+    """Two-sided geometric noise, the discrete form of Laplace: P(n) proportional to q^|n|, q =
+    exp(-1 / scale).
+
+    Its variance is 2 q / (1 - q)^2. A sample is the difference of two geometric draws, which has
+    this law exactly.
+
+    >>> round(Geometric(1.0).variance, 4)
+    1.8413
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        _positive("scale", self.scale)
+
+    @property
+    def variance(self) -> float:
+        """Of one draw."""
+        return 2 * exp(-1 / self.scale) / expm1(-1 / self.scale) ** 2
+
+    def sample(self, shape: Any, *, seed: int | np.random.Generator) -> np.ndarray:
+        """Independent draws, whole numbers."""
+        rng, success = np.random.default_rng(seed), -expm1(-1 / self.scale)
+        return rng.geometric(success, size=shape) - rng.geometric(success, size=shape)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian:
+    """Whole numbers with P(n) proportional to exp(-n^2 / (2 sigma^2)): the discrete form of
+    Gaussian.
+
+    The variance is the sum over the support; it is a little below sigma^2 for small sigma. Samples
+    are made by rejection from two-sided geometric draws of scale t = floor(sigma) + 1, each kept
+    with the chance exp(-(|n| - sigma^2 / t)^2 / (2 sigma^2)) (Canonne, Kamath and Steinke 2020,
+    algorithm 3, in floating point).
+
+    >>> round(DiscreteGaussian(0.5).variance, 4), DiscreteGaussian(20.0).variance
+    (0.215, 400.0)
+    """
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        _positive("sigma", self.sigma)
+
+    @property
+    def variance(self) -> float:
+        """Of one draw."""
+        if self.sigma >= WIDE:
+            return self.sigma**2
+        n = np.arange(-int(40 * WIDE), int(40 * WIDE) + 1)
+        chance = np.exp(-(n**2) / (2 * self.sigma**2))
+        return float(chance @ n**2 / chance.sum())
+
+    def sample(self, shape: Any, *, seed: int | np.random.Generator) -> np.ndarray:
+        """Independent draws, whole numbers."""
+        rng, t = np.random.default_rng(seed), np.floor(self.sigma) + 1
+        drawn, proposal = np.zeros(int(np.prod(shape)), np.int64), Geometric(float(t))
+        missing = np.arange(len(drawn))
+        while len(missing):
+            n = proposal.sample(len(missing), seed=rng)
+            kept = np.log1p(-rng.uniform(size=len(n))) <= -(
+                (np.abs(n) - self.sigma**2 / t) ** 2
+            ) / (2 * self.sigma**2)
+            drawn[missing[kept]] = n[kept]
+            missing = missing[~kept]
+        return drawn.reshape(shape)
+
+
+def laplace(*, epsilon: float, cap: float = 1.0) -> Laplace:
+    """Laplace noise for a privacy budget: scale cap / epsilon.
+
+    Parameters
+    ----------
+    epsilon : the budget of pure differential privacy that these counts may spend.
+    cap : the most that one person can add to all counts together: the contribution cap.
+
+    >>> laplace(epsilon=0.5)
+    Laplace(scale=2.0)
+    """
+    return Laplace(_positive("cap", cap) / _positive("epsilon", epsilon))
+
+
+def geometric(*, epsilon: float, cap: int = 1) -> Geometric:
+    """Two-sided geometric noise for a privacy budget, as `laplace`, for counts that stay whole
+    numbers.
+
+    >>> geometric(epsilon=0.5)
+    Geometric(scale=2.0)
+    """
+    return Geometric(_whole(cap) / _positive("epsilon", epsilon))
+
+
+def gaussian(*, epsilon: float, delta: float, cap: float = 1.0) -> Gaussian:
+    """Gaussian noise for a privacy budget, by the analytic formula, which is tight for every
+    epsilon.
+
+    The smallest sigma with Phi(c / 2s - epsilon s / c) - e^epsilon Phi(-c / 2s - epsilon s / c) <=
+    delta, s = sigma and c = cap (Balle and Wang 2018, theorem 8). The classical c sqrt(2 log(1.25 /
+    delta)) / epsilon holds for epsilon below 1 only, and asks for more noise.
+
+    Parameters
+    ----------
+    epsilon, delta : the budget of approximate differential privacy that these counts may spend.
+    cap : the most that one person can change the counts, as a Euclidean norm over all of them.
+
+    >>> round(gaussian(epsilon=1, delta=1e-5).sigma, 3)
+    3.731
+    """
+    _positive("epsilon", epsilon)
+    _chance(delta)
+    leak = lambda log_s: _gaussian_delta(exp(log_s), epsilon) - delta
+    log_s: Any = brentq(leak, -20, 40, xtol=1e-13)
+    return Gaussian(_positive("cap", cap) * exp(log_s))
+
+
+def _gaussian_delta(s: float, epsilon: float) -> float:
+    """The delta of Gaussian noise of standard deviation s on a count that one person can change by
+    1."""
+    return exp(log_ndtr(0.5 / s - epsilon * s)) - exp(epsilon + log_ndtr(-0.5 / s - epsilon * s))
+
+
+def discrete_gaussian(*, rho: float, cap: int = 1) -> DiscreteGaussian:
+    """Discrete Gaussian noise for a budget of zero-concentrated differential privacy: sigma = cap /
+    sqrt(2 rho).
+
+    >>> discrete_gaussian(rho=0.5)
+    DiscreteGaussian(sigma=1.0)
+    """
+    return DiscreteGaussian(_whole(cap) / sqrt(2 * _positive("rho", rho)))
+
+
+def rho_of(*, epsilon: float, delta: float) -> float:
+    """A zero-concentrated budget that implies (epsilon, delta): epsilon = rho + 2 sqrt(rho log(1 /
+    delta)).
+
+    Safe, and not tight: the noise is somewhat larger than needed (Bun and Steinke 2016, proposition
+    1.3).
+
+    >>> round(rho_of(epsilon=1, delta=1e-5), 4)
+    0.0208
+    """
+    spare = -log(_chance(delta))
+    return (sqrt(spare + _positive("epsilon", epsilon)) - sqrt(spare)) ** 2
+
+
+def _positive(name: str, value: float) -> float:
+    if not 0 < value < inf:
+        raise ValueError(
+            f"Noise must have a positive, finite {name}: {value} came. Leave noise out for exact "
+            "reports."
+        )
+    return value
+
+
+def _chance(delta: float) -> float:
+    if not (isfinite(delta) and 0 < delta < 1):
+        raise ValueError(
+            f"A delta must lie between 0 and 1: {delta} came. Take less than one over the number "
+            "of people, or laplace, which needs none."
+        )
+    return delta
+
+
+def _whole(cap: float) -> float:
+    if _positive("cap", cap) % 1:
+        raise ValueError(
+            f"A cap of whole counts must be a whole number: {cap} came. Use laplace or gaussian "
+            "for others."
+        )
+    return cap

@@ -1,0 +1,122 @@
+"""Loss components or scores in, the quantities that the theorems ask for out."""
+
+from __future__ import annotations
+
+from math import inf, log
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unbag.losses import log as log_loss
+
+
+class Spread(NamedTuple):
+    """How far apart the models are, relative to the best one: the maxima over the models of
+
+    f1, f2 : Var(f_i(h(x)) - f_i(best(x))); mean : (E[f2(h(x)) - f2(best(x))])^2; and, where it was
+        measured,
+    bag : the variance over bags of the difference of bag losses. Without it the proof's bound, 9.5
+        f2 and a little
+    more, is taken: a worst case.
+    """
+
+    f1: Any
+    f2: Any
+    mean: Any
+    bag: Any = None
+
+
+class HistogramSpread(NamedTuple):
+    """The same for full histograms: the maxima over the models of
+
+    largest : E[max_r (difference of component r)^2]; total : the sum over r of the variances of the
+        differences; and,
+    where it was measured, bag : the variance over bags of the difference of bag losses.
+    """
+
+    largest: Any
+    total: Any
+    bag: Any = None
+
+
+def measure_spread(
+    components: np.ndarray, best: int, *, histogram: bool = False
+) -> Spread | HistogramSpread:
+    """The spread of models around one of them, from their loss components on the same instances.
+
+    Parameters
+    ----------
+    components : (models, instances, components), on instances that were not used to fit the models.
+    best : the model taken for the best.
+
+    >>> f = np.array([[[0.1, 1.0], [0.2, 2.0]], [[0.1, 1.5], [0.4, 1.5]]])
+    >>> measure_spread(f, best=0)
+    Spread(f1=0.010000000000000002, f2=0.25, mean=0.0, bag=None)
+    """
+    difference = np.asarray(components, float) - components[best]
+    if histogram:
+        largest = (difference**2).max(axis=2).mean(axis=1).max()
+        return HistogramSpread(float(largest), float(difference.var(axis=1).sum(axis=1).max()))
+    variance, mean = difference.var(axis=1), difference.mean(axis=1)
+    return Spread(
+        float(variance[:, 0].max()), float(variance[:, 1].max()), float((mean[:, 1] ** 2).max())
+    )
+
+
+class Moments(NamedTuple):
+    """Second moments of the log loss components, their bounds, and the tail of the scores.
+
+    f1, f2 : E f1^2 <= f1_bound = 1 + E score^2, and E f2^2 = E score^2.
+    tail : Hill's estimate of the tail index of |score|; at 2 or below the second moment may not
+        exist.
+    """
+
+    f1: float
+    f2: float
+    f1_bound: float
+    tail: float
+
+    @property
+    def finite(self) -> bool:
+        """Whether the data give no reason to doubt the finite second moments that the theorems ask
+        for."""
+        return bool(np.isfinite(self.f1 + self.f2) and self.tail > 2)
+
+
+def log_loss_moments(score: Any) -> Moments:
+    """The finite-second-moment check for the log loss: it is enough that E score^2 is finite
+    (Appendix B.3).
+
+    Data cannot prove it; a tail index of 2 or below (from the largest 2% of |score|, at least 20)
+    makes it doubtful.
+
+    >>> log_loss_moments(np.linspace(-3, 3, 1001)).finite
+    True
+    """
+    score = np.asarray(score, float)
+    f1, f2 = np.mean(log_loss.components(score) ** 2, axis=0)
+    top = np.sort(np.abs(score))[-max(20, len(score) // 50) :]
+    spread = np.mean(np.log(np.maximum(top, 1e-300) / max(top[0], 1e-300)))
+    return Moments(
+        float(f1), float(f2), float(1 + np.mean(score**2)), float(1 / spread) if spread > 0 else inf
+    )
+
+
+def histogram_variance(
+    classes: int, *, bound: float | None = None, sigma: float | None = None
+) -> float:
+    """Bound on the variance of a bag's loss for full histograms: free of the classes, or
+    logarithmic in them.
+
+    For components bounded by `bound`: 64 bound^2 (Lemma C.1). For light tails, components that are
+    sub-Gaussian with parameter `sigma`: 24 sigma^2 (log classes + 2) (Appendix C.4).
+
+    >>> histogram_variance(10, bound=1.0), round(histogram_variance(10, sigma=1.0), 1)
+    (64.0, 103.3)
+    """
+    if (bound is None) == (sigma is None):
+        raise ValueError(
+            "Either bound or sigma must be given: both or neither came. Bounded losses have a "
+            "bound."
+        )
+    return 64.0 * bound**2 if bound is not None else 24.0 * (sigma or 0.0) ** 2 * (log(classes) + 2)

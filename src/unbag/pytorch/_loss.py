@@ -1,0 +1,200 @@
+"""Scores, bag numbers, reports and sizes of a batch in, a scalar loss with its gradient out."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+
+from unbag import weights
+from unbag.bags import Kind, as_components
+from unbag.losses import Loss, brier, cross_entropy, log, poisson, square
+from unbag.matching import check_reports, proportion_matching
+from unbag.pytorch._rules import (
+    Batch,
+    as_numpy,
+    check_bags,
+    check_noise,
+    check_prior,
+    check_reference,
+    check_scores,
+    check_shapes,
+    one_of,
+)
+
+Method = Literal["upm", "easy", "anchored", "matching"]
+ANCHORED: dict[Kind, Loss] = {"binary": square, "total": poisson, "histogram": brier}
+OTHERWISE: dict[Kind, Loss] = {"binary": log, "total": poisson, "histogram": cross_entropy}
+
+
+class BagLoss(torch.nn.Module):
+    """What a batch of bags says about the loss, as a scalar tensor.
+
+    The value is sum_i W_i . f(x_i) with the signed weights W of the method, or for matching the
+    mean over the bags of the loss of their mean prediction. Wrong input is refused, except under
+    `torch.compile`.
+
+    Parameters
+    ----------
+    prior : of the whole data set, never of the batch: what `Bags.prior` gives, which is a
+        proportion, a mean count or class marginals, and with strata one of these per stratum.
+    method : "anchored" (unbiased, and less noisy the better the model is), "upm", "easy" or
+        "matching".
+    loss : of `unbag.losses`. By default square for anchored (brier for histograms), else log
+        (cross_entropy for histograms), and poisson for totals.
+    kind : what the reports are: "binary", "total" or "histogram".
+
+    >>> scores = torch.zeros(4, requires_grad=True)
+    >>> value = BagLoss(0.25)(scores, torch.tensor([0, 0, 1, 1]), torch.tensor([0.5, 0.0]), torch.tensor([2, 2]))
+    >>> value.backward()
+    >>> value.item(), scores.grad.tolist()
+    (0.25, [-0.09375, -0.09375, 0.15625, 0.15625])
+    """
+
+    def __init__(
+        self,
+        prior: Any,
+        *,
+        method: Method = "anchored",
+        loss: Loss | None = None,
+        kind: Kind = "binary",
+    ):
+        super().__init__()
+        one_of(method, get_args(Method), "method")
+        one_of(kind, get_args(Kind), "kind of report")
+        self.method: Method = method
+        self.kind: Kind = kind
+        self.loss = loss or (ANCHORED if method == "anchored" else OTHERWISE)[kind]
+        self.loss.form(kind)
+        self.prior = np.asarray(
+            as_numpy(prior) if isinstance(prior, torch.Tensor) else prior, float
+        )
+        check_prior(self.prior)
+
+    def extra_repr(self) -> str:
+        """What `print(loss)` shows in the brackets."""
+        return f"prior={self.prior.tolist()}, method={self.method!r}, loss={self.loss.name}, kind={self.kind!r}"
+
+    def forward(
+        self,
+        scores: torch.Tensor,
+        bag: Any,
+        report: Any,
+        size: Any,
+        *,
+        reference: Any = None,
+        stratum: Any = None,
+        weight: Any = None,
+        noise: Any = None,
+    ) -> torch.Tensor:
+        """The loss of a batch of whole bags.
+
+        Parameters
+        ----------
+        scores : one per instance (a column will do), or one per instance and class for histograms.
+        bag : bag number of each instance, 0 to B - 1 within this batch.
+        report, size : of each bag; the report as a proportion, a mean count, or a row of class
+            shares.
+        reference : for anchored, a prediction for each instance, made without the labels of its own
+            bag: a probability, a count, or a row of class probabilities. By default what the scores
+            predict now.
+        stratum : stratum number of each bag; the prior has one entry for each stratum.
+        weight : of each bag, adding up to 1 in the batch (in each stratum of it). A bag of weight 0
+            may have the report NaN, because it is pending.
+        noise : of each bag, the variance of the noise on its count, so that noisier bags weigh
+            less: `weight` is then made by itself, proportional to 1 / (Var y + noise / size).
+        """
+        scores = self._as_scores(scores)
+        batch = self._as_batch(scores, bag, report, size, stratum, weight)
+        if noise is not None and weight is not None:
+            raise ValueError(
+                "Bags must be weighed by weight= or by noise=: both came. Leave one out."
+            )
+        if reference is not None and self.method != "anchored":
+            raise ValueError(
+                f"A reference must go with method='anchored': {self.method!r} came. Leave it out."
+            )
+        if not torch.compiler.is_compiling():
+            check_shapes(batch, self.prior, self.kind)
+            check_scores(scores, batch, self.loss, self.kind)
+            check_bags(batch, leave_one_out=self.method in ("upm", "anchored"))
+        if noise is not None:
+            batch = batch._replace(weight=self._by_noise(batch, _floats(scores, noise)))
+        if self.method == "matching":
+            return self._matched(scores, batch)
+        with torch.no_grad():
+            W = self._weights(scores, batch, reference)
+        return (W * self.loss.components(scores, kind=self.kind)).sum()
+
+    def _as_scores(self, scores: torch.Tensor) -> torch.Tensor:
+        """At least single precision, because signed weights cancel; a single column is one score
+        per instance."""
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        column = self.kind != "histogram" and scores.ndim == 2 and scores.shape[1] == 1
+        return scores[:, 0] if column else scores
+
+    def _as_batch(
+        self, scores: torch.Tensor, bag: Any, report: Any, size: Any, stratum: Any, weight: Any
+    ) -> Batch:
+        whole = lambda value: torch.as_tensor(value, dtype=torch.int64, device=scores.device)
+        return Batch(
+            whole(bag),
+            whole(size),
+            _components(_floats(scores, report), self.kind),
+            _floats(scores, as_components(self.prior, self.kind)),
+            None if stratum is None else whole(stratum),
+            None if weight is None else _floats(scores, weight),
+        )
+
+    def _by_noise(self, b: Batch, noise: torch.Tensor) -> torch.Tensor:
+        """`weights.noise_weights` for tensors, with Var y from the prior."""
+        if not torch.compiler.is_compiling():
+            check_noise(noise, b)
+        p = self.prior
+        variance = max(float(np.mean(p if self.kind == "total" else p * (1 - p))), 1e-6)
+        raw = 1 / (variance + noise / b.size)
+        s = torch.zeros_like(b.size) if b.stratum is None else b.stratum
+        return raw / raw.new_zeros(1 if b.stratum is None else len(p)).index_add(0, s, raw)[s]
+
+    def _weights(self, scores: torch.Tensor, b: Batch, reference: Any) -> torch.Tensor:
+        options = {"stratum": b.stratum, "weight": b.weight}
+        if self.method != "anchored":
+            return getattr(weights, self.method)(b.size, b.report, b.prior, **options)[b.bag]
+        g = _components(
+            self._predict(scores) if reference is None else _floats(scores, reference), self.kind
+        )
+        if not torch.compiler.is_compiling():
+            check_reference(g, b, self.loss, self.kind)
+        return weights.anchored(b.bag, b.size, b.report, b.prior, g, **options)
+
+    def _predict(self, scores: torch.Tensor) -> torch.Tensor:
+        """What the scores predict, in the form of a report: a probability, a count or class
+        probabilities."""
+        form = self.loss.form(self.kind)
+        prediction = form.predict(scores)
+        prediction = prediction.exp() if form.log_space else prediction
+        pair = self.kind == "binary" and form.log_space and prediction.ndim == 2  # (1 - h, h)
+        return prediction[:, 1] if pair else prediction
+
+    def _matched(self, scores: torch.Tensor, b: Batch) -> torch.Tensor:
+        # a bag's weight (times the share of its stratum) is what EasyLLP gives it for a component
+        # that is always 1
+        one, prior = torch.ones_like(b.report[:, :1]), torch.ones_like(b.prior[..., :1])
+        w = weights.easy(b.size, one, prior, stratum=b.stratum, weight=b.weight) * b.size[:, None]
+        report = torch.where(w > 0, b.report, b.prior if b.stratum is None else b.prior[b.stratum])
+        if not torch.compiler.is_compiling():
+            check_reports(
+                as_numpy(report), self.loss.form(self.kind), name=self.loss.name, kind=self.kind
+            )
+        by_bag = proportion_matching(scores, b.bag, b.size, report, loss=self.loss, kind=self.kind)
+        return (w[:, 0] * by_bag).sum()
+
+
+def _floats(scores: torch.Tensor, value: Any) -> torch.Tensor:
+    return torch.as_tensor(value, dtype=scores.dtype, device=scores.device).detach()
+
+
+def _components(value: torch.Tensor, kind: Kind) -> torch.Tensor:
+    """`as_components` for tensors."""
+    return value if kind == "histogram" else torch.stack([torch.ones_like(value), value], dim=-1)

@@ -1,0 +1,142 @@
+"""A batch of bags as tensors in; nothing out, or an error that says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from unbag._rules import refuse, rows
+from unbag.bags import Kind
+from unbag.losses import Loss
+from unbag.weights._rules import check_batch, check_instances
+
+
+class Batch(NamedTuple):
+    """A batch of bags on the device of the scores, report and prior in component form."""
+
+    bag: torch.Tensor
+    size: torch.Tensor
+    report: torch.Tensor
+    prior: torch.Tensor
+    stratum: torch.Tensor | None
+    weight: torch.Tensor | None
+
+
+def as_numpy(tensor: torch.Tensor | None) -> Any:
+    """A tensor of any device whose values can be looked at."""
+    return None if tensor is None else tensor.detach().cpu().numpy()
+
+
+def one_of(value: Any, known: Sequence[str], what: str) -> None:
+    """A choice that exists."""
+    if value not in known:
+        raise ValueError(
+            f"A {what} must be one of {', '.join(known)}: {value!r} came. Choose one of these."
+        )
+
+
+def check_prior(prior: np.ndarray) -> None:
+    """Finite numbers."""
+    if not np.isfinite(prior).all():
+        raise ValueError(f"A prior must be finite: {prior.tolist()} came. Give Bags.prior.")
+
+
+def check_shapes(b: Batch, prior: np.ndarray, kind: Kind) -> None:
+    """Reports of the right kind, and a prior that looks like one of them."""
+    if b.report.ndim != 2:
+        shape = tuple(b.report.shape if kind == "histogram" else b.report.shape[:-1])
+        raise ValueError(
+            f"Reports of kind {kind} must be one "
+            f"{'row of class shares' if kind == 'histogram' else 'number'} for each bag: a tensor "
+            f"of shape {shape} came. Choose kind= to fit the reports."
+        )
+    one_report = (b.report.shape[1],) if kind == "histogram" else ()
+    expected = one_report if b.stratum is None else (*prior.shape[:1], *one_report)
+    if prior.shape != expected or prior.ndim < (b.stratum is not None):
+        raise ValueError(
+            f"A prior must look like one report, of shape {one_report}, and with stratum= like "
+            f"one for each stratum: one of shape {prior.shape} came "
+            f"{'without' if b.stratum is None else 'with'} stratum=. Give Bags.prior, and "
+            "stratum= when the bags have strata."
+        )
+
+
+def check_scores(scores: torch.Tensor, b: Batch, loss: Loss, kind: Kind) -> None:
+    """One finite score per instance, or per instance and class."""
+    rows(len(scores), len(b.bag), thing="scores", of="instance")
+    components = b.report.shape[1]
+    if loss.components(scores[:1].detach(), kind=kind).shape != (1, components):
+        per, outputs = (
+            ("instance and class", components) if kind == "histogram" else ("instance", 1)
+        )
+        raise ValueError(
+            f"Scores of kind {kind} must be one per {per}: a tensor of shape "
+            f"{tuple(scores.shape)} came. Give the last layer of the model {outputs} "
+            f"output{'s' if outputs > 1 else ''}."
+        )
+    refuse(
+        "A score must be finite",
+        _not_finite(scores),
+        thing="instance",
+        came=as_numpy(scores),
+        remedy="Lower the learning rate, or look for NaN among the features.",
+    )
+
+
+def _not_finite(values: torch.Tensor) -> np.ndarray:
+    return as_numpy(~torch.isfinite(values).reshape(len(values), -1).all(dim=1))
+
+
+def check_bags(b: Batch, *, leave_one_out: bool) -> None:
+    """Whole bags, reports that can be used, and another bag to take the means from."""
+    bag, size, report, prior, stratum, weight = (as_numpy(part) for part in b)
+    if stratum is not None:
+        refuse(
+            f"A stratum number must lie between 0 and {len(prior) - 1}, the last prior",
+            (stratum < 0) | (stratum >= len(prior)),
+            thing="bag",
+            came=stratum,
+            remedy="Give the numbers of Bags.stratum, and Bags.prior.",
+        )
+    check_batch(size, report, prior, weight, stratum, 0.0, leave_one_out=leave_one_out)
+    refuse(
+        f"A bag number must lie between 0 and {len(size) - 1}, the last bag of the batch",
+        (bag < 0) | (bag >= len(size)),
+        thing="instance",
+        came=bag,
+        remedy="Number the bags of each batch from 0, as bag_loader does.",
+    )
+    check_instances(bag, size, bag)
+
+
+def check_noise(noise: torch.Tensor, b: Batch) -> None:
+    """One variance for each bag."""
+    rows(len(noise), len(b.size), thing="noise", of="bag")
+    refuse(
+        "A noise variance must be finite and not negative",
+        as_numpy(~(torch.isfinite(noise) & (noise >= 0))),
+        thing="bag",
+        came=as_numpy(noise),
+        remedy="Give the variance of the noise on the bag's count, 0 for an exact report.",
+    )
+
+
+def check_reference(reference: torch.Tensor, b: Batch, loss: Loss, kind: Kind) -> None:
+    """One finite prediction per instance, in component form."""
+    if reference.shape != (len(b.bag), b.report.shape[1]):
+        shape = tuple(reference.shape if kind == "histogram" else reference.shape[:-1])
+        raise ValueError(
+            f"A reference must be a prediction like a report for each of the {len(b.bag)} "
+            f"instances: one of shape {shape} came. Give probabilities or counts as reference=, "
+            f"also where the {loss.name} loss predicts none."
+        )
+    refuse(
+        "A reference must be finite",
+        _not_finite(reference),
+        thing="instance",
+        came=as_numpy(reference)[:, -1],
+        remedy="If no reference was given, scores overflow: lower the learning rate.",
+    )

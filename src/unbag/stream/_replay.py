@@ -1,0 +1,133 @@
+"""A source and a learner in, the learner after the whole source out, with a live view on the
+way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from unbag.datasets._chunk import Chunk, Chunks
+from unbag.stream._learner import StreamLearner
+
+Told = Callable[[dict[str, Any]], None]
+
+
+def run_stream(
+    source: Chunks, learner: StreamLearner, *, chunks: int | None = None, told: Told | None = None
+) -> StreamLearner:
+    """Learn from a source until it ends or the learner has seen `chunks` chunks; resumes where the
+    learner stands.
+
+    When the source breaks off or a chunk is refused, everything before it is made to last, and then
+    the error is raised: the same call would stop at the same place again.
+
+    Parameters
+    ----------
+    source : from a position to the chunks after it.
+    told : called with what was seen of each chunk.
+    """
+    if chunks is None or learner.chunks < chunks:
+        for chunk in _chunks(source, learner):
+            row = _learn(learner, chunk)
+            if told:
+                told(row)
+            if chunks is not None and learner.chunks >= chunks:
+                break
+    learner.finish()
+    return learner
+
+
+def _chunks(source: Chunks, learner: StreamLearner) -> Iterator[Chunk]:
+    try:
+        yield from source(learner.position)
+    except Exception:
+        _keep(learner)
+        raise
+
+
+def _learn(learner: StreamLearner, chunk: Chunk) -> dict[str, Any]:
+    try:
+        return learner.learn(chunk)
+    except ValueError:  # a chunk is refused before it changes anything
+        _keep(learner)
+        raise
+
+
+def _keep(learner: StreamLearner) -> None:
+    if learner.folder:
+        learner.checkpoint()
+
+
+COLUMNS = {
+    "chunk": "chunk",
+    "events": "events",
+    "log_loss": "log loss",
+    "auc": "AUC",
+    "prior": "prior",
+    "gap": "predicted - reported",
+    "label_log_loss": "from labels",
+    "label_auc": "AUC, labels",
+    "true_log_loss": "of the truth",
+    "drift": "drift",
+}
+
+
+class View:
+    """A live table of the last chunks on stderr; nothing at all where that is no terminal."""
+
+    def __init__(self, learner: StreamLearner, chunks: int | None) -> None:
+        self.learner, self.chunks = learner, chunks
+        self.console = Console(stderr=True)
+        self.live = Live(console=self.console, transient=True) if self.console.is_terminal else None
+
+    def __enter__(self) -> View:
+        (self.live or nullcontext()).__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        (self.live or nullcontext()).__exit__(*error)
+
+    def __call__(self, row: dict[str, Any]) -> None:
+        """Show the chunk that was just learned."""
+        if self.live:
+            self.live.update(self.table())
+
+    def table(self) -> Table:
+        """The last chunks, and the means over the window below."""
+        rows = self.learner.rows
+        shown = [name for name in COLUMNS if any(_known(row.get(name)) for row in rows)]
+        done = (
+            f"{self.learner.chunks} of {self.chunks}" if self.chunks else str(self.learner.chunks)
+        )
+        table = Table(title=f"{self.learner.settings.method}: {done} chunks")
+        for name in shown:
+            table.add_column(COLUMNS[name], justify="right")
+        for row in rows:
+            table.add_row(*(_show(row.get(name)) for name in shown))
+        last = rows[-1] if rows else {}
+        counts = ", ".join(f"{kind} {n}" for kind, n in self.learner.counts.items()) or "none"
+        means = ", ".join(f"{n} {_show(last.get(f'window_{n}'))}" for n in ("log_loss", "auc"))
+        table.caption = f"window: {means}; waiting: {self.learner.waiting}; set aside: {counts}"
+        return table
+
+
+def _known(value: Any) -> bool:
+    return value is not None and bool(np.isfinite(value))
+
+
+def _show(value: Any) -> str:
+    if not _known(value):
+        return ""
+    return (
+        ("yes" if value else "no")
+        if isinstance(value, bool)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else f"{value:.4f}"
+    )

@@ -1,0 +1,104 @@
+"""What comes into a stream in; checked, or the reason why it is set aside, out. Nothing is changed
+here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from unbag._rules import rows
+from unbag.datasets import Chunk
+from unbag.stream._store import Name
+from unbag.training._objective import Method
+
+# standard deviations of its noise that a report may lie outside [0, 1]: beyond them it is a mistake
+FAR = 10
+COLUMNS = ("X", "y", "bag", "time", "truth")
+
+
+def features(X: Any, shape: tuple[int, ...] | None) -> np.ndarray:
+    """Features as an array, refused when they are no numbers or not of the shape that they had
+    before."""
+    X = np.asarray(X)
+    if len(X) and X.dtype.kind in "OUSMm":
+        raise ValueError(
+            f"Features must be numbers: X of type {X.dtype} came. Turn words into whole numbers "
+            "first."
+        )
+    if len(X) and shape is not None and X.shape[1:] != shape:
+        raise ValueError(
+            f"The features of a stream must keep their shape: {X.shape[1:]} came after {shape}. "
+            "Read other columns as another stream, or repair the export."
+        )
+    return X
+
+
+def names(bag: Any) -> list[Name]:
+    """Ids of bags, refused when a checkpoint could not hold them."""
+    ids = np.asarray(bag)
+    found = ids.tolist()
+    other = [name for name in found if ids.dtype.kind in "mM" or not isinstance(name, int | str)]
+    if other:
+        raise ValueError(
+            f"A bag id must be a whole number or a string: {other[0]!r} came. Turn all ids into "
+            "strings, with str()."
+        )
+    return found
+
+
+def finite(*columns: np.ndarray) -> np.ndarray:
+    """Which events have nothing but finite numbers in all of these."""
+    known = [np.isfinite(column).all(axis=tuple(range(1, column.ndim))) for column in columns]
+    return np.logical_and.reduce(known)
+
+
+def check_chunk(chunk: Chunk) -> None:
+    """Refuse a chunk that cannot be learned at once."""
+    if chunk.y is None:
+        raise ValueError(
+            "A chunk to learn at once must have labels: y is None. Use events and reports instead."
+        )
+    rows(len(chunk.y), len(chunk.X), thing="y", of="event")
+
+
+def take_events(chunk: Chunk, kept: np.ndarray) -> Chunk:
+    """Some events of a chunk."""
+    given = {name: getattr(chunk, name) for name in COLUMNS}
+    return chunk._replace(
+        **{name: np.asarray(a)[kept] for name, a in given.items() if a is not None}
+    )
+
+
+def bad_report(
+    value: float, size: int | None, noise: float, *, method: Method, events: int
+) -> str | None:
+    """Why no method may learn from a report, or None. events : of its bag that are there."""
+    if (
+        not np.isfinite(value)
+        or not (np.isfinite(noise) and noise >= 0)
+        or (size is not None and size < 1)
+    ):
+        return "a report must be finite, its noise not negative, its size positive"
+    if method == "labels" and size is not None and size > 1:
+        return f"a label is a report on one event, and this one is on {size}; use a method for bags"
+    may = noise > 0 and method not in ("matching", "labels")
+    if not may and not 0 <= value <= 1:
+        return f"a proportion must lie in [0, 1] when it has no noise or is learned by {method}"
+    far = (
+        FAR * np.sqrt(noise) / (size or events or 1)
+    )  # the noise is on the count, the report is a proportion
+    if not -far <= value <= 1 + far:
+        return (
+            f"a proportion must lie within {FAR} standard deviations of its noise from [0, 1], "
+            f"here in [{-far:.3g}, {1 + far:.3g}]; if it is a count, divide the count by the size"
+        )
+    return None
+
+
+def ticks(time: Any) -> np.ndarray:
+    """Times as numbers, NaN where there is none."""
+    given = np.asarray(time)
+    return (
+        given.astype("datetime64[us]").astype(np.int64) if given.dtype.kind == "M" else given
+    ).astype(float)

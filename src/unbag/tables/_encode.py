@@ -1,0 +1,260 @@
+"""What a plan says of a column, and the column, in; its numbers or bucket numbers, and their names,
+out."""
+
+# pyright: reportAttributeAccessIssue=false
+# (the functions of pyarrow.compute are made when it is imported)
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from unbag.bags import stable_hash
+from unbag.tables._values import SECOND, as_moments, as_numbers, as_text
+
+FeatureKind = Literal["numeric", "category", "hash", "date", "boolean", "drop"]
+DAY = 86_400 * SECOND
+PERIODS = {"hour": DAY, "weekday": 7 * DAY, "season": 365.2425 * DAY}
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one column becomes features.
+
+    Parameters
+    ----------
+    name : of the column.
+    kind : numeric (scaled), category (one-hot), hash (a bucket number for an embedding), date
+        (parts), boolean, drop.
+    mean, sd : of a numeric column. missing : whether values were missing, so that there is an
+        indicator of it.
+    values : of a category. parts : of a date, of hour, weekday and season.
+    buckets, dimension : of a hash, and of its embedding.
+    why : a column was dropped.
+    """
+
+    name: str
+    kind: FeatureKind
+    mean: float = 0.0
+    sd: float = 1.0
+    missing: bool = False
+    values: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    buckets: int = 0
+    dimension: int = 0
+    why: str = ""
+
+
+def encode(column: Column, values: Any) -> np.ndarray:
+    """The features of a column: numbers in single precision, or for a hash its bucket numbers.
+
+    >>> encode(Column("age", "numeric", mean=30, sd=10, missing=True), pa.array([40, None]))
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    return _ENCODERS[column.kind](column, values).astype(np.float32)
+
+
+def narrow(column: Column, values: Any) -> dict[str, np.ndarray]:
+    """The column as it is, one array for each thing that it tells: numbers, or codes of levels.
+
+    A learner that gives each level its own coefficient, or splits on levels, needs no wide matrix.
+
+    Parameters
+    ----------
+    column : Column
+        What the plan says of it.
+    values : pyarrow.Array or pyarrow.ChunkedArray
+        Its values.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        Numbers (float64, NaN where one is missing), or codes (int64): of a category the place of the
+        value, then one code for missing, and -1 for a value that the plan does not know; of a boolean 0, 1 and
+        2 for missing; of a hash its bucket, 0 for missing. A date tells its hour, weekday and month as codes (the
+        last code for missing), and its trend in days as a number.
+
+    >>> narrow(Column("device", "category", values=("phone", "tablet")), pa.array(["tablet", "tv", None]))
+    {'device': array([ 1, -1,  2])}
+    """
+    return _NARROW[column.kind](column, values)
+
+
+def levels_of(column: Column) -> dict[str, tuple[str, ...] | None]:
+    """What each array of `narrow` is called, and what its codes mean: None for a number.
+
+    >>> levels_of(Column("device", "category", values=("phone", "tablet")))
+    {'device': ('phone', 'tablet', 'missing')}
+    """
+    name = column.name
+    if column.kind == "numeric":
+        return {name: None}
+    if column.kind == "date":
+        parts = [f"{name} {part}" for part in column.parts]
+        return dict(zip(parts, [_DATE_LEVELS[part] for part in column.parts], strict=True)) | {f"{name} trend": None}
+    known = {
+        "category": column.values,
+        "boolean": ("false", "true"),
+        "hash": ("missing", *(f"bucket {i}" for i in range(1, column.buckets))),
+    }[column.kind]
+    return {name: known if column.kind == "hash" else (*known, "missing")}
+
+
+def feature_names(column: Column) -> tuple[str, ...]:
+    """What each feature of a column is called.
+
+    >>> feature_names(Column("device", "category", values=("phone", "tablet"), missing=True))
+    ('device=phone', 'device=tablet', 'device missing')
+    """
+    name = column.name
+    own = {
+        "category": [f"{name}={value}" for value in column.values],
+        "date": [f"{name} {part} {wave}" for part in column.parts for wave in ("sin", "cos")],
+        "hash": [f"{name} bucket"],
+    }.get(column.kind, [name])
+    return (*own, *([f"{name} missing"] if column.missing and column.kind != "hash" else []))
+
+
+def buckets_of(values: Any, *, column: str, buckets: int) -> np.ndarray:
+    """The bucket of each value: 0 when it is missing, else 1 + hash mod (buckets - 1).
+
+    The hash is `unbag.bags.stable_hash`: the first 15 hexadecimal digits of the MD5 of
+    "|column|value", so that any database can repeat it. A value that was never seen has its bucket
+    all the same.
+
+    >>> buckets_of(pa.array(["a", None, "b"]), column="shop", buckets=100).tolist()
+    [88, 0, 26]
+    """
+    coded = as_text(values).dictionary_encode()
+    texts = coded.dictionary.to_pylist()
+    of_text = (
+        1 + stable_hash(texts, [column] * len(texts)) % (buckets - 1)
+        if texts
+        else np.empty(0, np.int64)
+    )
+    index = coded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+    return np.append(of_text, 0)[index]
+
+
+def _numeric(column: Column, values: Any) -> np.ndarray:
+    x = as_numbers(values, name=column.name)
+    gap = ~np.isfinite(x)
+    scaled = np.where(gap, 0.0, (np.where(gap, 0.0, x) - column.mean) / column.sd)
+    return _with_gap(column, scaled[:, None], gap)
+
+
+def _category(column: Column, values: Any) -> np.ndarray:
+    code = _category_codes(column, values)
+    return _with_gap(column, code[:, None] == np.arange(len(column.values)), code == len(column.values))
+
+
+def _category_codes(column: Column, values: Any) -> np.ndarray:
+    text = as_text(values)
+    index = pc.index_in(text, value_set=pa.array(column.values, pa.string())).fill_null(-1)
+    code = index.to_numpy(zero_copy_only=False).astype(np.int64)
+    code[text.is_null().to_numpy(zero_copy_only=False)] = len(column.values)
+    return code
+
+
+def _hash(column: Column, values: Any) -> np.ndarray:
+    return buckets_of(values, column=column.name, buckets=column.buckets)[:, None]
+
+
+def _date(column: Column, values: Any) -> np.ndarray:
+    """Where in the day, the week and the year: sine and cosine, so that midnight is next to
+    midnight."""
+    moment = as_moments(values, name=column.name)
+    gap = ~np.isfinite(moment)
+    angles = [2 * np.pi * np.mod(moment, PERIODS[part]) / PERIODS[part] for part in column.parts]
+    waves = np.column_stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)])
+    return _with_gap(column, np.where(gap[:, None], 0.0, waves), gap)
+
+
+def _date_parts(column: Column, values: Any) -> dict[str, np.ndarray]:
+    """Codes of the hour, the weekday and the month, the last of each for missing; and days since 1970."""
+    moment = as_moments(values, name=column.name)
+    gap = ~np.isfinite(moment)
+    moment = np.where(gap, 0.0, moment)
+    day = moment / DAY
+    month = day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12
+    # the first of January 1970 was a Thursday, weekday 3 when Monday is 0
+    codes = {"hour": moment % DAY // (DAY / 24), "weekday": (np.floor(day) + 3) % 7, "season": month}
+    missing = {part: len(levels) - 1 for part, levels in _DATE_LEVELS.items()}
+    parts = {
+        f"{column.name} {part}": np.where(gap, missing[part], codes[part]).astype(np.int64) for part in column.parts
+    }
+    return parts | {f"{column.name} trend": np.where(gap, np.nan, day)}
+
+
+def _boolean(column: Column, values: Any) -> np.ndarray:
+    code = _boolean_codes(column, values)
+    return _with_gap(column, (code == 1)[:, None], code == 2)
+
+
+def _boolean_codes(column: Column, values: Any) -> np.ndarray:
+    text = pc.utf8_lower(as_text(values))
+    yes, no = (pc.is_in(text, value_set=pa.array(words)) for words in (TRUE, FALSE))
+    gap = text.is_null().to_numpy(zero_copy_only=False)
+    strange = ~(pc.or_(yes, no).to_numpy(zero_copy_only=False) | gap)
+    if strange.any():
+        raise ValueError(
+            f"A truth value must be one of {', '.join(TRUE + FALSE)}: "
+            f"{text[int(np.argmax(strange))].as_py()!r} came in column {column.name!r}. Plan it "
+            "as a category."
+        )
+    return np.where(gap, 2, yes.fill_null(False).to_numpy(zero_copy_only=False)).astype(np.int64)
+
+
+TRUE, FALSE = ["true", "1", "yes"], ["false", "0", "no"]
+
+
+def _with_gap(column: Column, features: np.ndarray, gap: np.ndarray) -> np.ndarray:
+    return np.column_stack([features, gap]) if column.missing else features
+
+
+_ENCODERS: dict[str, Callable[[Column, Any], np.ndarray]] = {
+    "numeric": _numeric,
+    "category": _category,
+    "hash": _hash,
+    "date": _date,
+    "boolean": _boolean,
+}
+
+_WEEK = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_YEAR = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DATE_LEVELS = {
+    "hour": (*(str(hour) for hour in range(24)), "missing"),
+    "weekday": (*_WEEK, "missing"),
+    "season": (*_YEAR, "missing"),
+}
+
+
+def _as_is(column: Column, values: Any) -> dict[str, np.ndarray]:
+    x = as_numbers(values, name=column.name)
+    return {column.name: np.where(np.isfinite(x), x, np.nan)}
+
+
+def _one_code(codes: Callable[[Column, Any], np.ndarray]) -> Callable[[Column, Any], dict[str, np.ndarray]]:
+    def narrow_one(column: Column, values: Any) -> dict[str, np.ndarray]:
+        return {column.name: codes(column, values)}
+
+    return narrow_one
+
+
+def _hash_codes(column: Column, values: Any) -> np.ndarray:
+    return buckets_of(values, column=column.name, buckets=column.buckets)
+
+
+_NARROW: dict[str, Callable[[Column, Any], dict[str, np.ndarray]]] = {
+    "numeric": _as_is,
+    "category": _one_code(_category_codes),
+    "hash": _one_code(_hash_codes),
+    "date": _date_parts,
+    "boolean": _one_code(_boolean_codes),
+}

@@ -1,0 +1,145 @@
+"""A table and its `FeaturePlan` in, one matrix of features out: the same at training and at
+prediction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from unbag.tables._encode import Column, encode, feature_names
+from unbag.tables._sources import ROWS, Table, open_table
+
+FORMAT = 1
+CSV_TYPES = {
+    "numeric": pa.float64(),
+    "category": pa.string(),
+    "hash": pa.string(),
+    "boolean": pa.string(),
+}
+
+
+class Part(NamedTuple):
+    """Some rows: their features, and the columns that were to be kept beside them."""
+
+    X: np.ndarray
+    kept: pa.Table
+
+
+@dataclass(frozen=True)
+class FeaturePlan:
+    """How the columns of a table become features; made by `plan_features`, stored with the model as
+    JSON.
+
+    `apply` gives one matrix in single precision: first the numbers, then, for the columns that are
+    hashed, their bucket numbers (whole numbers below 2^24, which single precision holds exactly).
+    `models.mixed_network(plan.numbers, plan.buckets, plan.dimensions, key=0)` takes it; where
+    nothing is hashed, any model does.
+
+    >>> plan = FeaturePlan((Column("age", "numeric", mean=30, sd=10), Column("id", "drop", why="it looks like an id")))
+    >>> plan
+    FeaturePlan(1 number, 0 hashed; dropped: id, it looks like an id)
+    >>> plan.apply(pa.table({"age": [20, 50]})).tolist()
+    [[-1.0], [2.0]]
+    """
+
+    columns: tuple[Column, ...]
+
+    def __repr__(self) -> str:
+        numbers = f"{self.numbers} number{'' if self.numbers == 1 else 's'}"
+        dropped = "; ".join(f"{c.name}, {c.why}" for c in self.columns if c.kind == "drop")
+        return f"FeaturePlan({numbers}, {len(self.buckets)} hashed{'; dropped: ' + dropped if dropped else ''})"
+
+    @property
+    def used(self) -> tuple[Column, ...]:
+        """The columns that are read: numbers first, then hashes."""
+        read = [column for column in self.columns if column.kind != "drop"]
+        return tuple(sorted(read, key=lambda column: column.kind == "hash"))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each column of the matrix is called."""
+        return tuple(name for column in self.used for name in feature_names(column))
+
+    @property
+    def buckets(self) -> tuple[int, ...]:
+        """How many buckets each hashed column has, with bucket 0 for missing values."""
+        return tuple(column.buckets for column in self.used if column.kind == "hash")
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """The dimension of each hashed column's embedding."""
+        return tuple(column.dimension for column in self.used if column.kind == "hash")
+
+    @property
+    def numbers(self) -> int:
+        """How many columns of the matrix are numbers; the bucket numbers come after them."""
+        return len(self.names) - len(self.buckets)
+
+    def open(self, source: Any, *, text: Sequence[str] = ()) -> Table:
+        """A source as a table, CSV files with the types that the plan needs; every column of the
+        plan must be there.
+
+        text : further columns of CSV files to be read as text, so that the id 007 stays 007.
+        """
+        types = {
+            column.name: CSV_TYPES[column.kind] for column in self.used if column.kind in CSV_TYPES
+        }
+        table = open_table(source, types=dict.fromkeys(text, pa.string()) | types)
+        table.need(column.name for column in self.used)
+        return table
+
+    def batches(self, source: Any, *, rows: int = ROWS, keep: Sequence[str] = ()) -> Iterator[Part]:
+        """Features of about `rows` rows at a time, from any source of `apply`, with the columns to
+        keep beside them.
+
+        >>> plan = FeaturePlan((Column("age", "numeric"),))
+        >>> [part.X.shape for part in plan.batches(pa.table({"age": [1, 2, 3]}), rows=2)]
+        [(2, 1), (1, 1)]
+        """
+        table = self.open(source, text=keep)
+        columns = table.need([*(column.name for column in self.used), *keep])
+        for batch in table.batches(columns, rows=rows):
+            yield Part(self.features(batch), batch.select(list(keep)))
+
+    def features(self, batch: pa.Table) -> np.ndarray:
+        """The matrix of an Arrow table that has the columns."""
+        return np.concatenate([encode(column, batch[column.name]) for column in self.used], axis=1)
+
+    def apply(self, source: Any) -> np.ndarray:
+        """The matrix of all rows, from a frame, an Arrow table, a DuckDB relation or a path."""
+        parts = [part.X for part in self.batches(source)]
+        return np.concatenate(parts) if parts else np.empty((0, len(self.names)), np.float32)
+
+    def to_json(self) -> str:
+        """The plan as text."""
+        usual = {field.name: field.default for field in fields(Column)}
+        short = [
+            {k: v for k, v in asdict(column).items() if v != usual[k]} for column in self.columns
+        ]
+        return json.dumps({"format": FORMAT, "columns": short}, indent=1, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> FeaturePlan:
+        """The plan that `to_json` wrote."""
+        try:
+            found = json.loads(text)
+            version = found["format"]
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise ValueError(
+                "A plan must be JSON that unbag wrote: something else came. Make it again."
+            ) from error
+        if version != FORMAT:
+            raise ValueError(
+                f"A plan must have format {FORMAT}: {version} came. Use the unbag that wrote it."
+            )
+        return cls(tuple(_column(column) for column in found["columns"]))
+
+
+def _column(settings: dict[str, Any]) -> Column:
+    whole: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+    return Column(**whole)

@@ -1,0 +1,307 @@
+"""A data frame, a DuckDB relation, or the path of Parquet or CSV files in; a `Table` out, read in
+batches of rows."""
+
+# pyright: reportAttributeAccessIssue=false
+# (the functions of pyarrow.compute are made when it is imported)
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyarrow.dataset as ds
+
+ROWS = 65536
+ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that can be read again and again, a part at a time.
+
+    Parameters
+    ----------
+    thing : what the rows are, for messages: "events" or "reports".
+    source : an Arrow table in memory, or a data set of files that is read in batches.
+    typed : whether the source knows its types; CSV files do not.
+    """
+
+    thing: str
+    source: Any
+    typed: bool = True
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+        return self.source.schema
+
+    def need(self, names: Iterable[str | None]) -> list[str]:
+        """The names among these that are given, each a column of the table; else an error with the
+        nearest name."""
+        wanted = [name for name in names if name is not None]
+        for name in wanted:
+            if name not in self.schema.names:
+                raise ValueError(
+                    f"A column must exist: {name!r} is not in the "
+                    f"{self.thing}.{nearest(name, self.schema.names)} Its columns are "
+                    f"{', '.join(self.schema.names)}."
+                )
+        return list(dict.fromkeys(wanted))
+
+    def batches(self, columns: Sequence[str], *, rows: int = ROWS) -> Iterator[pa.Table]:
+        """These columns, about `rows` rows at a time, in order."""
+        if isinstance(self.source, pa.Table):
+            chosen = self.source.select(list(columns))
+            yield from (chosen.slice(start, rows) for start in range(0, chosen.num_rows, rows))
+            return
+        with _told_plainly(self.thing, self.schema.names):
+            for batch in self.source.to_batches(
+                columns=list(columns), batch_size=rows, **_ONE_AT_A_TIME
+            ):
+                yield pa.Table.from_batches([batch])
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """These columns, all rows."""
+        parts = list(self.batches(columns))
+        return pa.concat_tables(parts) if parts else self.schema.empty_table().select(list(columns))
+
+
+# so that files larger than memory pass through it: with threads Arrow reads on, without end, while
+# a batch is worked on
+_ONE_AT_A_TIME = {"batch_readahead": 2, "fragment_readahead": 1, "use_threads": False}
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """A question that suggests the nearest name, or nothing.
+
+    >>> nearest("campain", ["campaign", "sales"])
+    " Did you mean 'campaign'?"
+    """
+    close = get_close_matches(name, names, n=1) or get_close_matches(name.lower(), names, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def open_table(
+    source: Any, *, thing: str = "events", types: Mapping[str, pa.DataType] | None = None
+) -> Table:
+    """Rows from wherever they are: a frame of pandas or polars, an Arrow table, a DuckDB relation,
+    a file or a folder.
+
+    Files and folders (of Parquet or of CSV files, also with hive names such as day=3) are read in
+    batches and may be larger than memory; what begins with a dot or an underscore inside a folder
+    is no data. Everything else is turned into an Arrow table once. In CSV files whole numbers are
+    read as numbers with a fraction, unless they begin above 2^53 and are ids; of text nothing is
+    taken as missing but the empty one.
+
+    Parameters
+    ----------
+    source : the rows.
+    thing : what they are, for messages.
+    types : of columns of CSV files; others are guessed from the first megabyte.
+
+    >>> open_table(pa.table({"a": [1, 2]})).read(["a"]).num_rows
+    2
+    """
+    if isinstance(source, Table):
+        return source
+    if isinstance(source, str | Path):
+        return _open_files(Path(source), thing, dict(types or {}))
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    if isinstance(source, pa.Table) and len(set(source.schema.names)) < len(source.schema):
+        raise ValueError(_twice(source.schema.names, thing))
+    return Table(thing, source if isinstance(source, pa.Table) else _from_frame(source, thing))
+
+
+def _twice(names: Iterable[str], thing: str) -> str:
+    name, times = Counter(names).most_common(1)[0]
+    return f"A column must come once: {name!r} comes {times} times in the {thing}. Rename or drop the others."
+
+
+def _from_frame(source: Any, thing: str) -> pa.Table:
+    """A frame of pandas, polars or DuckDB as an Arrow table; an index is no column."""
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(source)
+    except TypeError as error:
+        raise ValueError(
+            f"A table of {thing} must be a frame of pandas or polars, an Arrow table, a DuckDB "
+            f"relation or a path: {type(source).__name__} came. Turn it into one of these."
+        ) from error
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(_twice(source.columns, thing)) from error
+    with _told_plainly(thing, ()):
+        table = (
+            frame.lazy().collect(backend="pyarrow") if isinstance(frame, nw.LazyFrame) else frame
+        )
+        return table.to_arrow().select(list(frame.collect_schema().names()))
+
+
+def _open_files(path: Path, thing: str, types: dict[str, pa.DataType]) -> Table:
+    files = list_files(path, thing)
+    kind = _kind_of(files[0])
+    options = (
+        {"partitioning": ds.partitioning(flavor="hive"), "partition_base_dir": str(path)}
+        if path.is_dir()
+        else {}
+    )
+    names = [str(file) for file in files]
+    with _told_plainly(thing, ()):
+        if kind == "parquet":
+            lean = ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
+            source = ds.dataset(
+                names, format=ds.ParquetFileFormat(default_fragment_scan_options=lean), **options
+            )
+        else:
+            how = lambda types: _csv_options(files[0], types)
+            guessed = ds.dataset(names, format=ds.CsvFileFormat(**how(types)), **options).schema
+            wide = (
+                _widened(guessed) | dict.fromkeys(_large(files[0], how(types)), pa.int64()) | types
+            )
+            source = ds.dataset(names, format=ds.CsvFileFormat(**how(wide)), **options)
+        _same_columns(source, thing)
+    return Table(thing, source, typed=kind == "parquet")
+
+
+def list_files(path: Path, thing: str) -> list[Path]:
+    """The files of one kind that a path stands for, sorted."""
+    if not path.exists():
+        raise FileNotFoundError(f"A file of {thing} must exist: {path} does not. Look at the path.")
+    inside = (
+        [p for p in sorted(path.rglob("*")) if p.is_file() and not _hidden(p, path)]
+        if path.is_dir()
+        else [path]
+    )
+    files = [file for file in inside if _kind_of(file)]
+    kinds = {_kind_of(file) for file in files}
+    if len(kinds) != 1:
+        raise ValueError(
+            f"A path of {thing} must be Parquet or CSV files, of one kind: {path} has "
+            f"{' and '.join(sorted(map(str, kinds))) if kinds else 'neither'}. Name them "
+            f"{', '.join(ENDINGS)}."
+        )
+    return files
+
+
+def _hidden(file: Path, folder: Path) -> bool:
+    """Whether a file is no data: leftovers such as _temporary/0/part.parquet; a folder named _day=1
+    is a column."""
+    return any(
+        part[0] == "." or (part[0] == "_" and "=" not in part)
+        for part in file.relative_to(folder).parts
+    )
+
+
+def _kind_of(path: Path) -> str | None:
+    return next(
+        (kind for ending, kind in ENDINGS.items() if path.name.lower().endswith(ending)), None
+    )
+
+
+def _csv_options(path: Path, types: dict[str, pa.DataType]) -> dict[str, Any]:
+    """How to read a CSV file: the separator is the most frequent of , ; tab and | in its first
+    line."""
+    with (gzip.open if path.name.lower().endswith(".gz") else open)(path, "rb") as file:
+        first = file.readline()
+    separator = max(",;\t|", key=lambda mark: first.count(mark.encode()))
+    return {
+        "parse_options": csv.ParseOptions(delimiter=separator),
+        "convert_options": csv.ConvertOptions(column_types=types, strings_can_be_null=False),
+    }
+
+
+def _widened(schema: pa.Schema) -> dict[str, pa.DataType]:
+    """Types that also fit the rows to come: the guess saw only the first megabyte."""
+    if any(field.type == pa.binary() for field in schema) or any(
+        "\ufffd" in _shown(name) for name in schema.names
+    ):
+        raise pa.ArrowInvalid("invalid UTF8 data")
+    wider = lambda t: (
+        pa.float64() if pa.types.is_integer(t) else pa.string() if pa.types.is_null(t) else t
+    )
+    return {field.name: wider(field.type) for field in schema}
+
+
+def _large(path: Path, options: dict[str, Any]) -> list[str]:
+    """The columns with whole numbers above 2^53 in the first megabyte: ids, which double precision
+    would mix up."""
+    with csv.open_csv(path, **options) as reader:
+        first = next(iter(reader), None)
+    whole = (
+        [field.name for field in first.schema if pa.types.is_integer(field.type)]
+        if first is not None
+        else []
+    )
+    ends = lambda name: pc.min_max(first[name]).as_py().values()  # type: ignore[index]
+    return [name for name in whole if any(abs(end or 0) > 2**53 for end in ends(name))]
+
+
+def _shown(name: str) -> str:
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _same_columns(source: Any, thing: str) -> None:
+    """Refuse files whose columns differ: those that lack one would be read as missing values,
+    silently."""
+    fragments = list(source.get_fragments())
+    first = set(fragments[0].physical_schema.names)
+    for fragment in fragments[1:]:
+        other = set(fragment.physical_schema.names)
+        if other != first:
+            raise ValueError(
+                f"Files of {thing} must have the same columns: {Path(fragment.path).name} differs "
+                f"from {Path(fragments[0].path).name} in {', '.join(sorted(other ^ first))}. "
+                "Export them anew."
+            )
+
+
+@contextmanager
+def _told_plainly(thing: str, names: Sequence[str]) -> Iterator[None]:
+    """What goes wrong while reading, in plain words."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise ValueError(_explain(" ".join(map(str, error.args)), thing, names)) from error
+
+
+def _explain(said: str, thing: str, names: Sequence[str]) -> str:
+    detail = said.split("\n")[0].removesuffix(".")
+    if "UTF8" in said or "codec" in said:
+        return f"A CSV file must be written in UTF-8: a file of {thing} is not. Save it again with that encoding."
+    if "duplicate field names" in said or "multiple columns named" in said:
+        return f"A column must come once: a file of {thing} has one name twice. Rename or drop the others."
+    if "Empty CSV" in said:
+        return empty(thing)
+    found = re.search(
+        r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+).*: invalid value '(.*)'",
+        said,
+    )
+    if found:
+        number = int(found[1])
+        name = repr(names[number]) if number < len(names) else f"column {number + 1}"
+        return (
+            f"A column must hold values of one type: {name} of the {thing} began with {found[3]} "
+            f"and has {found[4]!r} in line {found[2]}. Mend the file, or plan the column as a "
+            "category or hash."
+        )
+    if "convert" in said or "Expected bytes" in said or "Conversion failed" in said:
+        return f"A column must hold values of one type: the {thing} do not ({detail}). Turn all into one type."
+    if "CSV" in said:
+        return f"A CSV file must be a table with one line of column names: a file of {thing} is not ({detail}). Mend it."
+    return f"A file must be whole: one of the {thing} is cut short, damaged or something else ({detail}). Export it again."
+
+
+def empty(thing: str) -> str:
+    """The words for a table without rows."""
+    return f"A table of {thing} must hold at least one row: none came. Look at the export."

@@ -1,0 +1,155 @@
+"""A column of an Arrow table in; ids, text, numbers or moments out, the same for the same value
+from any source."""
+
+# pyright: reportAttributeAccessIssue=false
+# (the functions of pyarrow.compute are made when it is imported)
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+SECOND = 1_000_000  # moments are microseconds since 1970, in UTC
+
+
+def plain(column: Any) -> pa.Array:
+    """A column in one piece, dictionaries and the many forms of text undone."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array.cast(pa.string()) if is_text(array.type) else array
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is text, or a dictionary of text."""
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a type is a number; truth values are not."""
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def is_date(kind: pa.DataType) -> bool:
+    """Whether a type is a date or a moment."""
+    return pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+
+
+def as_text(column: Any) -> pa.Array:
+    """Values as text: whole numbers in decimal, days as 2026-11-16, moments as 2026-11-16 05:30:00;
+    "" is missing.
+
+    >>> as_text(pa.array([3.0, 2.5, None])).to_pylist(), as_text(pa.array(["", "a"])).to_pylist()
+    (['3', '2.5', None], [None, 'a'])
+    """
+    array = plain(column)
+    if pa.types.is_timestamp(array.type):
+        text = array.cast(pa.timestamp("us", array.type.tz)).cast(pa.string())
+        for pattern in (r"\.0+(Z?)$", r" 00:00:00(Z?)$"):
+            text = pc.replace_substring_regex(text, pattern, r"\1")
+        return text
+    text = array.cast(pa.string())
+    if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
+        whole = pc.replace_substring_regex(text, r"\.0+$", "")
+        text = pc.if_else(pc.equal(text, "nan"), pa.scalar(None, pa.string()), whole)
+    return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
+
+
+def as_ids(column: Any, *, text: bool) -> pa.Array:
+    """Ids as whole numbers, or as text."""
+    return as_text(column) if text else plain(column).cast(pa.int64())
+
+
+def as_numbers(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
+    """Values as numbers, NaN where one is missing; text that is no number is refused.
+
+    >>> as_numbers(pa.array(["1.5", ""]), name="age")
+    array([1.5, nan])
+    """
+    array = plain(column)
+    if is_date(array.type) or not (
+        is_number(array.type) or is_text(array.type) or _is_simple(array.type)
+    ):
+        raise ValueError(
+            f"A column of numbers must hold numbers: {name!r} of the {thing} has type "
+            f"{array.type}. Choose another column, or another kind in the plan."
+        )
+    try:
+        # not safe, or Arrow would refuse whole numbers above 2^53, which are rounded and mostly ids
+        numbers = (as_text(array) if is_text(array.type) else array).cast(pa.float64(), safe=False)
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"A column of numbers must hold numbers: {name!r} of the {thing} has "
+            f"{_quoted(error)}. Mend it, or leave it empty where there is none and say why with a "
+            "status."
+        ) from error
+    return numbers.to_numpy(zero_copy_only=False).astype(np.float64)
+
+
+def _is_simple(kind: pa.DataType) -> bool:
+    return pa.types.is_boolean(kind) or pa.types.is_null(kind)
+
+
+def _quoted(error: Exception) -> str:
+    return "'" + str(error).split("'")[1] + "'" if "'" in str(error) else "something else"
+
+
+def as_moments(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
+    """Times as numbers, NaN where one is missing: dates and moments in microseconds, numbers as
+    they are.
+
+    A moment without a time zone is taken to be in UTC; text must look like 2026-11-16 or 2026-11-16
+    05:30.
+
+    >>> as_moments(pa.array(["1970-01-02", None]), name="day")
+    array([8.64e+10,      nan])
+    """
+    array = plain(column)
+    if is_number(array.type):
+        return as_numbers(array, name=name, thing=thing)
+    array = _parsed(as_text(array), name, thing) if is_text(array.type) else array
+    if not (is_date(array.type) or pa.types.is_null(array.type)):
+        raise ValueError(
+            f"A time must be a date, a moment or a number: {name!r} of the {thing} has type "
+            f"{array.type}. Choose another column."
+        )
+    zone = array.type.tz if pa.types.is_timestamp(array.type) else None
+    moments = array.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
+    return moments.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
+
+
+def _parsed(text: pa.Array, name: str, thing: str) -> pa.Array:
+    """Text as moments, without a zone or all with one."""
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            return text.cast(kind)
+        except pa.ArrowInvalid as error:
+            said = error
+    raise ValueError(
+        f"A time must be written like 2026-11-16 or 2026-11-16 05:30: {name!r} of the {thing} has "
+        f"{_quoted(said)}. Write it so."
+    )
+
+
+def as_moment(value: Any, *, thing: str) -> float:
+    """One moment, as `as_moments` has it.
+
+    >>> as_moment("1970-01-02", thing="cut"), as_moment(7, thing="cut")
+    (86400000000.0, 7.0)
+    """
+    if isinstance(value, int | float | np.integer | np.floating):
+        return float(value)
+    if isinstance(value, date | datetime | np.datetime64):
+        value = value.item() if isinstance(value, np.datetime64) else value
+        return float(as_moments(pa.array([value]), name=thing, thing="arguments")[0])
+    return float(as_moments(pa.array([str(value)]), name=thing, thing="arguments")[0])

@@ -1,0 +1,133 @@
+"""Models and a layout in, per-model group means out: one pass over the predictions, in chunks of
+instances.
+
+The mean of a difference is the difference of the means, so group means of each model are all that
+any pair needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unbag.bags import Bags
+from unbag.bags._bags import take_rows
+from unbag.losses import Loss
+from unbag.tournaments._split import Layout
+
+# scores of all instances, a path of an .npy file with them, or a function from rows of X to scores
+Model = Any
+Progress = Callable[[int, int], None]
+
+
+class Sums(NamedTuple):
+    """means : (models, components, groups) of the loss components; bags : (models, groups) of what
+    the bags say."""
+
+    means: np.ndarray
+    bags: np.ndarray
+
+
+def read_models(models: Any, bags: Bags) -> tuple[tuple[Any, ...], list[Model]]:
+    """Names and models; files are opened and mapped, not read."""
+    if isinstance(models, Mapping):
+        names, values = tuple(models), list(models.values())
+    else:
+        values = list(models)
+        names = tuple(range(len(values)))
+    if len(values) < 2:
+        raise ValueError(
+            f"A tournament must have at least two models: {len(values)} came. There is nothing to "
+            "choose."
+        )
+    values = [
+        np.load(model, mmap_mode="r") if isinstance(model, str | Path) else model
+        for model in values
+    ]
+    for name, model in zip(names, values, strict=True):
+        if not callable(model) and len(model) != len(bags.bag):
+            raise ValueError(
+                f"A model must have one prediction for each instance: model {name} has "
+                f"{len(model)} for {len(bags.bag)} instances. Predict for bags.X, in its order."
+            )
+        if callable(model) and bags.X is None:
+            raise ValueError(
+                f"Bags must have features X for a model that is a function: model {name} is one "
+                "and X is None. Give X to the bags, or predictions."
+            )
+    return names, values
+
+
+def sum_models(
+    names: Sequence[Any],
+    models: Sequence[Model],
+    bags: Bags,
+    loss: Loss,
+    layout: Layout,
+    *,
+    chunk: int,
+    progress: Progress | None = None,
+) -> Sums:
+    """Group means of every model. Memory: one chunk of one model at a time."""
+    form, n, r = loss.form(bags.kind), len(bags.bag), layout.groups
+    components = layout.centred.shape[1]
+    means, of_bags = np.zeros((len(models), components, r)), np.zeros((len(models), r))
+    for start in range(0, n, chunk):
+        stop = min(start + chunk, n)
+        part = _Chunk.of(layout, start, stop)
+        X = (
+            None
+            if bags.X is None or not any(map(callable, models))
+            else take_rows(bags.X, start + part.used)
+        )
+        for number, model in enumerate(models):
+            if callable(model):
+                score = _checked(model(X), names[number], len(part.used))
+            else:
+                score = _checked(model[start:stop], names[number], stop - start)[part.used]
+            f = form.components(form.predict(score))
+            for c in range(components):
+                means[number, c] += np.bincount(part.mean_group, f[part.in_means, c], minlength=r)
+            said = np.einsum("nc,nc->n", f[part.in_bags], part.centred)
+            of_bags[number] += np.bincount(part.bag_group, said, minlength=r)
+            if progress is not None:
+                progress(start * len(models) + (stop - start) * (number + 1), n * len(models))
+    return Sums(means / layout.mean_sizes, of_bags / layout.bag_sizes)
+
+
+class _Chunk(NamedTuple):
+    """The instances of a chunk that serve the means or the estimator."""
+
+    used: np.ndarray
+    in_means: np.ndarray
+    mean_group: np.ndarray
+    in_bags: np.ndarray
+    bag_group: np.ndarray
+    centred: np.ndarray
+
+    @staticmethod
+    def of(layout: Layout, start: int, stop: int) -> _Chunk:
+        mean_group, bag_group = layout.mean_group[start:stop], layout.bag_group[start:stop]
+        used = np.flatnonzero((mean_group >= 0) | (bag_group >= 0))
+        mean_group, bag_group = mean_group[used], bag_group[used]
+        in_means, in_bags = np.flatnonzero(mean_group >= 0), np.flatnonzero(bag_group >= 0)
+        centred = layout.centred[start:stop][used][in_bags]
+        return _Chunk(used, in_means, mean_group[in_means], in_bags, bag_group[in_bags], centred)
+
+
+def _checked(score: Any, name: Any, rows: int) -> np.ndarray:
+    score = np.asarray(score, float)
+    if len(score) != rows:
+        raise ValueError(
+            f"A model must have one prediction for each instance: model {name} gave {len(score)} "
+            f"for {rows} rows. Return one score (or one row of class scores) per row."
+        )
+    if not np.isfinite(score).all():
+        raise ValueError(
+            f"Predictions must be finite: model {name} has "
+            f"{np.count_nonzero(~np.isfinite(score))} that are not. Leave it out, or find out why."
+        )
+    return score

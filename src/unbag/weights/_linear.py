@@ -1,0 +1,237 @@
+"""Sizes, reports and prior of a batch of bags in, signed weights out; see `unbag.weights` for the
+arguments."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unbag._arrays import (
+    BagOfInstance,
+    PerBag,
+    PerBagComponent,
+    PerInstanceComponent,
+    Weights,
+    index_like,
+    is_numpy,
+    like,
+    mean_by,
+    namespace,
+    sum_by,
+)
+from unbag.weights._rules import check_batch, check_instances
+
+
+def upm(
+    size: PerBag,
+    report: PerBagComponent,
+    prior: Any,
+    *,
+    weight: PerBag | None = None,
+    stratum: Any = None,
+    pool: Any = None,
+) -> Weights:
+    """GeneralUPM: unbiased at any bag size, with a variance that does not grow with it.
+
+    Each bag j is centred by the prior p and by the means over the other bags (and the pool):
+
+        W_j = w_j (a_j - p) + sum_{l != j} w_l g_l,   g_l = (p - k_l (a_l - p)) / (N - k_l)
+
+    which is equation (1) of the paper, averaged over the bags of a batch.
+
+    Returns
+    -------
+    One row per bag, one column per component (and further rows for a pool).
+
+    >>> upm(np.array([2, 2]), np.array([[1, 0.5], [1, 0.0]]), np.array([1, 0.25]))
+    array([[ 0.25  ,  0.3125],
+           [ 0.25  , -0.1875]])
+    """
+    if pool is None:
+        return _upm(_Batch.of(size, report, prior, weight, stratum, 0.0, leave_one_out=True))[0]
+    b = _Batch.of(size, report, prior, weight, stratum, pool, leave_one_out=True)
+    return namespace(b.a).concat(_upm(b), axis=0)
+
+
+def _upm(b: _Batch) -> tuple[Any, Any]:
+    centred = b.a - b.p
+    mean_part = b.w * (b.p - b.k * centred)
+    others = b.instances + b.pool - b.k
+    g = mean_part / others
+    from_pool = mean_part * (1 - (b.instances - b.k) / others)
+    total = sum_by(b.s, g, b.strata)[b.s]
+    return b.share * (b.w * centred + total - g), sum_by(b.s, b.share * from_pool, b.strata)
+
+
+def upm_by_bag(
+    components: PerInstanceComponent,
+    bag: BagOfInstance,
+    size: PerBag,
+    report: PerBagComponent,
+    prior: Any,
+) -> PerBag:
+    """What each bag says: GeneralUPM's loss of every bag, whose mean is the estimate of `upm`.
+
+    For what is not linear in the bags: medians of means, and intervals from the spread between
+    bags.
+
+    >>> f, bag = np.array([[1.0, -1.0], [0.5, 0.3], [0.2, 0.1]]), np.array([0, 0, 1])
+    >>> upm_by_bag(f, bag, np.array([2, 1]), np.array([[1, 0.5], [1, 0.0]]), np.array([1, 0.5]))
+    array([0.25, 0.35])
+    """
+    if is_numpy(report):
+        check_batch(size, report, prior, None, None, 0.0, leave_one_out=True)
+        check_instances(bag, size, components)
+    xp, k = namespace(components), like(components, size)[:, None]
+    sums = sum_by(index_like(components, bag), components, len(size))
+    mean = (xp.sum(sums, axis=0) - sums) / (xp.sum(k) - k)
+    a, p = like(components, report), like(components, prior)
+    return xp.sum((a - p) * (sums - k * mean) + p * mean, axis=1)
+
+
+def easy(
+    size: PerBag,
+    report: PerBagComponent,
+    prior: Any,
+    *,
+    weight: PerBag | None = None,
+    stratum: Any = None,
+    pool: Any = None,
+) -> Weights:
+    """EasyLLP: unbiased too, with a variance that grows with the bag size unless E[f2] = 0.
+
+        W_j = w_j (k_j (a_j - p) + p) / k_j
+
+    With a pool (or known means) the part p E[component] comes from all instances and the pool
+    instead of the bag itself.
+
+    >>> easy(np.array([2, 2]), np.array([[1, 0.5], [1, 0.0]]), np.array([1, 0.25]))
+    array([[ 0.25  ,  0.1875],
+           [ 0.25  , -0.0625]])
+    """
+    if pool is None:
+        b = _Batch.of(size, report, prior, weight, stratum, 0.0, leave_one_out=False)
+        k = namespace(b.k).where(b.k > 0, b.k, 1.0)  # a bag of size 0 is padding
+        return b.share * b.w * (b.a - b.p + b.p / k)
+    b = _Batch.of(size, report, prior, weight, stratum, pool, leave_one_out=False)
+    per_instance = b.p / (b.instances + b.pool)
+    own = b.share * (b.w * (b.a - b.p) + per_instance)
+    from_pool = b.share * b.w * (b.p - b.instances * per_instance)
+    return namespace(b.a).concat((own, sum_by(b.s, from_pool, b.strata)), axis=0)
+
+
+def anchored(
+    bag: BagOfInstance,
+    size: PerBag,
+    report: PerBagComponent,
+    prior: Any,
+    reference: PerInstanceComponent,
+    *,
+    reference_mean: Any = None,
+    weight: PerBag | None = None,
+    stratum: Any = None,
+    pool: Any = None,
+) -> Weights:
+    """GeneralUPM of the residual y - g for a reference prediction g: unbiased for any fixed g, and
+    less noisy the better g is.
+
+        W_i = g_i / N + W_res[bag(i)],   W_res = upm(a_j - mean_j g, p - E g)
+
+    Parameters
+    ----------
+    bag : bag number of each instance.
+    reference : prediction for each instance in component form, (1, g) or class probabilities, made
+        without the labels of the instance's own bag.
+    reference_mean : E g (one row per stratum), from as much data as there are; by default the mean
+        over these instances, which is exact up to -Cov(g, f2) / N. It must not leave bags out, and
+        with a pool it must be given: the mean over these instances and the pool together is exact
+        up to -Cov(g, f2) / (N + pool), that over these instances alone is not, because a bag's own
+        share in it would no longer cancel.
+
+    Returns
+    -------
+    One row per instance (and further rows for a pool).
+
+    >>> anchored(np.array([0, 1]), np.array([1, 1]), np.array([[1, 1.0], [1, 0.0]]), np.array([1, 0.5]),
+    ...          np.array([[1, 0.5], [1, 0.5]]))
+    array([[ 0.5 ,  0.75],
+           [ 0.5 , -0.25]])
+    """
+    if pool is not None and reference_mean is None:
+        raise ValueError(
+            "A pool must come with the mean of the reference, reference_mean=: none came. Give "
+            "its mean over these instances and the pool together."
+        )
+    if is_numpy(report):
+        check_instances(bag, size, reference)
+    reference, bag, k = like(report, reference), index_like(report, bag), like(report, size)
+    mean_of_bag = mean_by(
+        bag, reference, namespace(k).where(k > 0, k, 1.0)
+    )  # a bag of size 0 is padding
+    if reference_mean is None:
+        reference_mean = _mean_by_stratum(mean_of_bag, size, prior, stratum)
+    residual = report - mean_of_bag
+    W = upm(
+        size,
+        residual,
+        prior - like(report, reference_mean),
+        weight=weight,
+        stratum=stratum,
+        pool=pool,
+    )
+    own = reference / namespace(k).sum(k) + W[: len(size)][bag]
+    return own if pool is None else namespace(report).concat((own, W[len(size) :]), axis=0)
+
+
+def _mean_by_stratum(mean_of_bag: Any, size: PerBag, prior: Any, stratum: Any) -> Any:
+    k = like(mean_of_bag, size)[:, None]
+    if stratum is None:
+        return namespace(k).sum(k * mean_of_bag, axis=0) / namespace(k).sum(k)
+    s = index_like(mean_of_bag, stratum)
+    instances = sum_by(s, k, len(prior))
+    return sum_by(s, k * mean_of_bag, len(prior)) / namespace(k).where(
+        instances > 0, instances, 1.0
+    )
+
+
+class _Batch(NamedTuple):
+    """The letters of the paper, each with one row per bag."""
+
+    k: Any
+    a: Any
+    p: Any
+    w: Any
+    s: Any
+    strata: int
+    instances: Any  # in the bag's stratum
+    share: Any  # of the stratum among all instances
+    pool: Any
+
+    @staticmethod
+    def of(
+        size: Any,
+        report: Any,
+        prior: Any,
+        weight: Any,
+        stratum: Any,
+        pool: Any,
+        *,
+        leave_one_out: bool,
+    ) -> _Batch:
+        if is_numpy(report):
+            check_batch(size, report, prior, weight, stratum, pool, leave_one_out=leave_one_out)
+        xp, k = namespace(report), like(report, size)[:, None]
+        p = like(report, prior)
+        s = index_like(report, np.zeros(len(size), int) if stratum is None else stratum)
+        p, strata = (p[None, :], 1) if stratum is None else (p, len(prior))
+        instances = sum_by(s, k, strata)[s]
+        w = (
+            1 / sum_by(s, xp.ones_like(k), strata)[s]
+            if weight is None
+            else like(report, weight)[:, None]
+        )
+        a = xp.where(w > 0, report, p[s])
+        n0 = like(report, np.broadcast_to(pool, (strata,)) if is_numpy(report) else pool)
+        n0 = xp.broadcast_to(n0, (strata,))[s][:, None]
+        return _Batch(k, a, p[s], w, s, strata, instances, instances / xp.sum(k), n0)

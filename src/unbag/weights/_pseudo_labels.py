@@ -1,0 +1,67 @@
+"""Sizes and noise in, bag weights out; signed weights in, pseudo-labels out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unbag._arrays import PerBag
+from unbag._rules import refuse
+from unbag.bags import Kind
+
+
+def noise_weights(
+    size: PerBag, noise: PerBag, *, variance: float, stratum: np.ndarray | None = None
+) -> np.ndarray:
+    """Best weights of bags whose counts carry noise: w_j proportional to 1 / (Var y + noise_j /
+    k_j).
+
+    Parameters
+    ----------
+    size, noise : of each bag, its size and the variance of the noise on its count.
+    variance : Var y, which is p (1 - p) for binary labels, or Var(y - g) for a reference g.
+
+    >>> noise_weights(np.array([10, 10]), np.array([0.0, 7.5]), variance=0.25)
+    array([0.8, 0.2])
+    """
+    if not variance > 0:
+        raise ValueError(
+            f"A label variance must be positive: {variance} came. For binary labels it is p (1 - "
+            "p)."
+        )
+    raw = 1 / (variance + np.asarray(noise, float) / np.asarray(size, float))
+    s = np.zeros(len(raw), int) if stratum is None else np.asarray(stratum)
+    return raw / np.bincount(s, weights=raw)[s]
+
+
+class PseudoLabels(NamedTuple):
+    """Targets and sample weights for any trainer that takes both."""
+
+    target: np.ndarray
+    sample_weight: np.ndarray
+
+
+def pseudo_labels(weights: Any, *, kind: Kind = "binary") -> PseudoLabels:
+    """Signed weights as a target and a positive sample weight: W . f = sample_weight * loss(score,
+    target).
+
+    Binary and total: target W2 / W1, sample weight W1. Histogram: class targets W / sum W, sample
+    weight sum W. Targets may lie outside [0, 1]; the log loss softplus(z) - target z stays convex
+    in the score all the same. Take the rows per instance, `W[bag]` (those of `anchored` are so
+    already).
+
+    >>> pseudo_labels(np.array([[0.25, 0.5], [0.25, 0.0]]))
+    PseudoLabels(target=array([2., 0.]), sample_weight=array([0.25, 0.25]))
+    """
+    W = np.asarray(weights)
+    positive = W.sum(axis=1) if kind == "histogram" else W[:, 0]
+    refuse(
+        "A sample weight must be positive",
+        ~(positive > 0),
+        thing="row",
+        came=positive,
+        remedy="Give at least two bags a positive weight in each stratum.",
+    )
+    target = W / positive[:, None] if kind == "histogram" else W[:, 1] / positive
+    return PseudoLabels(target, positive)

@@ -1,0 +1,614 @@
+"""The verbs on tables: what they print, what they write, how they fail."""
+
+import json
+import re
+import shlex
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import unbag
+from unbag.cli import app
+from unbag.cli._console import plain_errors
+from unbag.cli._design import expected_of, open_events
+from unbag.cli._evaluate import bags_for, open_model, unseen
+from unbag.cli._outputs import check_output, write_tables
+from unbag.cli._plan import Choice, _noise, _variance, answers
+from unbag.cli._predict import predictions
+from unbag.cli._select import selected
+from unbag.cli._train import joined
+from unbag.metrics._leakage import marks
+
+FOLDER = Path(__file__).parent
+
+
+def run(*words, code=0):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result
+
+
+def world(folder, *, count=3000, size=10, random=True, seed=0, ending="parquet", name=""):
+    """Events and reports as files; the labels stay here."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=count)
+    x = x if random else np.sort(x)
+    events = pd.DataFrame({
+        "event": [f"e{i:05d}" for i in range(count)],
+        "bag": np.arange(count) // size,
+        "x": x,
+        "device": rng.choice(["phone", "desk"], count),
+    })  # fmt: skip
+    y = rng.random(count) < 1 / (1 + np.exp(1 - 2 * x - (events.device == "desk")))
+    reports = (
+        events.assign(y=y)
+        .groupby("bag", as_index=False)
+        .agg(sales=("y", "sum"), events=("y", "size"))
+    )
+    paths = folder / f"{name}events.{ending}", folder / f"{name}reports.{ending}"
+    for frame, path in zip((events, reports), paths, strict=True):
+        frame.to_parquet(path) if ending == "parquet" else frame.to_csv(path, index=False)
+    return *paths, y
+
+
+def without_plan():
+    path = Path(tempfile.mkdtemp()) / "m.unbag"
+    X = np.arange(8.0)[:, None]
+    unbag.BagClassifier(hidden=(), epochs=1).fit(X, np.arange(8) % 2).save(path)
+    return path
+
+
+def of_two_kinds():
+    folder, table = Path(tempfile.mkdtemp()), pa.table({"x": np.arange(8.0)})
+    plan = unbag.plan_features(table)
+    for kind in (unbag.BagClassifier, unbag.BagRegressor):
+        model = kind(hidden=(), epochs=1, learning_rate=0.01, held_out=0)
+        model.fit(plan.apply(table), np.arange(8) % 2, plan=plan).save(folder / kind.__name__)
+        yield folder / kind.__name__
+
+
+DAYS = (
+    pd.DataFrame({"day": ["mon", "mon", "tue", "tue"]}),
+    pd.DataFrame({"day": ["mon", "tue"], "sales": [1, 2]}),
+)
+SEEN = unbag.Bags(np.array([0, 0, 1]), np.array([0.5, 1.0]))
+MESSAGES = [
+    (
+        lambda: check_output(Path("scores.txt"), force=False),
+        "An output must be named .parquet or .csv: scores.txt came. Choose such a name.",
+    ),
+    (
+        lambda: check_output(Path("/nowhere/at/all.csv"), force=False),
+        "An output must go to a folder that exists: /nowhere/at does not. Make it first.",
+    ),
+    (
+        lambda: check_output(Path(__file__), force=False, table=False),
+        f"An output must not exist yet: {__file__} does. Use --force to overwrite it.",
+    ),
+    (
+        lambda: check_output(FOLDER, force=True, table=False),
+        f"An output must not exist yet: {FOLDER} does. Choose another name.",
+    ),
+    (
+        lambda: check_output(FOLDER / f"{'x' * 250}.csv", force=False),
+        f"An output must go where a file can be written: {FOLDER}/{'x' * 250}.csv cannot be "
+        "(File name too long). Choose another place.",
+    ),
+    (
+        lambda: next(
+            predictions(
+                SimpleNamespace(kind_="histogram", classes_=["no", "yes"]), None, "probability_yes"
+            )
+        ),
+        "An id must have another name than the predictions: 'probability_yes' came beside "
+        "probability_no, probability_yes. Rename that column, or leave id= out for row numbers.",
+    ),
+    (
+        lambda: open_events(pd.DataFrame({"bag": [1], "event": [2]}), "event", None),
+        "Events to design must have no bag yet: they have a column 'bag'. Rename or drop it.",
+    ),
+    (
+        lambda: write_tables(None, []),
+        "A table of events must hold at least one row: none came. Look at the export.",
+    ),
+    (
+        lambda: joined(*DAYS, {"on": "day", "total": "sales"}, None),
+        "A model must have features: the events have no column beside those you named. Add some.",
+    ),
+    (
+        lambda: open_model(without_plan()),
+        "A model for tables must have a plan of its features: m.unbag has none. Make it with "
+        "unbag train, or with fit(..., plan=bags.plan).",
+    ),
+    (
+        lambda: bags_for(
+            SimpleNamespace(kind_="binary"), *DAYS, {"on": "day", "counts": ["no", "yes"]}
+        ),
+        "Class counts must be those that the model learned from: ['no', 'yes'] came for None. "
+        "Name the same columns in the same order.",
+    ),
+    (
+        lambda: unseen(SEEN, marks(SEEN)),
+        "An evaluation must have bags that the model did not learn from: it learned from all 2. "
+        "Give other tables, or train with --test.",
+    ),
+    (
+        lambda: unbag.BagClassifier().fit(
+            np.eye(4), [0, 1, 0, 1], plan=unbag.plan_features(pa.table({"x": [1, 2]}))
+        ),
+        "A plan must have made the features: 4 came for a plan of 1. Give the plan of these bags.",
+    ),
+    (
+        lambda: _noise(1.0, 0.0, 1.0),
+        "A rate must lie between 0 and 1: 1.0 came. It is the share of events with a label 1.",
+    ),
+    (
+        lambda: answers(None, None, None, 64, _noise(0.5, 0.0, 1.0), Choice(12, 0.5, 0.5)),
+        "A plan must have a wish: none of --events, --regret and --bags came. Give one or more.",
+    ),
+    (
+        lambda: _variance(4.0, 1.0),
+        "Noise must be given once: --noise 4 and --epsilon 1 came. Leave one out.",
+    ),
+    (
+        lambda: expected_of(["autumn=300", "20"]),
+        "An expected count must be a whole number, or stratum=number for each stratum: "
+        "autumn=300 20 came. Say --expected 5000, or --expected autumn=5000 --expected "
+        "spring=300.",
+    ),
+    (
+        lambda: selected([Path("a"), Path("a")], *DAYS, {}),
+        "There must be two models or more to choose among: 1 came. Name another.",
+    ),
+    (
+        lambda: selected(list(of_two_kinds()), *DAYS, {}),
+        "Models to choose among must be of one kind: binary and total came. Leave one.",
+    ),
+]
+
+
+@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
+def test_bad_input_gets_a_clear_error(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message
+
+
+def test_errors_of_duckdb_are_told_without_a_traceback(tmp_path, monkeypatch, capsys):
+    events, reports = world(tmp_path)[:2]
+    connect = duckdb.connect
+    monkeypatch.setattr(
+        duckdb, "connect", lambda config=None: connect(config={"memory_limit": "100KB"})
+    )
+    told = run("check", events, reports, *SALES, "--id", "event", code=1).stderr
+    assert told.startswith(
+        "error: The memory must suffice for the ids that are checked: it does not."
+    )
+    assert "leave --id out" in told
+    with pytest.raises(typer.Exit), plain_errors("check"):
+        raise duckdb.IOException(
+            'IO Error: Could not write file "spill.tmp": No space left on device'
+        )
+    assert "there is none for spill.tmp. Free some" in capsys.readouterr().err
+
+
+VERBS = ["check", "train", "predict", "evaluate", "select", "plan", "design"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_shows_an_example(verb):
+    assert f"Example: unbag {verb} " in run(verb, "--help").stdout
+    assert run(verb, code=2).stdout == ""
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_check_says_whether_bags_are_random_by_its_exit_code(tmp_path, ending):
+    events, reports, _ = world(tmp_path, ending=ending)
+    words = ["--on", "bag", "--total", "sales", "--size", "events", "--id", "event"]
+    good = run("check", events, reports, *words)
+    assert "3,000 events and 300 reports came." in good.stdout
+    assert "The bags look random" in good.stdout
+    assert good.stderr == ""
+    events, reports, _ = world(tmp_path, ending=ending, random=False, name="sorted-")
+    bad = run("check", events, reports, *words, "--json", code=3)
+    found = json.loads(bad.stdout)
+    assert found["usable"]
+    assert not found["random"]
+    assert found["features"][0]["name"] == "x"
+
+
+def test_check_lists_what_is_refused(tmp_path):
+    events, reports, _ = world(tmp_path, count=40)
+    frame = pd.read_parquet(reports)
+    pd.concat([frame, frame.head(1)]).to_parquet(reports)
+    bad = run("check", events, reports, "--on", "bag", "--total", "sales", code=3)
+    assert "refused: " in bad.stdout
+    found = json.loads(
+        run("check", events, reports, "--on", "bag", "--total", "sales", "--json", code=3).stdout
+    )
+    assert not found["usable"]
+    assert found["random"] is None
+
+
+def test_what_cannot_be_read_is_told_on_stderr(tmp_path):
+    events, reports, _ = world(tmp_path, count=40)
+    wrong = run("check", events, reports, "--on", "bag", "--total", "sale", code=1)
+    assert wrong.stdout == ""
+    assert wrong.stderr.startswith(
+        "error: A column must exist: 'sale' is not in the reports. Did you mean 'sales'?"
+    )
+    assert wrong.stderr.endswith("\n\nhint: unbag check --help shows an example\n")
+    events.write_bytes(events.read_bytes()[:500])
+    assert (
+        "cut short"
+        in run("check", events, reports, "--on", "bag", "--total", "sales", code=1).stderr
+    )
+    assert (
+        "does not"
+        in run(
+            "check", tmp_path / "no.csv", reports, "--on", "bag", "--total", "sales", code=1
+        ).stderr
+    )
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_design_writes_the_bags_that_the_library_makes(tmp_path, ending):
+    ids, stratum = np.arange(100), np.array(["a", "b"])[np.arange(100) % 2]
+    frame = pd.DataFrame({"event": ids, "x": ids / 7, "campaign": stratum})
+    path, out = tmp_path / f"events.{ending}", tmp_path / f"bags.{ending}"
+    frame.to_parquet(path) if ending == "parquet" else frame.to_csv(path, index=False)
+    words = ["design", path, "--id", "event", "--size", 10, "--stratum", "campaign", "--salt", "s"]
+    done = run(*words, "--out", out)
+    assert done.stderr == f"100 events in 10 bags: {out}\n"
+    read = pd.read_parquet if ending == "parquet" else pd.read_csv
+    bags = read(out)
+    assert list(bags.columns) == ["event", "campaign", "bag"]
+    assert bags.bag.tolist() == unbag.design_bags(ids, size=10, stratum=stratum, salt="s").tolist()
+    assert run(*words, "--out", out, code=1).stderr.startswith(
+        "error: An output must not exist yet"
+    )
+    run(*words, "--out", out, "--all-columns", "--force")
+    assert list(read(out).columns) == ["event", "x", "campaign", "bag"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([path.name, out.name])
+    assert run(*words).stdout.splitlines()[0].replace('"', "") == "event,campaign,bag"
+
+
+SALES = ["--on", "bag", "--total", "sales"]
+QUICK = ["--linear", "--epochs", 20]
+
+
+def test_from_design_to_evaluation_on_two_tables(tmp_path):
+    """The whole way: the events get their bags, the bags their reports, and single events their
+    predictions."""
+    _, _, y = world(tmp_path, count=4000)
+    frame = pd.read_parquet(tmp_path / "events.parquet").drop(columns="bag")
+    frame.to_parquet(tmp_path / "raw.parquet")
+    events, reports, model, out = (
+        tmp_path / name for name in ("e.parquet", "r.csv", "m.unbag", "s.csv")
+    )
+    run(
+        "design",
+        tmp_path / "raw.parquet",
+        "--id",
+        "event",
+        "--size",
+        5,
+        "--all-columns",
+        "--out",
+        events,
+    )
+    designed = pd.read_parquet(events).assign(y=y)
+    designed.groupby("bag", as_index=False).agg(sales=("y", "sum")).to_csv(reports, index=False)
+    trained = run("train", events, reports, *SALES, "--id", "event", *QUICK, "--out", model)
+    assert "from 160 bags, 800 rows" in trained.stdout
+    assert f"learned from 640 bags: {model}" in trained.stderr
+    assert "The bags look random" in trained.stderr
+
+    assert (
+        run("predict", model, events, "--id", "event", "--out", out).stderr
+        == f"4,000 predictions: {out}\n"
+    )
+    scores = pd.read_csv(out)
+    assert scores.event.tolist() == designed.event.tolist()
+    assert (
+        unbag.evaluate_labels(scores.probability.to_numpy(), y, scale="probability")["auc"].value
+        > 0.8
+    )
+
+    judged = run("evaluate", model, events, reports, *SALES, "--json")
+    assert judged.stderr == "640 bags that the model learned from were left out.\n"
+    assert json.loads(judged.stdout)["bags"] == 160
+    assert (
+        str(trained.stdout).splitlines()[1].split()[1]
+        == f"{json.loads(judged.stdout)['estimates']['log_loss']['value']:.4f}"
+    )
+
+
+def test_predictions_are_those_of_the_estimator_for_hashed_columns_in_files_of_any_kind(tmp_path):
+    rng = np.random.default_rng(0)
+    shop = rng.integers(0, 100, 2000)
+    frame = pd.DataFrame({"event": [f"{i:04d}" for i in range(2000)], "bag": np.arange(2000) // 4})
+    frame = frame.assign(shop=[f"shop {s}" for s in shop], x=rng.normal(size=2000))
+    y = rng.normal(size=100)[shop] + frame.x > 0
+    frame.to_csv(tmp_path / "e.csv", index=False)
+    frame.to_parquet(tmp_path / "e.parquet")
+    frame.assign(y=y).groupby("bag", as_index=False).agg(sales=("y", "sum")).to_csv(
+        tmp_path / "r.csv", index=False
+    )
+    model = tmp_path / "m.unbag"
+    run(
+        "train",
+        tmp_path / "e.csv",
+        tmp_path / "r.csv",
+        *SALES,
+        "--id",
+        "event",
+        "--epochs",
+        3,
+        "--out",
+        model,
+    )
+    loaded = unbag.load(model)
+    assert len(loaded.plan_.buckets) == 1
+    expected = loaded.predict_proba(loaded.plan_.apply(frame))[:, 1]
+    for ending, read in (
+        ("csv", lambda path: pd.read_csv(path, dtype={"event": str})),
+        ("parquet", pd.read_parquet),
+    ):
+        out = tmp_path / f"s.{ending}"
+        run("predict", model, tmp_path / f"e.{ending}", "--id", "event", "--out", out)
+        found = read(out)
+        np.testing.assert_allclose(found.probability, expected, rtol=1e-12)
+        assert found.event.tolist() == frame.event.tolist()
+    printed = run("predict", model, tmp_path / "e.csv").stdout.splitlines()
+    assert printed[0] == '"row","probability"'
+    assert [line.split(",")[0] for line in printed[1:]] == [str(i) for i in range(2000)]
+
+
+@pytest.mark.parametrize("kind", ["total", "classes"])
+def test_counts_and_classes_have_their_own_columns(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=1200)
+    counts = {
+        "total": {"sales": rng.poisson(np.exp(x))},
+        "classes": {n: np.digitize(x, [-1, 1]) == i for i, n in enumerate("abc")},
+    }[kind]
+    events = pd.DataFrame({"bag": np.arange(1200) // 4, "x": x})
+    events.to_parquet(tmp_path / "e.parquet")
+    events[["bag"]].assign(**counts).groupby("bag", as_index=False).sum().to_parquet(
+        tmp_path / "r.parquet"
+    )
+    columns = (
+        ["--total", "sales"]
+        if kind == "total"
+        else ["--counts", "a", "--counts", "b", "--counts", "c"]
+    )
+    words = [tmp_path / "e.parquet", tmp_path / "r.parquet", "--on", "bag", *columns]
+    model = tmp_path / "m.unbag"
+    run("train", *words, *QUICK, "--out", model, *(["--kind", "total"] if kind == "total" else []))
+    run("predict", model, tmp_path / "e.parquet", "--out", tmp_path / "s.parquet")
+    found = pd.read_parquet(tmp_path / "s.parquet")
+    assert list(found.columns)[1:] == (
+        ["count"] if kind == "total" else [f"probability_{n}" for n in "abc"]
+    )
+    assert np.corrcoef(found.iloc[:, -1], x)[0, 1] > 0.5
+    assert "240 bags that the model learned from" in run("evaluate", model, *words).stderr
+
+
+def test_a_failure_leaves_no_file_behind(tmp_path):
+    events, reports, _ = world(tmp_path, count=400)
+    model, out = tmp_path / "m.unbag", tmp_path / "s.csv"
+    run("train", events, reports, *SALES, "--id", "event", *QUICK, "--out", model)
+    before = model.read_bytes()
+    assert "Use --force" in run("train", events, reports, *SALES, "--out", model, code=1).stderr
+    run(
+        "train",
+        events,
+        reports,
+        *SALES,
+        "--id",
+        "event",
+        "--method",
+        "no",
+        "--force",
+        "--out",
+        model,
+        code=1,
+    )
+    assert model.read_bytes() == before
+    pd.read_parquet(events).drop(columns="x").to_parquet(tmp_path / "short.parquet")
+    assert (
+        "'x' is not in the events"
+        in run("predict", model, tmp_path / "short.parquet", "--out", out, code=1).stderr
+    )
+    frame = pd.concat([pd.read_parquet(events).drop(columns="event")] * 250).astype({"x": object})
+    frame.iloc[-1, 1] = "much"  # in the last of several batches, when the first are already written
+    frame.to_csv(tmp_path / "long.csv", index=False)
+    assert (
+        "'much' in line"
+        in run("predict", model, tmp_path / "long.csv", "--out", out, code=1).stderr
+    )
+    assert (
+        "is cut short or is something else"
+        in run("predict", events, events, "--out", out, code=1).stderr
+    )
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "events.parquet", "long.csv", "m.unbag", "reports.parquet", "short.parquet",
+    ]  # fmt: skip
+
+
+def test_a_model_is_saved_before_it_is_evaluated(tmp_path, monkeypatch):
+    def fail(*_):
+        raise ValueError("no evaluation")
+
+    events, reports, _ = world(tmp_path, count=400)
+    model = tmp_path / "m.unbag"
+    monkeypatch.setattr("unbag.cli._train.evaluate_and_note", fail)
+    said = run(
+        "train", events, reports, *SALES, "--linear", "--epochs", 1, "--out", model, code=1
+    ).stderr
+    assert "error: no evaluation" in said
+    assert unbag.load(model).kind_ == "binary"
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_design_copies_ids_of_64_bits_as_they_are(tmp_path, ending):
+    text = "event,visitor,x\n" + "".join(f"{i},{2**60 + i},{i / 2}\n" for i in range(12))
+    (tmp_path / "e.csv").write_text(text)
+    out = tmp_path / f"bags.{ending}"
+    run("design", tmp_path / "e.csv", "--id", "event", "--size", 3, "--all-columns", "--out", out)
+    found = pd.read_parquet(out) if ending == "parquet" else pd.read_csv(out)
+    assert found.visitor.tolist() == [2**60 + i for i in range(12)]
+    assert found.x.tolist() == [i / 2 for i in range(12)]
+
+
+def test_a_disk_that_fills_leaves_the_old_file(tmp_path, monkeypatch):
+    def full(place, *_):
+        Path(place).write_text("half")
+        raise OSError(28, "No space left on device")
+
+    events, out = tmp_path / "e.csv", tmp_path / "bags.csv"
+    pd.DataFrame({"event": range(10)}).to_csv(events, index=False)
+    out.write_text("old")
+    monkeypatch.setattr("unbag.cli._outputs._write", full)
+    said = run(
+        "design", events, "--id", "event", "--size", 2, "--out", out, "--force", code=1
+    ).stderr
+    assert said.startswith("error: [Errno 28] No space left on device\n\nhint: ")
+    assert out.read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bags.csv", "e.csv"]
+
+
+def test_select_prints_the_better_model_and_leaves_out_what_any_learned_from(tmp_path):
+    events, reports, _ = world(tmp_path, count=6000, size=4)
+    good, bad = tmp_path / "good.unbag", tmp_path / "bad.unbag"
+    without = tmp_path / "plan.toml"
+    without.write_text('[columns.x]\nkind = "drop"\n')
+    run("train", events, reports, *SALES, "--id", "event", *QUICK, "--out", good)
+    run(
+        "train",
+        events,
+        reports,
+        *SALES,
+        "--id",
+        "event",
+        *QUICK,
+        "--seed",
+        1,
+        "--plan",
+        without,
+        "--out",
+        bad,
+    )
+    words = ["select", bad, good, "--events", events, "--reports", reports, *SALES]
+    found = run(*words)
+    assert found.stdout == f"{good}\n"
+    assert found.stderr.startswith("chosen from ")
+    table = json.loads(run(*words, "--json").stdout)
+    marks_of = [unbag.load(path).learned_[:, 1] for path in (good, bad)]
+    assert table["bags"] == 1500 - len(np.union1d(*marks_of))
+    assert [row["name"] for row in table["table"]] == [str(good), str(bad)]
+
+
+def test_plan_says_what_the_theorems_say():
+    from unbag.planning import Noise, Problem, Spread, bags_needed, interval_width, regret_supported
+
+    words = ["plan", "--rate", 0.2, "--size", 16, "--regret", 0.1, "--bags", 10**6, "--json"]
+    found = json.loads(run(*words).stdout)
+    problem = Problem(models=12, size=16, spread=Spread(0.25, 0.25, 0.25), prior=0.2)
+    assert found["needed"]["guaranteed_bags"] == bags_needed(0.1, problem)
+    assert found["supported"]["guaranteed_regret"] == pytest.approx(
+        regret_supported(10**6, problem)
+    )
+    noise = Noise(0.16, 0.0, np.log(4), 1.0)
+    enough = found["needed"]["bags"]
+    assert (
+        interval_width(enough * 16, 16, noise) / 2
+        <= 0.1
+        < interval_width((enough - 1) * 16, 16, noise) / 2
+    )
+
+
+def test_plan_names_the_bags_for_each_size_and_the_fast_rate_where_it_helps():
+    from unbag import losses
+    from unbag.planning import Noise, Problem, Spread, bags_needed, interval_width, sandwich
+
+    words = ["plan", "--rate", 0.5, "--size", 4, "--regret", 1e-5, "--score-sd", 0.3, "--json"]
+    found = json.loads(run(*words).stdout)
+    noise, problem = (
+        Noise(0.25, 0.0, 0.0, 0.09),
+        Problem(models=12, size=4, spread=Spread(*[0.25] * 3), prior=0.5),
+    )
+    fast = bags_needed(1e-5, problem, curvature=sandwich(losses.log, (-0.9, 0.9)))
+    assert found["needed"]["guaranteed_fast_bags"] == pytest.approx(fast, rel=1e-6)
+    assert fast < bags_needed(1e-5, problem)
+    for row in found["needed_by_size"]:
+        assert interval_width(row["bags"] * row["size"], row["size"], noise) / 2 <= 1e-5
+    assert run(*words[:-1]).stdout.count("possible predictor is among") == 1
+
+
+def test_plan_tells_no_fast_rate_where_scores_are_so_large_that_the_loss_has_no_curvature():
+    found = json.loads(
+        run("plan", "--rate", 0.5, "--size", 4, "--regret", 0.1, "--score-sd", 9, "--json").stdout
+    )
+    assert found["needed"]["guaranteed_bags"] > 0
+    assert found["needed"]["guaranteed_fast_bags"] is None
+
+
+def test_plan_knows_the_noise_of_a_privacy_budget():
+    from unbag.noise import geometric
+
+    found = json.loads(run("plan", "--rate", 0.1, "--epsilon", 0.5, "--bags", 50, "--json").stdout)
+    assert found["noise_variance"] == geometric(epsilon=0.5).variance
+
+
+def test_design_gives_arriving_events_the_bags_that_the_library_gives(tmp_path):
+    ids = np.arange(60)
+    stratum = np.array(["a", "b"])[ids % 2]
+    pd.DataFrame({"event": ids, "campaign": stratum}).to_parquet(tmp_path / "e.parquet")
+    words = ["design", tmp_path / "e.parquet", "--id", "event", "--size", 10]
+    bag = lambda result: [line.split(",")[-1].strip('"') for line in result.stdout.splitlines()[1:]]
+    assert (
+        bag(run(*words, "--expected", 200))
+        == unbag.design_bags(ids, size=10, expected=200).tolist()
+    )
+    expected = {"a": 100, "b": 300}
+    found = run(*words, "--stratum", "campaign", "--expected", "a=100", "--expected", "b=300")
+    assert (
+        bag(found) == unbag.design_bags(ids, size=10, stratum=stratum, expected=expected).tolist()
+    )
+    assert (
+        "mapping from strata"
+        in run(*words, "--stratum", "campaign", "--expected", 200, code=1).stderr
+    )
+
+
+def test_plan_compares_sizes_under_noise():
+    text = run("plan", "--rate", 0.1, "--noise", 100, "--events", 10**6, "--bags", 50).stdout
+    assert text.startswith("Best size at noise variance 100: 73 events a bag.\n")
+    rows = json.loads(
+        run("plan", "--rate", 0.1, "--noise", 100, "--events", 10**6, "--json").stdout
+    )["sizes"]
+    assert min(rows, key=lambda row: row["within"])["size"] == 73
+    assert "nothing: it needs more bags" in run("plan", "--rate", 0.1, "--bags", 5).stdout
+    assert "Invalid value for '--noise'" in run("plan", "--rate", 0.1, "--noise", -1, code=2).stderr
+
+
+def test_the_commands_of_the_guide_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (FOLDER.parents[1] / "docs" / "command-line.md").read_text()
+    for language, code in re.findall(r"```(python|py|sh)\n(.*?)```", page, re.DOTALL):
+        if language != "sh":  # a block of py needs what the commands wrote, and runs only here
+            exec(compile(code, "command-line.md", "exec"), {})
+        for line in code.splitlines() if language == "sh" else ():
+            run(*shlex.split(line)[1:])
+    assert len(pd.read_parquet("scores.parquet")) == 8000
+    assert {f"`{name}`" for name in VERBS} <= set(re.findall(r"`\w+`", page))

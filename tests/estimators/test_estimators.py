@@ -1,0 +1,603 @@
+"""scikit-learn's own checks, and ours: bags in fit, in grid searches and in scorers; files that
+come back the same."""
+
+import json
+
+import jax
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+from sklearn import config_context
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import unbag
+from unbag import _model_file
+from unbag.estimators import BagClassifier, BagRegressor, BagScorer, estimate_loss, load
+
+NOT_EXACT = (
+    "without weights the rows are bags of one, some of them held out; with weights they are labels"
+)
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": NOT_EXACT,
+    "check_sample_weight_equivalence_on_sparse_data": NOT_EXACT,
+}
+
+
+@parametrize_with_checks(
+    [BagClassifier(epochs=30), BagRegressor(epochs=30)],
+    expected_failed_checks=lambda estimator: EXPECTED,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+def test_scikit_learns_checks_pass(estimator, check):
+    check(estimator)
+
+
+def people(n=1600, k=8, seed=0, shift=-1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    labels = (X[:, 0] * 2 + shift + rng.logistic(size=n) > 0).astype(int)
+    bag = rng.permutation(n) // k
+    y = np.bincount(bag, weights=labels)[bag] / k
+    return X, y, bag, labels
+
+
+FAST = {"hidden": (), "epochs": 30, "learning_rate": 0.03}
+
+
+def test_a_model_learned_from_bags_predicts_for_rows():
+    X, y, bag, labels = people()
+    model = BagClassifier(**FAST).fit(X, y, bag=bag)
+    assert model.classes_.tolist() == [0, 1]
+    assert roc_auc_score(labels, model.predict_proba(X)[:, 1]) > 0.8
+    assert set(model.predict(X)) == {0, 1}
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+def test_defaults_give_a_useful_model_when_one_row_in_twenty_is_positive():
+    X, y, bag, labels = people(n=8000, k=20, shift=-5.0)
+    assert 0.02 < labels.mean() < 0.08
+    model = BagClassifier().fit(X, y, bag=bag)
+    test, _, _, truth = people(n=4000, seed=1, shift=-5.0)
+    trivial = log_loss(truth, np.full(len(truth), labels.mean()))
+    assert log_loss(truth, model.predict_proba(test)[:, 1]) < 0.9 * trivial
+
+
+def test_without_bags_labels_are_ordinary_and_may_be_strings():
+    X, _, _, labels = people()
+    model = BagClassifier("easy", **FAST).fit(X, np.array(["no", "yes"])[labels])
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert (model.predict(X) == np.array(["no", "yes"])[labels]).mean() > 0.75
+    three = BagClassifier(**FAST).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]) + 10)
+    assert three.classes_.tolist() == [10, 11, 12]
+    assert three.predict_proba(X).shape == (1600, 3)
+
+
+@pytest.mark.parametrize("method", ["anchored", "upm"])
+def test_weights_of_rows_count_as_in_other_estimators(method):
+    X, _, _, labels = people(n=400)
+    weight, options = (
+        np.where(labels == 1, 9.0, 1.0),
+        {"hidden": (), "epochs": 150, "learning_rate": 0.05},
+    )
+    model = BagClassifier(method, **options).fit(X, labels, sample_weight=weight)
+    expected = LogisticRegression(C=np.inf).fit(X, labels, sample_weight=weight)
+    np.testing.assert_allclose(model.predict_proba(X), expected.predict_proba(X), atol=0.02)
+    counts = BagRegressor(method, **options).fit(X, 3 * labels, sample_weight=weight)
+    rates = PoissonRegressor(alpha=0).fit(X, 3 * labels, sample_weight=weight).predict(X)
+    np.testing.assert_allclose(counts.predict(X), rates, rtol=0.05)
+    assert model.partial_fit(X, labels, bag=np.arange(400)).run_.method == method
+
+
+def test_where_training_starts_weights_count_too():
+    X, _, _, labels = people(n=400)
+    still = BagClassifier(hidden=(), epochs=1, learning_rate=1e-9)
+    weight = np.where(labels == 1, 9.0, 1.0)
+    strata = {"sample_weight": weight, "stratum": np.arange(400) % 2}
+    mean = np.average(labels, weights=weight)
+    np.testing.assert_allclose(
+        still.fit(X, labels, **strata).predict_proba(X)[:, 1], mean, atol=1e-5
+    )
+
+
+def test_class_histograms_are_rows_of_y():
+    X, _, _, _ = people()
+    label = np.digitize(X[:, 0], [-0.5, 0.5])
+    bag = np.arange(1600) // 4
+    share = np.eye(3)[label].reshape(400, 4, 3).mean(axis=1)[bag]
+    model = BagClassifier(**FAST).fit(X, share, bag=bag)
+    assert (model.predict(X) == label).mean() > 0.7
+
+
+@pytest.mark.parametrize("noise", [None, np.ones(80)], ids=["exact", "noisy"])
+def test_a_column_of_proportions_is_no_histogram(noise):
+    X, y, bag, labels = people(n=80)
+    options = {"bag": bag, "noise": noise}
+    model = (
+        BagClassifier(hidden=(), epochs=1)
+        .fit(X, y[:, None], **options)
+        .partial_fit(X, y[:, None], **options)
+    )
+    assert model.kind_ == "binary"
+    assert model.score(X, y[:, None], **options) == model.score(X, y, **options)
+    assert model.score(X, labels[:, None]) == model.score(X, labels)
+    assert BagScorer("auc")(model, X, y[:, None], **options) == BagScorer("auc")(
+        model, X, y, **options
+    )
+
+
+def test_counts_are_learned_from_means():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    counts, bag = rng.poisson(np.exp(0.5 * X[:, 0])), np.arange(2000) // 5
+    y = np.bincount(bag, weights=counts)[bag] / 5
+    model = BagRegressor(**FAST).fit(X, y, bag=bag)
+    assert np.corrcoef(model.predict(X), np.exp(0.5 * X[:, 0]))[0, 1] > 0.9
+    assert model.score(X, y, bag=bag) == pytest.approx(model.score(X, counts), abs=0.1)
+
+
+def test_scores_from_bags_estimate_scores_from_labels():
+    X, y, bag, _ = people(n=4000)
+    model = BagClassifier(**FAST).fit(X, y, bag=bag)
+    test, reports, ids, truth = people(n=8000, seed=1)
+    assert model.score(test, reports, bag=ids) == pytest.approx(model.score(test, truth), abs=0.03)
+    assert model.score(test, truth) == pytest.approx(
+        -log_loss(truth, model.predict_proba(test)), abs=1e-6
+    )
+    auc = roc_auc_score(truth, model.predict_proba(test)[:, 1])
+    assert BagScorer("auc")(model, test, truth) == pytest.approx(auc, abs=1e-6)
+    assert BagScorer("auc")(model, test, reports, bag=ids) == pytest.approx(auc, abs=0.03)
+    brier = np.mean((truth - model.predict_proba(test)[:, 1]) ** 2)
+    assert BagScorer("brier")(model, test, truth) == pytest.approx(-brier, abs=1e-9)
+    assert BagScorer("brier")(model, test, reports, bag=ids) == pytest.approx(-brier, abs=0.015)
+
+
+def test_scorers_take_labels_of_any_names():
+    X, _, _, labels = people(n=80)
+    names = np.array(["no", "yes"])[labels]
+    model = BagClassifier(hidden=(), epochs=1).fit(X, names)
+    by_number = BagClassifier(hidden=(), epochs=1).fit(X, labels)
+    for metric in ("log_loss", "auc", "brier"):
+        assert BagScorer(metric)(model, X, names) == BagScorer(metric)(by_number, X, labels)
+
+
+def test_noise_and_strata_go_all_the_way_fit_more_and_score():
+    X, y, bag, _ = people(n=1600)
+    rng = np.random.default_rng(0)
+    ids, number = np.unique(bag, return_inverse=True)
+    noisy = (y * 8 + rng.normal(size=len(ids))[number] * 3) / 8
+    assert noisy.min() < 0
+    further = {"noise": np.full(len(X), 9.0), "stratum": number % 2}
+    model = BagClassifier(hidden=(), epochs=3, diagnose=False).fit(X, noisy, bag=bag, **further)
+    model.partial_fit(X, noisy, bag=bag, **further)
+    bags = unbag.from_rows(bag, noisy, **further)
+    expected = unbag.evaluate(model.decision_function(X), bags)["log_loss"].value
+    assert model.score(X, noisy, bag=bag, **further) == pytest.approx(-expected)
+    assert BagScorer("log_loss")(model, X, noisy, bag=bag, **further) == pytest.approx(-expected)
+    brier = unbag.evaluate(model.decision_function(X), bags)["brier"].value
+    assert BagScorer("brier")(model, X, noisy, bag=bag, **further) == pytest.approx(-brier)
+
+
+def test_one_report_per_campaign_can_be_matched_and_is_refused_by_unbiased_methods():
+    X, y, bag, _ = people(n=800)
+    with pytest.raises(ValueError, match="at least two bags"):
+        BagClassifier(hidden=(), epochs=2, diagnose=False).fit(X, y, bag=bag, stratum=bag)
+    model = BagClassifier("matching", hidden=(), epochs=5).fit(X, y, bag=bag, stratum=bag)
+    assert model.choice_ is None  # nothing that is unbiased could choose
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_pipelines_grid_searches_and_group_folds_receive_the_bags():
+    X, y, bag, _ = people()
+    with config_context(enable_metadata_routing=True):
+        model = BagClassifier(**FAST).set_fit_request(bag=True).set_score_request(bag=True)
+        pipeline = make_pipeline(StandardScaler(), model)
+        folds = GroupKFold(3)
+        seen = cross_validate(
+            pipeline,
+            X,
+            y,
+            cv=folds,
+            params={"bag": bag, "groups": bag},
+            scoring=BagScorer("auc"),
+            error_score="raise",
+        )
+        assert np.isfinite(seen["test_score"]).all()
+        assert seen["test_score"].mean() > 0.7
+        by_loss = cross_validate(
+            pipeline, X, y, cv=folds, params={"bag": bag, "groups": bag}, error_score="raise"
+        )
+        assert by_loss["test_score"].mean() > -0.65
+        grid = {"bagclassifier__learning_rate": [1e-6, 0.03]}
+        search = GridSearchCV(
+            pipeline, grid, cv=folds, scoring=BagScorer("log_loss"), error_score="raise"
+        )
+        search.fit(X, y, bag=bag, groups=bag)
+        assert search.best_params_ == {"bagclassifier__learning_rate": 0.03}
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        given = {"bag": bag, "groups": bag, "noise": np.ones(len(bag))}
+        model = BagClassifier(**FAST).set_fit_request(bag=True, noise=True)
+        noisy = cross_validate(
+            model, X, y, cv=folds, params=given, scoring=BagScorer("brier"), error_score="raise"
+        )
+        assert np.isfinite(noisy["test_score"]).all()
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, sparse.csr_array, "arrow"], ids=str)
+def test_tables_and_sparse_matrices_are_accepted(make):
+    X, y, bag, _ = people(n=400)
+    expected = BagClassifier(**FAST).fit(X, y, bag=bag).predict_proba(X)
+    columns = {str(i): column for i, column in enumerate(X.T)}
+    table = pa.table(columns) if make == "arrow" else make(X)
+    if make is pd.DataFrame:
+        table.columns = ["a", "b", "c"]
+    model = BagClassifier(**FAST).fit(table, y, bag=bag)
+    np.testing.assert_allclose(model.predict_proba(table), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [pa.table, pl.DataFrame, pd.DataFrame])
+def test_columns_in_another_order_are_refused(make):
+    X, y, bag, _ = people(n=80)
+    model = BagClassifier(hidden=(), epochs=1).fit(make({"a": X[:, 0], "b": X[:, 1]}), y, bag=bag)
+    with pytest.raises(ValueError, match="same order"):
+        model.predict(make({"b": X[:, 1], "a": X[:, 0]}))
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.predict(make({"a": X[:, 0] * np.nan, "b": X[:, 1]}))
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
+    X, _, bag, labels = people(n=80)
+    for kind, target in ((BagClassifier, np.array(["no", "yes"])[labels]), (BagRegressor, labels)):
+        model = kind(hidden=(), epochs=1)
+        for bad in (model.fit, model.partial_fit):
+            with pytest.raises(ValueError, match="A report must be the same"):
+                bad(X, np.arange(80) / 80, bag=bag)
+            with pytest.raises(NotFittedError):
+                model.predict(X)
+        before = dict(vars(model.fit(X, target)))
+        with pytest.raises(ValueError, match="A report must be the same"):
+            model.fit(X[:, :2] * 1000 + 5, np.arange(80) / 80, bag=bag)
+        assert vars(model).keys() == before.keys()
+        assert all(value is before[name] for name, value in vars(model).items())
+
+
+def test_a_constant_column_is_not_scaled_by_its_rounding_errors():
+    X, y, bag, _ = people(n=80)
+    X[:, 1], X[:, 2] = 1e9 + 0.1, X[:, 2] * 1e-15
+    assert X[:, 1].std() > 0
+    scale = BagClassifier(hidden=(), epochs=1).fit(X, y, bag=bag).scale_
+    np.testing.assert_allclose(scale, [X[:, 0].std(), 1.0, X[:, 2].std()])
+
+
+def test_learning_can_go_on():
+    X, y, bag, labels = people()
+    model = BagClassifier(hidden=(), learning_rate=0.03)
+    losses = []
+    for _ in range(30):
+        model.partial_fit(X, y, bag=bag)
+        losses.append(log_loss(labels, model.predict_proba(X)))
+    assert losses[-1] < losses[0] - 0.05
+    assert (model.held_out, model.epochs) == (0.2, 60)
+    counts = BagRegressor(hidden=(), learning_rate=0.03)
+    for _ in range(20):
+        counts.partial_fit(X, 3 * y, bag=bag)
+    assert counts.predict(X).mean() == pytest.approx(3 * labels.mean(), rel=0.2)
+    labelled = BagClassifier(hidden=()).partial_fit(X[:50], np.zeros(50), classes=[0, 1])
+    assert labelled.classes_.tolist() == [0, 1]
+
+
+def test_weights_decay_in_every_part():
+    X, y, bag, _ = people(n=80)
+    plain, decayed = (
+        BagClassifier(hidden=(), learning_rate=0.1, weight_decay=d) for d in (0.0, 0.5)
+    )
+    first = plain.partial_fit(X, y, bag=bag).model_
+    decayed.partial_fit(X, y, bag=bag).model_ = first
+    slopes = [
+        np.asarray(one.partial_fit(X, y, bag=bag).model_.layers[0].weight)
+        for one in (plain, decayed)
+    ]
+    np.testing.assert_allclose(
+        slopes[0] - slopes[1], 0.1 * 0.5 * np.asarray(first.layers[0].weight), rtol=1e-3
+    )
+
+
+def campaigns(seed=0):
+    """Two campaigns, one with few positives and one with many, cut into random bags."""
+    X, _, _, _ = people(seed=seed)
+    rng, stratum = np.random.default_rng(seed), np.repeat(["brand", "shop"], 800)
+    labels = X[:, 0] * 2 + np.where(stratum == "brand", -3, 1) + rng.logistic(size=1600) > 0
+    bag = np.concatenate([rng.permutation(800) // 8, 100 + rng.permutation(800) // 8])
+    return X, np.bincount(bag, weights=labels)[bag] / 8, bag, stratum, labels
+
+
+def test_strata_and_noise_go_into_fit():
+    X, y, bag, stratum, labels = campaigns()
+    start = BagClassifier(hidden=(), epochs=1, learning_rate=1e-9, diagnose=False).fit(
+        X, y, bag=bag, stratum=stratum
+    )
+    assert start.predict_proba(X)[:, 1].mean() == pytest.approx(
+        labels.mean(), abs=1e-4
+    )  # the prior of all strata
+    model = BagClassifier(**FAST).fit(X, y, bag=bag, stratum=stratum)
+    assert model.bags_.strata == 2
+    assert (
+        roc_auc_score(labels, X[:, 0]) - roc_auc_score(labels, model.predict_proba(X)[:, 1]) < 0.02
+    )
+    noisy = y + (np.random.default_rng(1).laplace(size=200) / 8)[bag]
+    model = BagClassifier(**FAST).fit(
+        X, noisy, bag=bag, stratum=stratum, noise=np.full(len(y), 2.0)
+    )
+    assert (
+        roc_auc_score(labels, X[:, 0]) - roc_auc_score(labels, model.predict_proba(X)[:, 1]) < 0.05
+    )
+
+
+@pytest.mark.parametrize("method", ["anchored", "matching"])
+def test_a_known_prior_goes_into_fit(method):
+    X, y, bag, _, _ = campaigns()
+    still = {"method": method, "hidden": (), "epochs": 1, "learning_rate": 1e-9, "diagnose": False}
+    model = BagClassifier(**still).fit(X, y, bag=bag, prior=0.2)
+    assert model.bags_.prior == 0.2
+    np.testing.assert_allclose(
+        model.predict_proba(X)[:, 1], 0.2, atol=1e-4
+    )  # where the training starts
+    assert BagRegressor(**still).fit(X, y, bag=bag, prior=0.2).bags_.prior == 0.2
+
+
+def test_histograms_and_counts_have_strata_too():
+    X, y, bag, stratum, _ = campaigns()
+    shares = np.stack([1 - y, y / 2, y / 2], axis=1)
+    assert (
+        BagClassifier(**FAST | {"epochs": 1})
+        .fit(X, shares, bag=bag, stratum=stratum)
+        .predict_proba(X)
+        .shape[1]
+        == 3
+    )
+    assert (
+        BagRegressor(**FAST | {"epochs": 1}).fit(X, y, bag=bag, stratum=stratum).bags_.strata == 2
+    )
+
+
+def test_a_loaded_model_goes_on_with_the_method_that_was_chosen(tmp_path):
+    X, y, bag, _ = people()
+    model = BagClassifier("auto", **FAST | {"epochs": 1}).fit(X, y, bag=bag)
+    model.method_, model.loss_ = "likelihood", "log"  # as if bags had chosen it
+    model.save(tmp_path / "model.unbag")
+    loaded = load(tmp_path / "model.unbag").partial_fit(X, y, bag=bag)
+    assert loaded.run_.method == "likelihood"
+    np.testing.assert_allclose(
+        loaded.predict_proba(X), model.partial_fit(X, y, bag=bag).predict_proba(X)
+    )
+
+
+def test_auto_leaves_matching_out_with_a_word_where_noise_takes_its_lower_bound_away():
+    X, y, bag, _ = people(n=400)
+    given = {"y": np.where(bag == 3, -0.25, y), "bag": bag, "noise": np.full(len(y), 2.0)}
+    model = BagClassifier("auto", **FAST | {"epochs": 1}).fit(X, **given)
+    assert {run.method for run in model.runs_} == {"anchored", "upm", "likelihood"}
+    word = " Matching was left out: noise puts reports where its loss has no lower bound."
+    assert model.choice_.reason.endswith(word)
+    bags = unbag.from_rows(bag, given["y"], noise=given["noise"])
+    assert "matching" in BagClassifier("auto", loss="square")._tried(bags)
+
+
+@pytest.mark.parametrize("kind", ["binary", "strings", "counts"])
+def test_a_saved_model_comes_back_the_same_and_serves_the_same(tmp_path, kind):
+    X, y, bag, labels = people(n=400)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    if kind == "counts":
+        model = BagRegressor(hidden=(4,), epochs=3).fit(frame, y * 3, bag=bag)
+    elif kind == "strings":
+        model = BagClassifier(hidden=(4,), epochs=3).fit(frame, np.array(["no", "yes"])[labels])
+    else:
+        model = BagClassifier(hidden=(4,), epochs=3).fit(frame, y, bag=bag)
+    path = tmp_path / "model.unbag"
+    model.save(path)
+    again = load(path)
+    assert again.get_params() == model.get_params()
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    predict = model.predict if kind == "counts" else model.predict_proba
+    served = jax.export.deserialize(bytearray(model.export())).call(X.astype(np.float32))
+    np.testing.assert_allclose(served, predict(frame), rtol=1e-4, atol=1e-6)
+
+
+def test_parameters_of_numpy_can_be_saved(tmp_path):
+    X, y, bag, _ = people(n=80)
+    given = {
+        "hidden": np.array([2]),
+        "epochs": np.int64(1),
+        "learning_rate": np.float32(0.5),
+        "diagnose": np.False_,
+    }
+    BagClassifier(**given, random_state=np.random.RandomState(0)).fit(X, y, bag=bag).save(
+        tmp_path / "model.unbag"
+    )
+    kept = load(tmp_path / "model.unbag").get_params()
+    assert {name: kept[name] for name in given} == {
+        "hidden": (2,), "epochs": 1, "learning_rate": 0.5, "diagnose": False
+    }  # fmt: skip
+    assert kept["random_state"] is None
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    X, y, bag, _ = people(n=400)
+    model = BagClassifier(hidden=(), epochs=2).fit(X, y, bag=bag)
+    path = tmp_path / "model.unbag"
+    model.save(path)
+    before = path.read_bytes()
+
+    def full(*arguments, **options):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(_model_file, "save_file", full)
+    with pytest.raises(OSError, match="No space left"):
+        model.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+X, Y, BAG, LABELS = people(n=80)
+ONE = BagClassifier(hidden=(), epochs=1)
+
+
+def file_with(tmp, text):
+    """A model file whose settings or bytes are not ours."""
+    import tempfile
+    from pathlib import Path
+
+    path = Path(tempfile.mkdtemp()) / "model.unbag"
+    if tmp == "cut":
+        BagClassifier(hidden=(), epochs=1).fit(X, Y, bag=BAG).save(path)
+        path.write_bytes(path.read_bytes()[:-20])
+    else:
+        _model_file.save_file({"a": np.zeros(1)}, path, metadata=text)
+    return path
+
+
+def settings(**changes):
+    found = {
+        "versions": {"format": 1, "unbag": "0.1.0"},
+        "settings": {"estimator": "BagClassifier"},
+    }
+    found["versions"] |= {k: v for k, v in changes.items() if k in ("format", "unbag")}
+    found["settings"] |= {k: v for k, v in changes.items() if k == "estimator"}
+    return {"unbag": json.dumps(found)}
+
+
+MESSAGES = [
+    (
+        lambda: ONE.fit(X, np.where(np.arange(80) == 3, 0.99, Y), bag=BAG),
+        f"A report must be the same for all rows of a bag: bag {BAG[3]} has 0.99 and {Y[3]} (1 "
+        "such bag). Give every row its bag's report, or pass labels of the rows as y=.",
+    ),
+    (
+        lambda: ONE.fit(X, Y, bag=[None, *BAG[1:]]),
+        (
+            "A bag id must not be missing: row 0 has None (1 such row). Drop such rows or give them "
+            "a bag."
+        ),
+    ),
+    (
+        lambda: ONE.fit(X, np.full(80, 0.5), bag=np.zeros(80, int)),
+        (
+            "There must be at least two bags: 1 came (n_samples=80). One bag says nothing about who "
+            "is who in it."
+        ),
+    ),
+    (
+        lambda: ONE.fit(X, np.ones(80)),
+        "There must be at least two classes: only class 1.0 came. Nothing can be learned from "
+        "one class; with partial_fit, pass classes=.",
+    ),
+    (
+        lambda: BagClassifier(hidden=(), epochs=1).fit(X, LABELS).partial_fit(X, LABELS + 1),
+        (
+            "A label must be one of the classes [np.int64(0), np.int64(1)]: 2 came. Fit anew with "
+            "all classes."
+        ),
+    ),
+    (
+        lambda: ONE.fit(X, Y[:-1], bag=BAG),
+        "y must have one entry for each row: 79 came for 80 rows. Give each row its own.",
+    ),
+    (
+        lambda: BagRegressor(epochs=1).fit(X, Y[:-1], bag=BAG),
+        "y must have one entry for each row: 79 came for 80 rows. Give each row its own.",
+    ),
+    (lambda: ONE.fit(X, None), "requires y to be passed, but the target y is None"),
+    (lambda: BagRegressor().fit(X, None), "requires y to be passed, but the target y is None"),
+    (
+        lambda: ONE.fit(X, Y, bag=BAG, sample_weight=np.ones(80)),
+        "Rows in bags must not have weights: sample_weight came with bag. A report speaks of "
+        "its whole bag; declare noise with Bags(noise=...) instead.",
+    ),
+    (
+        lambda: ONE.fit(X, LABELS, sample_weight=np.zeros(80)),
+        "Sample weights must be finite, not negative, not all zero, and one for each of 80 "
+        "rows: an array of shape (80,) and sum 0 came. Leave the weights out for equal ones.",
+    ),
+    (
+        lambda: BagClassifier(loss="hinge").fit(X, Y, bag=BAG),
+        (
+            "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. Choose "
+            "one."
+        ),
+    ),
+    (
+        lambda: BagClassifier(loss="poisson").fit(X, Y, bag=BAG),
+        "A loss of a classifier must be one of probabilities: poisson came, which is one of "
+        "counts. Leave loss out, or take BagRegressor.",
+    ),
+    (
+        lambda: BagClassifier(learning_rate=1e38, epochs=2).fit(X, Y, bag=BAG),
+        (
+            "A training must not diverge: all of 1 runs did. Scale the features, or lower "
+            "learning_rate (now 1e+38)."
+        ),
+    ),
+    (lambda: BagScorer("f1"), "A metric must be one of log_loss, auc, brier: 'f1' came. Choose one of these."),
+    (
+        lambda: BagScorer("auc")(BagClassifier(hidden=(), epochs=1).fit(X, LABELS), X, 0 * Y, bag=BAG),
+        "A metric must be one of log_loss, brier, mean_prediction, mean_report, "
+        "prediction_minus_report: 'auc' came. The AUC is not defined: the mean report is 0, so "
+        "one of the two labels is missing.",
+    ),
+    (
+        lambda: load(file_with("", settings(format=99, unbag="9.9"))),
+        "A model file must have format 1: model.unbag has 99, saved by unbag 9.9. Load it with "
+        "that version, or train again.",
+    ),
+    (
+        lambda: load(file_with("", settings(estimator="BagForest"))),
+        (
+            "A model file must hold one of BagClassifier, BagRegressor: BagForest came. Use the "
+            "unbag that saved it."
+        ),
+    ),
+    (
+        lambda: load(file_with("cut", None)),
+        "A model file must be whole: model.unbag is cut short or is something else. Save it again.",
+    ),
+    (
+        lambda: load(file_with("", {"other": "x"})),
+        (
+            "A model file must have been saved by unbag: model.unbag was not. Load it with what "
+            "wrote it."
+        ),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
+def test_bad_input_gets_a_clear_error(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message
+
+
+def test_a_file_that_is_not_there_is_an_error_of_its_own():
+    with pytest.raises(FileNotFoundError, match="A model file must exist"):
+        load("nowhere.unbag")
+
+
+def test_nan_features_are_refused_by_scikit_learns_own_message():
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        ONE.fit(np.where(X > 1, np.nan, X), Y, bag=BAG)
+
+
+def test_the_estimate_from_bags_of_one_is_close_to_the_labels():
+    score = X[:, 0]
+    by_labels, by_bags = (
+        estimate_loss(score, LABELS, bag, "binary") for bag in (None, np.arange(80))
+    )
+    assert by_bags == pytest.approx(by_labels, abs=0.1)

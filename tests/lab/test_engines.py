@@ -1,0 +1,363 @@
+"""Sweeps on a real Ray cluster: two nodes on this machine, in processes of their own."""
+
+import builtins
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from unbag.cli import app
+from unbag.cli._reproduce import engine_of
+from unbag.lab import EngineError, Plan, RayEngine, Store, _engines, _worker, run_plan
+
+on_ray = pytest.mark.skipif(
+    not importlib.util.find_spec("ray"), reason="Ray is not installed: pip install 'unbag[ray]'"
+)
+pytestmark = pytest.mark.engines
+
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_DEDUP_LOGS": "0"}
+CLUSTER = """
+import sys
+from ray.cluster_utils import Cluster
+node = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
+cluster = Cluster(initialize_head=True, head_node_args=node)
+for _ in range(int(sys.argv[1]) - 1):
+    cluster.add_node(**node)
+print(cluster.address, flush=True)
+sys.stdin.read()
+cluster.shutdown()
+"""
+
+
+@contextmanager
+def running_cluster(nodes, **settings):
+    """The address of a cluster whose nodes have one CPU each."""
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as logs:
+        env = {**os.environ, **QUIET, **settings, "RAY_TMPDIR": logs}
+        words = [sys.executable, "-c", CLUSTER, str(nodes)]
+        process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+        )
+        try:
+            yield next(
+                line.strip()
+                for line in process.stdout
+                if re.fullmatch(r"[0-9.]+:[0-9]+", line.strip())
+            )
+        finally:
+            process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quiet():
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in QUIET.items():
+            patch.setenv(name, value)
+        yield
+
+
+@pytest.fixture(scope="module")
+def cluster(quiet):
+    with running_cluster(2) as address:
+        yield address
+
+
+# what `unbag reproduce --extra` would read: a task, and methods that meet with accidents
+EXTRA = '''
+import os, signal, time
+from pathlib import Path
+import jax.numpy as jnp
+import numpy as np
+from unbag import weights
+from unbag.datasets import Dataset
+from unbag.lab import add_method, add_task
+
+FOLDER = Path({folder!r})
+
+def toy():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 3)).astype(np.float32)
+    y = (rng.uniform(size=1200) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(np.float32)
+    return Dataset(X[:1000], y[:1000], X[1000:], y[1000:], ("a", "b", "c"))
+
+def plain(score, batch, loss):
+    W = weights.upm(batch.size, batch.report, batch.prior, weight=batch.weight)[batch.bag]
+    return jnp.sum(W * loss.components(score) * batch.real[:, None])
+
+def waits(score, batch, loss):
+    """The first to come here writes its process number and waits for its end."""
+    try:
+        with (FOLDER / "pid").open("x") as file:
+            file.write(str(os.getpid()))
+        time.sleep(600)
+    except FileExistsError:
+        pass
+    return plain(score, batch, loss)
+
+def dies(score, batch, loss):
+    """What the system does to a process that takes too much memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def fails(score, batch, loss):
+    raise ValueError("no such luck")
+
+def counted():
+    data = toy()
+    exposure = lambda X: 0.3 * X[:, 1]
+    return data._replace(offset=exposure(data.X), offset_test=exposure(data.X_test), kind="total", classes=0)
+
+add_task("ray-toy", toy, model="linear")
+add_task("ray-counts", counted, model="linear", kind="total")
+for objective in (plain, waits, dies, fails):
+    add_method(objective.__name__, objective)
+'''
+TOY = {"task": "ray-toy", "rates": (0.01, 0.1), "repetitions": 2, "epochs": 3}
+
+
+@pytest.fixture
+def extra(tmp_path):
+    import runpy
+
+    path = tmp_path / "extra.py"
+    path.write_text(EXTRA.format(folder=str(tmp_path)))
+    runpy.run_path(str(path))
+    return path
+
+
+def rows_of(store):
+    rows = store.query("SELECT * EXCLUDE (seconds) FROM runs ORDER BY run")
+    return {row["run"]: row for row in rows}
+
+
+def kill_who_waits(folder):
+    """Kill, once it is there, the worker that wrote its number; how it went is in the list."""
+    killed = []
+
+    def wait():
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and not killed:
+            text = (folder / "pid").read_text() if (folder / "pid").exists() else ""
+            if text:
+                os.kill(int(text), signal.SIGKILL)
+                killed.append(int(text))
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread, killed
+
+
+@on_ray
+def test_a_sweep_on_two_nodes_with_a_worker_killed_makes_the_runs_of_this_process(
+    cluster, extra, tmp_path
+):
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    plan = Plan(**TOY, methods=("waits", "upm"), sizes=(5, 20))
+    run_plan(
+        Plan(**{**TOY, "repetitions": 1}, methods=("upm",), sizes=(20,)), there
+    )  # some of it is there already
+    thread, killed = kill_who_waits(tmp_path)
+    made = run_plan(plan, there, engine=RayEngine(cluster))
+    thread.join()
+    assert len(killed) == 1
+    assert killed[0] != os.getpid()
+    assert made == plan.count() - 2
+    assert run_plan(plan, there, engine=RayEngine(cluster)) == 0
+    run_plan(plan, here)
+    found, expected = rows_of(there), rows_of(here)
+    assert found.keys() == expected.keys()
+    assert len(found) == plan.count()
+    for run, row in expected.items():
+        assert found[run] == row
+
+
+@on_ray
+def test_a_worker_gives_every_model_the_offset_once(cluster, extra, tmp_path):
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    plan = Plan("ray-counts", methods=("upm",), sizes=(20,), rates=(0.1,), repetitions=1, epochs=3)
+    run_plan(plan, there, engine=RayEngine(cluster))
+    run_plan(plan, here)
+    assert rows_of(there) == rows_of(here)
+
+
+@on_ray
+def test_groups_that_cannot_be_made_are_told_and_the_others_kept(cluster, extra, tmp_path, capsys):
+    store = Store(tmp_path / "store")
+    plan = Plan(**TOY, methods=("dies", "fails", "plain"), sizes=(20,))
+    with pytest.raises(EngineError) as error:
+        run_plan(plan, store, engine=RayEngine(cluster, retries=1))
+    told = str(error.value)
+    assert told.startswith("2 groups could not be made, all others are in the store: ray-toy ")
+    assert "ray-toy fails:log bags of 20 (ValueError: no such luck)" in told
+    assert (
+        "ray-toy dies:log bags of 20 (its worker died, again and again; mostly that is for lack "
+        "of memory. Train fewer runs at once with rates_together and repetitions_together, or "
+        "state more CPUs for a task)" in told
+    )
+    assert {row["method"] for row in rows_of(store).values()} == {"plain"}
+    assert capsys.readouterr().out == ""
+    for group in plan.groups():
+        with store.claim(group) as free:
+            assert free
+
+
+@on_ray
+def test_workers_with_another_unbag_are_refused(cluster, extra, tmp_path):
+    source = Path(_engines.__file__).parents[1]
+    other = tmp_path / "other" / "unbag"
+    shutil.copytree(source, other, ignore=shutil.ignore_patterns("files", "__pycache__"))
+    with (other / "arrays.py").open("a") as file:
+        file.write("# a change\n")
+    words = [
+        "reproduce",
+        "ray-toy",
+        "--extra",
+        str(extra),
+        "--method",
+        "plain",
+        "--size",
+        "20",
+        "--engine",
+        "ray",
+    ]
+    words += ["--address", cluster, "--store", str(tmp_path / "store")]
+    done = subprocess.run(
+        [sys.executable, "-c", "from unbag.cli import app; app()", *words],
+        env={**os.environ, "PYTHONPATH": str(other.parent)}, cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    line = next(line for line in done.stderr.splitlines() if line.startswith("error: "))
+    assert re.fullmatch(
+        r"error: Workers must have the unbag of the driver: source \w{12} came here and source \w{12} on [0-9.]+\. "
+        r"Install the same on all nodes; what is in the store stays\.",
+        line,
+    )
+    assert Store(tmp_path / "store").finished() == set()
+
+
+@on_ray
+def test_a_task_that_runs_out_of_memory_is_told(extra, tmp_path, monkeypatch):
+    monkeypatch.setenv(
+        "RAY_task_oom_retries", "0"
+    )  # read once in a process, so other tests have set it
+    starved = {"RAY_memory_usage_threshold": "0.001", "RAY_memory_monitor_refresh_ms": "100"}
+    plan = Plan(**TOY, methods=("plain",), sizes=(20,))
+    with (
+        running_cluster(1, **starved) as address,
+        pytest.raises(EngineError, match="ran out of memory, again and again"),
+    ):
+        run_plan(plan, Store(tmp_path), engine=RayEngine(address, retries=0))
+
+
+def silent_server():
+    """Something that listens and is no Ray."""
+    server = socket.create_server(("127.0.0.1", 0))
+    return server, f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@on_ray
+@pytest.mark.parametrize("kind", ["nobody", "somebody", "no port"])
+def test_an_address_without_ray_is_refused_at_once(kind, extra, tmp_path):
+    server, address = silent_server()
+    if kind == "nobody":
+        server.close()
+    start = time.monotonic()
+    engine = RayEngine("nowhere" if kind == "no port" else address, patience=0.5)
+    with pytest.raises(ConnectionError) as error:
+        run_plan(
+            Plan(**TOY, methods=("plain",), sizes=(20,)), Store(tmp_path / "store"), engine=engine
+        )
+    server.close()
+    assert time.monotonic() - start < 5
+    assert str(error.value).startswith(
+        "An address must be that of a Ray cluster, as host:6379: none answers at "
+    )
+    assert str(error.value).endswith(
+        "). Start one with ray start --head, or leave the address out to use this machine."
+    )
+
+
+def test_what_ray_is_missing_is_told_with_the_extra_to_install(extra, tmp_path, monkeypatch):
+    usual = builtins.__import__
+
+    def without_ray(name, *rest):
+        if name == "ray":
+            raise ImportError(name)
+        return usual(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without_ray)
+    words = [
+        "reproduce",
+        "ray-toy",
+        "--method",
+        "plain",
+        "--size",
+        "20",
+        "--store",
+        str(tmp_path),
+        "--engine",
+        "ray",
+    ]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1
+    assert (
+        "error: The engine ray must have Ray, which is not installed. Run pip install 'unbag[ray]'."
+        in result.stderr
+    )
+
+
+def test_the_usual_engine_imports_no_ray():
+    code = "import sys, unbag.lab, unbag.cli._reproduce; sys.exit('ray' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_fingerprint_has_all_sources_in_it(tmp_path, monkeypatch):
+    before = _worker.fingerprint()
+    assert before == _worker.fingerprint()
+    source = Path(_engines.__file__).parents[1]
+    shutil.copytree(
+        source, tmp_path / "unbag", ignore=shutil.ignore_patterns("files", "__pycache__")
+    )
+    found = importlib.util.spec_from_file_location("unbag", tmp_path / "unbag" / "__init__.py")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: found)
+    assert _worker.fingerprint() == before
+    (tmp_path / "unbag" / "lab" / "plans.py").write_text("")
+    assert _worker.fingerprint()["source"] != before["source"]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert _engines._differ(before, _worker.fingerprint()) == (
+        f"Workers must have the unbag of the driver: unbag {before['unbag']}, jax "
+        f"{before['jax']}, numpy {before['numpy']}, source {before['source']} came here and unbag "
+        "not installed, jax none, numpy none, source none"
+    )
+
+
+MESSAGES = [
+    (lambda: RayEngine(cpus=-1), "A task's cpus must not be negative: -1 came. Leave it out."),
+    (
+        lambda: engine_of("spark"),
+        "An engine must be here or ray: 'spark' came. Leave it out to work in this process.",
+    ),
+    (
+        lambda: engine_of("here", cpus=2, address="auto"),
+        "Only the engine ray takes cpus, address: the engine is here. Add --engine ray.",
+    ),
+]
+
+
+@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
+def test_bad_input_gets_a_clear_error(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message

@@ -1,0 +1,1088 @@
+"""Plans, the store, resuming, sharing, the report and the claims; small sets of runs on made-up
+data."""
+
+import csv
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import unbag
+from unbag.cli import app
+from unbag.cli._reproduce import reproduce
+from unbag.datasets import Dataset
+from unbag.lab import (
+    Plan,
+    Store,
+    Way,
+    _choice,
+    _results,
+    _run,
+    _tasks,
+    _variance,
+    add_method,
+    add_task,
+    preset,
+    read_plan,
+    run_plan,
+)
+from unbag.lab import _claims as judging
+from unbag.lab import _online_report as online_reporting
+from unbag.lab._methods import METHODS
+from unbag.lab._online_plan import online_preset
+from unbag.lab._online_run import HISTORY
+from unbag.lab._online_store import OnlineStore, online_stores
+from unbag.lab._plan import Experiment
+from unbag.lab._report import write_report
+from unbag.lab._store import FORMAT, SCHEMA
+from unbag.lab._tasks import MODELS, TASKS
+from unbag.lab._variance import Spread, bag_spread
+
+
+def toy():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 3)).astype(np.float32)
+    y = (rng.uniform(size=1200) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(np.float32)
+    return Dataset(X[:1000], y[:1000], X[1000:], y[1000:], ("a", "b", "c"))
+
+
+add_task("toy", toy, model="linear", title="Toy")
+TOY = {
+    "task": "toy",
+    "methods": ("upm", "anchored:square"),
+    "sizes": (5, 20),
+    "rates": (0.01, 0.1),
+    "repetitions": 3,
+    "epochs": 3,
+}
+
+
+def invent(group, told=None, seed=0):
+    """Rows of a group that was never trained."""
+    rng, rows = np.random.default_rng([seed, int(group.identity(), 16)]), []
+    for run in group.runs():
+        loss = rng.uniform(0.3, 0.6, run.epochs).astype(np.float32)
+        held = (
+            {"choice": loss + rng.normal(size=run.epochs) * 0.1, "held_out": loss}
+            if run.holdout
+            else {}
+        )
+        facts = {
+            "bags": 1000 // run.size,
+            "trivial": 0.5,
+            "seconds": 1.0,
+            "version": "test",
+            "diverged": None,
+        }
+        if run.holdout:
+            held["scores"] = rng.normal(size=1000 - round(1000 * (1 - run.holdout)))
+        rows.append(
+            {
+                "run": run.identity(),
+                **run._asdict(),
+                **facts,
+                "test_loss": loss,
+                "test_auc": 1 - loss,
+                **held,
+            }
+        )
+    return rows
+
+
+def invent_slowly(group, told=None):
+    time.sleep(0.1)
+    return invent(group)
+
+
+def made_up(plan, store):
+    """Fill a store with invented histories, as if the plan had been run."""
+    for group in plan.groups():
+        store.add(group, invent(group))
+
+
+@pytest.fixture
+def untrained(monkeypatch):
+    """What is stored is not looked at, so nothing need be trained."""
+    monkeypatch.setattr(_run, "train_group", invent)
+
+
+def test_the_paper_preset_is_the_papers_grid():
+    plan = preset("paper", "adult")
+    assert plan.sizes == tuple(2**i for i in range(12))
+    assert len(plan.rates) == 16
+    assert (plan.rates[0], plan.rates[-1]) == (1e-7, 0.1)
+    ratio = np.diff(np.log(plan.rates))
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-4)
+    assert (plan.repetitions, plan.batch, plan.start, plan.holdout) == (10, 4096, "usual", 0)
+    groups = list(plan.groups())
+    smoothing = {(g.common.method, g.common.loss): g.common.smoothing for g in groups}
+    for method in ("matching", "easy", "upm", "anchored"):
+        assert smoothing[method, "log"] == 0.1
+    assert (
+        smoothing["anchored", "square"]
+        == smoothing["likelihood", "log"]
+        == smoothing["labels", "log"]
+        == 0
+    )
+    assert {g.common.size for g in groups if g.common.method == "labels"} == {1}
+    assert plan.count() == (6 * 12 + 1) * 160
+
+
+def test_a_plan_is_read_from_toml(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'task = "toy"\npreset = "laptop"\nmethods = ["upm"]\nsizes = [4]\nrates = [1, 0.1]\n'
+    )
+    plan = read_plan(path, epochs=7)
+    assert (plan.task, plan.methods, plan.sizes, plan.rates, plan.epochs) == (
+        "toy",
+        ("upm:log",),
+        (4,),
+        (1.0, 0.1),
+        7,
+    )
+    assert plan.repetitions == preset("laptop", "toy").repetitions
+
+
+def test_a_run_is_identified_by_its_settings_and_nothing_else():
+    runs = [run for group in Plan(**TOY).groups() for run in group.runs()]
+    assert len({run.identity() for run in runs}) == len(runs) == 2 * 2 * 2 * 3
+    cut = Plan(**TOY, rates_together=1, repetitions_together=2)
+    assert {run.identity() for group in cut.groups() for run in group.runs()} == {
+        run.identity() for run in runs
+    }
+    held = Plan(**TOY, holdout=0.2)
+    assert not {run.identity() for group in held.groups() for run in group.runs()} & {
+        run.identity() for run in runs
+    }
+
+
+def test_a_group_is_the_sweep_it_stands_for():
+    import unbag
+    from unbag.training import sweep
+
+    group = next(Plan(**TOY, holdout=0.2).groups())
+    rows = _run.train_group(group)
+    data = toy()
+    parts = [
+        unbag.random_bags(data.X, data.y, size=20, seed=s).split(0.8, seed=s) for s in range(3)
+    ]
+    runs = sweep(
+        lambda seed: unbag.models.linear(3, key=seed), [p[0] for p in parts], "upm", "log", learning_rates=(0.01, 0.1),
+        seeds=(0, 1, 2), epochs=3, smoothing=0.1, held_out=[p[1] for p in parts], test=(data.X_test, data.y_test),
+    )  # fmt: skip
+    for row, run in zip(rows, [run for by_rate in runs for run in by_rate], strict=True):
+        assert (row["repetition"], row["bags"]) == (run.seed, 40)
+        for name in ("train", "test_loss", "test_auc", "choice"):
+            np.testing.assert_allclose(row[name], run.history[name], rtol=2e-4, atol=1e-5)
+
+
+def test_finished_runs_are_not_made_again_and_new_ones_are_added(tmp_path, untrained):
+    store, plan = Store(tmp_path), Plan(**TOY)
+    assert run_plan(plan, store) == plan.count()
+    assert run_plan(plan, store) == 0
+    wider = Plan(**{**TOY, "rates": (0.01, 0.03, 0.1), "repetitions": 4})
+    assert run_plan(wider, store) == wider.count() - plan.count()
+    assert store.finished() == {run.identity() for group in wider.groups() for run in group.runs()}
+    assert not list((tmp_path / ".claims").iterdir())
+
+
+WORKER = """
+import sys
+sys.path.insert(0, {tests!r})
+import test_lab
+from unbag.lab import Plan, Store, run_plan, _run
+_run.train_group = test_lab.invent_slowly
+print("ready", flush=True)
+sys.stdin.readline()
+print(run_plan(Plan(**{plan!r}), Store({folder!r}), patience=0.1), flush=True)
+"""
+
+
+def worker(folder, plan):
+    code = WORKER.format(tests=str(Path(__file__).parent), plan=plan, folder=str(folder))
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_a_killed_sweep_resumes_without_repeating_or_losing_a_run(tmp_path, untrained):
+    plan = {**TOY, "repetitions_together": 1}
+    process = worker(tmp_path, plan)
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    deadline = time.monotonic() + 120
+    while len(list(tmp_path.rglob("*.parquet"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    store = Store(tmp_path)
+    before = {path: path.read_bytes() for path in store.files()}
+    total = Plan(**plan).count()
+    done = len(store.finished())
+    assert 0 < done < total
+    assert run_plan(Plan(**plan), store) == total - done
+    assert all(path.read_bytes() == content for path, content in before.items())
+    assert (
+        store.query("SELECT count(*) AS n FROM everything")[0]["n"]
+        == total
+        == len(store.finished())
+    )
+
+
+def test_two_processes_share_a_store_and_divide_the_work(tmp_path):
+    plan = {**TOY, "repetitions_together": 1, "repetitions": 6}
+    processes = [worker(tmp_path, plan) for _ in range(2)]
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    made = [int(process.communicate(timeout=240)[0]) for process in processes]
+    total = Plan(**plan).count()
+    assert sum(made) == total
+    assert min(made) > 0
+    assert Store(tmp_path).query("SELECT count(*) AS n FROM everything")[0]["n"] == total
+
+
+def test_what_another_process_works_on_is_left_to_it(tmp_path):
+    group = next(Plan(**TOY).groups())
+    with Store(tmp_path).claim(group) as first, Store(tmp_path).claim(group) as second:
+        assert (first, second) == (True, False)
+    with Store(tmp_path).claim(group) as again:
+        assert again
+
+
+def test_runs_that_are_there_twice_count_once(tmp_path):
+    store, plan = Store(tmp_path), Plan(**TOY)
+    made_up(plan, store)
+    for path in store.files():
+        path.with_name(f"copy-{path.name}").write_bytes(path.read_bytes())
+    assert Store(tmp_path).query("SELECT count(*) AS n FROM runs")[0]["n"] == plan.count()
+
+
+def test_a_cut_file_is_named_and_the_rest_stays_readable(tmp_path, untrained):
+    plan = Plan(**TOY)
+    made_up(plan, Store(tmp_path))
+    cut = sorted(tmp_path.rglob("*.parquet"))[0]
+    lost = pq.read_metadata(cut).num_rows
+    cut.write_bytes(cut.read_bytes()[:-100])
+    with pytest.warns(
+        UserWarning, match=f"{cut.name} cannot be read and is left out: its runs count as not done"
+    ):
+        rows = Store(tmp_path).query("SELECT count(*) AS n FROM runs")
+    assert rows[0]["n"] == plan.count() - lost
+    with pytest.warns(UserWarning, match="cannot be read"):
+        assert run_plan(plan, Store(tmp_path)) == lost
+    assert len(Store(tmp_path).finished()) == plan.count()
+
+
+def test_a_full_disk_leaves_no_partial_file_and_a_readable_store(tmp_path, monkeypatch):
+    store, plan = Store(tmp_path), Plan(**TOY)
+    made_up(plan, store)
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(
+        OSError, match=r"will be made again \(No space left on device\); the store stays readable"
+    ):
+        made_up(Plan(**{**TOY, "epochs": 4}), store)
+    assert not list(tmp_path.rglob("*.draft"))
+    assert len(store.finished()) == plan.count()
+
+
+def naive_best(rows, metric):
+    """The paper's number in plain loops."""
+    seeds, rates = sorted({r["repetition"] for r in rows}), sorted({r["rate"] for r in rows})
+    best = None
+    for rate in rates:
+        for epoch in range(len(rows[0][metric])):
+            values = [
+                next(r for r in rows if (r["repetition"], r["rate"]) == (s, rate))[metric][epoch]
+                for s in seeds
+            ]
+            mean = sum(values) / len(values)
+            if best is None or (mean < best[0] if metric == "test_loss" else mean > best[0]):
+                error = (
+                    sum((v - mean) ** 2 for v in values) / (len(values) - 1) / len(values)
+                ) ** 0.5
+                best = (mean, error, rate, epoch + 1)
+    return best
+
+
+@pytest.mark.parametrize("metric", ["test_loss", "test_auc"])
+def test_reported_numbers_are_the_papers_rule_in_plain_loops(tmp_path, metric):
+    store, plan = Store(tmp_path), Plan(**TOY)
+    made_up(plan, store)
+    everything = _results.read_runs(store)
+    assert len(everything) == 4
+    for runs in everything:
+        rows = store.query(
+            "SELECT * FROM runs WHERE method = ? AND size = ?", runs.way.method, runs.size
+        )
+        found = _results.best_on_test(runs, metric)
+        expected = naive_best(rows, metric)
+        assert (found.rate, found.epoch) == expected[2:]
+        assert (found.mean, found.error) == pytest.approx(expected[:2])
+
+
+def test_of_a_rate_at_which_a_repetition_diverged_the_epochs_before_count():
+    loss = np.array([[[0.5, 0.1], [0.4, 0.45]], [[0.5, np.nan], [0.4, 0.4]]])
+    experiment = Experiment("toy", "linear", "usual", 2, 4096, 0)
+    runs = _results.Runs(
+        experiment, Way("upm", "log"), 5, 0.1, 0, 200, 0.6, (0, 1), (0.1, 0.2), loss, loss, loss
+    )
+    found = _results.best_on_test(runs)
+    assert (found.mean, found.rate, found.epoch) == (0.4, 0.2, 1)
+    early = runs._replace(test_loss=np.where(loss == 0.5, 0.3, loss))
+    assert _results.best_on_test(early)[4:6] == (0.1, 1)
+    assert _results.best_on_test(runs._replace(test_loss=loss * np.nan)) is None
+
+
+@pytest.mark.parametrize(
+    ("rate", "epoch", "told"),
+    [
+        (1, 1, "0.3000 ± 0.0000"),
+        (0, 1, "0.3000 ± 0.0000*"),
+        (2, 1, "0.3000 ± 0.0000*"),
+        (1, 2, "0.3000 ± 0.0000*"),
+    ],
+)
+def test_a_star_tells_what_was_found_at_an_edge_of_the_grid(rate, epoch, told):
+    loss = np.full((2, 3, 2), 0.5)
+    loss[:, rate, epoch - 1] = 0.3
+    experiment = Experiment("toy", "linear", "usual", 2, 4096, 0)
+    rates = (0.1, 0.2, 0.3)
+    runs = _results.Runs(
+        experiment, Way("upm", "log"), 5, 0.1, 0, 200, 0.6, (0, 1), rates, loss, loss, loss
+    )
+    assert str(_results.best_on_test(runs)) == told
+
+
+@pytest.mark.parametrize(
+    ("rates", "repetitions", "kept"), [((0.1,), 5, (2, 3)), ((0.3,), 1, (2, 3))]
+)
+def test_runs_beyond_the_grid_do_not_put_the_grid_out(tmp_path, rates, repetitions, kept):
+    """More repetitions of one rate, and one more rate with one repetition; the larger rectangle
+    counts."""
+    store = Store(tmp_path)
+    made_up(Plan(**TOY), store)
+    before = [_results.best_on_test(runs) for runs in _results.read_runs(store)]
+    for group in Plan(**{**TOY, "rates": rates, "repetitions": repetitions}).groups():
+        store.add(group, [row for row in invent(group) if row["run"] not in store.finished()])
+    everything = _results.read_runs(store)
+    assert {(len(runs.rates), len(runs.repetitions)) for runs in everything} == {kept}
+    assert [str(_results.best_on_test(runs)) for runs in everything] == [
+        str(found) for found in before
+    ]
+
+
+def test_the_price_of_choosing_is_fewer_bags_plus_worse_choice(tmp_path):
+    store = Store(tmp_path)
+    made_up(Plan(**TOY), store)
+    held_out = Plan(**{**TOY, "rates": (0.1,), "repetitions": 2}, holdout=0.2)
+    made_up(held_out, store)
+    chosen = _choice.choose_all(held_out, store)
+    found = _results.prices(_results.read_runs(store), chosen)
+    assert len(found) == 4
+    for price in found:
+        where = "method = ? AND size = ? AND rate = 0.1 AND repetition < 2 AND holdout = ?"
+        full, held = (
+            store.query(
+                f"SELECT * FROM runs WHERE {where}", price.runs.way.method, price.runs.size, h
+            )
+            for h in (0, 0.2)
+        )
+        chosen = np.mean([r["test_loss"][int(np.argmin(r["choice"]))] for r in held])
+        best, best_held = naive_best(full, "test_loss")[0], naive_best(held, "test_loss")[0]
+        assert price.fewer_bags[0] == pytest.approx(best_held - best)
+        assert price.worse_choice[0] == pytest.approx(chosen - best_held)
+        assert price.chosen.mean - price.best.mean == pytest.approx(
+            price.fewer_bags[0] + price.worse_choice[0]
+        )
+
+
+def invented(levels, *, task="adult", size_rows=32_561, holdout=0.0):
+    """Runs whose loss is a level for each (way, size), alike in all repetitions up to a
+    hundredth."""
+    experiment = Experiment(task, "perceptron", "usual", 1, 4096, 0)
+    wobble = np.array([0.0, 0.01, -0.01]).reshape(3, 1, 1)
+    for (way, size), level in levels.items():
+        loss = np.full((3, 1, 1), level) + wobble
+        facts = (Way.named(way), size, 0, holdout, size_rows // size, 0.55, (0, 1, 2), (0.1,))
+        yield _results.Runs(experiment, *facts, loss, 1 - loss, loss)
+
+
+def verdict(verdicts, text, where="Adult"):
+    return next(v.verdict for v in verdicts if text in v.claim and v.where.startswith(where))
+
+
+def levels(pm, easy, upm, ours):
+    """Losses at small bags, at large ones, and at 2048."""
+    by_way = {"matching": pm, "easy": easy, "upm": upm, "anchored:square": ours}
+    where = [
+        (1, None),
+        *((k, 0) for k in judging.SMALL),
+        *((k, 1) for k in judging.LARGE),
+        (2048, 2),
+    ]
+    return {
+        (way, k): 0.32 if i is None else values[i]
+        for way, values in by_way.items()
+        for k, i in where
+    }
+
+
+def test_claims_are_judged_by_the_numbers():
+    good = list(
+        invented(
+            levels((0.34, 0.42, 0.55), (0.36, 0.44, 0.56), (0.35, 0.40, 0.54), (0.34, 0.39, 0.54))
+        )
+    )
+    found = judging.judge(good, [Spread("adult", 2, 9, 0.8, 1), Spread("adult", 64, 9, 0.9, 6)])
+    assert {
+        verdict(found, text)
+        for text in ("PM is best", "GeneralUPM is better", "bags of 2048", "anchored")
+    } == {"supported"}
+    assert verdict(found, "does not grow") == "supported"
+    assert (
+        verdict(found, "PM is best", "Higgs")
+        == verdict(found, "chosen from held-out")
+        == "not yet run"
+    )
+    bad = list(
+        invented(
+            levels((0.37, 0.38, 0.45), (0.36, 0.44, 0.56), (0.35, 0.40, 0.54), (0.36, 0.39, 0.54))
+        )
+    )
+    found = judging.judge(bad, [Spread("adult", 2, 9, 0.8, 1), Spread("adult", 64, 9, 1.9, 6)])
+    for text in ("PM is best", "GeneralUPM is better", "bags of 2048", "anchored", "does not grow"):
+        assert verdict(found, text) == "not supported"
+    few = list(
+        invented(
+            levels((0.3,) * 3, (0.4,) * 3, (0.4,) * 3, (0.3,) * 3), task="higgs", size_rows=46_366
+        )
+    )
+    assert verdict(judging.judge(few), "PM is best", "Higgs") == "not comparable"
+
+
+def test_on_mnist_another_must_be_clearly_better_than_upm():
+    of = lambda upm: list(
+        invented(
+            levels((0.4,) * 3, (0.5,) * 3, (upm,) * 3, (0.3,) * 3), task="mnist", size_rows=60_000
+        )
+    )
+    told = lambda runs: verdict(judging.judge(runs), "GeneralUPM is not best", "MNIST")
+    assert [told(of(upm)) for upm in (0.39, 0.4, 0.41)] == [
+        "not supported",
+        "undecided",
+        "supported",
+    ]
+    assert told([runs for runs in of(0.39) if runs.size != 512]) == "undecided"
+
+
+def test_sizes_that_were_not_run_are_told():
+    runs = list(
+        invented(
+            levels((0.34, 0.42, 0.55), (0.36, 0.44, 0.56), (0.35, 0.40, 0.54), (0.34, 0.39, 0.54))
+        )
+    )
+    some = [one for one in runs if one.size != 512 or one.way.method != "easy"]
+    assert verdict(judging.judge(some), "GeneralUPM is better") == "supported as far as run"
+
+
+def test_a_search_for_a_rate_is_not_judged_where_its_task_has_repetitions():
+    runs = list(
+        invented(
+            {
+                ("matching", 64): 0.40,
+                ("easy", 64): 0.4,
+                ("upm", 64): 0.39,
+                ("anchored:square", 64): 0.38,
+            }
+        )
+    )
+    once = [one.part((0,), one.rates) for one in runs]
+    short = [one._replace(experiment=one.experiment._replace(epochs=9)) for one in once]
+    found = [v for v in judging.judge([*runs, *short]) if "anchored" in v.claim and v.numbers]
+    assert [(v.verdict, "1 epochs" in v.where) for v in found] == [("supported", True)]
+
+
+def test_a_claim_is_judged_as_far_as_methods_were_run_and_never_by_one_repetition():
+    levels = {("matching", 64): 0.40, ("upm", 64): 0.39, ("anchored:square", 64): 0.38}
+    assert verdict(judging.judge(list(invented(levels))), "anchored") == "supported as far as run"
+    beaten = list(invented(levels | {("anchored:square", 64): 0.41}))
+    assert verdict(judging.judge(beaten), "anchored") == "not supported"
+    every = list(invented(levels | {("easy", 64): 0.40}))
+    assert verdict(judging.judge(every), "anchored") == "supported"
+    assert (
+        verdict(judging.judge([runs.part((0,), runs.rates) for runs in every]), "anchored")
+        == "run once only"
+    )
+
+
+def test_the_choice_among_methods_is_compared_with_the_best_single_method():
+    full = list(invented({("upm", 16): 0.39}))
+    where = (full[0].experiment, 16, 0.2)
+
+    def chosen(losses):
+        rows = [
+            (s, among, 1, "upm", "log", 0.1, 1, loss + s / 100, 0.5)
+            for among, loss in losses.items()
+            for s in (0, 1, 2)
+        ]
+        return judging.judge(full, choices=[_choice.Chosen(*where, *row) for row in rows])
+
+    alone = {"upm:log": 0.40, "matching:log": 0.36}
+    assert verdict(chosen({**alone, "all": 0.36}), "chosen from held-out") == "supported"
+    assert verdict(chosen({**alone, "all": 0.37}), "chosen from held-out") == "not supported"
+    other = {"all smoothed by 0": 0.1, "upm:log smoothed by 0": 0.1, "method_of_another:log": 0.9}
+    assert verdict(chosen({**alone, "all": 0.36} | other), "chosen from held-out") == "supported"
+
+
+def test_shares_of_held_out_bags_are_judged_apart():
+    full = list(invented({("upm", 16): 0.39}))
+    losses = {(0.2, "all"): 0.3, (0.2, "upm:log"): 0.3, (0.5, "all"): 0.6, (0.5, "upm:log"): 0.5}
+    choices = [
+        _choice.Chosen(
+            full[0].experiment, 16, holdout, s, among, 1, "upm", "log", 0.1, 1, loss + s / 100, 0.5
+        )
+        for (holdout, among), loss in losses.items()
+        for s in (0, 1)
+    ]
+    found = next(
+        v
+        for v in judging.judge(full, choices=choices)
+        if "chosen from held-out" in v.claim and v.numbers
+    )
+    assert found.verdict == "not supported"
+    assert found.numbers.count("k=16") == 2
+
+
+def test_rate_and_method_are_chosen_by_unbag_choose_from_the_held_out_bags_of_each_repetition(
+    tmp_path,
+):
+    store, plan = Store(tmp_path), Plan(**{**TOY, "repetitions": 2}, holdout=0.3)
+    run_plan(plan, store)
+    found = _choice.read(store)
+    assert len(found) == 2 * 2 * 3  # sizes, repetitions; two methods and all
+    for one in found:
+        learn, held = unbag.random_bags(toy().X, toy().y, size=one.size, seed=one.repetition).split(
+            0.7, seed=one.repetition
+        )
+        runs = [
+            unbag.sweep(
+                lambda seed: MODELS["linear"]((3,), key=seed),
+                learn,
+                way.method,
+                way.loss,
+                learning_rates=plan.rates,
+                seeds=(one.repetition,),
+                epochs=plan.epochs,
+                smoothing=0.1 if way.loss == "log" else 0.0,
+                held_out=held,
+                test=(toy().X_test, toy().y_test),
+            )
+            for way in plan.ways
+            if one.among in ("all", str(way))
+        ]
+        best = unbag.choose(runs, held).model
+        assert (one.method, one.rate, one.epoch) == (best.method, best.learning_rate, best.epoch)
+        assert one.test_loss == pytest.approx(best.history["test_loss"][best.epoch - 1], abs=1e-5)
+    run_plan(Plan(**{**TOY, "repetitions": 2, "rates": (0.01,)}, holdout=0.3), store)
+    assert (
+        _choice.read(store) == found
+    )  # a choice from fewer candidates does not take the place of one from more
+    other = Plan(
+        **{**TOY, "repetitions": 2, "rates": (*TOY["rates"], 0.3)}, holdout=0.3, smoothing=0.0
+    )
+    run_plan(other, store)
+    usual = [one for one in _choice.read(store) if one.among in ("all", "upm:log")]
+    assert usual == [
+        one for one in found if one.among in ("all", "upm:log")
+    ]  # nor does one without smoothing
+    table = _results.choice_table(
+        _results.read_runs(store), _choice.read(store), plan.experiment, 0.3
+    )
+    rows = [line.split(" | ")[0].strip("| ") for line in table.splitlines()[3:]]
+    assert rows == [
+        "GeneralUPM",
+        "anchored, square",
+        "any method",
+        "all smoothed by 0",
+        "GeneralUPM, log smoothed by 0",
+    ]
+
+
+def test_a_run_from_the_trivial_predictor_does_not_depend_on_its_company():
+    plan = Plan(
+        "toy",
+        methods=("upm",),
+        sizes=(200,),
+        rates=(0.01,),
+        repetitions=3,
+        epochs=1,
+        holdout=0.4,
+        start="trivial",
+    )
+    together, alone = (
+        [
+            row
+            for group in Plan(**{**vars(plan), "repetitions_together": n}).groups()
+            for row in _run.train_group(group)
+        ]
+        for n in (3, 1)
+    )
+    assert (
+        len({row["trivial"] for row in together}) > 1
+    )  # each repetition holds other bags out, so priors differ
+    for a, b in zip(together, alone, strict=True):
+        assert (a["run"], a["trivial"]) == (b["run"], b["trivial"])
+        assert a["test_loss"] == pytest.approx(b["test_loss"], rel=1e-6)
+
+
+def test_zero_and_nought_point_nought_are_one_identity():
+    whole, broken = (Plan(**TOY, smoothing=zero, holdout=zero) for zero in (0, 0.0))
+    assert [g.identity() for g in whole.groups()] == [g.identity() for g in broken.groups()]
+
+
+def test_runs_with_another_smoothing_are_a_curve_of_their_own(tmp_path):
+    store = Store(tmp_path)
+    made_up(Plan(**TOY), store)
+    made_up(Plan(**TOY, smoothing=0.0), store)
+    found = _results.read_runs(store)
+    assert {str(runs.way) for runs in found} == {
+        "upm:log",
+        "upm:log smoothed by 0",
+        "anchored:square",
+    }
+    table = _results.experiment_table(found, found[0].experiment, "test_loss")
+    assert table.count("| GeneralUPM, log smoothed by 0 |") == 1
+
+
+def test_figures_of_two_batch_sizes_have_two_names():
+    assert len({Plan(**TOY, batch=batch).experiment.name for batch in (4096, 512)}) == 2
+
+
+def test_an_exposure_is_an_offset_of_every_model():
+    data = unbag.datasets.make_counts(2000, 1000, seed=0, least_exposure=0.1)
+    add_task("exposed", lambda: data, model="linear", kind="total")
+    plan = Plan(
+        "exposed",
+        methods=("upm", "labels"),
+        sizes=(4,),
+        rates=(0.03,),
+        repetitions=1,
+        epochs=30,
+        start="trivial",
+    )
+    rows = [_run.train_group(group)[0] for group in plan.groups()]
+    exposure, y, expected = np.exp(data.offset), data.y_test, np.exp(data.offset_test)
+    expected *= data.y.sum() / exposure.sum()
+    trivial = np.mean(expected - y * np.log(expected))
+    truth = np.mean(data.truth_test - y * np.log(data.truth_test))
+    for row in rows:
+        assert row["trivial"] == pytest.approx(trivial, rel=1e-5)
+        assert row["test_loss"][-1] < truth + 0.5 * (trivial - truth)
+    known = _tasks.data_of("exposed")
+    model = _tasks.build("perceptron", known, outputs=1, key=0, start=None)
+    later = known.X_test + np.eye(known.X.shape[1], dtype=np.float32)[-1]
+    assert np.allclose(model(later), model(known.X_test) + 1, atol=1e-5)
+
+
+def test_the_variance_of_upm_stays_while_that_of_easyllp_grows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 1))
+    y = (rng.uniform(size=4000) < 1 / (1 + np.exp(2 - X[:, 0]))).astype(float)
+    spreads = bag_spread("rare", Dataset(X, y, X, y, ("a",)), [2, 50])
+    assert spreads[1].upm < 1.5 * spreads[0].upm
+    assert spreads[1].easy > 2 * spreads[0].easy
+
+
+def test_what_a_report_inside_the_store_says_of_the_variance_is_not_read_again(tmp_path):
+    store = Store(tmp_path)
+    for folder in ("adult", "report"):
+        row = {"task": "adult", "size": 2, "bags": 9, "upm": 0.5, "easy": 1.0}
+        store.write_table(folder, "variance", [row])
+    assert _variance.read(store) == [Spread("adult", 2, 9, 0.5, 1.0)]
+
+
+def test_a_report_has_tables_claims_and_figures(tmp_path):
+    store = Store(tmp_path / "store")
+    plan = preset("paper", "adult", rates=(0.1,), repetitions=2, epochs=2, sizes=(1, 16, 64))
+    made_up(plan, store)
+    written = write_report(store, tmp_path / "report")
+    for path in written:
+        assert path.stat().st_size > 200
+    pictures = {path.name for path in written if path.suffix in (".pdf", ".svg", ".png")}
+    assert len(pictures) == 2 * 2 * 3
+    with (tmp_path / "report" / "best.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * (6 * 3 + 1)
+    text = (tmp_path / "report" / "report.md").read_text()
+    assert "| number of bags | 1000 | 62 | 15 |" in text
+    assert "PM is best at small bag sizes" in (tmp_path / "report" / "claims.md").read_text()
+
+
+def test_what_one_experiment_did_not_run_is_left_out_where_another_tells_and_else_said_once():
+    judged = judging.Verdict("paper", "a", "toy (deep)", "supported", "k=2: 0.1")
+    missing = [
+        judging.Verdict("paper", claim, f"toy ({model})", "not yet run", "")
+        for claim in "ab"
+        for model in ("wide", "cnn")
+    ]
+    told = judging._said_once([*missing, judged], "toy")
+    assert told == [judged, judging.Verdict("paper", "b", "toy", "not yet run", "")]
+
+
+def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path, monkeypatch):
+    store = Store(tmp_path / "store")
+    made_up(preset("paper", "adult", rates=(0.1,), repetitions=2, epochs=2, sizes=(16,)), store)
+    online = OnlineStore(tmp_path / "store" / "online" / "clicks")
+    plan = online_preset("smoke", methods=("upm", "matching"), sizes=(128,))
+    online.keep_plan(plan)
+    assert online_stores(tmp_path / "store" / "online")[0][0] == plan
+    for cell in plan.cells():
+        loss = 0.5 if cell.way.method == "upm" else 0.6
+        runs = [plan.run(cell, rate, 0, plan.tuning) for rate in plan.rates]
+        for run in [
+            *runs,
+            *(plan.run(cell, plan.rates[0], s, plan.chunks) for s in range(plan.repetitions)),
+        ]:
+            online.add(run, {name: [loss + run.rate] * run.chunks for name in HISTORY})
+    OnlineStore(tmp_path / "store" / "online" / "begun").keep_plan(plan)  # nothing to report of yet
+    write_report(store, tmp_path / "report")
+    text = (tmp_path / "report" / "claims.md").read_text()
+    claim = "GeneralUPM has a lower average log loss than PM | clicks, k = 128"
+    assert f"{claim} | not comparable | GeneralUPM 0.5010" in text  # so few events
+    monkeypatch.setattr(online_reporting, "PAPER_EVENTS", 6144)
+    results = online_reporting.results_of(plan, online)
+    assert online_reporting.judge_online(plan, results)[0].verdict == "supported"
+    assert "Claims" in (tmp_path / "report" / "online-clicks" / "online.md").read_text()
+
+
+def test_an_online_run_that_cannot_be_read_counts_as_not_done(tmp_path):
+    store, plan = OnlineStore(tmp_path), online_preset("smoke")
+    run = plan.run(next(plan.cells()), 0.1, 0, 3)
+    store.add(run, {name: [0.5] * 3 for name in HISTORY})
+    assert store.read(run)["rate"] == 0.1
+    store.path(run).write_bytes(store.path(run).read_bytes()[:100])
+    with pytest.warns(UserWarning, match=r"cannot be read: its run counts as not done"):
+        assert store.read(run) is None
+
+
+def test_the_files_of_a_task_are_fetched_when_asked_for(monkeypatch):
+    asked_for = []
+    load = lambda *, download=False: asked_for.append(download) or toy()
+    monkeypatch.setitem(_tasks.TASKS, "far", _tasks.Task("far", load))
+    _tasks.download("far")
+    _tasks.download("toy")  # it is here: nothing to fetch
+    assert asked_for == [True]
+
+
+@pytest.mark.slow
+def test_the_smoke_preset_runs_on_adult(tmp_path):
+    words = [
+        "reproduce",
+        "adult",
+        "--preset",
+        "smoke",
+        "--store",
+        str(tmp_path / "runs"),
+        "--report",
+        str(tmp_path / "r"),
+    ]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert "| GeneralUPM | " in result.output
+    assert len(Store(tmp_path / "runs").finished()) == preset("smoke", "adult").count()
+    assert (tmp_path / "r" / "claims.md").exists()
+
+
+def test_the_command_runs_a_plan_prints_a_table_and_reports(tmp_path):
+    words = [
+        "reproduce",
+        "toy",
+        "--preset",
+        "smoke",
+        "--method",
+        "upm",
+        "--size",
+        "20",
+        "--store",
+        str(tmp_path / "s"),
+    ]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert "| number of bags | 50 |" in result.stdout
+    assert "4 runs made, 0 were there already" in result.stderr
+    words = ["reproduce", "--store", str(tmp_path / "s"), "--report", str(tmp_path / "r")]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    again = CliRunner().invoke(app, words)
+    assert again.exit_code == 1
+    assert "is not empty. Use --force to overwrite." in again.stderr
+    assert again.stdout == ""
+
+
+def test_a_method_of_your_own_runs_beside_ours(tmp_path):
+    import jax.numpy as jnp
+
+    def pulled(score, batch, loss):
+        f = loss.components(score)
+        return jnp.sum(batch.real * (f[:, 0] + batch.report[batch.bag, 1] * f[:, 1])) / jnp.sum(
+            batch.real
+        )
+
+    add_method("pulled", pulled)
+    plan = Plan(**{**TOY, "methods": ("pulled",), "sizes": (1,), "smoothing": 0.0})
+    labels = Plan(**{**TOY, "methods": ("labels",), "sizes": (1,), "smoothing": 0.0})
+    mine, theirs = (_run.train_group(next(p.groups())) for p in (plan, labels))
+    for a, b in zip(mine, theirs, strict=True):  # bags of one are labels
+        np.testing.assert_allclose(a["test_loss"], b["test_loss"], rtol=1e-4)
+        assert a["run"] != b["run"]
+
+
+def test_the_example_of_adding_a_method_and_data_is_one_short_file(tmp_path, untrained):
+    page = (Path(__file__).parents[2] / "docs" / "adding.md").read_text()
+    code = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
+    assert len(code.splitlines()) < 40
+    (tmp_path / "mine.py").write_text(code)
+    words = [
+        "reproduce",
+        "rings",
+        "--extra",
+        str(tmp_path / "mine.py"),
+        "--method",
+        "squared_matching",
+    ]
+    result = CliRunner().invoke(app, [*words, "--store", str(tmp_path / "store")])
+    assert result.exit_code == 0, result.output
+    assert "squared PM" in result.stdout
+
+
+HERE = Path(tempfile.mkdtemp())
+
+
+def written(name, content):
+    (HERE / name).parent.mkdir(parents=True, exist_ok=True)
+    (HERE / name).write_text(content)
+    return HERE / name
+
+
+def other_format():
+    path = written("old/toy/k.parquet", "")
+    pq.write_table(SCHEMA.with_metadata({"unbag_store": "99"}).empty_table(), path)
+    Store(path.parent.parent).finished()
+
+
+def asked(task=None, name=None, path=None, folder=None, report=None):
+    reproduce(task=task, name=name, path=path, folder=folder, changes={}, report=report)
+
+
+def other_data():
+    store = Store(HERE / "other")
+    made_up(Plan(**{**TOY, "sizes": (20,)}), store)
+    store.check_data("toy", 1000)
+    store.check_data("toy", 900)
+
+
+def other_choices():
+    store = Store(HERE / "older")
+    store.write_table("toy", "choices", [{"task": "toy", "size": 2}])
+    _choice.read(store)
+
+
+MESSAGES = [
+    (
+        lambda: Way.named("magic"),
+        lambda: (
+            f"A method must be one of {', '.join(METHODS)}: 'magic' came. Choose one, or add it."
+        ),
+    ),
+    (
+        lambda: Way.named("upm:magic"),
+        (
+            "A method's loss must be one of log, square, poisson, cross_entropy, brier: 'magic' "
+            "came. Choose one."
+        ),
+    ),
+    (
+        lambda: add_method("upm", abs),
+        (
+            "A method to add must be a function with a new name of letters, digits and _: 'upm' "
+            "came. See docs/adding.md."
+        ),
+    ),
+    (
+        lambda: add_task("mine", toy, model="magic"),
+        lambda: (
+            f"A task's model must be one of {', '.join(MODELS)}: 'magic' came. Choose one, or add "
+            "it."
+        ),
+    ),
+    (
+        lambda: Plan("magic"),
+        lambda: (
+            f"A plan's task must be one of {', '.join(TASKS)}: 'magic' came. Choose one of these."
+        ),
+    ),
+    (
+        lambda: Plan("toy", sizes=(600,)).check_data(),
+        (
+            "A bag size must leave at least 2 bags: bags of 600 came for the 1000 rows of toy. Make "
+            "the bags smaller."
+        ),
+    ),
+    (
+        lambda: Plan("toy", sizes=(300,), holdout=0.2).check_data(),
+        (
+            "A bag size must leave at least 4 bags: bags of 300 came for the 1000 rows of toy. Make "
+            "the bags smaller."
+        ),
+    ),
+    (
+        lambda: Plan("toy", sizes=(1.5,)),
+        "A plan's sizes must be a list with at least one int: (1.5,) came. Give one.",
+    ),
+    (
+        lambda: Plan("toy", methods=()),
+        "A plan's methods must be a list with at least one str: () came. Give one.",
+    ),
+    (
+        lambda: Plan("toy", epochs=0),
+        "A plan's epochs must be a whole number of at least 1: 0 came. Change it.",
+    ),
+    (
+        lambda: Plan("toy", rates=(0.1, -0.1)),
+        (
+            "Bag sizes and learning rates must be positive: the smallest are 1 and -0.1. Leave "
+            "these out."
+        ),
+    ),
+    (
+        lambda: Plan("toy", holdout=1),
+        (
+            "A plan's holdout and smoothing must lie in [0, 1): 1 and 0.1 came. Use 0.2 to hold out "
+            "a fifth of the bags."
+        ),
+    ),
+    (
+        lambda: Plan("toy", holdout="x"),
+        (
+            "A plan's holdout and smoothing must lie in [0, 1): 'x' and 0.1 came. Use 0.2 to hold "
+            "out a fifth of the bags."
+        ),
+    ),
+    (
+        lambda: Plan(["toy"]),
+        "A plan's task must be a text: ['toy'] came. Put one name in quotation marks.",
+    ),
+    (
+        lambda: Plan("toy", methods=5),
+        "A plan's methods must be a list with at least one str: 5 came. Give one.",
+    ),
+    (
+        lambda: preset("magic", "toy"),
+        "A preset must be one of paper, laptop, smoke: 'magic' came. Choose one of these.",
+    ),
+    (
+        lambda: read_plan(written("bad.toml", "task =")),
+        (
+            f"A plan must be a TOML file: {HERE / 'bad.toml'} is not (Invalid value (at end of "
+            "document)). Fix it."
+        ),
+    ),
+    (
+        lambda: read_plan(written("odd.toml", 'task = "toy"\ncolour = 3')),
+        "A plan must name a task and may have preset, model, methods, sizes, rates, "
+        "repetitions, epochs, batch, smoothing, holdout, start, rows, rates_together, "
+        f"repetitions_together: colour came in {HERE / 'odd.toml'}. Fix it.",
+    ),
+    (
+        other_format,
+        f"A store must be of format {FORMAT}: {HERE / 'old' / 'toy' / 'k.parquet'} is of format "
+        "99. Use the unbag that wrote it, or another folder.",
+    ),
+    (
+        lambda: online_preset("smoke", chunks=-1),
+        "An online plan's chunks must be at least 0: -1 came. Change it.",
+    ),
+    (
+        lambda: online_preset("smoke", rates=(-1.0,)),
+        "Bag sizes and learning rates must be positive, and there must be some: (16, 128) and "
+        "(-1.0,) came. Change them.",
+    ),
+    (
+        lambda: OnlineStore(written("newer/plan.json", '{"colour": 3}').parent).plan(),
+        "A plan of online runs must have the fields source, model, methods, sizes, rates, "
+        "repetitions, chunks, rows, batch, priors, tuning: colour came in "
+        f"{HERE / 'newer' / 'plan.json'}. Use the unbag that wrote it, or another folder.",
+    ),
+    (
+        lambda: OnlineStore(written("torn/plan.json", '{"source"').parent).plan(),
+        f"What a store of online runs keeps must be JSON: {HERE / 'torn' / 'plan.json'} is not "
+        "(Expecting ':' delimiter: line 1 column 10 (char 9)). Delete it.",
+    ),
+    (
+        other_data,
+        f"A store's runs of a task must come from the same data: {HERE / 'other'} has runs of "
+        "toy with 50 bags of 20, but the 900 rows that there are now make 45. Use another "
+        "folder.",
+    ),
+    (
+        other_choices,
+        "A table of choices must have the columns task, model, start, epochs, batch, rows, "
+        "size, holdout, repetition, among, candidates, method, loss, rate, epoch, test_loss, "
+        f"test_auc: one in {HERE / 'older'} has task, size. Delete choices.csv there, and run "
+        "its plan again.",
+    ),
+    (
+        asked,
+        "A task, a plan or a report must be asked for: none came. Try: unbag reproduce adult",
+    ),
+    (
+        lambda: asked("toy", "smoke", Path("p.toml")),
+        "A plan must come from a preset or from a file: smoke and p.toml came. Leave one out.",
+    ),
+    (
+        lambda: asked(report=written("file", "")),
+        f"A report must go to a folder: {HERE / 'file'} is a file. Choose another name.",
+    ),
+    (
+        lambda: asked(report=written("full/file", "").parent),
+        (
+            f"A report must go to an empty folder: {HERE / 'full'} is not empty. Use --force to "
+            "overwrite."
+        ),
+    ),
+    (
+        lambda: asked(folder=HERE / "nothing", report=HERE / "new"),
+        f"A report must have runs: {HERE / 'nothing'} has none. Make some: unbag reproduce adult",
+    ),
+]
+
+
+@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
+def test_what_cannot_be_run_is_refused_with_a_clear_error(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == (message() if callable(message) else message)
+
+
+def test_a_loss_that_does_not_fit_the_task_is_refused():
+    with pytest.raises(
+        ValueError,
+        match="A loss for histogram reports must give one component per class: log does not",
+    ):
+        Plan("mnist-digits", methods=("upm:log",))

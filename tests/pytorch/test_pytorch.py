@@ -1,0 +1,602 @@
+"""The PyTorch shell: values are NumPy's, gradients are JAX's, batches are whole bags."""
+
+import itertools
+import re
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unbag import Bags, as_components, losses, random_bags, weights
+from unbag.losses import from_callable, poisson_loss, smoothed
+from unbag.matching import proportion_matching
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+from unbag.pytorch import BagBatchSampler, BagDataset, BagLoss, bag_loader, collate  # noqa: E402
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "pytorch_adult.py"
+METHODS = ("upm", "easy", "anchored", "matching")
+DEFAULT = {
+    ("anchored", "binary"): losses.square,
+    ("anchored", "histogram"): losses.brier,
+    ("other", "binary"): losses.log,
+    ("other", "histogram"): losses.cross_entropy,
+    ("anchored", "total"): losses.poisson,
+    ("other", "total"): losses.poisson,
+}
+# what the scores predict, by (kind, loss)
+PREDICTION = {
+    ("binary", "log"): lambda xp, z: 1 / (1 + xp.exp(-z)),
+    ("binary", "square"): lambda xp, z: 1 / (1 + xp.exp(-z)),
+    ("binary", "smoothed(log, 0.1)"): lambda xp, z: 1 / (1 + xp.exp(-z)),
+    ("binary", "poisson"): lambda xp, z: xp.exp(z),
+    ("total", "poisson"): lambda xp, z: xp.exp(z),
+    ("total", "poisson(cap=3)"): lambda xp, z: 3 / (1 + xp.exp(-z)),
+    ("total", "square"): lambda xp, z: z,
+    ("histogram", "cross_entropy"): lambda xp, z: xp.exp(z) / xp.exp(z).sum(axis=1, keepdims=True),
+    ("histogram", "brier"): lambda xp, z: xp.exp(z) / xp.exp(z).sum(axis=1, keepdims=True),
+}
+LOSSES = {
+    **losses.LOSSES,
+    "smoothed(log, 0.1)": smoothed(losses.log, 0.1),
+    "poisson(cap=3)": poisson_loss(cap=3),
+}
+CASES = list(itertools.product(METHODS, PREDICTION))
+
+
+def random_batch(kind, *, strata=False, seed=0):
+    """A batch of bags of all sizes, its rows in any order: scores, bag, report, size, prior and
+    further arguments."""
+    rng = np.random.default_rng(seed)
+    size = rng.integers(1, 7, size=8)
+    bag = rng.permutation(np.repeat(np.arange(8), size))
+    z = rng.normal(size=(len(bag), 3) if kind == "histogram" else len(bag))
+    draw = lambda *shape: (
+        rng.dirichlet(np.ones(3), size=shape) if kind == "histogram" else rng.uniform(size=shape)
+    )
+    report, prior, further = draw(8), draw(2) if strata else draw(1)[0], {}
+    if strata:
+        weight, stratum = rng.dirichlet(np.ones(4), size=2), np.tile([0, 1], 4)
+        further = {"stratum": stratum, "weight": weight.T.ravel()}
+    return z, bag, report, size, prior, further
+
+
+def formula(xp, method, kind, loss, batch, z):
+    """The loss of a batch with the functions of the core and arrays of NumPy or JAX."""
+    import jax
+
+    _, bag, report, size, prior, further = batch
+    report, prior = xp.asarray(as_components(report, kind)), xp.asarray(as_components(prior, kind))
+    further = {name: xp.asarray(value) for name, value in further.items()}
+    if method == "matching":
+        by_bag = proportion_matching(z, xp.asarray(bag), size, report, loss=loss, kind=kind)
+        if not further:
+            return by_bag.mean()
+        share = np.array([size[::2].sum(), size[1::2].sum()]) / size.sum()
+        return (share[further["stratum"]] * further["weight"] * by_bag).sum()
+    fixed = z if xp is np else jax.lax.stop_gradient(z)
+    g = PREDICTION[kind, loss.name](xp, fixed)
+    g = g if kind == "histogram" else xp.stack([xp.ones_like(g), g], axis=-1)
+    if method == "anchored":
+        W = weights.anchored(xp.asarray(bag), size, report, prior, g, **further)
+    else:
+        W = getattr(weights, method)(size, report, prior, **further)[xp.asarray(bag)]
+    return (W * loss.components(z, kind=kind)).sum()
+
+
+def tensors(batch):
+    return [torch.tensor(part) for part in batch[1:4]]
+
+
+def value_and_gradient(module, batch, **further):
+    z = torch.tensor(batch[0], requires_grad=True)
+    value = module(z, *tensors(batch), **further)
+    value.backward()
+    return value.item(), z.grad.numpy()
+
+
+@pytest.mark.parametrize("method, case", CASES, ids=str)
+@pytest.mark.parametrize("strata", [False, True], ids=["one stratum", "strata and weights"])
+def test_values_are_numpys_and_gradients_are_jaxs(method, case, strata):
+    import jax
+
+    kind, loss = case[0], LOSSES[case[1]]
+    batch = random_batch(kind, strata=strata)
+    further = {name: torch.tensor(value) for name, value in batch[-1].items()}
+    value, gradient = value_and_gradient(
+        BagLoss(batch[4], method=method, loss=loss, kind=kind), batch, **further
+    )
+    assert value == pytest.approx(formula(np, method, kind, loss, batch, batch[0]), rel=1e-12)
+    with jax.enable_x64(True):
+        of_jax = jax.grad(partial(formula, jax.numpy, method, kind, loss, batch))(
+            jax.numpy.asarray(batch[0])
+        )
+    np.testing.assert_allclose(gradient, of_jax, rtol=1e-10, atol=1e-13)
+
+
+def test_single_precision_agrees_with_double_precision():
+    for method, kind in itertools.product(METHODS, ("binary", "total", "histogram")):
+        batch = random_batch(kind)
+        loss = BagLoss(batch[4], method=method, kind=kind)
+        value, gradient = value_and_gradient(loss, batch)
+        single = value_and_gradient(loss, (batch[0].astype(np.float32), *batch[1:]))
+        assert single[1].dtype == np.float32
+        assert single[0] == pytest.approx(value, rel=1e-5)
+        np.testing.assert_allclose(single[1], gradient, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
+def test_each_kind_has_its_default_loss(method, kind):
+    expected = DEFAULT["anchored" if method == "anchored" else "other", kind]
+    assert BagLoss(0.5, method=method, kind=kind).loss is expected
+
+
+@pytest.mark.parametrize("method", ["easy", "matching"])
+@pytest.mark.parametrize("case", PREDICTION, ids=str)
+def test_bags_of_one_are_ordinary_labels(method, case):
+    kind, loss = case[0], LOSSES[case[1]]
+    z = (
+        torch.randn(6, 3, dtype=torch.float64)
+        if kind == "histogram"
+        else torch.randn(6, dtype=torch.float64)
+    )
+    label = torch.tensor([0, 1, 1, 0, 2, 0] if kind != "binary" else [0, 1, 1, 0, 1, 0])
+    report = torch.eye(3)[label] if kind == "histogram" else label
+    prior = [0.5, 0.3, 0.2] if kind == "histogram" else 0.4
+    value = BagLoss(prior, method=method, loss=loss, kind=kind)(
+        z, torch.arange(6), report, torch.ones(6)
+    )
+    assert value.item() == pytest.approx(loss.value(z, label, kind=kind).mean().item(), rel=1e-12)
+
+
+def test_bags_of_one_give_pytorchs_own_losses():
+    z, y = torch.randn(6), torch.tensor([0.0, 1, 1, 0, 1, 0])
+    bags = torch.arange(6), y, torch.ones(6)
+    own = torch.nn.functional.binary_cross_entropy_with_logits(z, y)
+    assert BagLoss(0.5, method="easy")(z, *bags).item() == pytest.approx(own.item(), rel=1e-6)
+    z, y = torch.randn(6, 3), torch.tensor([0, 1, 2, 0, 2, 1])
+    bags = torch.arange(6), torch.eye(3)[y], torch.ones(6)
+    own = torch.nn.functional.cross_entropy(z, y)
+    loss = BagLoss([0.2, 0.3, 0.5], method="matching", kind="histogram")
+    assert loss(z, *bags).item() == pytest.approx(own.item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["binary", "histogram"])
+def test_a_reference_that_is_given_replaces_the_prediction_and_has_no_gradient(kind):
+    batch = random_batch(kind)
+    z, (bag, report, size) = torch.tensor(batch[0], requires_grad=True), tensors(batch)
+    loss = BagLoss(batch[4], kind=kind)
+    now = torch.softmax(z, 1) if kind == "histogram" else torch.sigmoid(z)
+    default = torch.autograd.grad(loss(z, bag, report, size), z)[0]
+    given = torch.autograd.grad(loss(z, bag, report, size, reference=now), z)[0]
+    torch.testing.assert_close(given, default, rtol=1e-10, atol=1e-13)
+
+    other = np.random.default_rng(1).dirichlet(np.ones(3), size=len(bag))
+    other = other if kind == "histogram" else other[:, 0]
+    args = as_components(batch[2], kind), as_components(batch[4], kind), as_components(other, kind)
+    expected = (
+        weights.anchored(batch[1], batch[3], *args) * loss.loss.components(batch[0], kind=kind)
+    ).sum()
+    assert loss(z, bag, report, size, reference=other).item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_loss_of_your_own_is_anchored_at_its_prediction_or_at_yours():
+    absolute = from_callable(lambda h, y: abs(y - h))
+    _, bag, report, size, prior, _ = random_batch("binary")
+    h = torch.rand(len(bag), dtype=torch.float64)
+    loss = BagLoss(prior, loss=absolute)
+    assert loss(h, bag, report, size).item() == loss(h, bag, report, size, reference=h).item()
+    two = from_callable(lambda z, y: torch.log_softmax(z, 1)[:, int(y)])
+    scores = torch.randn(len(bag), 2, dtype=torch.float64)
+    assert BagLoss(prior, loss=two)(scores, bag, report, size, reference=h).isfinite()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_pending_report_may_be_nan(method):
+    z, bag, report, size, prior, _ = random_batch("binary")
+    weight = np.full(8, 1 / 7)
+    weight[3] = 0
+    with_nan = np.where(weight > 0, report, np.nan)
+    loss, z = BagLoss(prior, method=method), torch.tensor(z, requires_grad=True)
+    value = loss(z, bag, with_nan, size, weight=weight)
+    value.backward()
+    assert value.item() == loss(z, bag, report, size, weight=weight).item()
+    assert z.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_column_of_scores_is_one_score_per_instance(method):
+    z, bag, report, size, prior, _ = random_batch("binary")
+    loss, z = BagLoss(torch.tensor(prior), method=method), torch.tensor(z)
+    assert loss(z[:, None], bag, report, size).item() == loss(z, bag, report, size).item()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_half_precision_scores_are_added_up_in_single_precision(method):
+    z, bag, report, size, prior, _ = random_batch("binary")
+    loss, z = BagLoss(prior, method=method), torch.tensor(z, dtype=torch.bfloat16)
+    value = loss(z, bag, report, size)
+    assert value.dtype == torch.float32
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(loss(z.float(), bag, report, size), value)
+
+
+def test_the_loss_holds_nothing_to_learn_and_says_what_it_is():
+    loss = BagLoss(0.25)
+    assert not list(loss.parameters())
+    assert not loss.state_dict()
+    assert str(loss) == "BagLoss(prior=0.25, method='anchored', loss=square, kind='binary')"
+
+
+def labelled_bags(**options):
+    """Bags whose only feature is the row's number."""
+    y = np.arange(300) % 2
+    return random_bags(np.arange(300.0)[:, None], y, size=8, seed=1, **options)
+
+
+def rows_by_report(batches):
+    """The rows of each bag that came, as sets, after checking that bag numbers and sizes agree."""
+    found = []
+    for X, bag, report, size in batches:
+        assert torch.bincount(bag, minlength=len(size)).tolist() == size.tolist()
+        assert len(report) == len(size)
+        assert len(X) == len(bag)
+        for j in range(len(size)):
+            rows = X[bag == j, 0]
+            assert (rows % 2).mean().item() == report[j].item()
+            found.append(frozenset(rows.int().tolist()))
+    return found
+
+
+def test_an_epoch_visits_each_bag_once_and_whole_in_an_order_of_its_own():
+    bags = labelled_bags()
+    members = {frozenset(bags.X[bags.bag == j, 0].astype(int).tolist()) for j in range(len(bags))}
+    loader = bag_loader(bags, batch=64, seed=3)
+    epochs = [rows_by_report(loader) for _ in range(3)]
+    for epoch in epochs:
+        assert len(epoch) == len(bags)
+        assert set(epoch) == members
+    assert epochs[0] != epochs[1] != epochs[2]
+    again = bag_loader(bags, batch=64, seed=3)
+    assert rows_by_report(again) == epochs[0]
+    again.batch_sampler.set_epoch(2)
+    assert rows_by_report(again) == epochs[2]
+    assert rows_by_report(bag_loader(bags, batch=64, seed=4)) != epochs[0]
+
+
+def test_batches_are_those_of_the_bags():
+    bags = labelled_bags()
+    loader = bag_loader(bags, batch=100, seed=5, dtype=torch.float64)
+    for epoch in range(2):
+        expected = list(bags.batches(100, seed=5, epoch=epoch))
+        assert len(loader) == len(expected)
+        for tensors, batch in zip(loader, expected, strict=True):
+            for tensor, array in zip(
+                tensors, (batch.X, batch.bag, batch.report, batch.size), strict=True
+            ):
+                np.testing.assert_array_equal(tensor, array)
+
+
+def test_peeking_at_a_batch_is_a_pass_of_its_own_and_len_is_not():
+    sampler = BagBatchSampler(labelled_bags(), batch=64)
+    first = list(sampler)
+    sampler.set_epoch(0)
+    assert len(sampler) == len(first)
+    iter(sampler)
+    assert list(sampler) == first
+    assert next(iter(sampler)) != first[0]
+    assert sampler.epoch == 2
+
+
+def test_workers_bring_the_same_batches():
+    bags = labelled_bags()
+    options = {"num_workers": 2, "multiprocessing_context": "spawn", "persistent_workers": True}
+    with_workers, alone = bag_loader(bags, batch=64, **options), bag_loader(bags, batch=64)
+    for _ in range(2):
+        assert rows_by_report(with_workers) == rows_by_report(alone)
+
+
+def test_strata_noise_and_row_numbers_come_with_a_batch_when_asked_for():
+    bags = labelled_bags(stratum=np.arange(300) // 150)
+    bags = Bags(bags.bag, bags.report, X=bags.X, stratum=bags.stratum, noise=np.arange(len(bags)))
+    loss, rows = BagLoss(bags.prior), []
+    for X, bag, report, size, stratum, noise, row in bag_loader(
+        bags, batch=64, extra=("stratum", "noise", "rows")
+    ):
+        given, variance = (X[:, 0] / 300, bag, report, size), np.mean(bags.prior * (1 - bags.prior))
+        w = weights.noise_weights(
+            size.numpy(), noise.numpy(), variance=variance, stratum=stratum.numpy()
+        )
+        by_weight, by_noise = (
+            loss(*given, stratum=stratum, **by) for by in ({"weight": w}, {"noise": noise})
+        )
+        assert by_noise.item() == pytest.approx(by_weight.item())
+        np.testing.assert_array_equal(bags.X[row], X)
+        np.testing.assert_array_equal(bags.stratum[noise.int()], stratum)
+        assert min(torch.unique(stratum, return_counts=True)[1]) >= 2
+        rows.extend(row.tolist())
+    assert sorted(rows) == list(range(len(bags.bag)))
+
+
+@pytest.mark.parametrize(
+    "holder", ["array", "frame", "sparse", "tensor", "booleans", "whole numbers"]
+)
+def test_features_of_any_holder_become_tensors(holder):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    sparse = pytest.importorskip("scipy.sparse", reason="SciPy is not installed")
+    X = np.arange(8.0).reshape(4, 2)
+    make = {
+        "array": lambda x: x,
+        "frame": lambda x: pandas.DataFrame(x),
+        "sparse": sparse.csr_matrix,
+        "tensor": torch.tensor,
+        "booleans": lambda x: x > 3,
+        "whole numbers": lambda x: x.astype(np.int64),
+    }[holder]
+    rows = BagDataset(Bags(np.array([0, 1, 0, 1]), [0.5, 0.5], X=make(X)))[1][0]
+    assert rows.dtype == (torch.int64 if holder == "whole numbers" else torch.float32)
+    np.testing.assert_array_equal(rows, X[[1, 3]] > 3 if holder == "booleans" else X[[1, 3]])
+
+
+def test_a_transform_makes_tensors_of_what_the_bags_hold():
+    bags = Bags(np.array([0, 1, 0, 1]), [0.5, 0.5], X=np.array(["a", "bb", "ccc", "dddd"]))
+    lengths = lambda names: torch.tensor([[len(name)] for name in names])
+    assert BagDataset(bags, transform=lengths)[0][0].tolist() == [[1], [3]]
+
+
+def test_single_bags_collate_into_the_batch_that_comes_at_once():
+    bags = labelled_bags(stratum=np.arange(300) // 150)
+    data = BagDataset(bags, extra=("stratum",))
+    for one_by_one, at_once in zip(
+        collate([data[3], data[30]]), *data.__getitems__([3, 30]), strict=True
+    ):
+        assert one_by_one.tolist() == at_once.tolist()
+
+
+def test_without_pytorch_the_error_says_how_to_install_it():
+    code = "import sys; sys.modules['torch'] = None; import unbag; import unbag.pytorch"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.returncode == 1
+    assert found.stderr.splitlines()[-1] == (
+        "ImportError: unbag.pytorch must have PyTorch, which cannot be imported here. "
+        "Install it: pip install 'unbag[torch]'"
+    )
+
+
+def test_the_example_is_short_and_far_better_than_trivial():
+    code = EXAMPLE.read_text().split('"""')[2]
+    assert len([line for line in code.splitlines() if line.strip()]) < 30
+    printed = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLE)], capture_output=True, text=True, check=True
+    ).stdout
+    assert float(re.match(r"test log loss ([0-9.]+)", printed).group(1)) < 0.42
+
+
+BAG, SIZE, REPORT = [0, 0, 1, 1], [2, 2], [0.5, 0.25]
+Z = torch.zeros(4)
+SHARES = [[0.2, 0.3, 0.5], [0.2, 0.3, 0.5]]
+
+
+def two_outputs(z, y):
+    return z[:, int(y)]
+
+
+def test_a_loader_says_that_it_leaves_out_noise_that_would_matter():
+    bags = labelled_bags()
+    give = lambda noise: Bags(bags.bag, bags.report, X=bags.X, noise=noise)
+    with pytest.warns(
+        UserWarning,
+        match=r"^The noise of these bags is left out, .* with extra=\('noise',\), and give",
+    ):
+        bag_loader(give(np.arange(len(bags))))
+    bag_loader(give(3.0 * bags.size))  # all bags are as noisy as each other
+
+
+@pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
+def test_noise_makes_the_weights_that_are_best(kind):
+    z, bag, report, size, prior, _ = random_batch(kind)
+    noise = np.arange(8.0)
+    w = weights.noise_weights(
+        size, noise, variance=np.mean(prior if kind == "total" else prior * (1 - prior))
+    )
+    loss, given = BagLoss(prior, kind=kind), (torch.tensor(z), bag, report, size)
+    assert loss(*given, noise=noise).item() == pytest.approx(
+        loss(*given, weight=w).item(), rel=1e-9
+    )
+
+
+MESSAGES = [
+    (
+        lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, noise=[1, 2], weight=[0.5, 0.5]),
+        "Bags must be weighed by weight= or by noise=: both came. Leave one out.",
+    ),
+    (
+        lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, noise=[1.0]),
+        (
+            "noise must have one entry for each bag: 1 came for 2 bags. Give them in the order of "
+            "the bags."
+        ),
+    ),
+    (
+        lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, noise=[1.0, -2.0]),
+        "A noise variance must be finite and not negative: bag 1 has -2 (1 such bag). Give the "
+        "variance of the noise on the bag's count, 0 for an exact report.",
+    ),
+    (
+        lambda: BagLoss(0.3, method="pm"),
+        "A method must be one of upm, easy, anchored, matching: 'pm' came. Choose one of these.",
+    ),
+    (
+        lambda: BagLoss(0.3, kind="ternary"),
+        (
+            "A kind of report must be one of binary, total, histogram: 'ternary' came. Choose one "
+            "of these."
+        ),
+    ),
+    (
+        lambda: BagLoss(0.3, loss=losses.log, kind="total"),
+        "A loss for total counts must be affine in the label (loss = f1 + y f2), because only "
+        "the sum of the counts in a bag is known: log is not. Use square or poisson, or report "
+        "full histograms.",
+    ),
+    (
+        lambda: BagLoss([0.3, float("nan")]),
+        "A prior must be finite: [0.3, nan] came. Give Bags.prior.",
+    ),
+    (
+        lambda: BagLoss(0.3)(torch.tensor([0, torch.nan, 0, torch.nan]), BAG, REPORT, SIZE),
+        "A score must be finite: instance 1 has nan (2 such instances). Lower the learning "
+        "rate, or look for NaN among the features.",
+    ),
+    (
+        lambda: BagLoss(0.3)(torch.zeros(3), BAG, REPORT, SIZE),
+        "scores must have one entry for each instance: 3 came for 4 instances. Give them in the "
+        "order of the instances.",
+    ),
+    (
+        lambda: BagLoss(0.3)(torch.zeros(4, 2), BAG, REPORT, SIZE),
+        "Scores of kind binary must be one per instance: a tensor of shape (4, 2) came. Give "
+        "the last layer of the model 1 output.",
+    ),
+    (
+        lambda: BagLoss(SHARES[0], kind="histogram")(torch.zeros(4, 2), BAG, SHARES, SIZE),
+        "Scores of kind histogram must be one per instance and class: a tensor of shape (4, 2) "
+        "came. Give the last layer of the model 3 outputs.",
+    ),
+    (
+        lambda: BagLoss(0.3)(Z, BAG, SHARES, SIZE),
+        "Reports of kind binary must be one number for each bag: a tensor of shape (2, 3) came. "
+        "Choose kind= to fit the reports.",
+    ),
+    (
+        lambda: BagLoss(SHARES[0], kind="histogram")(Z, BAG, REPORT, SIZE),
+        "Reports of kind histogram must be one row of class shares for each bag: a tensor of "
+        "shape (2,) came. Choose kind= to fit the reports.",
+    ),
+    (
+        lambda: BagLoss([0.3, 0.4])(Z, BAG, REPORT, SIZE),
+        "A prior must look like one report, of shape (), and with stratum= like one for each "
+        "stratum: one of shape (2,) came without stratum=. Give Bags.prior, and stratum= when "
+        "the bags have strata.",
+    ),
+    (
+        lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, stratum=[0, 0]),
+        "A prior must look like one report, of shape (), and with stratum= like one for each "
+        "stratum: one of shape () came with stratum=. Give Bags.prior, and stratum= when the "
+        "bags have strata.",
+    ),
+    (
+        lambda: BagLoss([0.3, 0.4])(Z, BAG, REPORT, SIZE, stratum=[2, 2]),
+        "A stratum number must lie between 0 and 1, the last prior: bag 0 has 2 (2 such bags). "
+        "Give the numbers of Bags.stratum, and Bags.prior.",
+    ),
+    (
+        lambda: BagLoss([0.3, 0.4])(Z, BAG, REPORT, SIZE, stratum=[0, 1]),
+        "A stratum must hold at least two bags, because each bag is centred by the mean of the "
+        "others: stratum 0 has 1 (2 such strata). Merge small strata, or cut them into random "
+        "sub-bags; where a stratum has one report only, leave the strata out and train by "
+        "matching or likelihood.",
+    ),
+    (
+        lambda: BagLoss(0.3)(Z, [0, 0, 0, 0], [0.5], [4]),
+        "A batch must hold at least two bags, because each bag is centred by the mean of the "
+        "others: 1 came. Give more bags, or a pool of further instances.",
+    ),
+    (
+        lambda: BagLoss(0.3, method="upm")(Z, [0, 0, 0, 0], [0.5], [4]),
+        "A batch must hold at least two bags, because each bag is centred by the mean of the "
+        "others: 1 came. Give more bags, or a pool of further instances.",
+    ),
+    (
+        lambda: BagLoss(0.3, method="easy")(Z, BAG, [0.5, torch.nan], SIZE),
+        (
+            "A report must be finite: bag 1 has [ 1., nan] (1 such bag). Give a bag whose report is "
+            "pending the weight 0."
+        ),
+    ),
+    (
+        lambda: BagLoss(0.3, method="easy")(Z, [7, 7, 8, 8], REPORT, SIZE),
+        "A bag number must lie between 0 and 1, the last bag of the batch: instance 0 has 7 (4 "
+        "such instances). Number the bags of each batch from 0, as bag_loader does.",
+    ),
+    (
+        lambda: BagLoss(0.3, method="matching")(Z, BAG, REPORT, [2, 3]),
+        "A size must be the number of instances of the bag: bag 1 has size 3 and 2 instances (1 "
+        "such bag). Batches must hold whole bags.",
+    ),
+    (
+        lambda: BagLoss(0.3)(Z, BAG, REPORT, [2, 2, 2]),
+        (
+            "size must have one entry for each bag: 3 came for 2 bags. Give them in the order of "
+            "the bags."
+        ),
+    ),
+    (
+        lambda: BagLoss(0.3, method="matching")(Z, BAG, [0.5, 1.25], SIZE),
+        "Matching with the log loss must have reports in [0, 1], because outside it has no "
+        "lower bound: bag 1 has 1.25 (1 such bag). Use upm, easy or anchored, which stay "
+        "unbiased under noise, or match with the square or brier loss.",
+    ),
+    (
+        lambda: BagLoss(0.3, method="upm")(Z, BAG, REPORT, SIZE, reference=Z),
+        "A reference must go with method='anchored': 'upm' came. Leave it out.",
+    ),
+    (
+        lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, reference=torch.tensor([0.5, torch.inf, 0, 0])),
+        "A reference must be finite: instance 1 has inf (1 such instance). If no reference was "
+        "given, scores overflow: lower the learning rate.",
+    ),
+    (
+        lambda: BagLoss(0.3, kind="total")(Z + 1000, BAG, REPORT, SIZE),
+        "A reference must be finite: instance 0 has inf (4 such instances). If no reference was "
+        "given, scores overflow: lower the learning rate.",
+    ),
+    (
+        lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, reference=Z[:3]),
+        "A reference must be a prediction like a report for each of the 4 instances: one of "
+        "shape (3,) came. Give probabilities or counts as reference=, also where the square "
+        "loss predicts none.",
+    ),
+    (
+        lambda: BagLoss(0.3, loss=from_callable(two_outputs))(torch.zeros(4, 2), BAG, REPORT, SIZE),
+        "A reference must be a prediction like a report for each of the 4 instances: one of "
+        "shape (4, 2) came. Give probabilities or counts as reference=, also where the "
+        "two_outputs loss predicts none.",
+    ),
+    (
+        lambda: bag_loader(Bags(np.array([0, 1]), [0.5, 0.5])),
+        "Bags to load must have X: these have none. Make the bags with X=.",
+    ),
+    (
+        lambda: bag_loader(Bags(np.array([0, 1]), [0.5, 0.5], X=np.ones(2)), extra=("stratum",)),
+        "Bags to load must have stratum: these have none. Make the bags with stratum=.",
+    ),
+    (
+        lambda: bag_loader(Bags(np.array([0, 1]), [0.5, 0.5], X=np.ones(2)), extra=("names",)),
+        (
+            "A further part of a batch must be one of stratum, noise, rows: 'names' came. Choose "
+            "one of these."
+        ),
+    ),
+    (
+        lambda: bag_loader(Bags(np.array([0, 1]), [0.5, 0.5], X=np.ones(2)), batch_size=64),
+        "A loader of bags must choose its batches itself, whole bags in a new order: "
+        "batch_size= came. Use batch=, the number of instances, and seed=.",
+    ),
+    (
+        lambda: bag_loader(Bags(np.array([0, 0]), [0.5], X=np.ones(2))),
+        "An epoch must hold at least two bags, because each bag is centred by the mean of the "
+        "others: 1 came. Give more bags, or a pool of further instances.",
+    ),
+]
+
+
+@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
+def test_wrong_input_gets_a_clear_error(make, message, unchecked_shapes):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message

@@ -1,0 +1,553 @@
+"""The report page: what it says, that it is whole, safe and readable, and that a browser opens
+it."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_cli import QUICK, SALES, run, world
+
+import unbag
+from unbag.cli._outputs import check_page
+from unbag.cli._story import _of_reported, prior_over_time
+from unbag.diagnosis import Diagnosis
+from unbag.diagnosis._diagnosis import Feature
+from unbag.metrics import Evaluation
+from unbag.metrics._evaluation import Band
+from unbag.metrics._intervals import Estimate
+from unbag.report import (
+    Curve,
+    Facts,
+    Page,
+    Section,
+    Story,
+    Text,
+    facts_of,
+    page_of,
+    render,
+    write_page,
+)
+from unbag.report._advice import next_steps, remedy
+from unbag.report._axes import Scale, round_values, spread
+from unbag.report._experiments import Claim, Point, Result, experiments_page
+from unbag.report._figures import Row, Series, draw_bars, draw_intervals, draw_lines, draw_points
+from unbag.report._sections import best_curves
+from unbag.report._stream import stream_page
+from unbag.selection import Choice, Compared
+from unbag.tables._summary import TablesReport
+
+MESSAGES = [
+    (
+        lambda: check_page(Path("report.pdf"), force=False),
+        "A page must be named .html: report.pdf came. Choose such a name.",
+    ),
+    (
+        lambda: write_page(Page("", "", []), "/nowhere/at/all.html"),
+        "An output must go to a folder that exists: /nowhere/at does not. Make it first.",
+    ),
+]
+
+
+@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
+def test_bad_input_gets_a_clear_error(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message
+
+
+EVIL = "<script>alert(1)</script>\"'&"
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class Reader(HTMLParser):
+    """Checks that tags are closed in order, and keeps what was seen."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.seen, self.ids, self.links = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id"]
+        self.links += [value for name, value in attrs if name in ("href", "src")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def estimate(value, half, worth=None):
+    return Estimate(value, half / 2, value - half, value + half, worth)
+
+
+def evaluation(loss=0.4, half=0.05, gap=0.0):
+    bands = [
+        Band(i / 5, (i + 1) / 5, 0.2, 0.1 + i / 5, estimate(0.1 + i / 5, 0.1)) for i in range(5)
+    ]
+    found = {
+        "log_loss": estimate(loss, half, 200.0),
+        "auc": estimate(0.8, 0.05, 100.0),
+        "mean_report": estimate(0.25, 0.01, 900.0),
+        "prediction_minus_report": estimate(gap, 0.01),
+    }
+    return Evaluation(found, bands, [], "bags", 100, 1000, 0.95, ("a note",))
+
+
+def choice(other=0.1):
+    table = [
+        Compared("first, seed 0", estimate(0.4, 0.05), estimate(0.0, 0.0), 0.41),
+        Compared("second, seed 0", estimate(0.5, 0.05), estimate(other, 0.05), 0.45),
+    ]
+    history = {"held_out": np.array([0.5, 0.4])}
+    return Choice("first, seed 0", SimpleNamespace(history=history, epoch=2), "Because.", table, 30)
+
+
+RANDOM = Diagnosis("The bags look random.", True, "None.")
+BIASED = Diagnosis(
+    "The bags are not random: most of all " + EVIL,
+    False,
+    "Python words",
+    (Feature(EVIL, 9, 0, 0.5),),
+)
+UNSEEN = Diagnosis("Whether the bags are random cannot be seen.", False, "Python words")
+FACTS = Facts(100, 1000, 10, 10.0, 10, 0.25, 4.0, pending=2)
+
+
+def story(**changes):
+    time = np.datetime64("2026-01-01") + np.arange(200)
+    bags = unbag.random_bags(None, np.random.default_rng(0).random(2000) < 0.2, size=10, seed=0)
+    everything = {
+        "told": TablesReport(
+            1000, 100, 100, 100, 1000, (f"1 bag was left out: {EVIL}",), (f"refused {EVIL}",)
+        ),
+        "facts": FACTS,
+        "diagnosis": RANDOM,
+        "drift": unbag.drift(bags, time, windows=6),
+        "choice": choice(),
+        "curves": [Curve(EVIL, [0.5, 0.45, np.nan, 0.44], 2, "a"), Curve("b", [0.6, 0.5], 2, "b")],
+        "evaluation": evaluation(),
+        "predictions": np.linspace(0.05, 0.9, 50),
+        "trained": True,
+        "learned": 80,
+        "labels": evaluation(loss=0.5, gap=0.001),
+    }
+    return Story(**({"title": EVIL, "line": EVIL} | everything | changes))
+
+
+SECTIONS = [
+    "summary", "came", "random", "compared", "good", "revealed", "curves", "calibration", "scores", "prior", "next",
+    "glossary",
+]  # fmt: skip
+
+
+def test_a_page_with_everything_has_every_section_in_order():
+    assert [section.name for section in page_of(story()).sections] == SECTIONS
+
+
+def test_sections_without_data_are_left_out():
+    assert [section.name for section in page_of(Story("empty")).sections] == ["summary", "glossary"]
+
+
+def test_what_came_from_the_user_is_escaped_everywhere():
+    text = render(page_of(story(diagnosis=BIASED)))
+    assert "<script" not in text
+    assert (
+        text.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 6
+    )  # title, line, tables, verdict, legend, words
+
+
+def test_the_page_is_well_formed_accessible_and_asks_for_nothing():
+    text = render(page_of(story()))
+    page = Reader(text)
+    headings = [tag for tag, _ in page.seen if re.fullmatch(r"h\d", tag)]
+    assert headings == ["h1"] + ["h2"] * len(SECTIONS)
+    assert len(set(page.ids)) == len(page.ids)
+    assert all(link in {f"#{name}" for name in SECTIONS} | {"data:,"} for link in page.links)
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
+    pictures = re.findall(r'<svg xmlns.*?role="img" aria-label="([^"]+)"><title>', text)
+    assert len(pictures) == text.count("<figure>") == 5
+    assert all(cell.get("scope") in ("col", "row") for tag, cell in page.seen if tag == "th")
+    assert {dict(attrs).get("lang") for tag, attrs in page.seen if tag == "html"} == {"en"}
+    for needed in ("prefers-color-scheme: dark", "@media print", "width=device-width"):
+        assert needed in text
+    assert len(text) < 60_000
+
+
+GAP = np.array([0.1, np.nan, 0.3])
+
+
+@pytest.mark.parametrize(
+    "svg",
+    [
+        draw_lines([Series("a", [1, 2, 3], GAP, GAP - 0.1, GAP + 0.1)], EVIL, x="x", y="y"),
+        draw_lines([Series("a", [5], [0.3])], EVIL, x="x", y="y"),
+        draw_lines([Series("a", [16, 64, 256], [1, 2, 300])], EVIL, x="x", y="y", powers=True, dots=True),
+        draw_points(Series("", [0.1, 0.5], [0.2, 0.4], [-0.3, 0.1], [0.5, 0.9]), EVIL, x="x", y="y", diagonal=True),
+        draw_bars([0, 0.5, 1], [3, 0], EVIL, x="x", y="y"),
+        draw_intervals([Row(EVIL * 20, 0.5, 0.4, 0.6, True), Row("b", 0.5, 0.5, 0.5)], EVIL, x="x"),
+    ],
+    ids=["gap", "point", "powers", "calibration", "bars", "intervals"],
+)  # fmt: skip
+def test_pictures_are_xml_with_their_words_and_without_colours_or_nan(svg):
+    tree = ElementTree.fromstring(svg)
+    assert tree.get("aria-label") == EVIL
+    assert "nan" not in svg
+    assert re.search("(?<!&)#", svg) is None  # colours are the page's, which knows light and dark
+    assert "<text" in svg
+
+
+def test_a_line_lies_where_its_values_say():
+    svg = draw_lines([Series("", [0, 10], [1.0, 3.0])], "w", x="x", y="y")
+    (x1, y1), (x2, y2) = (
+        map(float, p.split(",")) for p in re.search(r'<polyline points="(\S+) (\S+)"', svg).groups()
+    )
+    ticks = {
+        float(t): float(y) - 4
+        for y, t in re.findall(r'y="([\d.]+)" text-anchor="end" class="number">([\d.]+)<', svg)
+    }
+    assert x1 < x2
+    assert y1 == pytest.approx(ticks[1], abs=0.2)
+    assert y2 == pytest.approx(ticks[3], abs=0.2)
+
+
+def test_scales_and_ticks():
+    assert Scale(1, 16, 0, 100, log=True)(4) == 50
+    assert Scale(1, 16, 0, 100, log=True).ticks == [1, 2, 4, 8, 16]
+    assert round_values(0, 3, whole=True) == [0, 1, 2, 3]
+    assert round_values(-0.21, 1.13) == [0.0, 0.5, 1.0]
+    low, high = spread([0.3, 0.31, 0.32, 0.33, 200.0])
+    assert low < 0.3
+    assert high < 200
+
+
+def test_of_several_methods_the_best_curve_of_each_is_shown():
+    curves = [Curve("a1", [3, 2], 2, "a"), Curve("a2", [3, 1], 2, "a"), Curve("b", [9, 8], 2, "b")]
+    assert [c.name for c in best_curves(curves)] == ["a2", "b"]
+    assert [c.name for c in best_curves(curves[:2])] == ["a1", "a2"]
+
+
+def said(**changes):
+    section = next_steps(story(**changes))
+    return " ".join(" ".join(pair) for pair in section.parts[0].items)
+
+
+def test_the_summary_says_whether_the_model_beats_the_prior():
+    summary = lambda **changes: " ".join(
+        part.text for part in page_of(story(**changes)).sections[0].parts
+    )
+    trivial = -(0.25 * np.log(0.25) + 0.75 * np.log(0.75))
+    assert f"would have {trivial:.3g}: the model clearly knows more" in summary()
+    assert "not yet sure" in summary(evaluation=evaluation(loss=0.55, half=0.1))
+    assert "clearly worse" in summary(evaluation=evaluation(loss=0.7, half=0.05))
+    assert "about 80 times in 100 (between 75 and 85; chance is 50)" in summary()
+    assert "Do not trust these numbers yet" in summary(diagnosis=BIASED)
+    assert "clearly" not in summary(diagnosis=BIASED)
+    assert "the bags are not random, and the intervals" in summary(diagnosis=BIASED)
+    assert "whether the bags are random cannot be seen, and the intervals" in summary(
+        diagnosis=UNSEEN
+    )
+
+
+def test_advice_is_concrete():
+    assert "--stratum COLUMN" in said(diagnosis=BIASED)
+    assert "unbag predict" not in said(diagnosis=BIASED)
+    assert "Name something finer" in said(diagnosis=BIASED, facts=FACTS._replace(strata=3))
+    assert "unbag predict" in said()
+    assert "4 times more bags (400) would halve the interval" in said(
+        evaluation=evaluation(loss=0.5, half=0.1)
+    )
+    assert "about 2 times as many held-out bags would settle it" in said(
+        evaluation=evaluation(loss=0.5, half=0.08)
+    )
+    assert "do not show that the model is better" in said(
+        evaluation=evaluation(loss=0.6, half=0.08)
+    )
+    assert "halve" not in said(evaluation=evaluation(loss=0.2, half=0.05))
+    assert "too high on average, by 0.050" in said(evaluation=evaluation(gap=0.05))
+    assert "too low" in said(evaluation=evaluation(gap=-0.05))
+    assert "Recalibrate" not in said()
+    assert "1 of the 1 other model cannot be told" in said(choice=choice(other=0.01))
+    assert "cannot be told" not in said()
+    assert "--epochs 4" in said()
+    assert "2 bags wait" in said()
+    assert "unbag plan --rate 0.25 --noise 40000 --score-sd 1.3 --events 1000" in said(
+        facts=FACTS._replace(noise=40000.0)
+    )
+    assert "unbag plan" not in said(facts=FACTS._replace(noise=0.0))
+
+
+def test_the_size_that_is_advised_is_the_one_of_the_theory():
+    from unbag.planning import Noise, best_bag_size
+
+    h = np.linspace(0.05, 0.9, 50)
+    score = np.log(h / (1 - h))
+    best = best_bag_size(Noise(0.25 * 0.75, 40000.0, -score.mean(), score.var()))
+    assert f"of about {best:,.0f} events" in said(facts=FACTS._replace(noise=40000.0))
+
+
+def test_the_remedy_speaks_command_line():
+    assert remedy(RANDOM) == "None is needed."
+    lone = Diagnosis("one report", False, "", lone=3)
+    for text in (remedy(BIASED), remedy(BIASED, strata=True), remedy(lone)):
+        assert "--method matching" in text
+        assert "=" not in text
+    assert "two reports or more" in remedy(lone)
+
+
+def test_revealed_labels_are_compared_with_the_intervals_whichever_way_it_comes_out():
+    page = page_of(story())
+    section = next(section for section in page.sections if section.name == "revealed")
+    rows = {row[0]: row[-1] for row in section.parts[1].rows}
+    assert rows == {
+        "Log loss": "no",
+        "AUC": "yes",
+        "Mean report": "yes",
+        "Prediction minus report": "yes",
+    }
+    assert section.parts[2].text.startswith("3 of 4 intervals hold")
+
+
+def test_facts_are_those_of_the_bags():
+    bags = unbag.Bags(np.array([0, 0, 1, 2, 2, 2]), np.array([0.5, 1.0, np.nan]), noise=[1, 3, 5],
+                      status=["observed", "observed", "pending"])  # fmt: skip
+    assert facts_of(bags) == Facts(2, 3, 1, 2.0, 3, pytest.approx(2 / 3), 2.0, 1, 1, 3)
+
+
+def test_events_that_only_serve_the_means_are_told_apart():
+    section = next(
+        s
+        for s in page_of(Story("Title", facts=FACTS._replace(waiting=20))).sections
+        if s.name == "came"
+    )
+    rows = dict(section.parts[0].rows)
+    assert rows["Events in these"] == "1,000"
+    assert rows["Bags waiting for their report"] == "2, with 20 events that only serve the means"
+
+
+def test_an_evaluation_on_a_page_counts_the_events_with_a_report():
+    bags = unbag.Bags(
+        np.array([0, 0, 1, 2, 2, 2]), [0.5, 1.0, np.nan], status=["observed", "observed", "pending"]
+    )
+    found = unbag.evaluate_labels(np.array([-1.0, 1, 2]), [0, 1, 1])
+    assert _of_reported(replace(found, instances=6), bags).instances == 3
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    page, path = Page("Title", "", [Section("a", "A", [Text("text")])]), tmp_path / "p.html"
+    write_page(page, path)
+    before = path.read_text()
+    with pytest.raises(ValueError, match="must not exist yet"):
+        write_page(page, path)
+
+    def full(self, *_, **__):
+        self.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="No space"):
+        write_page(page, path, force=True)
+    assert path.read_text() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["p.html"]
+
+
+def test_the_page_of_a_stream_tells_loss_prior_and_what_was_set_aside():
+    rows = [
+        {"chunk": i, "window_log_loss": 0.5 - i / 100, "window_log_loss_error": 0.03, "window_auc": None, "prior": 0.2,
+         "drift": i == 3, "label_log_loss": 0.5}
+        for i in range(1, 6)
+    ]  # fmt: skip
+    page = stream_page(rows, "line", learned=5120, waiting=7, aside={EVIL: 2})
+    assert [s.name for s in page.sections] == [
+        "summary",
+        "came",
+        "log-loss",
+        "prior",
+        "next",
+        "glossary",
+    ]
+    text = render(page)
+    Reader(text)
+    for words in ("5,120 events were learned from, in 5 chunks.", "0.45 (0.39 to 0.51;", "moved in 1 of 5 chunks",
+                  "7 events wait", "2 things were set aside"):  # fmt: skip
+        assert words in text
+    empty = stream_page([], "line", learned=0, waiting=0, aside={})
+    assert [s.name for s in empty.sections] == ["summary", "came", "next", "glossary"]
+
+
+def test_the_page_of_experiments_tells_the_best_method_and_the_claims():
+    points = {
+        "upm": [Point(16, 0.4, 0.01), Point(64, 0.45, 0.01)],
+        "easy": [Point(64, 0.5, np.nan)],
+    }
+    result = Result(
+        f"Adult {EVIL}", "test log loss", "lower", {16: 100, 64: 25}, points, {"labels": 0.3}
+    )
+    claims = [
+        Claim("a is best", "Adult", "supported", "0.4"),
+        Claim("b is best", "Adult", "not yet run", ""),
+    ]
+    page = experiments_page("line", [result], claims)
+    assert [s.name for s in page.sections] == [
+        "summary",
+        "experiment-1",
+        "claims",
+        "next",
+        "glossary",
+    ]
+    text = render(page)
+    Reader(text)
+    assert "at bags of 64 the best is upm, 0.450 ± 0.010." in text
+    assert "1 supported, 1 not yet run" in text
+    assert "<script" not in text
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """What the command line writes of tables with a hostile column and a time."""
+    folder = tmp_path_factory.mktemp("pages")
+    events, reports, _ = world(folder, count=2400, size=6)
+    frame = pd.read_parquet(events).rename(columns={"x": EVIL})
+    frame.assign(day=pd.Timestamp("2026-01-01") + pd.to_timedelta(frame.bag, unit="D")).to_parquet(
+        events
+    )
+    words = [events, reports, *SALES, "--id", "event", "--time", "day"]
+    for name, more in (("a", []), ("b", ["--method", "matching"])):
+        out = ["--out", folder / f"{name}.unbag", "--page", folder / f"{name}.html"]
+        told = run("train", *words, *QUICK, *more, *out)
+        assert told.stderr.endswith(f"report page: {folder / name}.html\n")
+    run("evaluate", folder / "a.unbag", *words, "--page", folder / "evaluate.html")
+    both = [folder / "a.unbag", folder / "b.unbag", "--events", events, "--reports", reports]
+    run("select", *both, *words[2:], "--page", folder / "select.html")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name, left_out",
+    [("a", {"revealed"}), ("evaluate", {"revealed", "compared", "curves"}),
+     ("select", {"revealed", "good", "curves", "calibration", "scores"})],
+)  # fmt: skip
+def test_verbs_write_a_page_of_what_they_found(pages, name, left_out):
+    text = (pages / f"{name}.html").read_text()
+    page = Reader(text)
+    assert [i for i in page.ids if i in SECTIONS] == [s for s in SECTIONS if s not in left_out]
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_a_page_that_exists_is_refused_before_the_work(pages):
+    words = [
+        pages / "events.parquet",
+        pages / "reports.parquet",
+        *SALES,
+        "--out",
+        pages / "new.unbag",
+    ]
+    wrong = run("train", *words, "--page", pages / "a.html", code=1)
+    assert "An output must not exist yet" in wrong.stderr
+    assert wrong.stdout == ""
+    assert not (pages / "new.unbag").exists()
+
+
+def test_there_is_no_prior_over_time_without_windows(pages):
+    bags = unbag.join(
+        pages / "events.parquet", pages / "reports.parquet", on="bag", total="sales", id="event"
+    )
+    assert prior_over_time(pages / "events.parquet", None, bags) is None
+    assert prior_over_time(pages / "events.parquet", "day", bags.take(np.arange(4))) is None
+    assert len(prior_over_time(pages / "events.parquet", "day", bags).start) == 12
+    same = pd.read_parquet(pages / "events.parquet").assign(day=1)
+    assert prior_over_time(same, "day", bags) is None
+
+
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--virtual-time-budget=2000",
+]  # fmt: skip
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium")
+@pytest.mark.parametrize(
+    "scheme, ink", [("1", "rgb(29, 35, 41)"), ("0", "rgb(230, 233, 236)")], ids=["light", "dark"]
+)
+def test_a_browser_shows_every_section_and_asks_for_nothing(tmp_path, scheme, ink):
+    """The test's own copy lets a script in, which writes down what the browser made of the page."""
+    path = write_page(page_of(story(title="A report", line="")), tmp_path / "page.html")
+    look = """<script>addEventListener("load", () => { const seen = {
+        ink: getComputedStyle(document.body).color, loaded: performance.getEntriesByType("resource").length,
+        broken: [...document.querySelectorAll("svg[role=img]")].filter(e => e.getBBox().width < 100).length,
+        sections: [...document.querySelectorAll("section")].map(e => e.id).join(" "),
+        wide: document.documentElement.scrollWidth > innerWidth };
+      document.body.setAttribute("data-seen", JSON.stringify(seen)); });</script>"""
+    text = path.read_text().replace(
+        "default-src 'none';", "default-src 'none'; script-src 'unsafe-inline';"
+    )
+    path.write_text(text.replace("</body>", f"{look}</body>"))
+    found = subprocess.run(
+        [CHROMIUM, *FLAGS, f"--user-data-dir={tmp_path / 'new'}", f"--blink-settings=preferredColorScheme={scheme}",
+         "--window-size=500,900", "--dump-dom", path.as_uri()],
+        capture_output=True, text=True, timeout=120, check=True,
+    ).stdout  # fmt: skip
+    seen = re.search(r'data-seen="([^"]*)"', found).group(1).replace("&quot;", '"')
+    expected = (
+        f'{{"ink":"{ink}","loaded":0,"broken":0,"sections":"{" ".join(SECTIONS)}","wide":false}}'
+    )
+    assert seen == expected
+
+
+@pytest.mark.parametrize("kind", ["total", "classes", "biased"])
+def test_counts_classes_and_biased_bags_have_pages_too(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.normal(size=1200)) if kind == "biased" else rng.normal(size=1200)
+    labels = {
+        "total": {"sales": rng.poisson(np.exp(x))},
+        "biased": {"sales": rng.random(1200) < 1 / (1 + np.exp(-x))},
+        "classes": {n: np.digitize(x, [-1, 1]) == i for i, n in enumerate("abc")},
+    }[kind]
+    events = pd.DataFrame({"bag": np.arange(1200) // 4, "x": x, "day": np.arange(1200) // 4})
+    events.to_parquet(tmp_path / "e.parquet")
+    events[["bag"]].assign(**labels).groupby("bag", as_index=False).sum().to_parquet(
+        tmp_path / "r.parquet"
+    )
+    columns = [
+        word for name in labels for word in ("--total" if name == "sales" else "--counts", name)
+    ]
+    columns += ["--kind", "total"] if kind == "total" else []
+    words = [
+        tmp_path / "e.parquet",
+        tmp_path / "r.parquet",
+        "--on",
+        "bag",
+        "--time",
+        "day",
+        *columns,
+    ]
+    run("train", *words, *QUICK, "--out", tmp_path / "m.unbag", "--page", tmp_path / "p.html")
+    text = (tmp_path / "p.html").read_text()
+    absent = {"total": set(), "biased": set(), "classes": {"calibration", "scores", "prior"}}[kind]
+    page = Reader(text)
+    assert [i for i in page.ids if i in SECTIONS] == [
+        s for s in SECTIONS if s not in absent | {"revealed"}
+    ]
+    assert ("Do not trust these numbers yet" in text) == (kind == "biased")
+    assert ("unbag design EVENTS" in text) == (kind == "biased")
+    assert "nan" not in re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL).lower().replace(
+        "nance", ""
+    )

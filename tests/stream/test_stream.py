@@ -1,0 +1,893 @@
+"""Learning while data arrives: replay is batch, a kill changes nothing, reports may come in any
+order."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from unittest.mock import patch
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from rich.console import Console
+from scipy.special import expit
+from typer.testing import CliRunner
+
+import unbag
+from unbag import losses, models, weights
+from unbag.bags import random_bags
+from unbag.cli import app
+from unbag.cli._stream import follow
+from unbag.datasets import Chunk, Quarantine
+from unbag.lab import _run as online
+from unbag.lab._online_plan import online_preset
+from unbag.lab._online_report import write_online_report
+from unbag.lab._online_run import _runs, best_rate, run_online
+from unbag.lab._online_store import OnlineStore
+from unbag.metrics import evaluate, evaluate_labels
+from unbag.stream import Settings, StreamLearner, _checkpoint, run_stream
+from unbag.stream._buffer import Buffer
+from unbag.stream._checkpoint import CHECKPOINT, METRICS, QUARANTINE, Folder
+from unbag.stream._replay import View
+
+METHODS = ("anchored", "upm", "easy", "matching", "likelihood", "labels")
+SMALL = {"size": 8, "batch": 64, "rate": 0.02, "chunk": 256}
+
+
+def network(key=0):
+    return models.mlp(3, (8,), key=key)
+
+
+def chunk_of(number, rows=256):
+    rng = np.random.default_rng([7, number])
+    x = rng.normal(size=(rows, 3)).astype(np.float32)
+    truth = expit(1.5 * x[:, 0] - 1)
+    y = (rng.random(rows) < truth).astype(np.float32)
+    return Chunk(x, y=y, time=number + np.arange(rows) / rows, truth=truth, position=number + 1)
+
+
+def source(position, count=6):
+    return (chunk_of(number) for number in range(position, count))
+
+
+def parameters(learner):
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(learner._state)]
+
+
+def same(a, b):
+    return all(np.array_equal(x, y) for x, y in zip(parameters(a), parameters(b), strict=True))
+
+
+PLACE = Path(tempfile.mkdtemp())
+
+
+def resumed_otherwise():
+    learner = StreamLearner(network(), folder=PLACE / "other", **SMALL)
+    learner.learn(chunk_of(0))
+    learner.checkpoint()
+    learner.close()
+    StreamLearner(models.mlp(3, (9,), key=0), folder=PLACE / "other", **{**SMALL, "rate": 0.5})
+
+
+def other_columns():
+    learner = StreamLearner(network(), **SMALL)
+    learner.events(np.ones((2, 3)), [1, 1])
+    learner.events(np.ones((2, 4)), [1, 1])
+
+
+def other_data():
+    store = OnlineStore(PLACE / "other data")
+    store.check_data("clicks", "these")
+    store.check_data("criteo", "those")
+    store.check_data("clicks", "these")
+    store.check_data("clicks", "those")
+
+
+def taken_folder():
+    first = StreamLearner(network(), folder=PLACE / "taken", **SMALL)
+    try:
+        StreamLearner(network(), folder=PLACE / "taken", **SMALL)
+    finally:
+        first.close()
+
+
+def foreign_folder():
+    (PLACE / "foreign").mkdir(exist_ok=True)
+    (PLACE / "foreign" / "metrics.jsonl").write_text("yours\n")
+    try:
+        StreamLearner(network(), folder=PLACE / "foreign", **SMALL)
+    finally:
+        assert (PLACE / "foreign" / "metrics.jsonl").read_text() == "yours\n"
+
+
+def too_short(folder):
+    with patch.object(
+        online, "_chunks", lambda source, rows: iter([Chunk(np.ones((4, 2)), y=np.ones(4))])
+    ):
+        run_online(online_preset("smoke", methods=("upm",), sizes=(128,)), OnlineStore(folder))
+
+
+MESSAGES = [
+    (
+        lambda: too_short(PLACE / "short"),
+        (
+            "A stream must have at least one chunk of 1024 events: clicks has fewer. Make chunks "
+            "smaller."
+        ),
+    ),
+    (
+        lambda: Settings(size=0),
+        "A stream's size must be a whole number of at least 1: 0 came. Change it.",
+    ),
+    (lambda: Settings(rate=0.0), "A learning rate must be positive: 0.0 came. Try 0.001."),
+    (
+        lambda: Settings(prior=2.0),
+        "A stream's prior must be 'chunk', 'first' or a number between 0 and 1: 2.0 came. Use "
+        "'chunk' when the rate moves.",
+    ),
+    (
+        lambda: Settings(restated="average"),
+        "Restated reports must be dealt with by 'replace' or 'refuse': 'average' came. Choose one.",
+    ),
+    (
+        lambda: StreamLearner(network()).learn(Chunk(np.ones((2, 3)))),
+        "A chunk to learn at once must have labels: y is None. Use events and reports instead.",
+    ),
+    (
+        lambda: StreamLearner(network()).learn(Chunk(np.ones((2, 3)), y=np.ones(3))),
+        (
+            "y must have one entry for each event: 3 came for 2 events. Give them in the order of "
+            "the events."
+        ),
+    ),
+    (
+        lambda: StreamLearner(network()).events(np.ones((2, 3)), [1]),
+        (
+            "bag must have one entry for each event: 1 came for 2 events. Give them in the order of "
+            "the events."
+        ),
+    ),
+    (
+        lambda: StreamLearner(network()).report([1], [0.5, 0.5]),
+        (
+            "report must have one entry for each bag: 2 came for 1 bags. Give them in the order of "
+            "the bags."
+        ),
+    ),
+    (
+        lambda: StreamLearner(network()).report([1], [0.5], size=[1, 2]),
+        (
+            "size must have one entry for each bag: 2 came for 1 bags. Give them in the order of "
+            "the bags."
+        ),
+    ),
+    (
+        lambda: StreamLearner(network()).report([1], [0.5], noise=[1, 2]),
+        (
+            "noise must have one entry for each bag: 2 came for 1 bags. Give them in the order of "
+            "the bags."
+        ),
+    ),
+    (
+        lambda: StreamLearner(network()).events(np.ones((2, 4)), [1, 1]),
+        "Features must fit the model: X of shape (2, 4) and type float64 came, which it does "
+        "not take. Give the features that it was made for.",
+    ),
+    (
+        lambda: StreamLearner(network()).events([["a", "b", "c"]], [1]),
+        "Features must be numbers: X of type <U1 came. Turn words into whole numbers first.",
+    ),
+    (
+        other_columns,
+        "The features of a stream must keep their shape: (4,) came after (3,). Read other "
+        "columns as another stream, or repair the export.",
+    ),
+    (
+        lambda: StreamLearner(network()).report([date(2024, 1, 2)], [0.5]),
+        "A bag id must be a whole number or a string: datetime.date(2024, 1, 2) came. Turn all "
+        "ids into strings, with str().",
+    ),
+    (
+        lambda: StreamLearner(network()).checkpoint(),
+        "A checkpoint must have a folder: none was given. Make the learner with folder=.",
+    ),
+    (
+        resumed_otherwise,
+        f"A stream must be resumed as it was begun: in {PLACE / 'other'} rate was 0.02 and is "
+        "0.5, the model has other parameters. Use the same, or another folder.",
+    ),
+    (
+        taken_folder,
+        f"A stream must be run by one process at a time: another one works in {PLACE / 'taken'}. "
+        "Wait for it, or use another folder.",
+    ),
+    (
+        lambda: online_preset("huge"),
+        "A preset must be one of paper, laptop, smoke: 'huge' came. Choose one of these.",
+    ),
+    (
+        lambda: online_preset("smoke", source="avazu"),
+        "An online plan's source must be one of criteo, clicks: 'avazu' came. Choose.",
+    ),
+    (
+        lambda: online_preset("smoke", sizes=(1024,)),
+        "A bag size must leave at least 2 bags in a chunk: bags of 1024 came for chunks of "
+        "1024. Make the bags smaller.",
+    ),
+    (
+        lambda: write_online_report(
+            online_preset("smoke"), OnlineStore(PLACE / "none"), PLACE / "report"
+        ),
+        f"A report must have runs: {PLACE / 'none'} has none of this plan. Make them: unbag online",
+    ),
+    (
+        other_data,
+        "A store's online runs must come from the same data: the first chunk of clicks that "
+        f"there is now is not the one that {PLACE / 'other data'} has runs of. Use another "
+        "folder.",
+    ),
+    (
+        lambda: follow(
+            "clicks", PLACE / "m", model="huge", rows=4096, chunks=1, every=1, fields={"seed": 0}
+        ),
+        "A stream's model must be one of paper, small: 'huge' came. Choose one.",
+    ),
+    (
+        lambda: follow(
+            "avazu", PLACE / "n", model="small", rows=4096, chunks=1, every=1, fields={"seed": 0}
+        ),
+        "A source must be clicks, criteo or a file: 'avazu' is none. Look at the path.",
+    ),
+    (
+        lambda: follow(
+            "clicks", PLACE / "n", model="small", rows=1000, chunks=1, every=1, fields={"size": 512}
+        ),
+        (
+            "A chunk must hold at least two bags: 1000 rows came for bags of 512. Give more --rows, "
+            "or a smaller --size."
+        ),
+    ),
+    (
+        foreign_folder,
+        (
+            f"A stream must have a folder of its own: {PLACE / 'foreign'} holds something else. Name "
+            "another one."
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
+def test_bad_input_gets_a_clear_error(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message
+
+
+def bags_of(chunk, size, seed):
+    return random_bags(chunk.X, chunk.y, size=size, seed=seed)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_chunk_is_one_epoch_of_batch_training(method):
+    rows = (
+        64 if method == "anchored" else 256
+    )  # the batch trainer's reference moves from one batch to the next
+    chunk = chunk_of(0, rows)
+    learner = StreamLearner(network(), method=method, **SMALL)
+    learner.learn(chunk)
+    bags = bags_of(chunk, 1 if method == "labels" else 8, seed=0)
+    run = unbag.train(network(), bags, method, learning_rate=0.02, epochs=1, batch=64, seed=0)
+    ours, theirs = (
+        jax.tree.leaves(eqx.filter(m, eqx.is_array)) for m in (learner.model, run.model)
+    )
+    assert not np.allclose(ours[0], jax.tree.leaves(eqx.filter(network(), eqx.is_array))[0])
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["upm", "easy", "anchored"])
+def test_a_stream_is_a_plain_loop_over_chunks_batches_and_weights(method):
+    learner = StreamLearner(network(), method=method, **SMALL)
+    model, adam = network(), optax.adam(0.02)
+    loss = losses.square if method == "anchored" else losses.log
+    moments = adam.init(eqx.filter(model, eqx.is_array))
+    for number in range(3):
+        chunk = chunk_of(number)
+        learner.learn(chunk)
+        bags = bags_of(chunk, 8, seed=number)
+        g = expit(np.asarray(model(jnp.asarray(bags.X)), float))
+        for numbers in unbag.bags._split.batch_plan(bags.size, 64, seed=0, epoch=number + 1):
+            rows = bags.rows_of(numbers)
+            part = bags.take(numbers)
+            report, prior = part.components().report, bags.components().prior
+            if method == "anchored":
+                W = weights.anchored(
+                    part.bag, part.size, report, prior, np.stack([np.ones(len(rows)), g[rows]], 1),
+                    reference_mean=np.array([1, g.mean()]),
+                )  # fmt: skip
+            else:
+                W = getattr(weights, method)(part.size, report, prior)[part.bag]
+            slope = eqx.filter_grad(
+                lambda m, W=W, X=part.X: jnp.sum(W * loss.components(m(jnp.asarray(X))))
+            )(model)
+            updates, moments = adam.update(slope, moments)
+            model = eqx.apply_updates(model, updates)
+    for a, b in zip(jax.tree.leaves(learner._state.params), jax.tree.leaves(model), strict=False):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_given_bags_are_taken_as_they_are():
+    chunk = chunk_of(0)
+    drawn = bags_of(chunk, 8, seed=0)
+    name = np.empty(256, object)
+    name[drawn.rows] = [f"bag {number:03d}" for number in drawn.bag]
+    shuffled, given = StreamLearner(network(), **SMALL), StreamLearner(network(), **SMALL)
+    shuffled.learn(chunk)
+    given.learn(chunk._replace(bag=name.astype(str)))
+    for a, b in zip(parameters(shuffled), parameters(given), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_predictions_come_before_learning_and_metrics_are_those_of_evaluate():
+    learner = StreamLearner(network(), method="upm", **SMALL)
+    learner.learn(chunk_of(0))
+    chunk = chunk_of(1)
+    score = learner.predict(chunk.X)
+    row = learner.learn(chunk)
+    told = evaluate_labels(score, chunk.y)
+    assert row["label_log_loss"] == pytest.approx(told["log_loss"].value)
+    assert row["label_auc"] == pytest.approx(told["auc"].value)
+    bags = bags_of(chunk, 8, seed=1)
+    from_bags = evaluate(score[bags.rows], bags)
+    assert row["log_loss"] == pytest.approx(from_bags["log_loss"].value)
+    assert row["auc_error"] == pytest.approx(from_bags["auc"].error)
+    assert row["gap"] == pytest.approx(expit(score[bags.rows]).mean() - row["prior"], abs=1e-6)
+    truth = -np.mean(chunk.y * np.log(chunk.truth) + (1 - chunk.y) * np.log1p(-chunk.truth))
+    assert row["true_log_loss"] == pytest.approx(truth)
+    pair = [(r["log_loss"], r["log_loss_error"]) for r in learner.rows]
+    assert row["window_log_loss"] == pytest.approx(np.mean([value for value, _ in pair]))
+    assert row["window_log_loss_error"] == pytest.approx(np.hypot(pair[0][1], pair[1][1]) / 2)
+
+
+def test_drift_is_seen_from_reports_alone():
+    rng = np.random.default_rng(0)
+    learner = StreamLearner(network(), **SMALL)
+    rates = [0.2, 0.2, 0.2, 0.6]
+    alarm = [
+        learner.learn(Chunk(rng.normal(size=(512, 3)), y=(rng.random(512) < rate).astype(float)))[
+            "drift"
+        ]
+        for rate in rates
+    ]
+    assert alarm == [False, False, False, True]
+
+
+@pytest.mark.parametrize("prior, used", [("chunk", None), ("first", None), (0.3, 0.3)])
+def test_the_prior_is_of_the_chunk_of_the_first_or_fixed(prior, used, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "unbag.stream._learner.learn_chunk",
+        lambda machine, state, bags, *a, _real=unbag.stream._learner.learn_chunk, **k: (
+            seen.append(float(bags.prior)) or _real(machine, state, bags, *a, **k)
+        ),
+    )
+    learner = StreamLearner(network(), prior=prior, **SMALL)
+    mean = [learner.learn(chunk_of(number))["prior"] for number in range(2)]
+    assert mean[0] != mean[1]
+    assert seen == {"chunk": mean, "first": [mean[0]] * 2, 0.3: [0.3] * 2}[prior]
+
+
+def test_learning_that_diverges_leaves_no_trace_and_is_counted():
+    learner = StreamLearner(network(), method="upm", **SMALL)
+    learner.learn(chunk_of(0))
+    before = parameters(learner)
+    row = learner.learn(chunk_of(1)._replace(X=chunk_of(1).X * np.float32(1e30)))
+    assert np.isnan(row["objective"])
+    assert all(np.array_equal(a, b) for a, b in zip(before, parameters(learner), strict=True))
+    assert learner.counts["diverged"] == 1
+    assert learner.events_learned == 256
+
+
+def test_a_short_last_chunk_is_evaluated_and_not_learned():
+    learner = StreamLearner(network(), **SMALL)
+    before = parameters(learner)
+    row = learner.learn(chunk_of(0, rows=12))
+    assert (row["bags"], row["events"]) == (0, 12)
+    assert np.isfinite(row["label_log_loss"])
+    assert all(np.array_equal(a, b) for a, b in zip(before, parameters(learner), strict=True))
+
+
+# --- events and reports that come apart ---
+
+
+def bags_in_order(count=32, size=16):
+    chunk = chunk_of(0, count * size)
+    names = np.repeat(np.arange(count), size)
+    report = chunk.y.reshape(count, size).mean(axis=1)
+    return chunk.X, names, report
+
+
+def test_late_and_unordered_reports_teach_the_same_as_reports_at_once():
+    X, names, report = bags_in_order()
+    rng = np.random.default_rng(0)
+    at_once = StreamLearner(network(), method="upm", **SMALL)
+    at_once.events(X, names)
+    at_once.report(np.arange(32), report, size=np.full(32, 16))
+    apart = StreamLearner(network(), method="upm", **SMALL)
+    apart.report(np.arange(16), report[:16], size=np.full(16, 16))  # before their events
+    for part in np.array_split(np.arange(len(X)), 7):
+        apart.events(X[part], names[part])
+    late = 16 + rng.permutation(16)
+    apart.report(late, report[late], size=np.full(16, 16))
+    assert at_once.chunks == apart.chunks == 2
+    assert at_once.waiting == apart.waiting == 0
+    assert at_once.events_learned == apart.events_learned == 512
+    first = StreamLearner(network(), method="upm", **SMALL)
+    first.events(X[:256], names[:256])
+    first.report(np.arange(16), report[:16])
+    assert first.chunks == 1
+    order = np.concatenate([np.flatnonzero(names == name) for name in late])
+    first.events(X[order], names[order])
+    first.report(late, report[late])
+    assert same(first, apart)
+
+
+def test_the_reference_is_the_prediction_made_when_the_event_came():
+    X, names, report = bags_in_order(count=32)
+    learner = StreamLearner(network(), **SMALL)
+    old = learner.events(X, names)
+    learner.report(np.arange(16), report[:16])
+    assert not np.allclose(learner.predict(X), old)
+    found = learner._buffer
+    learner.report(np.arange(16, 20), report[16:20])
+    complete = found.take(64)
+    assert np.array_equal(complete.score, old[256 : 256 + 64])
+    assert np.array_equal(complete.X, X[256 : 256 + 64])
+
+
+def quiet_buffer(**changes):
+    options = {"bound": 100, "patience": 50, "remembered": 3, "restated": "replace"} | changes
+    aside = Quarantine()
+    return Buffer(Path(tempfile.mkdtemp(dir=PLACE)), aside, **options), aside
+
+
+def put(buffer, names):
+    return buffer.add_events(names, np.arange(2 * len(names)).reshape(-1, 2), np.zeros(len(names)))
+
+
+def test_a_repeated_report_is_counted_and_a_restated_one_replaces():
+    buffer, aside = quiet_buffer()
+    put(buffer, ["a", "a"])
+    assert buffer.add_report("a", 0.5)
+    assert not buffer.add_report("a", 0.5)
+    assert buffer.add_report("a", 1.0)
+    assert buffer.take(1).report.tolist() == [1.0]
+    assert dict(aside.counts) == {"repeated": 1, "replaced": 1}
+
+
+def test_a_restated_report_can_be_refused():
+    buffer, aside = quiet_buffer(restated="refuse")
+    put(buffer, ["a", "a"])
+    buffer.add_report("a", 0.5)
+    assert not buffer.add_report("a", 1.0)
+    assert buffer.take(1).report.tolist() == [0.5]
+    assert dict(aside.counts) == {"restated": 1}
+
+
+def test_a_report_for_events_already_learned_is_refused_and_so_are_late_events():
+    buffer, aside = quiet_buffer()
+    put(buffer, ["a", "a", "b"])
+    buffer.add_report("a", 0.5)
+    assert put(buffer, ["a", "b"]) == 1  # the report closed bag a
+    buffer.take(1)
+    assert not buffer.add_report("a", 0.0)
+    assert put(buffer, ["a"]) == 0
+    assert dict(aside.counts) == {"late event": 2, "late": 1}
+    assert buffer.waiting == 2
+
+
+def test_a_bag_waits_until_it_has_as_many_events_as_its_report_says():
+    buffer, aside = quiet_buffer()
+    put(buffer, ["a", "a"])
+    buffer.add_report("a", 0.5, size=4)
+    assert buffer.ready_events == 0
+    assert put(buffer, ["a", "b", "a", "a"]) == 3
+    assert buffer.ready_events == 4
+    assert dict(aside.counts)["late event"] == 1
+
+
+def test_a_report_of_fewer_events_than_wait_is_refused():
+    buffer, aside = quiet_buffer()
+    put(buffer, ["a"] * 3)
+    assert not buffer.add_report("a", 0.5, size=2)
+    assert dict(aside.counts) == {"size": 1}
+
+
+def test_a_report_for_an_unknown_bag_waits_and_is_then_set_aside():
+    buffer, aside = quiet_buffer()
+    buffer.add_report("nobody", 0.5)
+    put(buffer, ["a"] * 50)
+    buffer.give_up()
+    assert not aside.counts
+    put(buffer, ["b"])
+    buffer.give_up()
+    assert dict(aside.counts) == {"unknown bag": 1}
+    assert json.loads(aside.take_lines()[0])["where"] == "nobody"
+
+
+def test_the_buffer_is_bounded_and_gives_up_the_oldest():
+    buffer, aside = quiet_buffer()
+    for name in range(30):
+        put(buffer, [name] * 10)
+        buffer.give_up()
+        assert buffer.waiting <= 100
+    assert sorted(buffer.bags) == list(range(20, 30))
+    assert aside.counts["no report"] == 20
+    assert len(buffer.ended) == 3  # what is remembered is bounded too
+    assert not buffer.add_report(19, 0.5)
+    assert aside.counts["late"] == 1
+
+
+def test_bags_of_many_files_come_together_and_their_files_go():
+    buffer, _ = quiet_buffer()
+    rng = np.random.default_rng(0)
+    names, total = rng.integers(0, 6, size=90), 0
+    for start in range(0, 90, 9):
+        part = names[start : start + 9].tolist()
+        buffer.add_events(
+            part, np.stack([names[start : start + 9]] * 2, axis=1), np.arange(start, start + 9.0)
+        )
+    for name in (4, 1, 0):
+        buffer.add_report(name, name / 10)
+    found = buffer.take(1000)
+    assert [found.names[b] for b in found.bag] == found.X[:, 0].tolist()
+    assert sorted(found.score) == np.flatnonzero(np.isin(names, (4, 1, 0))).tolist()
+    total = len(found.bag)
+    assert buffer.waiting == 90 - total
+    for name in (2, 3, 5):
+        buffer.add_report(name, 0.5)
+    assert len(buffer.take(1000).bag) == 90 - total
+    assert not buffer.store.files
+    assert list(buffer.store.folder.iterdir()) == []
+
+
+def test_reports_that_no_method_may_learn_from_are_set_aside():
+    X, names, _ = bags_in_order(count=4)
+    learner = StreamLearner(network(), method="upm", **SMALL)
+    learner.events(X, names)
+    assert (
+        learner.report(
+            [0, 1, 2, 3], [np.nan, 1.2, 1.2, 0.5], noise=[0, 0, 4, 0], size=[16, 16, 16, 0]
+        )
+        == 1
+    )
+    assert learner.counts == {"report": 3}
+    strict = StreamLearner(network(), method="matching", **SMALL)
+    assert strict.report([0], [1.2], noise=[4]) == 0
+
+
+def test_a_clock_that_runs_back_is_noted_and_the_stream_goes_on():
+    learner = StreamLearner(network(), **SMALL)
+    learner.learn(chunk_of(3))
+    learner.learn(chunk_of(1))
+    learner.events(np.ones((1, 3)), ["x"], time=[np.nan])
+    assert learner.counts == {"clock": 2}
+    assert learner.chunks == 2
+    dates = StreamLearner(network(), **SMALL)
+    dates.events(
+        np.ones((2, 3)), ["x", "y"], time=np.array(["2024-01-02", "2024-01-03"], "datetime64[D]")
+    )
+    dates.events(np.ones((1, 3)), ["x"], time=np.array(["2024-01-01"], "datetime64[D]"))
+    assert dates.counts == {"clock": 1}
+
+
+def test_a_full_buffer_learns_what_is_complete_before_it_gives_up():
+    X, names, report = bags_in_order(count=32)
+    learner = StreamLearner(network(), method="upm", **SMALL, waiting=300)
+    learner.events(X[:256], names[:256])
+    learner.report(np.arange(4), report[:4])
+    assert learner.chunks == 0
+    learner.events(X[256:], names[256:])
+    assert learner.chunks == 1
+    assert learner.events_learned == 64
+    assert learner.waiting <= 300
+
+
+# --- crash safety ---
+
+
+def everything(folder):
+    return (folder / METRICS).read_text(), (folder / QUARANTINE).read_text() if (
+        folder / QUARANTINE
+    ).exists() else ""
+
+
+@pytest.mark.parametrize("method", ["anchored", "likelihood"])
+def test_resuming_gives_the_same_bits(tmp_path, method):
+    whole = run_stream(
+        source, StreamLearner(network(), method=method, folder=tmp_path / "a", every=2, **SMALL)
+    )
+    part = StreamLearner(network(), method=method, folder=tmp_path / "b", every=2, **SMALL)
+    run_stream(lambda p: source(p, 3), part)
+    part.learn(chunk_of(3))  # after the checkpoint: will be undone
+    part.close()
+    again = StreamLearner(network(), method=method, folder=tmp_path / "b", every=2, **SMALL)
+    assert (again.position, again.chunks) == (3, 3)
+    run_stream(source, again)
+    assert same(whole, again)
+    assert everything(tmp_path / "a") == everything(tmp_path / "b")
+    assert json.dumps(again.rows) == json.dumps(whole.rows)
+    assert again.events_learned == 6 * 256
+
+
+def test_events_that_fill_no_bag_are_counted(tmp_path):
+    learner = StreamLearner(network(), **SMALL)
+    row = learner.learn(chunk_of(0, rows=261))
+    assert (row["events"], learner.counts) == (256, {"leftover": 5})
+    learner.learn(chunk_of(1, rows=12))
+    assert (learner.events_learned, learner.counts) == (256, {"leftover": 17})
+
+
+def test_a_report_that_is_refused_replaces_nothing():
+    learner = StreamLearner(network(), method="upm", **SMALL)
+    X, names, _ = bags_in_order()
+    learner.events(X[:8], names[:8])
+    name = names[0]
+    learner.report([name], [0.25], size=[100])
+    learner.report([name], [0.5], size=[1])
+    assert learner.counts == {"size": 1}
+
+
+def test_a_stream_is_not_resumed_from_another_source(tmp_path):
+    learner = StreamLearner(network(), folder=tmp_path, source="clicks", **SMALL)
+    learner.learn(chunk_of(0))
+    learner.finish()
+    learner.close()
+    with pytest.raises(ValueError, match=r"source was 'clicks' and is 'train\.txt'"):
+        StreamLearner(network(), folder=tmp_path, source="train.txt", **SMALL)
+
+
+def test_what_came_after_the_checkpoint_is_undone(tmp_path):
+    X, names, report = bags_in_order()
+    learner = StreamLearner(network(), method="upm", folder=tmp_path, **SMALL)
+    learner.events(X[:300], names[:300])
+    learner.report([3, 99], [report[3], 0.5])
+    learner.checkpoint(position=17)
+    learner.events(X[300:], names[300:])
+    learner.report(np.arange(30), report[:30])
+    assert learner.chunks == 1
+    learner.close()
+    again = StreamLearner(network(), method="upm", folder=tmp_path, **SMALL)
+    assert (again.position, again.chunks, again.waiting) == (17, 0, 300)
+    assert len(list(tmp_path.glob("events-*"))) == 1
+    again.events(X[300:], names[300:])
+    again.report(np.arange(30), report[:30])
+    assert same(learner, again)
+    again.finish()
+    assert again.counts["repeated"] == 1
+
+
+def test_a_full_disk_leaves_the_old_checkpoint_and_the_stream_goes_on(tmp_path, monkeypatch):
+    learner = StreamLearner(network(), folder=tmp_path, every=1, **SMALL)
+    learner.learn(chunk_of(0))
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_checkpoint, "save_arrays", full)
+        with pytest.warns(
+            UserWarning,
+            match=r"The checkpoint after chunk 2 could not be written \(.*No space left",
+        ):
+            learner.learn(chunk_of(1))
+    assert learner.counts == {"checkpoint": 1}
+    learner.close()
+    crashed = StreamLearner(network(), folder=tmp_path, every=1, **SMALL)
+    assert crashed.chunks == 1
+    run_stream(source, crashed)
+    assert same(
+        crashed,
+        run_stream(source, StreamLearner(network(), folder=tmp_path / "whole", every=1, **SMALL)),
+    )
+    assert everything(tmp_path)[0] == everything(tmp_path / "whole")[0]
+
+
+def test_a_log_that_cannot_be_written_is_as_before(tmp_path, monkeypatch):
+    folder = Folder(tmp_path)
+    folder.append(METRICS, ["one\n"])
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_checkpoint.os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            folder.append(METRICS, ["two\n"])
+    assert (tmp_path / METRICS).read_text() == "one\n"
+    folder.close()
+
+
+WORKER = """
+import sys
+sys.path.insert(0, {tests!r})
+from test_stream import *
+feed(Path(sys.argv[1]))
+"""
+
+
+def feed(folder, steps=60):
+    """Both ways at once: labelled chunks, and events whose reports come late; a checkpoint after
+    every third chunk.
+
+    The third bag of each step is reported later than the others, so that its file is written anew.
+    """
+    learner = StreamLearner(network(), folder=folder, every=3, **{**SMALL, "chunk": 128})
+    X, names, report = bags_in_order(count=3 * steps)
+    for step in range(learner.position, steps):
+        if step % 4 == 3:
+            learner.learn(chunk_of(step)._replace(position=step + 1))
+            continue
+        mine = np.flatnonzero(names // 3 == step)
+        learner.events(X[mine], names[mine], time=[step % 5] * len(mine))
+        late = [bag for bag in (3 * step - 12, 3 * step - 11, 3 * step - 22) if bag >= 0]
+        learner.report(late, report[late], position=step + 1)
+    learner.finish()
+    return learner
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 here")
+def test_a_killed_process_resumes_to_the_same_bits(tmp_path):
+    whole = feed(tmp_path / "whole")
+    assert whole.events_learned == 15 * 256 + 16 * whole._buffer.numbered - whole.waiting
+    assert whole.counts["clock"] > 0
+    code = WORKER.format(tests=str(Path(__file__).parent))
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    rng, file = np.random.default_rng(0), tmp_path / "cut" / CHECKPOINT
+    for _ in range(3):  # let it make a checkpoint, then kill it at any moment after
+        stamp = file.stat().st_mtime_ns if file.exists() else 0
+        worker = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "cut")], env=environment
+        )
+        while worker.poll() is None and (file.stat().st_mtime_ns if file.exists() else 0) == stamp:
+            time.sleep(0.001)
+        time.sleep(rng.uniform(0, 0.1))
+        worker.kill()
+        assert worker.wait() == -signal.SIGKILL
+    again = feed(tmp_path / "cut")
+    assert same(whole, again)
+    assert everything(tmp_path / "whole") == everything(tmp_path / "cut")
+    assert again.events_learned == whole.events_learned
+
+
+# --- the command line and the experiment ---
+
+STREAM = ["--rows", "512", "--size", "32", "--batch", "256", "--model", "small", "--every", "2"]
+
+
+def test_the_command_line_follows_a_stream_resumes_it_and_ends_with_a_page(tmp_path):
+    cut, whole = str(tmp_path / "cut"), str(tmp_path / "whole")
+    call = lambda *words: CliRunner().invoke(app, ["stream", "clicks", *words, *STREAM])
+    assert call("--folder", whole, "--chunks", "4").exit_code == 0
+    assert call("--folder", cut, "--chunks", "2").exit_code == 0
+    again = call("--folder", cut, "--chunks", "4")
+    assert again.exit_code == 0
+    assert "resumed after chunk 2" in again.stderr
+    assert again.stdout == f"{cut}/report.html\n"
+    assert (
+        "2,048 events were learned from, in 4 chunks."
+        in (tmp_path / "cut" / "report.html").read_text()
+    )
+    assert everything(tmp_path / "cut") == everything(tmp_path / "whole")
+    assert (tmp_path / "cut" / "report.md").read_text() == (
+        tmp_path / "whole" / "report.md"
+    ).read_text()
+    assert (
+        "4 chunks, 2,048 events learned, 0 waiting" in (tmp_path / "cut" / "report.md").read_text()
+    )
+    assert (tmp_path / "cut" / "stream.png").stat().st_size > 10_000
+    wrong = call("--folder", cut, "--chunks", "4", "--rate", "0.1")
+    assert wrong.exit_code == 1
+    assert wrong.stderr.endswith("\n\nhint: unbag stream --help shows an example\n")
+    assert (
+        "'chunk', 'first' or a number"
+        in call("--folder", str(tmp_path / "x"), "--prior", "often").stderr
+    )
+
+
+def test_bad_records_of_a_file_are_counted_in_the_page(tmp_path):
+    from unbag.datasets import write_clicks
+
+    write_clicks(tmp_path / "train.txt", 1100)
+    with (tmp_path / "train.txt").open("a") as file:
+        file.write("1\ttruncated\n")
+    words = ["stream", str(tmp_path / "train.txt"), "--folder", str(tmp_path / "run"), *STREAM]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert "| fields | 1 |" in (tmp_path / "run" / "report.md").read_text()
+    assert "40 fields, 2 came" in (tmp_path / "run" / QUARANTINE).read_text()
+
+
+def test_the_view_shows_loss_auc_prior_and_drift():
+    learner = StreamLearner(network(), **SMALL)
+    run_stream_without_folder(learner)
+    console = Console(width=200, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(View(learner, 6).table())
+    text = console.export_text()
+    console.file.close()
+    for word in ("log loss", "AUC", "prior", "drift", "window: log_loss", "set aside: none"):
+        assert word in text
+
+
+def run_stream_without_folder(learner):
+    for chunk in source(0, 3):
+        learner.learn(chunk)
+
+
+def test_the_online_experiment_runs_resumes_and_reports(tmp_path):
+    plan = online_preset("smoke", methods=("upm", "easy", "matching"), sizes=(128,))
+    store = OnlineStore(tmp_path / "store")
+    made = run_online(plan, store)
+    cells = list(plan.cells())
+    assert len(cells) == 3 + 2
+    assert made == sum(2 + 2 for _ in cells)
+    assert run_online(plan, store) == 0
+    rates = [
+        np.mean(store.read(plan.run(cells[0], rate, 0, 2))["label_log_loss"]) for rate in plan.rates
+    ]
+    assert best_rate(plan, cells[0], store) == plan.rates[int(np.argmin(rates))]
+    next(path for path in (tmp_path / "store").glob("*easy*.parquet")).unlink()
+    assert run_online(plan, store) == 1
+    written = write_online_report(plan, store, tmp_path / "report")
+    page = (tmp_path / "report" / "online.md").read_text()
+    assert "GeneralUPM needs the prior of each chunk" in page
+    assert "Regret" in page
+    assert "not yet run" not in page
+    assert all(path.stat().st_size > 0 for path in written)
+
+
+def test_online_runs_of_another_file_are_refused_and_the_plan_stays(tmp_path, monkeypatch):
+    plan = online_preset("smoke", methods=("upm",), sizes=(128,), rates=(1e-3,), repetitions=1)
+    store = OnlineStore(tmp_path)
+    assert run_online(plan, store) == 4
+    monkeypatch.setattr(
+        online, "_chunk", lambda source, rows, position: Chunk(np.ones((4, 2)), y=np.ones(4))
+    )
+    with pytest.raises(ValueError, match="must come from the same data"):
+        run_online(replace(plan, repetitions=2), store)
+    assert store.plan() == plan
+
+
+def test_an_online_experiment_that_is_refused_leaves_nothing_behind(tmp_path):
+    told = CliRunner().invoke(
+        app, ["online", "--preset", "huge", "--store", str(tmp_path / "store")]
+    )
+    assert told.exit_code == 1
+    assert not (tmp_path / "store").exists()
+
+
+def test_presets_are_the_papers_grid_and_smaller_ones():
+    paper = online_preset("paper")
+    assert (paper.source, paper.rows, paper.repetitions, len(paper.rates), paper.tuning) == (
+        "criteo",
+        2**16,
+        5,
+        16,
+        0,
+    )
+    laptop = online_preset("laptop")
+    assert set(laptop.rates) < set(paper.rates)
+    assert (laptop.chunks, laptop.tuning, laptop.sizes) == (30, 8, (64, 512, 2048))
+    first = next(cell for cell in paper.cells() if cell.size == 64)
+    many = len(list(_runs(paper, first, OnlineStore(PLACE / "empty"), None)))
+    assert many == 16 * 5

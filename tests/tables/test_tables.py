@@ -1,0 +1,1155 @@
+"""Tables of every kind become the same bags; what is wrong with them is told or refused, each in
+its words."""
+
+import atexit
+import datetime
+import gzip
+import json
+import shutil
+import tempfile
+from hashlib import md5
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+import pytest
+
+import unbag
+from unbag import models, plan_features, train
+from unbag.metrics import Evaluator
+from unbag.tables import Column, FeaturePlan, buckets_of, check_tables, join, levels_of, narrow, open_table
+from unbag.tables._duckdb import plain_duckdb
+from unbag.tables._values import as_moment, as_moments, as_text
+
+FOLDER = Path(tempfile.mkdtemp())
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+DAY = datetime.date
+
+EVENTS = pa.table(
+    {
+        "id": ["e1", "e2", "e3", "e4", "e5", "e6"],
+        "bag": ["b", "a", "b", "c", "a", "b"],
+        "age": [20.0, 30.0, None, 50.0, 30.0, 20.0],
+        "clicks": [1, 2, 3, 4, 5, 6],
+        "device": ["phone", "tablet", "phone", None, "phone", "tablet"],
+        "new": [True, False, True, True, None, False],
+        "day": pa.array([DAY(2026, 1, d) for d in (5, 6, 7, 8, 9, 10)]),
+        "market": ["de"] * 6,
+    }
+)
+REPORTS = pa.table({"bag": ["a", "b", "d"], "sales": [1, 2, 5], "n": [2, 3, 9]})
+NEED = {"on": "bag", "total": "sales", "id": "id"}
+
+
+def relation(table):
+    connection = duckdb.connect()
+    connection.register("t", table)
+    return connection.sql("select * from t")
+
+
+def as_parquet(table, name="t"):
+    path = FOLDER / f"{name}-{table.num_rows}-{len(table.column_names)}.parquet"
+    pq.write_table(table, path, row_group_size=max(2, table.num_rows // 5))
+    return path
+
+
+def as_csv(table, name="t", ending="csv", text=None):
+    path = FOLDER / f"{name}-{table.num_rows}-{len(table.column_names)}.{ending}"
+    csv.write_csv(table, path)
+    if text is not None:
+        path.write_bytes(text)
+    return path
+
+
+def as_folder(table):
+    folder = FOLDER / f"folder-{table.num_rows}-{len(table.column_names)}"
+    folder.mkdir(exist_ok=True)
+    for i in range(2):
+        pq.write_table(table.slice(3 * i, 3), folder / f"part{i}.parquet")
+    (folder / "_SUCCESS").write_text("")
+    return folder
+
+
+KINDS = {
+    "arrow": lambda t: t,
+    "pandas": lambda t: t.to_pandas(),
+    "pandas with an index": lambda t: t.to_pandas().set_index(np.arange(t.num_rows) + 7),
+    "polars": pl.from_arrow,
+    "polars categories": lambda t: pl.from_arrow(t).with_columns(
+        pl.col("bag").cast(pl.Categorical)
+    ),
+    "polars lazily": lambda t: pl.from_arrow(t).lazy(),
+    "duckdb": relation,
+    "parquet": as_parquet,
+    "parquet as text": lambda t: str(as_parquet(t)),
+    "parquet folder": as_folder,
+    "csv": as_csv,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_table_makes_the_same_bags(kind):
+    bags = join(KINDS[kind](EVENTS), KINDS[kind](REPORTS), **NEED)
+    assert bags.names.tolist() == ["a", "b", "c"]
+    assert bags.bag.tolist() == [1, 0, 1, 2, 0, 1]
+    assert bags.rows.tolist() == [0, 1, 2, 3, 4, 5]
+    np.testing.assert_allclose(bags.report, [1 / 2, 2 / 3, np.nan])
+    assert bags.status.tolist() == ["observed", "observed", "pending"]
+    names = (
+        "age",
+        "age missing",
+        "clicks",
+        "device=phone",
+        "device=tablet",
+        "device missing",
+        "new",
+        "new missing",
+    )
+    assert bags.plan.names == (*names, "day weekday sin", "day weekday cos")
+    clicks = (np.arange(1, 7) - 3.5) / np.sqrt(35 / 12)
+    angle = (
+        2 * np.pi * np.array([4, 5, 6, 0, 1, 2]) / 7
+    )  # from Thursday, as 1970 began; 2026-01-05 is a Monday
+    age = np.array([-10, 0, 0, 20, 0, -10]) / np.sqrt(600 / 5)
+    expected = [
+        age, [0, 0, 1, 0, 0, 0], clicks, [1, 0, 1, 0, 1, 0], [0, 1, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0],
+        [1, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 0], np.sin(angle), np.cos(angle),
+    ]  # fmt: skip
+    np.testing.assert_allclose(bags.X, np.column_stack(expected), atol=1e-6)
+    assert bags.X.dtype == np.float32
+    assert bags.told.left_out == (
+        "1 report of bags without events was left out: d.",
+        "1 bag has no report and waits for it (pending): c.",
+    )
+    assert bags.told[:5] == (6, 3, 3, 2, 6)
+
+
+def test_joined_bags_are_bags_in_every_part():
+    events = pa.table({"bag": np.repeat(np.arange(12), 2), "x": np.arange(24.0)})
+    bags = join(
+        events, pa.table({"bag": np.arange(12), "sales": [1] * 12}), on="bag", total="sales"
+    )
+    part, rest = bags.split(0.5, seed=0)
+    assert part.plan is bags.plan
+    assert rest.told is bags.told
+    np.testing.assert_allclose(part.X, bags.plan.apply(events)[part.rows])
+    assert bags.names.dtype.kind == "i"
+
+
+def test_sums_of_sums_are_sums(monkeypatch):
+    """Bags are counted in parts; that the parts are summed up often changes nothing."""
+    monkeypatch.setattr("unbag.tables._counts.FOLD", 1)
+    bags = join(as_parquet(EVENTS), REPORTS, **NEED, size="n", stratum="market")
+    assert bags.size.tolist() == [2, 3, 1]
+
+
+def test_totals_class_counts_and_proportions_are_reports():
+    events = pa.table({"bag": ["a", "a", "b", "b"]})
+    by = lambda reports, **columns: join(
+        events, pa.table({"bag": ["b", "a"], **reports}), on="bag", **columns
+    )
+    assert by({"n": [1, 2]}, total="n").report.tolist() == [1, 0.5]
+    assert by({"n": [1, 5]}, total="n", kind="total").report.tolist() == [2.5, 0.5]
+    assert by({"p": [0.5, 1]}, proportion="p").report.tolist() == [1, 0.5]
+    classes = by({"no": [1, 0], "yes": [1, 2]}, counts=["no", "yes"])
+    assert classes.report.tolist() == [[0, 1], [0.5, 0.5]]
+    assert classes.kind == "histogram"
+    assert by({"n": [1, 2]}, total="n").X is None
+
+
+def test_noise_status_and_strata_come_from_columns():
+    events = pa.table({"bag": ["a", "a", "b", "c"], "place": ["x", "x", "y", "x"]})
+    status = [None, "suppressed_by_size", "observed"]
+    reports = pa.table(
+        {"bag": ["a", "b", "c"], "n": [3.5, None, -0.5], "v": [2.0, None, 1.0], "s": status}
+    )
+    bags = join(events, reports, on="bag", total="n", noise="v", status="s", stratum="place")
+    np.testing.assert_allclose(bags.noise, [2, np.nan, 1])
+    assert bags.report[0] == 1.75
+    assert bags.status.tolist() == ["observed", "suppressed_by_size", "observed"]
+    assert bags.stratum.tolist() == [0, 1, 0]
+    assert bags.told.left_out == ("1 report is suppressed_by_size and not used.",)
+    same = join(events, reports.slice(0, 1), on="bag", total="n", noise=2)
+    assert same.noise[0] == 2
+
+
+def test_pieces_of_several_tables_do_not_mix_their_strata():
+    """In each piece the strata are numbered anew; an evaluation in pieces must tell them apart by
+    name."""
+    x, sales = np.random.default_rng(0).normal(size=96), [0, 1, 3, 2] * 6
+    market = np.repeat(["brand", "shop", "away", "brand"], 6)
+    events = pa.table({"bag": np.repeat(np.arange(24), 4), "x": x, "market": np.repeat(market, 4)})
+    said = {
+        "on": "bag",
+        "total": "sales",
+        "stratum": "market",
+        "plan": plan_features(events, features=["x"]),
+    }
+    reports = pa.table({"bag": np.arange(24), "sales": sales})
+    whole, *pieces = (
+        join(part, reports, **said) for part in (events, events.slice(0, 48), events.slice(48))
+    )
+    assert [part.stratum_names.tolist() for part in pieces] == [
+        ["brand", "shop"],
+        ["away", "brand"],
+    ]
+    collected = Evaluator()
+    for part in pieces:
+        collected.update(part.X[:, 0], part)
+    expected = unbag.evaluate(whole.X[:, 0], whole)["log_loss"].value
+    assert collected.compute()["log_loss"].value == pytest.approx(expected)
+    assert join(events, reports, on="bag", total="sales").stratum_names is None
+
+
+def test_the_latest_report_before_the_cut_is_used():
+    events = pa.table({"bag": ["a", "b", "b", "c"], "when": [1, 2, 2, 9]})
+    reports = pa.table({"bag": ["b", "b", "b", "a"], "n": [0, 1, 2, 1], "made": [3, 4, 6, 7]})
+    columns = {"on": "bag", "total": "n", "as_of": "made", "time": "when"}
+    assert join(events, reports, **columns).report.tolist()[:2] == [1, 1]
+    bags = join(events, reports, **columns, cut=5)
+    assert bags.names.tolist() == ["a", "b"]
+    assert bags.status.tolist() == ["pending", "observed"]
+    assert bags.report[1] == 0.5
+    assert bags.dropped == 1
+    assert bags.told.left_out == (
+        "2 reports came after the cut and were left out: b, a.",
+        "1 report came again later; the latest of each bag is used.",
+        "1 bag has events after the cut and was left out, 1 event: c.",
+        "1 bag has no report and waits for it (pending): a.",
+    )
+
+
+def test_a_cut_may_be_a_date_or_a_moment_in_any_form():
+    made = pa.array([datetime.datetime(2026, 1, 1, 5), datetime.datetime(2026, 1, 2, 5)])
+    events = pa.table({"bag": ["a", "b"]})
+    cuts = (
+        "2026-01-02",
+        DAY(2026, 1, 2),
+        np.datetime64("2026-01-01T06:00"),
+        datetime.datetime(2026, 1, 1, 6),
+    )
+    text = pa.array(["2026-01-01 05:00", "2026-01-02 05:00"])
+    zone = pa.array(["2026-01-01T06:00:00+01:00", "2026-01-02T05:00:00Z"])
+    for cut in cuts:
+        for times in (made, text, zone, made.cast(pa.timestamp("ns", "Europe/Berlin"))):
+            reports = pa.table({"bag": ["a", "b"], "n": [1, 1], "made": times})
+            bags = join(events, reports, on="bag", total="n", as_of="made", cut=cut)
+            assert bags.observed.tolist() == [True, False]
+
+
+def test_a_cut_leaves_out_its_own_moment_and_a_date_is_its_midnight():
+    """A backtest as of a day must see nothing of that day."""
+    events = pa.table(
+        {
+            "bag": ["a", "b", "c"],
+            "day": [DAY(2026, 11, d) for d in (14, 15, 16)],
+            "hour": [1.0, 2, 3],
+        }
+    )
+    reports = pa.table(
+        {"bag": ["a", "b"], "n": [1, 0], "made": [DAY(2026, 11, 15), DAY(2026, 11, 16)]}
+    )
+    for columns in (
+        {"time": "day", "as_of": "made", "cut": "2026-11-16"},
+        {"time": "hour", "cut": 3},
+    ):
+        bags = join(events, reports, on="bag", total="n", **columns)
+        assert bags.names.tolist() == ["a", "b"]
+        assert bags.observed.tolist() == [True, "as_of" not in columns]
+
+
+def test_without_a_cut_nothing_is_late():
+    """Also no event whose time is missing or infinite."""
+    events = pa.table({"bag": ["a", "b"], "when": [None, np.inf]})
+    reports = pa.table({"bag": ["a", "b"], "n": [1, 0], "made": [1.0, np.inf]})
+    assert join(
+        events, reports, on="bag", total="n", time="when", as_of="made"
+    ).observed.tolist() == [True, True]
+
+
+def test_bags_of_wrong_size_are_left_out_on_request():
+    bags = join(
+        EVENTS, REPORTS.set_column(2, "n", [[2, 4, 9]]), **NEED, size="n", wrong_sizes="leave_out"
+    )
+    assert bags.names.tolist() == ["a", "c"]
+    assert bags.rows.tolist() == [1, 3, 4]
+    assert (
+        "1 bag has another size than was reported and was left out, 3 events: b."
+        in bags.told.left_out
+    )
+    np.testing.assert_allclose(bags.X, join(EVENTS, REPORTS, **NEED).X[[1, 3, 4]])
+
+
+def test_ids_are_the_same_in_any_form():
+    """Days as dates, moments or text; 007 in CSV files stays 007; numbers in CSV files meet numbers
+    elsewhere."""
+    reports = pa.table({"bag": ["2026-01-05", "2026-01-06"], "n": [1, 0]})
+    day = pa.array([DAY(2026, 1, 5), DAY(2026, 1, 6)])
+    for days in (day, day.cast(pa.timestamp("ns")), day.cast(pa.timestamp("s"))):
+        assert join(pa.table({"bag": days}), reports, on="bag", total="n").report.tolist() == [1, 0]
+    zeros = pa.table({"bag": ["007", "7"], "n": [1, 0]})
+    events = as_csv(pa.table({"bag": ["007", "7"]}), "zeros", text=b"bag\n007\n7\n")
+    assert join(events, zeros, on="bag", total="n").report.tolist() == [1, 0]
+    numbers = pa.table({"bag": [7, 70], "n": [1, 0]})
+    events = as_csv(pa.table({"bag": ["7", "70"]}), "numbers", text=b"bag\n7\n70\n")
+    assert join(events, numbers, on="bag", total="n").report.tolist() == [1, 0]
+    moments = pa.array([datetime.datetime(2026, 1, 5, 6, 30, 0, 500)])
+    assert as_text(moments).to_pylist() == ["2026-01-05 06:30:00.000500"]
+    assert as_moment(datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC), thing="cut") == 0
+
+
+def test_hashes_of_64_bits_are_ids():
+    bag = pa.array([2**64 - 1, 5], pa.uint64())
+    bags = join(pa.table({"bag": bag}), pa.table({"bag": bag, "n": [1, 0]}), on="bag", total="n")
+    assert dict(zip(bags.names.tolist(), bags.report.tolist(), strict=True)) == {
+        str(2**64 - 1): 1,
+        "5": 0,
+    }
+
+
+def test_csv_files_with_other_separators_and_compression_are_read():
+    text = b"bag;x\na;1\nb;2\n"
+    (FOLDER / "semi.csv.gz").write_bytes(gzip.compress(text))
+    (FOLDER / "semi.csv").write_bytes(text.replace(b";", b"\t"))
+    for name in ("semi.csv.gz", "semi.csv"):
+        table = open_table(FOLDER / name)
+        assert table.schema.names == ["bag", "x"]
+        assert table.read(["x"])["x"].to_pylist() == [1, 2]
+
+
+def test_only_empty_text_is_missing():
+    path = as_csv(EVENTS, "na", text=b"shop,n\nNA,NA\nus,3\n,4\n")
+    table = open_table(path).read(["shop", "n"])
+    assert as_text(table["shop"]).to_pylist() == ["NA", "us", None]
+    assert table["n"].to_pylist() == [None, 3, 4]
+
+
+def test_folders_named_by_column_have_that_column():
+    folder = FOLDER / "hive"
+    for day in (1, 2):
+        (folder / f"day={day}").mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"x": [day, 5]}), folder / f"day={day}" / "part.parquet")
+    bags = join(folder, pa.table({"day": [1, 2], "n": [1, 0]}), on="day", total="n")
+    assert bags.bag.tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "leftover", ["_temporary/0/task_1", "_delta_log", ".ipynb_checkpoints", "_day=1/.old"]
+)
+def test_leftovers_in_hidden_folders_are_no_events(tmp_path, leftover):
+    for folder in ("_day=1", "_day=2/part", leftover):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"bag": ["a"]}), tmp_path / folder / "t.parquet")
+    table = open_table(tmp_path)
+    assert table.read(["bag"]).num_rows == 2
+    assert table.schema.names == ["bag", "_day"]
+
+
+def test_check_tables_tells_everything_at_once():
+    events = pa.table(
+        {
+            "id": ["e", "e", "f", "f", "g"],
+            "bag": ["a", "b", "a", "a", None],
+            "s": ["x", "x", "y", "x", "x"],
+        }
+    )
+    reports = pa.table({"bag": ["a", "a", "b", None], "n": [9, 9, 1, 0], "k": [4, 4, 1, 0]})
+    told = check_tables(events, reports, on="bag", total="n", size="k", id="id", stratum="s")
+    starts = ("A bag id must not", "A bag must lie", "Bags must not overlap", "An event must come once",
+              "A report must name", "A bag must have one", "A reported size", "A total must lie")  # fmt: skip
+    assert not told.usable
+    assert len(told.refused) == len(starts)
+    assert all(line.startswith(start) for line, start in zip(told.refused, starts, strict=True))
+    assert str(told).count("refused: ") == 8
+    assert str(told).startswith(
+        "5 events and 4 reports came.\n2 bags with 4 events are used, 2 with a report.\n"
+    )
+    assert json.loads(json.dumps(told._asdict()))["bags"] == 2
+
+
+# ------------------------------------------------------------------------------------------------
+# the plan
+
+
+def many(rows=5000, *, seed=0):
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "x": pa.array(rng.normal(7, 3, rows), mask=rng.random(rows) < 0.1),
+            "shop": pa.array(
+                [f"s{i}" for i in rng.integers(0, 400, rows)], mask=rng.random(rows) < 0.05
+            ),
+            "kind": rng.choice(["u", "v", "w"], rows),
+            "event": [f"id{i}" for i in range(rows)],
+            "when": np.datetime64("2026-01-01T00:00:00")
+            + rng.integers(0, 86400 * 500, rows).astype("timedelta64[s]"),
+        }
+    )
+
+
+def with_ids(rows=70_000):
+    """Ids in no order, amounts that repeat, and numbers that are no whole ones; more rows than a
+    batch has."""
+    rng = np.random.default_rng(0)
+    ids, amount = rng.permutation(rows) + 10**15, rng.integers(0, 5000, rows)
+    return pa.table({"event": ids, "amount": amount, "x": rng.normal(size=rows)})
+
+
+def test_a_numeric_id_is_dropped_with_a_word_and_amounts_stay():
+    plan = plan_features(with_ids())
+    assert repr(plan) == (
+        "FeaturePlan(2 numbers, 0 hashed; dropped: event, nearly every row has its own value, as "
+        "an id has (name it among the features if it is none))"
+    )
+    table = with_ids().append_column("bag", pa.array(np.arange(70_000) // 10))
+    reports = pa.table({"bag": np.arange(7000), "sales": np.ones(7000)})
+    assert join(table, reports, on="bag", total="sales").plan.names == ("amount", "x")
+
+
+@pytest.mark.parametrize("source", [as_parquet, as_csv])
+@pytest.mark.parametrize("start", [0, 2**60])
+def test_a_numeric_id_is_dropped_from_files_of_any_kind_and_size(source, start):
+    """Above 2^53 double precision has no place for each whole number."""
+    rng = np.random.default_rng(0)
+    visit, x = start + np.arange(300), rng.normal(size=300)
+    table = pa.table({"visit": visit, "x": x, "amount": rng.integers(0, 50, 300)})
+    assert plan_features(source(table, f"ids{start}")).names == ("x", "amount")
+
+
+def test_a_csv_file_may_begin_with_whole_numbers_and_go_on_with_others():
+    """The first megabyte, from which types are guessed, has whole numbers only."""
+    text = "a,b\n" + f"{2**60},1\n" * 60_000 + f"{2**60 + 1},2.5\n"
+    found = open_table(as_csv(EVENTS, "later", text=text.encode())).read(["a", "b"])
+    assert found["a"][-1].as_py() == 2**60 + 1
+    assert found["b"][-1].as_py() == 2.5
+
+
+def test_whole_numbers_that_are_named_stay_and_so_do_those_of_a_few_rows():
+    table = with_ids(rows=101)
+    assert "event" in plan_features(table, features=["event", "x"]).names
+    assert "event" in plan_features(table, override={"event": {"kind": "numeric"}}).names
+    assert "event" not in plan_features(table).names
+    assert "event" in plan_features(with_ids(rows=100)).names
+
+
+def test_a_plan_has_numbers_first_and_buckets_last():
+    plan = plan_features(many())
+    kinds = {column.name: column.kind for column in plan.columns}
+    assert kinds == {
+        "x": "numeric",
+        "shop": "hash",
+        "kind": "category",
+        "event": "drop",
+        "when": "date",
+    }
+    assert plan.buckets == (1024,)
+    assert plan.dimensions == (6,)
+    assert plan.names[-1] == "shop bucket"
+    assert plan.numbers == 2 + 3 + 6
+    assert (
+        repr(plan)
+        == "FeaturePlan(11 numbers, 1 hashed; dropped: event, nearly every row has its own value, as an id has)"
+    )
+    X = plan.apply(many())
+    np.testing.assert_allclose(X[:, 0].astype(float).mean(), 0, atol=1e-6)
+    known = X[:, 1] == 0
+    np.testing.assert_allclose(X[known, 0].astype(float).std(), 1, atol=1e-5)
+
+
+def test_buckets_follow_the_specification():
+    texts = ["a", "b", "ü", "a"]
+    digits = lambda text: int(md5(f"|shop|{text}".encode()).hexdigest()[:15], 16)
+    assert buckets_of(pa.array([*texts, None, ""]), column="shop", buckets=64).tolist() == [
+        *(1 + digits(text) % 63 for text in texts), 0, 0,
+    ]  # fmt: skip
+    with duckdb.connect() as connection:
+        sql = (
+            "select 1 + ('0x' || substr(md5(concat_ws('|', '', 'shop', 'a')), 1, 15))::BIGINT % 63"
+        )
+        assert connection.execute(sql).fetchone() == (1 + digits("a") % 63,)
+    assert buckets_of(pa.array([], pa.string()), column="shop", buckets=64).tolist() == []
+    assert (
+        buckets_of(pa.array([7, 8]), column="c", buckets=9).tolist()
+        == buckets_of(pa.array([7.0, 8.0]), column="c", buckets=9).tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    "source", [as_parquet, as_csv, pl.from_arrow, lambda t: t.to_pandas(), relation]
+)
+def test_streaming_equals_in_memory(source):
+    events, plan = many(3000), plan_features(many(3000))
+    again = plan_features(source(events))
+    assert [c.kind for c in again.columns] == [c.kind for c in plan.columns]
+    np.testing.assert_allclose(again.apply(source(events)), plan.apply(events), atol=1e-5)
+    parts = list(plan.batches(source(events), rows=700, keep=["event"]))
+    assert len(parts) > 1 or source is as_csv
+    np.testing.assert_allclose(
+        np.concatenate([part.X for part in parts]), plan.apply(events), atol=1e-6
+    )
+    assert (
+        pa.concat_tables(part.kept for part in parts)["event"]
+        .cast(pa.string())
+        .equals(events["event"])
+    )
+
+
+def test_the_statistics_of_batches_are_those_of_the_whole():
+    """A mean far from 0, batches of all sizes, one of them without any number."""
+    rng = np.random.default_rng(1)
+    x = np.concatenate([np.full(65536, np.nan), 1e6 + rng.normal(size=100_000), [np.inf]])
+    column = plan_features(pa.table({"x": x})).columns[0]
+    good = x[np.isfinite(x)]
+    assert column.mean == pytest.approx(good.mean(), rel=1e-12)
+    assert column.sd == pytest.approx(good.std(), rel=1e-9)
+    assert column.missing
+
+
+def test_a_plan_survives_json():
+    plan = plan_features(many())
+    again = FeaturePlan.from_json(plan.to_json())
+    assert again == plan
+    np.testing.assert_array_equal(again.apply(many(seed=1)), plan.apply(many(seed=1)))
+
+
+def test_prediction_knows_what_to_do_with_the_unknown():
+    events = pa.table({"age": [10.0, 30.0], "device": ["phone", "tablet"], "new": [True, False]})
+    plan = plan_features(events)
+    X = plan.apply(
+        pa.table(
+            {"new": [None, "TRUE"], "device": ["watch", None], "age": [None, "20"], "more": [1, 2]}
+        )
+    )
+    np.testing.assert_allclose(X, [[0, 0, 0, 0], [0, 0, 0, 1]])
+    assert plan.apply(events.slice(0, 0)).shape == (0, 4)
+
+
+def test_csv_files_are_read_with_the_types_of_the_plan():
+    """Codes that look like numbers stay the text they were planned as, and 01 is not 1."""
+    plan = plan_features(pa.table({"code": ["01", "1", "2"], "x": [1.5, 2, 3]}))
+    path = as_csv(EVENTS, "codes", text=b"x,code\n1,01\n2,1\n")
+    np.testing.assert_array_equal(
+        plan.apply(path), plan.apply(pa.table({"code": ["01", "1"], "x": [1.0, 2.0]}))
+    )
+    assert plan.apply(path)[:, [0, 1]].tolist() == [[1, 0], [0, 1]]
+
+
+def test_a_toml_file_overrides_the_plan():
+    path = FOLDER / "plan.toml"
+    path.write_text(
+        '[columns.shop]\nkind = "hash"\nbuckets = 64\ndimension = 3\n'
+        '[columns.x]\nkind = "drop"\n[columns.kind]\nkind = "category"\nvalues = ["u", "v"]\n'
+        '[columns.event]\nkind = "hash"\n'
+    )
+    plan = plan_features(many(), override=path)
+    assert plan.buckets == (64, 8192 * 2)
+    assert plan.dimensions == (3, 12)
+    assert plan.names == (
+        "kind=u", "kind=v", "when hour sin", "when hour cos", "when weekday sin", "when weekday cos",
+        "when season sin", "when season cos", "shop bucket", "event bucket",
+    )  # fmt: skip
+    mapping = {"x": "category", "kind": {"kind": "hash"}}
+    few = pa.table({"x": [1, 2, 1], "kind": ["u", "v", "u"], "bag": [1, 2, 3]})
+    bags = join(
+        few, pa.table({"bag": [1, 2, 3], "n": [0, 1, 0]}), on="bag", total="n", plan=mapping
+    )
+    assert bags.plan.names == ("x=1", "x=2", "kind bucket")
+    again = join(
+        as_csv(few, "few"),
+        pa.table({"bag": [1, 2, 3], "n": [0, 1, 0]}),
+        on="bag",
+        total="n",
+        plan=bags.plan,
+    )
+    np.testing.assert_array_equal(again.X, bags.X)
+    wanted = plan_features(pa.table({"flag": ["yes", "no"], "day": ["2026-01-05", "2026-01-06"]}), override={
+        "flag": "boolean", "day": "date"})  # fmt: skip
+    assert wanted.names == ("flag", "day weekday sin", "day weekday cos")
+
+
+def test_categories_of_a_frame_are_categories_also_when_they_are_numbers():
+    frame = pd.DataFrame({"code": pd.Categorical([3, 1, 3])})
+    assert plan_features(frame).names == ("code=1", "code=3")
+
+
+def test_columns_that_say_nothing_are_dropped_with_a_word():
+    rows = 4
+    events = pa.table(
+        {
+            "x": [1, 2, 3, 4],
+            "one": ["de"] * rows,
+            "same": [7.0] * rows,
+            "none": pa.array([None] * rows, pa.float64()),
+            "list": [[1]] * rows,
+            "nothing": pa.nulls(rows),
+            "half": [7.0, None, 7.0, 7.0],
+        }
+    )
+    plan = plan_features(events)
+    assert plan.names == ("x", "half", "half missing")
+    assert [column.why for column in plan.columns if column.kind == "drop"] == [
+        "it has one value only", "it has one value only", "it has no values", "its type is not known",
+        "it has no values",
+    ]  # fmt: skip
+
+
+def test_millions_of_categories_stay_small():
+    """Values that fill memory many times over if they were kept: the plan holds none of them."""
+    rows = 400_000
+    number = np.random.default_rng(0).integers(0, 200_000, rows)
+    plan = plan_features(pa.table({"shop": [f"shop number {i}" for i in number]}))
+    assert plan.buckets == (2**14,)
+    assert len(plan.to_json()) < 200
+    X = plan.apply(pa.table({"shop": ["shop number 5", "never seen", None]}))
+    assert X[2, 0] == 0
+    assert ((X[:2] > 0) & (X[:2] < 2**14)).all()
+
+
+def test_numbers_and_buckets_are_learned_together():
+    rng = np.random.default_rng(0)
+    shop, x, effect = rng.integers(0, 40, 3200), rng.normal(size=3200), 2 * rng.normal(size=40)
+    y = (effect[shop] + x > 0).astype(int)
+    events = pa.table(
+        {"x": x, "shop": [f"s{i}" for i in shop], "bag": np.repeat(np.arange(800), 4)}
+    )
+    reports = pa.table({"bag": np.arange(800), "sales": y.reshape(-1, 4).sum(axis=1)})
+    bags = join(events, reports, on="bag", total="sales")
+    assert bags.plan.numbers == 1
+    model = models.mixed_network(bags.plan.numbers, bags.plan.buckets, bags.plan.dimensions, key=0)
+    run = train(model, bags, learning_rate=0.03, epochs=10, batch=400, test=(bags.X, y))
+    assert run.history["test_auc"][-1] > 0.95
+    classes = models.mixed_network(1, bags.plan.buckets, bags.plan.dimensions, key=0, outputs=3)
+    assert classes(bags.X[:2]).shape == (2, 3)
+    plain = models.mixed_network(2, (), (), key=0, start=-1.0)
+    assert plain(np.ones((2, 2), np.float32)).tolist() == [-1, -1]
+
+
+def test_dates_go_around():
+    moments = as_moments(pa.array(["1970-01-01 00:00", "1970-01-01 06:00", None]), name="t")
+    assert moments[1] == 6 * 3600 * 1e6
+    column = Column("t", "date", parts=("hour",), missing=True)
+    X = FeaturePlan((column,)).apply(
+        pa.table({"t": ["1970-01-01 00:00", "1970-01-09 06:00", None]})
+    )
+    np.testing.assert_allclose(X, [[0, 1, 0], [1, 0, 0], [0, 0, 1]], atol=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------
+# refusals
+
+TWO = pa.table({"bag": ["a", "b"], "x": [1.0, 2.0]})
+SAID = pa.table({"bag": ["a", "b"], "n": [1, 0]})
+
+
+def told(events=None, reports=None, **columns):
+    columns = {"on": "bag", "total": "n"} | columns
+    return join(TWO if events is None else events, SAID if reports is None else reports, **columns)
+
+
+def replaced(table, **columns):
+    for name, values in columns.items():
+        table = table.drop_columns([name]) if name in table.column_names else table
+        table = table.append_column(name, pa.array(values))
+    return table
+
+
+def cut_short():
+    path = as_parquet(many(50), "cut")
+    path.write_bytes(path.read_bytes()[:900])
+    return path
+
+
+def damaged():
+    path = FOLDER / "damaged.parquet"
+    pq.write_table(
+        pa.table({"bag": np.arange(200_000), "x": np.random.default_rng(0).random(200_000)}), path
+    )
+    found = bytearray(path.read_bytes())
+    found[1000:100_000] = bytes(99_000)
+    path.write_bytes(bytes(found))
+    return path
+
+
+def folder_of(name, **files):
+    folder = FOLDER / name
+    folder.mkdir(exist_ok=True)
+    for file, content in files.items():
+        kind = "csv" if isinstance(content, bytes) else "parquet"
+        path = folder / f"{file}.{kind}"
+        path.write_bytes(content) if kind == "csv" else pq.write_table(content, path)
+    return folder
+
+
+def toml(text):
+    path = FOLDER / "bad.toml"
+    path.write_text(text)
+    return path
+
+
+def asked_of_duckdb(sql, **settings):
+    with (
+        plain_duckdb(limit=settings.get("memory_limit")),
+        duckdb.connect(config=settings) as connection,
+    ):
+        connection.execute(sql)
+
+
+@plain_duckdb()
+def without_room():
+    """What DuckDB raises once its files fill nine tenths of the room that it found."""
+    raise duckdb.OutOfMemoryException(
+        "Out of Memory Error: failed to offload data block of size 256.0 KiB (9.0 GiB/9.0 GiB "
+        "used).\nThis limit was set by the 'max_temp_directory_size' setting."
+    )
+
+
+LATIN = "bag,city\na,Köln\nb,Bonn\n".encode("latin-1")
+LATE_MIX = b"bag,x\n" + b"a,1\n" * 400_000 + b"b,many\n"
+WHOLE = "is cut short, damaged or something else"
+
+TWICE = pa.table([[1], [2], [3]], names=["x", "bag", "bag"])
+MESSAGES = [
+    (
+        lambda: open_table(TWICE),
+        "A column must come once: 'bag' comes 2 times in the events. Rename or drop the others.",
+    ),
+    (
+        lambda: open_table(pd.DataFrame([[1, 2, 3]], columns=["bag", "x", "bag"]), thing="reports"),
+        "A column must come once: 'bag' comes 2 times in the reports. Rename or drop the others.",
+    ),
+    (
+        lambda: open_table(as_parquet(TWICE, "twice")),
+        "A column must come once: a file of events has one name twice. Rename or drop the others.",
+    ),
+    (
+        lambda: open_table(as_csv(TWICE, "twice")),
+        "A column must come once: a file of events has one name twice. Rename or drop the others.",
+    ),
+    (
+        lambda: asked_of_duckdb("select list(i) from range(999999) t(i)", memory_limit="2MB"),
+        "The memory must suffice for what DuckDB holds of the tables: 2MB does not. Free some "
+        "of it, or work on fewer bags at a time.",
+    ),
+    (
+        lambda: asked_of_duckdb("copy (select 1) to '/dev/full' (format csv)"),
+        "The disk must have room for what DuckDB writes: there is none for /dev/full. Free "
+        "some, or set TMPDIR to a folder on a larger disk.",
+    ),
+    (
+        without_room,
+        "The disk must have room for what DuckDB writes: there is none for its own files. Free "
+        "some, or set TMPDIR to a folder on a larger disk.",
+    ),
+    (
+        lambda: asked_of_duckdb("select 'x'::integer"),
+        "Tables and settings must be such that DuckDB can work with them: Conversion Error: "
+        "Could not convert string 'x' to INT32. Mend what it names, or export the tables again.",
+    ),
+    (
+        lambda: told(on="bga"),
+        (
+            "A column must exist: 'bga' is not in the events. Did you mean 'bag'? Its columns are "
+            "bag, x."
+        ),
+    ),
+    (
+        lambda: told(total="Zz"),
+        "A column must exist: 'Zz' is not in the reports. Its columns are bag, n.",
+    ),
+    (
+        lambda: told({"bag": ["a"]}),
+        "A table of events must be a frame of pandas or polars, an Arrow table, a DuckDB "
+        "relation or a path: dict came. Turn it into one of these.",
+    ),
+    (
+        lambda: told(folder_of("both", a=TWO, b=b"bag\na\n")),
+        f"A path of events must be Parquet or CSV files, of one kind: {FOLDER / 'both'} has csv "
+        "and parquet. Name them .parquet, .pq, .csv, .csv.gz.",
+    ),
+    (
+        lambda: told(folder_of("neither")),
+        f"A path of events must be Parquet or CSV files, of one kind: {FOLDER / 'neither'} has "
+        "neither. Name them .parquet, .pq, .csv, .csv.gz.",
+    ),
+    (
+        lambda: told(folder_of("differ", a=TWO, b=TWO.rename_columns(["bag", "y"]))),
+        (
+            "Files of events must have the same columns: b.parquet differs from a.parquet in x, y. "
+            "Export them anew."
+        ),
+    ),
+    (
+        lambda: told(as_csv(TWO, "latin", text=LATIN)),
+        (
+            "A CSV file must be written in UTF-8: a file of events is not. Save it again with that "
+            "encoding."
+        ),
+    ),
+    (
+        lambda: told(as_csv(TWO, "none", text=b"")),
+        "A table of events must hold at least one row: none came. Look at the export.",
+    ),
+    (
+        lambda: told(as_csv(TWO, "late", text=LATE_MIX)),
+        "A column must hold values of one type: 'x' of the events began with double and has "
+        "'many' in line 400002. Mend the file, or plan the column as a category or hash.",
+    ),
+    (
+        lambda: told(pd.DataFrame({"bag": ["a", 1]})),
+        "A column must hold values of one type: the events do not (Expected bytes, got a 'int' "
+        "object Conversion failed for column bag with type object). Turn all into one type.",
+    ),
+    (
+        lambda: told(as_csv(TWO, "ragged", text=b"bag,x\na,1,2\nb,1\n")),
+        "A CSV file must be a table with one line of column names: a file of events is not "
+        f"(Error creating dataset. Could not read schema from '{FOLDER}/ragged-2-2.csv'. Is this "
+        f"a 'csv' file?: Could not open CSV input source '{FOLDER}/ragged-2-2.csv': Invalid: CSV "
+        "parse error: Row #2: Expected 2 columns, got 3: a,1,2). Mend it.",
+    ),
+    (
+        lambda: told(TWO.slice(0, 0)),
+        "A table of events must hold at least one row: none came. Look at the export.",
+    ),
+    (
+        lambda: told(reports=SAID.slice(0, 0)),
+        "A table of reports must hold at least one row: none came. Look at the export.",
+    ),
+    (
+        lambda: plan_features(TWO.slice(0, 0)),
+        "A table of events must hold at least one row: none came. Look at the export.",
+    ),
+    (
+        lambda: told(proportion="n"),
+        "Reports must have one of total=, counts= and proportion=: total and proportion came. "
+        "Name the column of totals, or those of class counts.",
+    ),
+    (
+        lambda: told(total=None),
+        "Reports must have one of total=, counts= and proportion=: none came. Name the column "
+        "of totals, or those of class counts.",
+    ),
+    (
+        lambda: told(total=None, counts=["n"]),
+        "Class counts must be two columns or more: ['n'] came. Use total= for one.",
+    ),
+    (
+        lambda: told(cut=3),
+        "A cut must have times to compare with: neither as_of= nor time= came. Name one.",
+    ),
+    (
+        lambda: told(reports=replaced(SAID, t=[5, 6]), as_of="t", cut=np.nan),
+        "A cut must be a moment: nan came. Leave it out for none.",
+    ),
+    (
+        lambda: told(features="age"),
+        "Features must be a list of columns: 'age' came. Write ['age'] for one.",
+    ),
+    (
+        lambda: told(wrong_sizes="keep"),
+        "wrong_sizes must be one of refuse, leave_out: 'keep' came. Choose one.",
+    ),
+    (
+        lambda: told(kind="histogram"),
+        "A kind must fit the columns: histogram came with total=. Class counts are a histogram, "
+        "totals and proportions are binary or total; leave it out.",
+    ),
+    (
+        lambda: told(replaced(TWO, bag=[1, 2])),
+        "A bag id must be of one type: 'bag' is whole numbers in the events and text in the "
+        "reports. Turn both into text or both into whole numbers.",
+    ),
+    (
+        lambda: told(replaced(TWO, bag=[1.5, 2])),
+        "A bag id must be text, a whole number or a date: 'bag' of the events has type double. "
+        "Write it as text, in the same way in both tables.",
+    ),
+    (
+        lambda: told(replaced(TWO, bag=["a", None])),
+        "A bag id must not be missing: row 1 of the events has none (1 row). Give such events "
+        "their bag, or drop them on purpose.",
+    ),
+    (
+        lambda: told(replaced(TWO, s=["u", None]), stratum="s"),
+        (
+            "A stratum must not be missing: row 1 of the events has none (1 row). Give it a stratum "
+            "of its own."
+        ),
+    ),
+    (
+        lambda: told(pa.table({"bag": ["a", "a"], "s": ["u", "v"]}), stratum="s"),
+        "A bag must lie within one stratum: bag a has u and v (1 bag). Cut it into one bag for "
+        "each, or leave the stratum out.",
+    ),
+    (
+        lambda: told(replaced(TWO, id=[7, 7]), id="id"),
+        "Bags must not overlap: event 7 is in bags a and b (1 event). An event counts in one "
+        "report only; choose which, as the reports do.",
+    ),
+    (
+        lambda: told(pa.table({"bag": ["a", "a", "b"], "id": [7, 7, 8]}), id="id"),
+        "An event must come once: 7 came again in the same bag (1 event). Drop the copies.",
+    ),
+    (
+        lambda: told(replaced(TWO, id=[7, None]), id="id"),
+        "An event id must not be missing: 1 event came without. Fill it in.",
+    ),
+    (
+        lambda: told(reports=replaced(SAID, bag=["a", None])),
+        "A report must name its bag: row 1 of the reports has none (1 row). Drop such rows, "
+        "which are often totals of the page.",
+    ),
+    (
+        lambda: told(reports=replaced(SAID, bag=["a", "a"])),
+        (
+            "A bag must have one report: a came again (1 bag). Name with as_of= the column that "
+            "tells which is latest."
+        ),
+    ),
+    (
+        lambda: told(reports=pa.table({"bag": ["a", "a"], "n": [1, 0], "t": [5, 5]}), as_of="t"),
+        "A bag must have one report: a came again (1 bag). Two came as of the same time: drop one.",
+    ),
+    (
+        lambda: told(reports=replaced(SAID, t=[5, None]), as_of="t"),
+        "An as-of time must not be missing: the report of bag b has none (1 report). Fill it in.",
+    ),
+    (
+        lambda: told(reports=replaced(SAID, t=[5, 6]), as_of="t", cut="2026-01-01"),
+        "A cut must be of the kind of the times: '2026-01-01' came and 't' of the reports has "
+        "type int64. Give a date for dates, and a number for numbers.",
+    ),
+    (
+        lambda: told(reports=replaced(SAID, t=["5th", "5th"]), as_of="t"),
+        (
+            "A time must be written like 2026-11-16 or 2026-11-16 05:30: 't' of the reports has "
+            "'5th'. Write it so."
+        ),
+    ),
+    (
+        lambda: told(reports=replaced(SAID, t=[True, False]), as_of="t"),
+        (
+            "A time must be a date, a moment or a number: 't' of the reports has type bool. Choose "
+            "another column."
+        ),
+    ),
+    (
+        lambda: told(reports=replaced(SAID, k=[1, 3]), size="k"),
+        "A reported size must be the number of events of the bag: bag b has 3 reported and 1 in "
+        "the table (1 bag). Find the missing or doubled events, or leave such bags out with "
+        "wrong_sizes='leave_out'.",
+    ),
+    (
+        lambda: told(reports=replaced(SAID, n=[2, -1])),
+        "A total must lie between 0 and the number of events: bag a has 2 of 1 (2 bags). Say "
+        "kind='total' where an event may count more than once, or give the variance of the "
+        "noise with noise=.",
+    ),
+    (
+        lambda: told(reports=replaced(SAID, m=[0, 2]), total=None, counts=["n", "m"]),
+        "Class counts must add up to the number of events: bag b has 2 of 1 (1 bag). Name all "
+        "classes, also the one of events without a label, or give the variance of the noise "
+        "with noise=.",
+    ),
+    (
+        lambda: told(reports=replaced(SAID, bag=["A", "B"])),
+        "At least one bag must have events and a report: none of 2 bags has. The events are of "
+        "a, b, the reports of A, B. Write the ids in the same way, or wait for reports.",
+    ),
+    (
+        lambda: told(reports=replaced(SAID, t=[5, 6]), as_of="t", cut=1),
+        "At least one bag must have events and a report: none of 2 bags has. The events are of "
+        "a, b, the reports of none. Write the ids in the same way, or wait for reports.",
+    ),
+    (
+        lambda: told(reports=replaced(SAID, n=[1, None])),
+        "A report must be finite: bag b has nan (1 such bag). Say with status= which bags are "
+        "suppressed or pending, or fix the export; never write 0 for them.",
+    ),
+    (
+        lambda: told(reports=replaced(SAID, s=[None, "interval"]), status="s"),
+        "A report must not be hidden for its value, because leaving it out biases the result: "
+        "whether it is hidden depends on the labels: bag b has interval (1 such bag). Ask for "
+        "noisy counts or larger bags, so that none is hidden, or accept the bias with "
+        "accept_bias=True.",
+    ),
+    (
+        lambda: told(replaced(TWO, bag=["a", None]), reports=replaced(SAID, bag=["a", "a"])),
+        "A bag id must not be missing: row 1 of the events has none (1 row). Give such events "
+        "their bag, or drop them on purpose. (1 further problem: check_tables tells all.)",
+    ),
+    (
+        lambda: told(reports=replaced(SAID, n=["1", "<5"])),
+        "A column of numbers must hold numbers: 'n' of the reports has '<5'. Mend it, or leave "
+        "it empty where there is none and say why with a status.",
+    ),
+    (
+        lambda: told(reports=replaced(SAID, n=[DAY(2026, 1, 1)] * 2)),
+        "A column of numbers must hold numbers: 'n' of the reports has type date32[day]. Choose "
+        "another column, or another kind in the plan.",
+    ),
+    (
+        lambda: plan_features(TWO, leave_out=["bag", "x"]),
+        "A plan must have at least one feature: none is left (). Add columns to the events.",
+    ),
+    (
+        lambda: plan_features(TWO.slice(0, 1)),
+        "A plan must have at least one feature: none is left (bag: it has one value only; x: it "
+        "has one value only). Add columns to the events.",
+    ),
+    (
+        lambda: plan_features(
+            pa.table({"c": [f"v{i}" for i in range(1001)]}), override={"c": "category"}
+        ),
+        (
+            "A category must have at most 1000 values: column 'c' has more. Give its values, or "
+            "plan it as a hash."
+        ),
+    ),
+    (
+        lambda: plan_features(TWO, override={"xx": "drop"}),
+        "A column must exist: 'xx' is not in the events. Did you mean 'x'? Its columns are bag, x.",
+    ),
+    (
+        lambda: plan_features(TWO).apply(TWO.rename_columns(["bag", "X"])),
+        "A column must exist: 'x' is not in the events. Its columns are bag, X.",
+    ),
+    (
+        lambda: FeaturePlan((Column("new", "boolean"),)).apply(pa.table({"new": ["maybe"]})),
+        (
+            "A truth value must be one of true, 1, yes, false, 0, no: 'maybe' came in column 'new'. "
+            "Plan it as a category."
+        ),
+    ),
+    (
+        lambda: FeaturePlan.from_json("{}"),
+        "A plan must be JSON that unbag wrote: something else came. Make it again.",
+    ),
+    (
+        lambda: FeaturePlan.from_json('{"format": 9, "columns": []}'),
+        "A plan must have format 1: 9 came. Use the unbag that wrote it.",
+    ),
+    (
+        lambda: plan_features(TWO, override=toml("[columns.x\n")),
+        "A file of a plan must be TOML: bad.toml is not (Expected ']' at the end of a table "
+        "declaration (at line 1, column 11)). Mend it.",
+    ),
+    (
+        lambda: plan_features(TWO, override=toml("[x]\nkind = 'drop'\n")),
+        "A file of a plan must have tables [columns.<name>] only: 'x' came in bad.toml. Write "
+        "[columns.shop] and below it kind = 'hash'.",
+    ),
+    (
+        lambda: plan_features(TWO, override={"x": {"kind": "hash", "bucket": 5}}),
+        "A planned column must have a kind, and buckets, dimension or values: column 'x' has "
+        "bucket. Did you mean 'buckets'? Mend its settings.",
+    ),
+    (
+        lambda: plan_features(TWO, override={"x": {"buckets": 5}}),
+        "A planned column must have a kind, and buckets, dimension or values: column 'x' has no "
+        "kind. Mend its settings.",
+    ),
+    (
+        lambda: plan_features(TWO, override={"x": "numerical"}),
+        "A planned kind must be one of numeric, category, hash, date, boolean, drop: "
+        "'numerical' came for column 'x'. Did you mean 'numeric'? Choose one.",
+    ),
+    (
+        lambda: plan_features(TWO, override={"x": {"kind": "hash", "buckets": 2**25}}),
+        "Buckets must be a whole number from 2 to 16777216, a dimension one from 1: 33554432 "
+        "and 0 came for column 'x'. Leave them out to have them chosen.",
+    ),
+]
+
+
+@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
+def test_bad_input_gets_a_clear_error(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message
+
+
+def test_what_goes_wrong_in_duckdb_is_told_by_join_and_plan(monkeypatch):
+    connect = duckdb.connect
+    monkeypatch.setattr(
+        duckdb, "connect", lambda config=None: connect(config={"memory_limit": "10KB"})
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"^The memory must suffice for the ids .* does not. Free some of it, leave id= ",
+    ):
+        join(EVENTS, REPORTS, **NEED)
+    with pytest.raises(
+        ValueError,
+        match=r"^The memory must suffice for what DuckDB holds of the tables: it does not",
+    ):
+        plan_features(pa.table({"x": ["a", "b", "c", "a"]}), one_hot=2)
+
+
+@pytest.mark.parametrize("make", [cut_short, damaged], ids=["cut short", "damaged"])
+def test_a_damaged_parquet_file_is_refused(make):
+    with pytest.raises(
+        ValueError, match=f"A file must be whole: one of the events {WHOLE} .* Export it again."
+    ):
+        told(make(), reports=pa.table({"bag": [0, 1], "n": [1, 0]}))
+
+
+def test_text_that_is_not_utf8_is_refused_wherever_it_stands():
+    late = b"bag,city\n" + b"a,Bonn\n" * 200_000 + LATIN[9:]
+    for text in (late, LATIN.replace(b"city", "Stra\xdfe".encode("latin-1"))):
+        with pytest.raises(ValueError, match="A CSV file must be written in UTF-8"):
+            told(as_csv(TWO, "latin", text=text), reports=pa.table({"bag": ["a"], "n": [1]}))
+
+
+def test_what_is_not_there_is_not_found():
+    with pytest.raises(
+        FileNotFoundError, match=r"A file of events must exist: nowhere.csv does not"
+    ):
+        told("nowhere.csv")
+    with pytest.raises(
+        FileNotFoundError, match=r"A file of a plan must exist: nowhere.toml does not"
+    ):
+        told(plan="nowhere.toml")
+
+
+def test_importing_unbag_imports_no_tables():
+    import subprocess
+    import sys
+
+    code = "import sys, unbag; print([m for m in ('pyarrow', 'narwhals', 'duckdb', 'polars') if m in sys.modules])"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )
+    assert unbag.join is join
+
+
+def test_narrow_columns_say_what_the_wide_features_say():
+    moment = datetime.datetime
+    when = pa.array([moment(2026, 11, 16, 5, 30), None, moment(2026, 1, 4, 23, 0)])
+    date = Column("at", "date", parts=("hour", "weekday", "season"))
+    parts, levels = narrow(date, when), levels_of(date)
+    read = {name: [levels[name][code] for code in parts[name]] for name in parts if levels[name]}
+    assert read["at hour"] == ["5", "missing", "23"]
+    assert read["at weekday"] == ["Monday", "missing", "Sunday"]
+    assert read["at season"] == ["Nov", "missing", "Jan"]
+    np.testing.assert_allclose(np.diff(parts["at trend"][[2, 0]]), 316 - 17.5 / 24)
+    number = narrow(Column("age", "numeric", mean=3, sd=2), pa.array([3, None]))["age"]
+    np.testing.assert_array_equal(number, [3, np.nan])
+    for column, values in (
+        (Column("b", "boolean", missing=True), pa.array([True, None, False])),
+        (Column("c", "category", values=("x", "y"), missing=True), pa.array(["y", None, "z", "x"])),
+    ):
+        code = narrow(column, values)[column.name]
+        wide = (code[:, None] == np.arange(len(levels_of(column)[column.name]))).astype(float)
+        expected = FeaturePlan((column,)).features(pa.table({column.name: values}))
+        np.testing.assert_array_equal(wide[:, -expected.shape[1] :], expected)
+    hashed = Column("h", "hash", buckets=8)
+    values = pa.array(["q", None])
+    np.testing.assert_array_equal(narrow(hashed, values)["h"], buckets_of(values, column="h", buckets=8))

@@ -1,0 +1,368 @@
+"""The tournament: equal to the paper's algorithm pair by pair, its plug-in bias exact, its promises
+kept."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from pair_by_pair import all_pairs
+
+import unbag
+from unbag import Bags, losses, random_bags, tournament
+from unbag.tournaments._split import lay_out
+from worlds import outcomes, random_world
+
+sigmoid = lambda z: 1 / (1 + np.exp(-z))
+
+
+def binary_problem(n=3000, size=4, models=5, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    y = rng.uniform(size=n) < sigmoid(x - 1)
+    bags = random_bags(x, y, size=size, seed=seed)
+    slopes = np.linspace(-1, 2, models)
+    return bags, [slope * bags.X - 1 for slope in slopes]
+
+
+def problem_of(kind, *, ragged=False, models=5, n=2400, seed=0):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, size=n // 5).tolist() if ragged else 4
+    if kind == "histogram":
+        y, score = rng.integers(0, 3, size=n), rng.normal(size=(models, n, 3))
+    elif kind == "total":
+        y, score = rng.poisson(1.5, size=n), rng.normal(size=(models, n)) * 0.5
+    else:
+        y, score = rng.integers(0, 2, size=n), rng.normal(size=(models, n))
+    bags = random_bags(None, y, size=sizes, seed=seed, kind=kind)
+    return bags, [row[bags.rows] for row in score]
+
+
+CASES = {
+    "binary": ("binary", False, losses.log),
+    "binary, square": ("binary", False, losses.square),
+    "binary, variable": ("binary", True, losses.log),
+    "total": ("total", False, losses.poisson),
+    "total, variable": ("total", True, losses.square),
+    "histogram": ("histogram", False, losses.cross_entropy),
+    "histogram, variable": ("histogram", True, losses.brier),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_all_pairs_at_once_equal_pair_by_pair(case):
+    kind, ragged, loss = CASES[case]
+    bags, models = problem_of(kind, ragged=ragged)
+    result = tournament(models, bags, beta=0.1, groups=20, loss=loss, seed=3, chunk=501)
+    layout, _ = lay_out(bags, 20, split="auto", seed=3)
+    components = np.stack([loss.components(score, kind=kind) for score in models])
+    np.testing.assert_allclose(result.Q, all_pairs(components, bags, layout), atol=1e-9)
+    assert np.array_equal(result.Q, -result.Q.T)
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+def test_the_split_is_the_papers(ragged):
+    bags, _ = problem_of("binary", ragged=ragged)
+    layout, parts = lay_out(bags, 20, split="auto", seed=0)
+    in_estimator = np.unique(bags.bag[layout.bag_group >= 0])
+    in_means = np.unique(bags.bag[layout.mean_group >= 0])
+    np.testing.assert_array_equal(np.sort(parts.estimator), in_estimator)
+    np.testing.assert_array_equal(np.sort(parts.means), in_means)
+    assert not set(in_estimator) & set(in_means)
+    if ragged:
+        assert len(in_estimator) == len(bags) // 2
+        assert bags.size[in_estimator].max() <= bags.size[in_means].min()
+        assert layout.prior[1] == pytest.approx(
+            np.average(bags.report[in_means], weights=bags.size[in_means])
+        )
+    else:
+        assert len(in_estimator) == len(parts.prior) == len(bags) // 3
+        assert not set(parts.prior) & (set(in_means) | set(in_estimator))
+        assert layout.prior[1] == pytest.approx(bags.report[parts.prior].mean())
+
+
+def test_arrays_files_functions_and_chunks_give_the_same(tmp_path):
+    bags, models = binary_problem()
+    slopes = np.linspace(-1, 2, len(models))
+    paths = []
+    for number, score in enumerate(models):
+        paths.append(tmp_path / f"{number}.npy")
+        np.save(paths[-1], score)
+    functions = [lambda X, slope=slope: slope * X - 1 for slope in slopes]
+    expected = tournament(models, bags, beta=0.1, groups=9)
+    for other in (np.stack(models), paths, [str(path) for path in paths], functions):
+        for chunk in (100, 10**6):
+            result = tournament(other, bags, beta=0.1, groups=9, chunk=chunk)
+            np.testing.assert_allclose(result.Q, expected.Q, atol=1e-12)
+
+
+def test_progress_is_told():
+    bags, models = binary_problem()
+    told = []
+    tournament(
+        models,
+        bags,
+        beta=0.1,
+        groups=9,
+        chunk=1000,
+        progress=lambda done, total: told.append((done, total)),
+    )
+    assert told[-1][0] == told[-1][1]
+    assert all(a[0] <= b[0] for a, b in pairwise(told))
+
+
+def test_the_pool_is_the_papers_algorithm_and_the_choice_is_documented():
+    bags, models = binary_problem(n=12000)
+    result = tournament(dict(zip("abcde", models, strict=True)), bags, beta=0.3, groups=15)
+    pool = set("abcde")
+    for i, first in enumerate("abcde"):
+        for j, second in enumerate("abcde"):
+            if i != j and result.Q[i, j] > 0.15:
+                pool.discard(first)
+                assert second in result.beaten_by[first]
+            if i != j and result.Q[i, j] < -0.15:
+                pool.discard(second)
+    assert set(result.pool) == pool == set("abcde") - set(result.beaten_by)
+    assert 1 <= len(pool) < 5
+    worst = {name: result.Q["abcde".index(name)].max() for name in pool}
+    assert result.chosen == min(worst, key=worst.get)
+
+
+def test_delta_is_for_the_whole_tournament_and_groups_override_it():
+    bags, models = binary_problem(n=12000)
+    result = tournament(models, bags, beta=0.1, delta=0.05)
+    events = 10 * 3 + 1
+    assert result.groups == int(np.ceil(8 * np.log(events / 0.05)))
+    assert 0.95 <= result.confidence < 1
+    fewer = tournament(models, bags, beta=0.1, groups=30)
+    assert fewer.confidence == pytest.approx(1 - events * np.exp(-30 / 8))
+    assert tournament(models, bags, beta=0.1, groups=3).confidence == 0
+
+
+def test_what_it_says_of_its_own_trust():
+    bags, models = binary_problem(n=12000)
+    models = [models[3], 0.98 * models[3], models[0]]
+    result = tournament(models, bags, beta=0.2, loss=losses.square)
+    assert str(result).startswith(
+        "2 of 3 models are left at beta = 0.2; chosen: "
+    ) or "3 of 3" in str(result)
+    assert "Planning supports only beta" in str(result)
+    assert result.bags_needed > len(bags)
+    assert unbag.planning.regret_supported(int(result.bags_needed), result.problem) <= 0.2 * (
+        1 + 1e-6
+    )
+    chosen = result.names.index(result.chosen)
+    assert result.regret_bound == pytest.approx((result.Q + result.C)[chosen].max())
+
+
+def test_a_beta_beyond_all_planning_has_a_result_all_the_same():
+    bags, models = binary_problem(n=6000, models=2)
+    result = tournament(models, bags, beta=1e-7)
+    assert result.bags_needed == np.inf
+    assert str(result).endswith("beta = 1e-07 would need more than can be counted.")
+
+
+def test_one_group_promises_nothing():
+    bags, models = binary_problem(models=2)
+    result = tournament(models, bags, beta=0.1, groups=1)
+    assert (result.confidence, result.regret_bound, result.regret_supported) == (0, np.inf, np.inf)
+    assert result.C.tolist() == [[0, np.inf], [np.inf, 0]]
+    assert str(result).endswith(
+        "Nothing is promised of its loss: one group has no variance to measure."
+    )
+
+
+def test_an_empty_pool_is_reported_with_the_bags_that_planning_asks_for():
+    """Three models in a circle, each beaten by the next: too few bags for so small a beta."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 2, size=120)
+        bags = random_bags(None, y, size=4, seed=seed)
+        models = [rng.normal(size=120) * 3 for _ in range(3)]
+        result = tournament(models, bags, beta=1e-3, groups=5)
+        if not result.pool:
+            break
+    assert result.pool == ()
+    assert result.chosen is None
+    assert str(result).startswith(
+        "No model is left of 3: every one is beaten by another, so 30 bags are too few for beta "
+        f"= 0.001. Planning asks for {result.bags_needed:,.0f} bags, or for a beta of "
+    )
+
+
+def test_the_plug_in_bias_is_exactly_the_papers():
+    """E = E1^ - E1 + p^ E2^ - p E2 + k (E2 - E2^)(p - p^), with means and prior of other splits
+    held fixed."""
+    world, f = random_world("binary", seed=5), losses.log.components(np.array([0.7, -1.3]))
+    g = losses.log.components(np.array([-0.2, 0.4]))
+    difference = f - g
+    truth = world.loss(f) - world.loss(g)
+    E = world.q @ difference
+    E_hat, p, p_hat = E + np.array([0.3, -0.2]), world.prior[1], world.prior[1] + 0.15
+    for k in (1, 2, 4):
+        expected = 0.0
+        for x, y, chance in zip(*outcomes([world] * k), strict=True):
+            total = difference[x, 1].sum()
+            expected += chance * (
+                E_hat[0] + p_hat * E_hat[1] + (y.mean() - p_hat) * (total - k * E_hat[1])
+            )
+        bias = E_hat[0] - E[0] + p_hat * E_hat[1] - p * E[1] + k * (E[1] - E_hat[1]) * (p - p_hat)
+        assert expected - truth == pytest.approx(bias, abs=1e-12)
+
+
+def test_the_plug_in_bias_of_our_code_is_the_same():
+    """The same, through `play`: all outcomes of one bag as the bags of the estimator, one group,
+    weighted by chance."""
+    from unbag.tournaments._split import Layout
+    from unbag.tournaments._sums import Sums
+    from unbag.tournaments._tournament import play
+
+    world, k = random_world("binary", seed=6), 3
+    f = np.stack([losses.log.components(np.array(z)) for z in ([0.7, -1.3], [-0.2, 0.4])])
+    means_hat = f.transpose(0, 2, 1) @ world.q + np.array([[0.3, -0.2], [0.1, 0.05]])
+    prior = np.array([1, world.prior[1] + 0.15])
+    x, y, chance = outcomes([world] * k)
+    centred = np.stack([np.zeros(len(y)), y.mean(axis=1) - prior[1]], axis=1)
+    said = np.einsum("o,oc,hoc->h", chance, centred, f[:, x].sum(axis=2))
+    layout = Layout(
+        None, None, None, prior, 1, np.ones(1), np.ones(1), chance @ (centred * k)[None]
+    )
+    Q, _ = play(Sums(means_hat[..., None], said[:, None]), layout, histogram=False)
+    E, E_hat = (f[0] - f[1]).T @ world.q, means_hat[0] - means_hat[1]
+    p, p_hat = world.prior[1], prior[1]
+    bias = E_hat[0] - E[0] + p_hat * E_hat[1] - p * E[1] + k * (E[1] - E_hat[1]) * (p - p_hat)
+    assert Q[0, 1] - (world.loss(f[0]) - world.loss(f[1])) == pytest.approx(bias, abs=1e-12)
+
+
+def wild_bags(case, rng, m=900):
+    """Bags whose reports stray far from their mean, two constant models, and the true difference of
+    their losses."""
+    if case == "counts without a cap":
+        y, scores = np.where(rng.uniform(size=(m, 200)) < 1e-3, 1000.0, 0.0), (0.0, np.log(1.5))
+        return (
+            Bags(np.repeat(np.arange(m), 200), y.mean(axis=1), "total"),
+            scores,
+            1 - (1.5 - np.log(1.5)),
+        )
+    bag, loud = np.repeat(np.arange(m), 8), np.full(m, 200.0)  # Laplace noise at epsilon 0.1
+    if case == "noisy proportions":
+        report = rng.binomial(8, 0.2, size=m) / 8 + rng.laplace(scale=10, size=m) / 8
+        value = lambda z: np.log1p(np.exp(z)) - 0.2 * z
+        return Bags(bag, report, noise=loud), (-1.0, -2.0), value(-1.0) - value(-2.0)
+    p = np.array([0.2, 0.3, 0.5])
+    report = rng.multinomial(8, p, size=m) / 8 + rng.laplace(scale=100, size=(m, 3)) / 8
+    scores = np.array([2.0, 0.0, -1.0]), np.array([-1.0, 0.0, 2.0])
+    value = lambda z: np.log(np.exp(z).sum()) - p @ z
+    return (
+        Bags(bag, report, "histogram", noise=100 * loud),
+        scores,
+        value(scores[0]) - value(scores[1]),
+    )
+
+
+@pytest.mark.parametrize("case, loss", [
+    ("noisy proportions", losses.log),
+    ("noisy histograms", losses.cross_entropy),
+    ("counts without a cap", losses.poisson),
+])  # fmt: skip
+def test_the_bound_holds_where_the_error_of_the_prior_is_that_of_noise_or_of_rare_large_counts(
+    case, loss
+):
+    """With Hoeffding's bound for exact labels in [0, 1], half of these runs and more were
+    outside."""
+    for seed in range(15):
+        bags, scores, truth = wild_bags(case, np.random.default_rng(seed))
+        models = [np.broadcast_to(score, (len(bags.bag), *np.shape(score))) for score in scores]
+        result = tournament(models, bags, beta=0.5, loss=loss)
+        assert abs(result.Q[0, 1] - truth) < result.C[0, 1]
+
+
+def test_exact_labels_with_a_cap_keep_hoeffdings_bound_of_the_prior():
+    bags, models = problem_of("total", n=3000)
+    capped = Bags(bags.bag, bags.report, "total", cap=20)
+    for exact in (binary_problem(n=3000)[0], capped):
+        result = tournament(models[:2], exact, beta=0.1, groups=20, loss=losses.square)
+        assert result.problem.report is None
+        part = np.random.default_rng(0).permutation(len(exact))[: len(exact) // 3]
+        assert result.prior[1] == pytest.approx(exact.report[part].mean())
+    open_ended = tournament(models[:2], bags, beta=0.1, groups=20, loss=losses.square)
+    assert open_ended.problem.report == pytest.approx(bags.report.var(ddof=1))
+
+
+ONE, TWO = binary_problem(n=600, models=2)
+
+
+def broken(value):
+    models = [model.copy() for model in TWO]
+    models[1][7] = value
+    return models
+
+
+MESSAGES = [
+    (
+        lambda: tournament(TWO, ONE, beta=0, groups=9),
+        "beta must be positive: 0 came. It is the regret that you can accept.",
+    ),
+    (
+        lambda: tournament(TWO, ONE, beta=0.1, delta=1.0),
+        "delta must lie between 0 and 1: 1.0 came. Use 0.05 for 95% confidence.",
+    ),
+    (
+        lambda: tournament(TWO, ONE, beta=0.1, delta=0.001),
+        "Each part of the split must hold at least as many bags as there are groups, 67: part 0 "
+        "has 50 (2 such parts). Give more bags, a larger delta, or fewer groups with groups=, "
+        "at the price of confidence.",
+    ),
+    (
+        lambda: tournament(TWO[:1], ONE, beta=0.1, groups=9),
+        "A tournament must have at least two models: 1 came. There is nothing to choose.",
+    ),
+    (
+        lambda: tournament({"a": TWO[0], "b": TWO[1][:-1]}, ONE, beta=0.1, groups=9),
+        "A model must have one prediction for each instance: model b has 599 for 600 instances. "
+        "Predict for bags.X, in its order.",
+    ),
+    (
+        lambda: tournament(broken(np.nan), ONE, beta=0.1, groups=9),
+        "Predictions must be finite: model 1 has 1 that are not. Leave it out, or find out why.",
+    ),
+    (
+        lambda: tournament([lambda X: X, lambda X: X[1:]], ONE, beta=0.1, groups=9),
+        "A model must have one prediction for each instance: model 1 gave 399 for 400 rows. "
+        "Return one score (or one row of class scores) per row.",
+    ),
+    (
+        lambda: tournament(
+            [lambda X: X, np.zeros(4)], Bags(np.arange(4), np.ones(4)), beta=0.1, groups=1
+        ),
+        "Bags must have features X for a model that is a function: model 0 is one and X is "
+        "None. Give X to the bags, or predictions.",
+    ),
+    (
+        lambda: tournament(TWO, ONE, beta=0.1, groups=9, loss=losses.brier),
+        "A loss for binary reports must take one score per instance and labels 0 and 1: brier "
+        "does not. Use log or square or poisson.",
+    ),
+    (
+        lambda: tournament(
+            *problem_of("binary", ragged=True)[::-1], beta=0.1, groups=9, split="three"
+        ),
+        "The three-way split must have bags of one size: sizes 1 to 8 came. Use split='two'.",
+    ),
+    (
+        lambda: tournament(
+            [np.zeros(8), np.ones(8)],
+            Bags(np.arange(8), np.ones(8), stratum=[0, 1] * 4),
+            beta=0.1,
+            groups=1,
+        ),
+        "Bags of a tournament must be random throughout: bags with strata came. Hold one "
+        "tournament for each stratum, or compare models by evaluate.",
+    ),
+]
+
+
+@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
+def test_bad_input_gets_a_clear_error(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message
