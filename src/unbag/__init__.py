@@ -17,6 +17,7 @@ from unbag import (
     tournaments,
     weights,
 )
+from unbag._rules import Refusal, Refused
 from unbag.bags import Bags, as_components, design_bags, from_rows, random_bags
 from unbag.diagnosis import BagsNotRandom, Diagnosis, diagnose, drift
 from unbag.losses import Loss
@@ -81,6 +82,8 @@ __all__ = [
     "Evaluator",
     "Loss",
     "Recalibration",
+    "Refusal",
+    "Refused",
     "Tournament",
     "as_components",
     "bags",

@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from unbag._rules import broken
+
 
 def check_place(path: Path, *, force: bool) -> None:
     """Refuse a place that cannot be written, or that is taken, before the work begins."""
     if not path.absolute().parent.is_dir():
-        raise ValueError(
-            f"An output must go to a folder that exists: {path.parent} does not. Make it first."
+        raise broken(
+            "An output must go to a folder that exists",
+            f"{path.parent} does not",
+            "Make it first.",
         )
     if path.exists() and not (force and path.is_file()):
         remedy = "Use --force to overwrite it." if path.is_file() else "Choose another name."
@@ -21,9 +25,10 @@ def check_place(path: Path, *, force: bool) -> None:
     try:
         tempfile.NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}.").close()
     except OSError as error:
-        raise ValueError(
-            f"An output must go where a file can be written: {path} cannot be ({error.strerror}). "
-            "Choose another place."
+        raise broken(
+            "An output must go where a file can be written",
+            f"{path} cannot be ({error.strerror})",
+            "Choose another place.",
         ) from error
 
 

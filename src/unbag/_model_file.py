@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
 from unbag._io import whole
+from unbag._rules import broken
 
 FORMAT = 1
 
@@ -56,20 +57,25 @@ def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]
             text = (file.metadata() or {}).get("unbag")
         arrays = load_file(path)
     except (SafetensorError, OSError) as error:
-        raise ValueError(
-            f"A model file must be whole: {path.name} is cut short or is something else. Save it "
-            "again."
+        raise broken(
+            "A model file must be whole",
+            f"{path.name} is cut short or is something else",
+            "Save it again.",
         ) from error
     if text is None:
-        raise ValueError(
-            f"A model file must have been saved by unbag: {path.name} was not. Load it with what "
-            "wrote it."
+        raise broken(
+            "A model file must have been saved by unbag",
+            f"{path.name} was not",
+            "Load it with what wrote it.",
         )
     found = json.loads(text)
     if found["versions"]["format"] != FORMAT:
-        raise ValueError(
-            f"A model file must have format {FORMAT}: {path.name} has "
-            f"{found['versions']['format']}, saved by unbag {found['versions']['unbag']}. Load it "
-            "with that version, or train again."
+        raise broken(
+            f"A model file must have format {FORMAT}",
+            (
+                f"{path.name} has {found['versions']['format']}, saved by unbag "
+                f"{found['versions']['unbag']}"
+            ),
+            "Load it with that version, or train again.",
         )
     return arrays, found["settings"]

@@ -1,29 +1,174 @@
-"""A rule and what came in; nothing out, or a ValueError: the thing, the rule, what came, what to do."""
+"""Refusals as data: which rule is broken, by whom, how often, and what to do about it.
+
+A rule is broken in one place and told in two: Python renders a refusal with its arguments
+(`noise=`), the command line with its options (`--noise`). A remedy names them in braces,
+`{noise}` or `{kind:total}`, and each side spells them in its own way; nothing rewrites the text.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 PLURALS = {"stratum": "strata", "set of bags": "sets of bags"}
+OPTION = re.compile(r"\{(\w+)(?::([^{}]+))?\}")
+
+Spelling = Callable[[str, str | None], str]
 
 
-def refuse(rule: str, bad: Any, *, thing: str, came: Any, remedy: str) -> None:
-    """Raise when any entry of `bad` is true, naming the first offender and how many there are.
+def python_spelling(name: str, value: str | None) -> str:
+    """An argument as Python writes it.
 
-    >>> refuse("A report must be finite", np.array([False, True]), thing="bag",
-    ...        came=np.array([0.5, np.nan]), remedy="Fix the export.")
+    >>> python_spelling("noise", None), python_spelling("kind", "total")
+    ('noise=', "kind='total'")
+    """
+    if value is None:
+        return f"{name}="
+    plain = value in ("True", "False", "None") or value.replace(".", "").isdigit()
+    return f"{name}={value}" if plain else f"{name}={value!r}"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A broken rule.
+
+    Parameters
+    ----------
+    rule : str
+        What must hold: "A report must be finite".
+    offender : str
+        Who breaks it first, and how: "bag 17 has nan".
+    remedy : str
+        What to do, with options in braces: "Declare its variance with {noise}."
+    count : int
+        How many break it; 0 where there is only one to speak of.
+    thing : str
+        What is counted: "bag", "row".
+    """
+
+    rule: str
+    offender: str
+    remedy: str
+    count: int = 0
+    thing: str = ""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options that the remedy names."""
+        return tuple(name for name, _ in OPTION.findall(self.remedy))
+
+    def render(self, spelling: Spelling = python_spelling) -> str:
+        """The refusal as a sentence: the rule, the offender, how many, the remedy."""
+        remedy = OPTION.sub(lambda match: spelling(match[1], match[2]), self.remedy)
+        return f"{self.rule}: {self.offender}{self._number()}. {remedy}".rstrip()
+
+    def _number(self) -> str:
+        if not self.count:
+            return ""
+        if self.count == 1:
+            return f" (1 such {self.thing})"
+        return f" ({self.count:,} such {PLURALS.get(self.thing, self.thing + 's')})"
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+class Refused(ValueError):
+    """Input that breaks one rule or more; `refusals` has them as data.
+
+    >>> error = broken("A fraction must lie between 0 and 1", "2 came", "Use 0.8.")
+    >>> str(error)
+    'A fraction must lie between 0 and 1: 2 came. Use 0.8.'
+    """
+
+    def __init__(self, *refusals: Refusal) -> None:
+        self.refusals = refusals
+        super().__init__(*refusals)
+
+    def render(self, spelling: Spelling = python_spelling) -> str:
+        """The first refusal, and how many more there are."""
+        further = len(self.refusals) - 1
+        text = self.refusals[0].render(spelling)
+        if further == 0:
+            return text
+        problems = "problem" if further == 1 else "problems"
+        return f"{text} ({further} further {problems}: {spelling('check', None)} tells all.)"
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+Refused.__module__ = "unbag"  # tracebacks show the public name
+
+
+def broken(rule: str, offender: str, remedy: str) -> Refused:
+    """The error to raise for a rule with a single offender.
+
+    >>> raise broken("A cut must have times", "neither came", "Name {as_of} or {time}.")
     Traceback (most recent call last):
-    ValueError: A report must be finite: bag 1 has nan (1 such bag). Fix the export.
+    unbag.Refused: A cut must have times: neither came. Name as_of= or time=.
+    """
+    return Refused(Refusal(rule, offender, remedy))
+
+
+def refusals(
+    rule: str,
+    bad: Any,
+    *,
+    thing: str,
+    given: Any,
+    remedy: str,
+    names: Sequence[Any] | np.ndarray | None = None,
+) -> tuple[Refusal, ...]:
+    """The refusal where any entry of `bad` is true, naming the first offender; else nothing.
+
+    Parameters
+    ----------
+    rule : str
+        What must hold.
+    bad : array of bool
+        Who breaks it.
+    thing : str
+        What an entry is: "bag", "row".
+    given : array
+        What each entry has.
+    remedy : str
+        What to do, with options in braces.
+    names : sequence, optional
+        What the user calls each entry; by default its number.
     """
     bad = np.asarray(bad)
     if not bad.any():
-        return
-    first, count = int(np.argmax(bad)), int(bad.sum())
-    value = np.asarray(came)[first]
-    plural = f"{count} such {PLURALS.get(thing, thing + 's')}" if count > 1 else f"1 such {thing}"
-    raise ValueError(f"{rule}: {thing} {first} has {_show(value)} ({plural}). {remedy}")
+        return ()
+    first = int(np.argmax(bad))
+    name = first if names is None else names[first]
+    offender = f"{thing} {name} has {_show(np.asarray(given)[first])}"
+    return (Refusal(rule, offender, remedy, int(bad.sum()), thing),)
+
+
+def refuse(
+    rule: str,
+    bad: Any,
+    *,
+    thing: str,
+    given: Any,
+    remedy: str,
+    names: Sequence[Any] | np.ndarray | None = None,
+) -> None:
+    """Raise when any entry of `bad` is true; see `refusals`.
+
+    >>> refuse("A report must be finite", np.array([False, True]), thing="bag",
+    ...        given=np.array([0.5, np.nan]), remedy="Fix the export.")
+    Traceback (most recent call last):
+    unbag.Refused: A report must be finite: bag 1 has nan (1 such bag). Fix the export.
+    """
+    broken_rules = refusals(rule, bad, thing=thing, given=given, remedy=remedy, names=names)
+    if broken_rules:
+        raise Refused(*broken_rules)
 
 
 def two_bags(
@@ -35,35 +180,42 @@ def two_bags(
     if not lone.any():
         return
     if len(count) == 1:
-        raise ValueError(
-            f"{of} must hold at least two bags, because each bag is centred by the mean of the others: "
-            f"{int(count[0])} came. Give more bags, or a pool of further instances."
+        raise broken(
+            f"{of} must hold at least two bags, because each bag is centred by the mean of the "
+            "others",
+            f"{int(count[0])} came",
+            "Give more bags, or a pool of further instances.",
         )
     refuse(
-        "A stratum must hold at least two bags, because each bag is centred by the mean of the others",
+        "A stratum must hold at least two bags, because each bag is centred by the mean of the "
+        "others",
         lone,
         thing="stratum",
-        came=count,
-        remedy="Merge small strata, or cut them into random sub-bags; where a stratum has one report only, leave the "
-        "strata out and train by matching or likelihood.",
+        given=count,
+        remedy="Merge small strata, or cut them into random sub-bags; where a stratum has one "
+        "report only, leave the strata out and train by matching or likelihood.",
     )
 
 
 VALID = (
-    "method='matching' or method='likelihood', which stay valid when the model holds across bags"
+    "{method:matching} or {method:likelihood}, which stay valid when the model holds across bags"
 )
-LONE = f"Ask for reports of random sub-bags, two or more for each stratum; where that cannot be, use {VALID}."
+LONE = (
+    "Ask for reports of random sub-bags, two or more for each stratum; where that cannot be, use "
+    f"{VALID}."
+)
 
 
 def two_reports(stratum: np.ndarray | None, observed: np.ndarray) -> None:
-    """Refuse an unbiased evaluation where a stratum has one report only, and offer what stays valid."""
+    """Refuse an unbiased evaluation where a stratum has one report only, and offer what stays
+    valid."""
     s = np.zeros(len(observed), int) if stratum is None else stratum
     count = np.bincount(s, weights=observed).astype(int)
     refuse(
         "An unbiased evaluation must have at least two reports in each stratum",
         (count < 2) & (np.bincount(s) > 0),
         thing="stratum",
-        came=count,
+        given=count,
         remedy=LONE,
     )
 
@@ -71,13 +223,16 @@ def two_reports(stratum: np.ndarray | None, observed: np.ndarray) -> None:
 def rows(actual: int, expected: int, *, thing: str, of: str) -> None:
     """Refuse an array whose length does not fit."""
     if actual != expected:
-        raise ValueError(
-            f"{thing} must have one entry for each {of}: {actual} came for {expected} {of}s. "
-            f"Give them in the order of the {of}s."
+        raise broken(
+            f"{thing} must have one entry for each {of}",
+            f"{actual} came for {expected} {of}s",
+            f"Give them in the order of the {of}s.",
         )
 
 
 def _show(value: Any) -> str:
     if np.ndim(value) > 0:
         return np.array2string(np.asarray(value), precision=6, threshold=8, separator=", ")
-    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+    if isinstance(value, float | np.floating):
+        return f"{value:.6g}"
+    return str(value)

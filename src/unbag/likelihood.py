@@ -33,7 +33,7 @@ from unbag._arrays import (
     namespace,
     sum_by,
 )
-from unbag._rules import refuse
+from unbag._rules import broken, refuse
 from unbag.bags import Kind
 from unbag.losses import cross_entropy, log
 
@@ -106,14 +106,16 @@ def count_likelihood(
     array([0.6931])
     """
     if kind not in _KINDS:
-        raise ValueError(
-            f"A kind of report must be one of {', '.join(_KINDS)}: {kind!r} came. Choose one of "
-            "these."
+        raise broken(
+            f"A kind of report must be one of {', '.join(_KINDS)}",
+            f"{kind!r} came",
+            "Choose one of these.",
         )
     if exact < 1:
-        raise ValueError(
-            f"The largest exact bag must be 1 or more: {exact} came. Use 1 for Gaussians where "
-            "possible."
+        raise broken(
+            "The largest exact bag must be 1 or more",
+            f"{exact} came",
+            "Use 1 for Gaussians where possible.",
         )
     if all(is_numpy(given) for given in (bag, size, report)):
         _check(bag, size, report, noise, kind)
@@ -275,7 +277,7 @@ def _check(bag: np.ndarray, size: np.ndarray, report: np.ndarray, noise: Any, ki
         "A size must be the number of instances of the bag, or 0 for padding",
         (counted[: len(size)] != size) & real,
         thing="bag",
-        came=[f"size {k} and {c} instances" for k, c in zip(size, counted, strict=False)],
+        given=[f"size {k} and {c} instances" for k, c in zip(size, counted, strict=False)],
         remedy="Batches must hold whole bags.",
     )
     came = report if kind == "histogram" else report[:, 1]
@@ -284,7 +286,7 @@ def _check(bag: np.ndarray, size: np.ndarray, report: np.ndarray, noise: Any, ki
         "A report must be finite",
         ~np.isfinite(value).all(axis=1) & real,
         thing="bag",
-        came=came,
+        given=came,
         remedy="Leave out bags that were suppressed for their size, or fix the export; never write 0 for them.",
     )
     noise = np.zeros(len(size)) if noise is None else np.asarray(noise)
@@ -292,7 +294,7 @@ def _check(bag: np.ndarray, size: np.ndarray, report: np.ndarray, noise: Any, ki
         "A noise variance must be finite and not negative",
         ~(np.isfinite(noise) & (noise >= 0)) & real,
         thing="bag",
-        came=noise,
+        given=noise,
         remedy="Give the variance of the noise on the bag's count, 0 for an exact report.",
     )
     high = np.inf if kind == "total" else 1.0
@@ -303,14 +305,14 @@ def _check(bag: np.ndarray, size: np.ndarray, report: np.ndarray, noise: Any, ki
         ),
         ((value < -1e-9) | (value > high + 1e-9)).any(axis=1) & (noise == 0) & real,
         thing="bag",
-        came=came,
-        remedy="If noise was added on purpose, declare its variance with noise=; divide totals by the bag size.",
+        given=came,
+        remedy="If noise was added on purpose, declare its variance with {noise}; divide totals by the bag size.",
     )
     if kind == "histogram":
         refuse(
             "The likelihood of a histogram without noise must have it add up to 1",
             (np.abs(value.sum(axis=1) - 1) > 1e-6) & (noise == 0) & real,
             thing="bag",
-            came=value.sum(axis=1),
-            remedy="Divide class counts by the bag size; if noise was added, declare its variance with noise=.",
+            given=value.sum(axis=1),
+            remedy="Divide class counts by the bag size; if noise was added, declare its variance with {noise}.",
         )

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from unbag._arrays import is_numpy, like, log_softmax, namespace, softplus
+from unbag._rules import broken
 from unbag.bags import Kind
 
 
@@ -85,9 +86,10 @@ class Loss:
         """
         constant = self.form(kind).constant
         if constant is None:
-            raise ValueError(
-                f"A loss must know the score that predicts a prior, to start from it: {self.name} "
-                "does not. Start from the usual initialisation."
+            raise broken(
+                "A loss must know the score that predicts a prior, to start from it",
+                f"{self.name} does not",
+                "Start from the usual initialisation.",
             )
         return np.asarray(constant(np.asarray(prior, float)))
 
@@ -229,8 +231,10 @@ def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
     array([[ 1., -0.]])
     """
     if link not in _log_rates:
-        raise ValueError(
-            f"A link must be one of {sorted(_log_rates)}: {link!r} came. Choose one of these."
+        raise broken(
+            f"A link must be one of {sorted(_log_rates)}",
+            f"{link!r} came",
+            "Choose one of these.",
         )
     if cap is None:
         predict, constant = _log_rates[link], _constants[link]
@@ -239,8 +243,10 @@ def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
         log_cap, name = float(np.log(cap)), f"poisson(cap={cap:g})"
         predict, constant = _LogCapped(log_cap), lambda prior: _logit(prior / cap)
     else:
-        raise ValueError(
-            f"A cap must be positive: {cap} came. Give the largest count one instance can have."
+        raise broken(
+            "A cap must be positive",
+            f"{cap} came",
+            "Give the largest count one instance can have.",
         )
     form = Form(predict, _poisson_components, reports=(0, np.inf), constant=constant)
     return Loss(name, {"total": form, "binary": form})
@@ -279,7 +285,11 @@ LOSSES: dict[str, Loss] = {loss.name: loss for loss in (log, square, poisson, cr
 def named_loss(name: str) -> Loss:
     """A shipped loss by its name."""
     if name not in LOSSES:
-        raise ValueError(f"A loss must be one of {', '.join(LOSSES)}: {name!r} came. Choose one.")
+        raise broken(
+            f"A loss must be one of {', '.join(LOSSES)}",
+            f"{name!r} came",
+            "Choose one.",
+        )
     return LOSSES[name]
 
 
@@ -294,16 +304,21 @@ def smoothed(loss: Loss, epsilon: float = 0.1) -> Loss:
     array([0.693])
     """
     if not 0 <= epsilon < 1:
-        raise ValueError(f"Smoothing must lie in [0, 1): {epsilon} came. The paper uses 0.1.")
+        raise broken(
+            "Smoothing must lie in [0, 1)",
+            f"{epsilon} came",
+            "The paper uses 0.1.",
+        )
     forms: dict[Kind, Form] = {
         kind: _smoothed_form(form, epsilon, kind)
         for kind, form in loss.forms.items()
         if kind != "total"
     }
     if not forms:
-        raise ValueError(
-            f"Smoothing must have classes to smooth over: {loss.name} has only counts. Leave it "
-            "out."
+        raise broken(
+            "Smoothing must have classes to smooth over",
+            f"{loss.name} has only counts",
+            "Leave it out.",
         )
     return Loss(f"smoothed({loss.name}, {epsilon:g})", forms)
 
@@ -341,9 +356,10 @@ def from_callable(
     """
     labels = tuple(float(label) for label in labels)
     if labels != tuple(range(len(labels))) or len(labels) < 2:
-        raise ValueError(
-            f"Labels must be 0, 1, ..., c - 1 with c at least 2: {labels} came. Number your "
-            "classes so."
+        raise broken(
+            "Labels must be 0, 1, ..., c - 1 with c at least 2",
+            f"{labels} came",
+            "Number your classes so.",
         )
 
     def classes(prediction: Any) -> Any:
@@ -374,8 +390,8 @@ def _check_affine(value: np.ndarray, label: float, f: np.ndarray, name: str) -> 
     line = f[..., 0] + label * f[..., 1]
     if not np.allclose(line, value, rtol=1e-6, atol=1e-9):
         worst = np.unravel_index(np.argmax(np.abs(line - value)), line.shape)
-        raise ValueError(
-            f"A loss declared affine must lie on a line through its values at 0 and 1: {name} at "
-            f"label {label:g} is {value[worst]:.6g}, the line says {line[worst]:.6g}. Use full "
-            "histograms instead."
+        raise broken(
+            "A loss declared affine must lie on a line through its values at 0 and 1",
+            f"{name} at label {label:g} is {value[worst]:.6g}, the line says {line[worst]:.6g}",
+            "Use full histograms instead.",
         )

@@ -69,7 +69,7 @@ def check_reports(report: np.ndarray, form: Form, *, name: str, kind: Kind) -> N
         "outside it has no lower bound",
         unbounded(report, form, kind),
         thing="bag",
-        came=report if kind == "histogram" else report[:, 1],
+        given=report if kind == "histogram" else report[:, 1],
         remedy="Use upm, easy or anchored, which stay unbiased under noise, or match with the square or brier loss.",
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from unbag._arrays import index_like, like, namespace, sum_by
+from unbag._rules import broken
 
 
 def group_count(delta: float) -> int:
@@ -23,8 +24,10 @@ def group_count(delta: float) -> int:
     24
     """
     if not 0 < delta < 1:
-        raise ValueError(
-            f"delta must lie between 0 and 1: {delta} came. Use 0.05 for 95% confidence."
+        raise broken(
+            "delta must lie between 0 and 1",
+            f"{delta} came",
+            "Use 0.05 for 95% confidence.",
         )
     return max(1, ceil(8 * log(1 / delta)))
 
@@ -37,9 +40,10 @@ def random_groups(count: int, groups: int, *, seed: Any) -> np.ndarray:
     array([4, 3, 3])
     """
     if not 1 <= groups <= count:
-        raise ValueError(
-            f"There must be at least as many values as groups: {count} values came for {groups} "
-            "groups. Give more values (bags), a larger delta, or fewer groups with groups=."
+        raise broken(
+            "There must be at least as many values as groups",
+            f"{count} values came for {groups} groups",
+            "Give more values (bags), a larger delta, or fewer groups with {groups}.",
         )
     return np.random.default_rng(seed).permutation(np.arange(count) % groups)
 
@@ -65,13 +69,16 @@ def median_of_means(
     """
     values = np.asarray(values, float)
     if (delta is None) == (groups is None):
-        raise ValueError(
-            "Either delta or groups must be given: both or neither came. Use delta=0.05."
+        raise broken(
+            "Either delta or groups must be given",
+            "both or neither came",
+            "Use delta=0.05.",
         )
     if not np.isfinite(values).all():
-        raise ValueError(
-            f"Values must be finite: {np.count_nonzero(~np.isfinite(values))} are not. Find out "
-            "where they come from."
+        raise broken(
+            "Values must be finite",
+            f"{np.count_nonzero(~np.isfinite(values))} are not",
+            "Find out where they come from.",
         )
     r = group_count(delta) if delta is not None else int(groups or 0)
     group = random_groups(len(values), r, seed=seed)

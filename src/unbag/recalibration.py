@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.bags import Bags, Kind
 from unbag.metrics._estimate import Estimated, Judge
 from unbag.metrics._evaluate import chosen_losses
@@ -116,8 +117,10 @@ def recalibrate(
     no change
     """
     if fit not in ("both", "intercept"):
-        raise ValueError(
-            f"A recalibration must fit both or intercept: {fit!r} came. Choose one of these."
+        raise broken(
+            "A recalibration must fit both or intercept",
+            f"{fit!r} came",
+            "Choose one of these.",
         )
     check_apart(model, bags, trained_on)
     kind = bags.kind
@@ -229,10 +232,13 @@ def _solve(
         told, remedy = (
             ("slope and intercept", ", or fit='intercept'") if both else ("intercept", "")
         )
-        raise ValueError(
-            f"A recalibration must have a finite answer: these {int(bags.observed.sum())} bags "
-            f"estimate label means that no {told} can meet, or the scores are all the same. Give "
-            f"more bags{remedy}."
+        raise broken(
+            "A recalibration must have a finite answer",
+            (
+                f"these {int(bags.observed.sum())} bags estimate label means that no {told} can "
+                "meet, or the scores are all the same"
+            ),
+            f"Give more bags{remedy}.",
         )
     return theta, curvature
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.bags import Bags, Kind
 from unbag.losses import Loss
 from unbag.metrics._evaluate import chosen_losses
@@ -159,13 +160,16 @@ def choose_and_note(
         if _usable(score, held_out, chosen_loss)
     ]
     if not good:
-        raise ValueError(
-            f"A candidate must have finite scores: none of {len(scored)} has. Train with a lower "
-            "rate."
+        raise broken(
+            "A candidate must have finite scores",
+            f"none of {len(scored)} has",
+            "Train with a lower rate.",
         )
     if rule not in ("paired", "tournament"):
-        raise ValueError(
-            f"A rule must be paired or tournament: {rule!r} came. Choose one of these."
+        raise broken(
+            "A rule must be paired or tournament",
+            f"{rule!r} came",
+            "Choose one of these.",
         )
     listed, scores = [c for c, _ in good], [score for _, score in good]
     best = _best_of_groups(listed, scores, held_out, chosen_loss)
@@ -201,9 +205,10 @@ def _listed(candidates: Any) -> list[Candidate]:
     else:
         listed = [_of_run(run) for run in _flat(candidates) if getattr(run, "epoch", 1) > 0]
     if not listed:
-        raise ValueError(
-            "There must be candidates to choose among: none came. Give runs, or a mapping of "
-            "models."
+        raise broken(
+            "There must be candidates to choose among",
+            "none came",
+            "Give runs, or a mapping of models.",
         )
     return listed
 
@@ -211,9 +216,10 @@ def _listed(candidates: Any) -> list[Candidate]:
 def _check_test(listed: Sequence[Candidate], test: Any) -> None:
     given = [candidate.name for candidate in listed if is_array(candidate.model)]
     if test is not None and given:
-        raise ValueError(
-            f"A candidate must be a model where test= is given: {given[0]} came as scores, which "
-            "are those of the held-out bags. Give models, or leave test out."
+        raise broken(
+            "A candidate must be a model where test= is given",
+            f"{given[0]} came as scores, which are those of the held-out bags",
+            "Give models, or leave test out.",
         )
 
 
@@ -227,9 +233,10 @@ def _flat(runs: Any) -> Iterable[Any]:
 
 def _of_run(run: Any) -> Candidate:
     if not hasattr(run, "learning_rate"):
-        raise ValueError(
-            f"Candidates must be runs, or a mapping from names to models: a {type(run).__name__} "
-            "came. Name your models in a dict."
+        raise broken(
+            "Candidates must be runs, or a mapping from names to models",
+            f"a {type(run).__name__} came",
+            "Name your models in a dict.",
         )
     method = (
         run.method if isinstance(run.method, str) else getattr(run.method, "__name__", "own method")
@@ -291,8 +298,8 @@ def _by_pairs(
         return (
             winner,
             (
-                f"It is better than {listed[incumbent].name} by {-against[winner].value:.4f}, beyond "
-                "doubt."
+                f"It is better than {listed[incumbent].name} by {-against[winner].value:.4f}, "
+                "beyond doubt."
             ),
         )
     return (

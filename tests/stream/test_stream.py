@@ -29,7 +29,7 @@ from unbag.bags import random_bags
 from unbag.cli import app
 from unbag.cli._stream import follow
 from unbag.datasets import Chunk, Quarantine
-from unbag.lab import _run as online
+from unbag.lab import _online_run as online
 from unbag.lab._online_plan import online_preset
 from unbag.lab._online_report import write_online_report
 from unbag.lab._online_run import _runs, best_rate, run_online

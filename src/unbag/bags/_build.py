@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unbag._arrays import mean_by
-from unbag._rules import refuse, rows
+from unbag._rules import broken, refuse, rows
 from unbag.bags._bags import Bags, Kind, take_rows
 
 
@@ -50,9 +50,10 @@ def random_bags(
     sizes = np.concatenate([np.diff(ends, prepend=0) for _, ends in drawn])
     chosen = np.concatenate([order for order, _ in drawn])
     if len(sizes) == 0:
-        raise ValueError(
-            f"Bags must fit into the rows: bags of {size} came for {len(y)} rows. Make the bags "
-            "smaller."
+        raise broken(
+            "Bags must fit into the rows",
+            f"bags of {size} came for {len(y)} rows",
+            "Make the bags smaller.",
         )
     where = np.argsort(chosen)
     bag, kept = np.repeat(np.arange(len(sizes)), sizes)[where], chosen[where]
@@ -92,7 +93,7 @@ def _labels(y: Any, kind: Kind, classes: int | None) -> np.ndarray:
             "class numbers",
         ),
     }[kind]
-    refuse(rule, bad, thing="row", came=y, remedy=f"Use {remedy}.")
+    refuse(rule, bad, thing="row", given=y, remedy=f"Use {remedy}.")
     if kind != "histogram":
         return y
     classes = classes or int(y.max()) + 1
@@ -100,7 +101,7 @@ def _labels(y: Any, kind: Kind, classes: int | None) -> np.ndarray:
         f"A class must be below {classes}",
         y >= classes,
         thing="row",
-        came=y,
+        given=y,
         remedy="Raise classes=, or leave it out.",
     )
     return np.eye(classes)[y.astype(int)]
@@ -125,14 +126,15 @@ def _cut_rows(order: np.ndarray, size: int | Sequence[int]) -> tuple[np.ndarray,
         "A bag size must be positive",
         sizes < 1,
         thing="bag",
-        came=sizes,
+        given=sizes,
         remedy="Leave empty bags out.",
     )
     ends = np.cumsum(sizes)
     if len(ends) and ends[-1] > len(order):
-        raise ValueError(
-            f"Bag sizes must fit into the rows: they add up to {ends[-1]} for {len(order)} rows. "
-            "Leave some out."
+        raise broken(
+            "Bag sizes must fit into the rows",
+            f"they add up to {ends[-1]} for {len(order)} rows",
+            "Leave some out.",
         )
     return order[: ends[-1] if len(ends) else 0], ends
 
@@ -175,8 +177,10 @@ def from_rows(
     """
     names, first, bag = np.unique(as_ids(bag_id, "bag id"), return_index=True, return_inverse=True)
     if (report is None) == (y is None):
-        raise ValueError(
-            "Bags must have either reports or labels: both or neither came. Give report= or y=."
+        raise broken(
+            "Bags must have either reports or labels",
+            "both or neither came",
+            "Give {report} or {y}.",
         )
     if status is not None:
         status = _statuses(status, names, first, bag)
@@ -236,9 +240,10 @@ def as_ids(ids: Any, thing: str) -> np.ndarray:
     silently."""
     array = ids if isinstance(ids, np.ndarray) else np.asarray(ids, dtype=object)
     if array.ndim != 1:
-        raise ValueError(
-            f"A {thing} must be one value per row: an array of shape {array.shape} came. Flatten "
-            "it."
+        raise broken(
+            f"A {thing} must be one value per row",
+            f"an array of shape {array.shape} came",
+            "Flatten it.",
         )
     if array.dtype == object:
         missing = np.array([value is None or value != value for value in array], bool)
@@ -251,13 +256,14 @@ def as_ids(ids: Any, thing: str) -> np.ndarray:
         f"A {thing} must not be missing",
         missing,
         thing="row",
-        came=array,
+        given=array,
         remedy="Drop such rows or give them a bag.",
     )
     if len(types) > 1:
-        raise ValueError(
-            f"A {thing} must be of one type: {' and '.join(types)} came. Turn all into strings or "
-            "all into integers."
+        raise broken(
+            f"A {thing} must be of one type",
+            f"{' and '.join(types)} came",
+            "Turn all into strings or all into integers.",
         )
     return array
 
@@ -293,10 +299,13 @@ def _per_bag(
     if differs.any():
         row = int(np.argmax(differs))
         count = len(np.unique(bag[differs]))
-        raise ValueError(
-            f"A {what} must be the same for all rows of a bag: bag {names[bag[row]]!s} has "
-            f"{of_bag[bag[row]]} and {values[row]} ({count} such bag{'s' if count > 1 else ''}). "
-            f"Give every row its bag's {what}, or pass labels of the rows as y=."
+        raise broken(
+            f"A {what} must be the same for all rows of a bag",
+            (
+                f"bag {names[bag[row]]!s} has {of_bag[bag[row]]} and {values[row]} ({count} such "
+                f"bag{('s' if count > 1 else '')})"
+            ),
+            f"Give every row its bag's {what}, or pass labels of the rows as {{y}}.",
         )
     return of_bag
 
@@ -305,16 +314,23 @@ def _from_mapping(values: Mapping[Any, Any], what: str, names: np.ndarray) -> np
     keys = [name.item() if hasattr(name, "item") else name for name in names]
     missing = [key for key in keys if key not in values]
     if missing:
-        raise ValueError(
-            f"Every bag must have a {what}: bag {missing[0]} has none ({len(missing)} such "
-            f"bag{'s' if len(missing) > 1 else ''}). Add it, or leave the rows of that bag out."
+        raise broken(
+            f"Every bag must have a {what}",
+            (
+                f"bag {missing[0]} has none ({len(missing)} such "
+                f"bag{('s' if len(missing) > 1 else '')})"
+            ),
+            "Add it, or leave the rows of that bag out.",
         )
     empty = sorted(set(values) - set(keys), key=str)
     if empty:
-        raise ValueError(
-            f"A bag must hold at least one instance: bag {empty[0]} has a {what} and no rows "
-            f"({len(empty)} such bag{'s' if len(empty) > 1 else ''}). Drop its {what}, or add its "
-            "rows."
+        raise broken(
+            "A bag must hold at least one instance",
+            (
+                f"bag {empty[0]} has a {what} and no rows ({len(empty)} such "
+                f"bag{('s' if len(empty) > 1 else '')})"
+            ),
+            f"Drop its {what}, or add its rows.",
         )
     return np.asarray([values[key] for key in keys])
 
@@ -324,6 +340,6 @@ def _check_sizes(reported: np.ndarray, counted: np.ndarray) -> None:
         "A reported size must be the number of rows of the bag",
         reported != counted,
         thing="bag",
-        came=[f"{r} reported and {c} rows" for r, c in zip(reported, counted, strict=True)],
+        given=[f"{r} reported and {c} rows" for r, c in zip(reported, counted, strict=True)],
         remedy="Find the missing or doubled rows: the estimate is biased without them.",
     )

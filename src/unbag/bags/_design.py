@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unbag._rules import refuse, rows
+from unbag._rules import broken, refuse, rows
 from unbag.bags._build import as_ids
 
 
@@ -92,8 +92,10 @@ def stable_hash(ids: Any, stratum: Any = None, *, salt: str = "") -> np.ndarray:
 def _texts(ids: Any, stratum: Any, salt: str) -> tuple[list[str], list[str], np.ndarray]:
     """Ids as text, the names of the strata as text, and the stratum number of each id."""
     if "|" in salt:
-        raise ValueError(
-            f'A salt must not contain "|", which joins the parts of the text: {salt!r} came. Use another.'
+        raise broken(
+            'A salt must not contain "|", which joins the parts of the text',
+            f"{salt!r} came",
+            "Use another.",
         )
     text = _text(ids, "row id")
     if stratum is None:
@@ -107,14 +109,17 @@ def _texts(ids: Any, stratum: Any, salt: str) -> tuple[list[str], list[str], np.
 def _text(values: Any, thing: str) -> list[str]:
     array = as_ids(values, thing)
     if len(array) == 0:
-        raise ValueError(
-            f"There must be at least one {thing}: none came. Give one for each instance."
+        raise broken(
+            f"There must be at least one {thing}",
+            "none came",
+            "Give one for each instance.",
         )
     kind = type(array[0]).__name__
     if not isinstance(array[0], int | np.integer | str) or isinstance(array[0], bool):
-        raise ValueError(
-            f"A {thing} to hash must be an integer or a string: {kind} came. Write it as text, in "
-            "the same way in all places."
+        raise broken(
+            f"A {thing} to hash must be an integer or a string",
+            f"{kind} came",
+            "Write it as text, in the same way in all places.",
         )
     return [str(value) for value in array.tolist()]
 
@@ -130,8 +135,8 @@ def _ranks(text: list[str], number: np.ndarray, hashed: np.ndarray) -> np.ndarra
         "An id of a closed set must be unique in its stratum",
         doubled,
         thing="row",
-        came=names,
-        remedy="Hash ids of events, or give expected=, which puts the rows of an id into one bag.",
+        given=names,
+        remedy="Hash ids of events, or give {expected}, which puts the rows of an id into one bag.",
     )
     count = np.bincount(number)
     rank = np.empty(len(text), np.int64)
@@ -141,8 +146,10 @@ def _ranks(text: list[str], number: np.ndarray, hashed: np.ndarray) -> np.ndarra
 
 def _checked(size: int) -> int:
     if not (isinstance(size, int | np.integer) and size >= 1):
-        raise ValueError(
-            f"A size of bags must be a positive whole number: {size} came. Say how many instances."
+        raise broken(
+            "A size of bags must be a positive whole number",
+            f"{size} came",
+            "Say how many instances.",
         )
     return int(size)
 
@@ -155,7 +162,7 @@ def _bags_of(strata: list[str], count: np.ndarray, bags: np.ndarray, size: int) 
         ),
         bags < 2,
         thing="stratum",
-        came=[f"{n} ({name!r})" for name, n in zip(strata, count, strict=True)],
+        given=[f"{n} ({name!r})" for name, n in zip(strata, count, strict=True)],
         remedy="Make the bags smaller, or merge small strata.",
     )
     return bags
@@ -164,17 +171,20 @@ def _bags_of(strata: list[str], count: np.ndarray, bags: np.ndarray, size: int) 
 def _expected(expected: Any, strata: list[str], stratified: bool) -> np.ndarray:
     """The number of ids that will come in each stratum."""
     if stratified != isinstance(expected, Mapping):
-        raise ValueError(
-            "An expected count must be "
-            f"{'a mapping from strata' if stratified else 'a number without strata'}: "
-            f"{type(expected).__name__} came. Give one count for each stratum, or one for all "
-            "without strata."
+        raise broken(
+            (
+                "An expected count must be "
+                f"{('a mapping from strata' if stratified else 'a number without strata')}"
+            ),
+            f"{type(expected).__name__} came",
+            "Give one count for each stratum, or one for all without strata.",
         )
     counts = {str(k): v for k, v in expected.items()} if stratified else {"": expected}
     missing = [name for name in strata if name not in counts]
     if missing:
-        raise ValueError(
-            f"Every stratum must have an expected count: {missing[0]} has none ({len(missing)} "
-            "such). Add it, so that its number of bags is fixed before the first id comes."
+        raise broken(
+            "Every stratum must have an expected count",
+            f"{missing[0]} has none ({len(missing)} such)",
+            "Add it, so that its number of bags is fixed before the first id comes.",
         )
     return np.array([counts[name] for name in strata])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from unbag._rules import refuse, rows
+from unbag._rules import broken, refuse, rows
 
 if TYPE_CHECKING:
     from unbag.bags._bags import Bags
@@ -19,16 +19,17 @@ HIDDEN_BY_VALUE = ("suppressed_by_value", "interval")
 def check_bags(bags: Bags) -> None:
     """Refuse bags that break a rule, each with its own message."""
     if bags.kind not in get_args(Kind):
-        raise ValueError(
-            f"A kind of report must be one of {', '.join(get_args(Kind))}: {bags.kind!r} came. "
-            "Proportions are binary, mean counts are total, class shares are histogram."
+        raise broken(
+            f"A kind of report must be one of {', '.join(get_args(Kind))}",
+            f"{bags.kind!r} came",
+            "Proportions are binary, mean counts are total, class shares are histogram.",
         )
     _check_shapes(bags)
     refuse(
         "A bag must hold at least one instance",
         bags.size == 0,
         thing="bag",
-        came=bags.size,
+        given=bags.size,
         remedy="Drop its report, or add its rows.",
     )
     _check_status(bags)
@@ -39,16 +40,16 @@ def check_bags(bags: Bags) -> None:
 def _check_shapes(bags: Bags) -> None:
     dimensions = 2 if bags.kind == "histogram" else 1
     if bags.report.ndim != dimensions or len(bags.report) == 0:
-        raise ValueError(
-            f"Reports of kind {bags.kind} must have {dimensions} dimension(s), one entry per bag: "
-            f"an array of shape {bags.report.shape} came. Use kind='histogram' for class shares, "
-            "else one number per bag."
+        raise broken(
+            f"Reports of kind {bags.kind} must have {dimensions} dimension(s), one entry per bag",
+            f"an array of shape {bags.report.shape} came",
+            "Use {kind:histogram} for class shares, else one number per bag.",
         )
     refuse(
         f"A bag number must lie between 0 and {len(bags) - 1}, the last report",
         (bags.bag < 0) | (bags.bag >= len(bags)),
         thing="row",
-        came=bags.bag,
+        given=bags.bag,
         remedy="Number the bags in the order of the reports, or use from_rows for ids of any kind.",
     )
     if bags.X is not None:
@@ -59,7 +60,7 @@ def _check_shapes(bags: Bags) -> None:
             "An offset must be finite",
             ~np.isfinite(bags.offset),
             thing="instance",
-            came=bags.offset,
+            given=bags.offset,
             remedy="Give the log exposure, or the score of a model, of every instance.",
         )
     for name in ("noise", "stratum", "names", "status"):
@@ -79,7 +80,7 @@ def _check_status(bags: Bags) -> None:
         f"A status must be one of {', '.join(get_args(Status))}",
         ~np.isin(bags.status, get_args(Status)),
         thing="bag",
-        came=bags.status,
+        given=bags.status,
         remedy="A report that came is observed; leave status out when all came.",
     )
     refuse(
@@ -87,7 +88,7 @@ def _check_status(bags: Bags) -> None:
         "whether it is hidden depends on the labels",
         np.isin(bags.status, HIDDEN_BY_VALUE) & (not bags.accept_bias),
         thing="bag",
-        came=bags.status,
+        given=bags.status,
         remedy="Ask for noisy counts or larger bags, so that none is hidden, or accept the bias with accept_bias=True.",
     )
 
@@ -97,9 +98,10 @@ def check_observed(bags: Bags) -> None:
     elsewhere."""
     seen = np.flatnonzero(bags.observed)
     if len(seen) == 0:
-        raise ValueError(
-            f"Bags must have at least one observed report: all {len(bags)} are suppressed, hidden "
-            "or pending. Wait for reports, or make the bags larger."
+        raise broken(
+            "Bags must have at least one observed report",
+            f"all {len(bags)} are suppressed, hidden or pending",
+            "Wait for reports, or make the bags larger.",
         )
     if bags.stratum is None or bags.known_prior is not None:
         return
@@ -110,8 +112,8 @@ def check_observed(bags: Bags) -> None:
         "A stratum must have at least one observed report, or a known prior",
         (total > 0) & (count == 0),
         thing="stratum",
-        came=[f"none of {n}" for n in total],
-        remedy="Leave its bags out, merge it with another, or give prior=.",
+        given=[f"none of {n}" for n in total],
+        remedy="Leave its bags out, merge it with another, or give {prior}.",
     )
 
 
@@ -121,15 +123,15 @@ def _check_reports(bags: Bags) -> None:
         "A report must be finite",
         ~np.isfinite(report).all(axis=1) & bags.observed,
         thing="bag",
-        came=bags.report,
-        remedy="Say with status= which bags are suppressed or pending, or fix the export; never write 0 for them.",
+        given=bags.report,
+        remedy="Say with {status} which bags are suppressed or pending, or fix the export; never write 0 for them.",
     )
     noise = np.zeros(len(bags)) if bags.noise is None else bags.noise
     refuse(
         "A noise variance must be finite and not negative",
         ~(np.isfinite(noise) & (noise >= 0)) & bags.observed,
         thing="bag",
-        came=noise,
+        given=noise,
         remedy="Give the variance of the noise on the bag's count, 0 for an exact report.",
     )
     exact = (noise == 0) & bags.observed
@@ -141,16 +143,16 @@ def _check_reports(bags: Bags) -> None:
         f"{rule} without noise must lie in [0, {high:g}]",
         ((report < -1e-9) | (report > high + 1e-9)).any(axis=1) & exact,
         thing="bag",
-        came=bags.report,
-        remedy="Divide totals by the bag size; if noise was added on purpose, declare its variance with noise=.",
+        given=bags.report,
+        remedy="Divide totals by the bag size; if noise was added on purpose, declare its variance with {noise}.",
     )
     if bags.kind == "histogram":
         refuse(
             "A histogram without noise must sum to 1",
             (np.abs(report.sum(axis=1) - 1) > 1e-6) & exact,
             thing="bag",
-            came=report.sum(axis=1),
-            remedy="Divide class counts by the bag size; if noise was added, declare its variance with noise=.",
+            given=report.sum(axis=1),
+            remedy="Divide class counts by the bag size; if noise was added, declare its variance with {noise}.",
         )
 
 
@@ -160,7 +162,7 @@ def _check_prior(bags: Bags) -> None:
             "A stratum number must not be negative",
             bags.stratum < 0,
             thing="bag",
-            came=bags.stratum,
+            given=bags.stratum,
             remedy="Number the strata from 0, or use from_rows for strata of any kind.",
         )
     if bags.known_prior is None:
@@ -168,10 +170,13 @@ def _check_prior(bags: Bags) -> None:
     strata = () if bags.stratum is None else (max(bags.strata, int(bags.stratum.max()) + 1),)
     expected = (*strata, *bags.report.shape[1:])
     if bags.known_prior.shape != expected or not np.isfinite(bags.known_prior).all():
-        raise ValueError(
-            "A prior must be finite and look like one report (one per stratum), of shape "
-            f"{expected}: {_brief(bags.known_prior)} of shape {bags.known_prior.shape} came. "
-            "Leave it out to take the size-weighted mean report."
+        raise broken(
+            (
+                "A prior must be finite and look like one report (one per stratum), of shape "
+                f"{expected}"
+            ),
+            f"{_brief(bags.known_prior)} of shape {bags.known_prior.shape} came",
+            "Leave it out to take the size-weighted mean report.",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unbag._rules import refuse, two_bags
+from unbag._rules import broken, refuse, two_bags
 
 
 def split_plan(
@@ -38,8 +38,10 @@ def _split_observed(
     count: int, fraction: float, *, stratum: np.ndarray | None, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     if not 0 < fraction < 1:
-        raise ValueError(
-            f"A fraction must lie between 0 and 1: {fraction} came. Use 0.8 to hold out a fifth."
+        raise broken(
+            "A fraction must lie between 0 and 1",
+            f"{fraction} came",
+            "Use 0.8 to hold out a fifth.",
         )
     rng = np.random.default_rng(seed)
     groups = _groups(count, stratum)
@@ -50,7 +52,7 @@ def _split_observed(
         else "Bags to split must be at least four, two for each part",
         (sizes > 0) & (sizes < 4),
         thing="stratum" if stratum is not None else "set of bags",
-        came=sizes,
+        given=sizes,
         remedy="Make smaller bags, or merge small strata.",
     )
     first = [rng.permutation(group)[: _first_part(len(group), fraction)] for group in groups]
@@ -81,8 +83,10 @@ def batch_plan(
     [array([2, 4]), array([3, 0, 1])]
     """
     if instances < 1:
-        raise ValueError(
-            f"A batch must hold at least one instance: {instances} came. The paper uses 4096."
+        raise broken(
+            "A batch must hold at least one instance",
+            f"{instances} came",
+            "The paper uses 4096.",
         )
     groups = _groups(len(size), stratum)
     two_bags(np.array([len(group) for group in groups if len(group)]), of="An epoch")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.boosting._model import (
     Boosted,
@@ -140,20 +141,26 @@ def _check(bags: Bags, held_out: Bags | None, params: Mapping[str, Any], rounds:
         {"objective", "obj", "n_estimators", "num_boost_round", "num_iterations"} & set(params)
     )
     if taken:
-        raise ValueError(
-            f"Objective and rounds must be chosen with method=, loss= and rounds=: {taken[0]} "
-            "came. Leave it out."
+        raise broken(
+            "Objective and rounds must be chosen with method=, loss= and rounds=",
+            f"{taken[0]} came",
+            "Leave it out.",
         )
     if rounds < 1:
         raise ValueError(
             f"Rounds must be at least 1: {rounds} came. 600 suit the learning rate of 0.05."
         )
     if bags.X is None or (held_out is not None and held_out.X is None):
-        raise ValueError("Bags to boost from must have features: X is None. Make the bags with X.")
+        raise broken(
+            "Bags to boost from must have features",
+            "X is None",
+            "Make the bags with X.",
+        )
     if held_out is not None and held_out.kind != bags.kind:
-        raise ValueError(
-            f"Held-out bags must report what the others report: {held_out.kind} came beside "
-            f"{bags.kind}. Take them from bags.split."
+        raise broken(
+            "Held-out bags must report what the others report",
+            f"{held_out.kind} came beside {bags.kind}",
+            "Take them from bags.split.",
         )
     if held_out is not None:
         check_names(names_of(held_out.X), names_of(bags.X))

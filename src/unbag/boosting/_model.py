@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.bags import Bags, Kind
 from unbag.boosting._objective import CURVES
 
@@ -68,9 +69,10 @@ class Boosted(ABC):
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probabilities of label 0 and of label 1, for binary reports."""
         if self.kind != "binary":
-            raise ValueError(
-                f"Probabilities must come from binary reports: {self.kind} came. Use predict for "
-                "counts."
+            raise broken(
+                "Probabilities must come from binary reports",
+                f"{self.kind} came",
+                "Use predict for counts.",
             )
         h = self.predict(X)
         return np.stack([1 - h, h], axis=1)
@@ -114,9 +116,10 @@ def check_names(names: Sequence[str] | None, learned: Sequence[str] | None) -> N
         return
     pairs = enumerate(zip_longest(names, learned))
     place, (came, was) = next(pair for pair in pairs if len(set(pair[1])) == 2)
-    raise ValueError(
-        f"Columns must be those learned from, in the same order: column {place} is {came} and was "
-        f"{was}. Choose them by name."
+    raise broken(
+        "Columns must be those learned from, in the same order",
+        f"column {place} is {came} and was {was}",
+        "Choose them by name.",
     )
 
 

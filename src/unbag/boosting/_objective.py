@@ -11,7 +11,7 @@ import numpy as np
 
 from unbag import losses, weights
 from unbag._arrays import softplus
-from unbag._rules import refuse, rows
+from unbag._rules import broken, refuse, rows
 from unbag.bags import Bags, Kind, as_components
 
 Method = Literal["anchored", "upm"]
@@ -84,27 +84,29 @@ class BagObjective:
     ) -> None:
         self.loss = checked_loss(bags.kind, method, loss)
         if not 0 < share <= 1:
-            raise ValueError(
-                f"A share of the bags must lie in (0, 1]: {share} came. Use 1 to listen to all of "
-                "them."
+            raise broken(
+                "A share of the bags must lie in (0, 1]",
+                f"{share} came",
+                "Use 1 to listen to all of them.",
             )
         refuse(
             (
-                "A bag to boost from must have an observed report, because its rows are the rows of "
-                "the booster's data"
+                "A bag to boost from must have an observed report, because its rows are the rows "
+                "of the booster's data"
             ),
             ~bags.observed,
             thing="bag",
-            came=bags.status,
+            given=bags.status,
             remedy="Give bags.reported(), and train on its X.",
         )
         self.bags = replace(bags, X=None)  # LightGBM copies its objective
         self.method, self.share, self.seed, self.calls = method, share, seed, 0
         self.curve, prior = CURVES[bags.kind][self.loss], _prior_of_all(bags)
         if not self.curve.priors[0] < prior < self.curve.priors[1]:
-            raise ValueError(
-                f"A prior to boost from must lie inside {self.curve.priors}: {prior:.6g} came. "
-                "Give more bags, or the prior if it is known."
+            raise broken(
+                f"A prior to boost from must lie inside {self.curve.priors}",
+                f"{prior:.6g} came",
+                "Give more bags, or the prior if it is known.",
             )
         self.start = float(losses.LOSSES[self.loss].trivial_score(prior, kind=bags.kind))
         self.unit = float(self.curve.curvature(np.float64(prior)))
@@ -162,19 +164,22 @@ class BagObjective:
 def checked_loss(kind: Kind, method: str, loss: str | None) -> str:
     """The loss to use, after a look at the choices that belong together."""
     if kind not in CURVES:
-        raise ValueError(
-            "Reports to boost from must be binary or total, because each instance has one score: "
-            f"{kind} came. Boost each class against the rest, with its share as the proportion."
+        raise broken(
+            "Reports to boost from must be binary or total, because each instance has one score",
+            f"{kind} came",
+            "Boost each class against the rest, with its share as the proportion.",
         )
     if method not in ("anchored", "upm"):
-        raise ValueError(
-            f"A method of boosting must be anchored or upm: {method!r} came. Anchored is less "
-            "noisy."
+        raise broken(
+            "A method of boosting must be anchored or upm",
+            f"{method!r} came",
+            "Anchored is less noisy.",
         )
     if loss is not None and loss not in CURVES[kind]:
-        raise ValueError(
-            f"A loss to boost with must be {' or '.join(CURVES[kind])} for {kind} reports: "
-            f"{loss!r} came. Leave it out to take the first."
+        raise broken(
+            f"A loss to boost with must be {' or '.join(CURVES[kind])} for {kind} reports",
+            f"{loss!r} came",
+            "Leave it out to take the first.",
         )
     return loss or next(iter(CURVES[kind]))
 

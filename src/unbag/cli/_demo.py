@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from unbag._rules import broken
 from unbag.bags import Bags, design_bags, from_rows
 from unbag.cli._check import diagnose_by_name
 from unbag.cli._evaluate import bags_for, open_model, unseen
@@ -131,9 +132,10 @@ def own_folder(folder: Path) -> Path:
         and not (folder / MARK).exists()
         and (not folder.is_dir() or any(folder.iterdir()))
     ):
-        raise ValueError(
-            f"The demo must have a folder of its own: {folder} holds something else. Name another "
-            "one."
+        raise broken(
+            "The demo must have a folder of its own",
+            f"{folder} holds something else",
+            "Name another one.",
         )
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).write_text(

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
+from unbag._rules import broken
 from unbag.bags import design_bags
 from unbag.cli._console import plain_errors, tell
 from unbag.cli._options import Events, Force, Stratum
@@ -65,8 +66,10 @@ def open_events(events: Path, id: str, stratum: str | None) -> Table:
         events, types={name: pa.string() for name in (id, stratum) if name is not None}
     )
     if "bag" in table.schema.names:
-        raise ValueError(
-            "Events to design must have no bag yet: they have a column 'bag'. Rename or drop it."
+        raise broken(
+            "Events to design must have no bag yet",
+            "they have a column 'bag'",
+            "Rename or drop it.",
         )
     return table
 
@@ -83,10 +86,10 @@ def expected_of(words: list[str] | None) -> int | dict[str, int] | None:
     if not all(number.isdigit() for *_, number in parts) or (
         len(words) > 1 and not all(sign for _, sign, _ in parts)
     ):
-        raise ValueError(
-            "An expected count must be a whole number, or stratum=number for each stratum: "
-            f"{' '.join(words)} came. Say --expected 5000, or --expected autumn=5000 --expected "
-            "spring=300."
+        raise broken(
+            "An expected count must be a whole number, or stratum=number for each stratum",
+            f"{' '.join(words)} came",
+            "Say --expected 5000, or --expected autumn=5000 --expected spring=300.",
         )
     return {name: int(number) for name, _, number in parts} if parts[0][1] else int(words[0])
 

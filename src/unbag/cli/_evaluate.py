@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.cli._console import plain_errors, print_json, tell
 from unbag.cli._options import AsJson, Events, Force, Model, PageFile, Reports, takes_columns
 from unbag.cli._outputs import check_page
@@ -58,9 +59,10 @@ def open_model(path: Path) -> Any:
 
     model = load(path)
     if model.plan_ is None:
-        raise ValueError(
-            f"A model for tables must have a plan of its features: {path.name} has none. Make it "
-            "with unbag train, or with fit(..., plan=bags.plan)."
+        raise broken(
+            "A model for tables must have a plan of its features",
+            f"{path.name} has none",
+            "Make it with unbag train, or with fit(..., plan=bags.plan).",
         )
     return model
 
@@ -71,9 +73,10 @@ def bags_for(model: Any, events: Any, reports: Any, said: dict[str, Any]) -> Any
 
     classes = model.classes_.tolist() if model.kind_ == "histogram" else None
     if said.get("counts") != classes:
-        raise ValueError(
-            f"Class counts must be those that the model learned from: {said.get('counts')} came "
-            f"for {classes}. Name the same columns in the same order."
+        raise broken(
+            "Class counts must be those that the model learned from",
+            f"{said.get('counts')} came for {classes}",
+            "Name the same columns in the same order.",
         )
     return join(events, reports, plan=model.plan_, **said, kind=model.kind_)
 
@@ -82,9 +85,10 @@ def unseen(bags: Any, *learned: np.ndarray | None) -> Any:
     """The bags without those that were learned from, by one model or several."""
     new = ~np.any([known_bags(bags, each).bag for each in learned], axis=0)
     if not (new & bags.observed).any():
-        raise ValueError(
-            "An evaluation must have bags that the model did not learn from: it learned from all "
-            f"{len(bags)}. Give other tables, or train with --test."
+        raise broken(
+            "An evaluation must have bags that the model did not learn from",
+            f"it learned from all {len(bags)}",
+            "Give other tables, or train with --test.",
         )
     return bags if new.all() else bags.take(np.flatnonzero(new))
 

@@ -12,6 +12,7 @@ from pyarrow import csv
 from pyarrow import parquet as pq
 
 from unbag._io import check_place, whole
+from unbag._rules import broken
 from unbag.tables._sources import empty
 
 ENDINGS = (".parquet", ".csv")
@@ -22,8 +23,10 @@ def check_output(path: Path | None, *, force: bool, table: bool = True) -> None:
     if path is None:
         return
     if table and path.suffix.lower() not in ENDINGS:
-        raise ValueError(
-            f"An output must be named {' or '.join(ENDINGS)}: {path.name} came. Choose such a name."
+        raise broken(
+            f"An output must be named {' or '.join(ENDINGS)}",
+            f"{path.name} came",
+            "Choose such a name.",
         )
     check_place(path, force=force)
 
@@ -31,7 +34,11 @@ def check_output(path: Path | None, *, force: bool, table: bool = True) -> None:
 def check_page(path: Path | None, *, force: bool) -> None:
     """The same for a report page; None for none."""
     if path is not None and path.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"A page must be named .html: {path.name} came. Choose such a name.")
+        raise broken(
+            "A page must be named .html",
+            f"{path.name} came",
+            "Choose such a name.",
+        )
     check_output(path, force=force, table=False)
 
 

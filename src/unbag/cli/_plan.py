@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from unbag import losses
+from unbag._rules import broken
 from unbag.cli._console import plain_errors, print_json
 from unbag.cli._options import AsJson
 from unbag.noise import geometric
@@ -121,9 +122,10 @@ def plan(
 def _variance(noise: float, epsilon: float | None) -> float:
     """Of the noise on a count, which two-sided geometric noise of a budget epsilon has."""
     if noise and epsilon is not None:
-        raise ValueError(
-            f"Noise must be given once: --noise {noise:g} and --epsilon {epsilon:g} came. Leave "
-            "one out."
+        raise broken(
+            "Noise must be given once",
+            f"--noise {noise:g} and --epsilon {epsilon:g} came",
+            "Leave one out.",
         )
     return noise if epsilon is None else geometric(epsilon=epsilon).variance
 
@@ -131,9 +133,10 @@ def _variance(noise: float, epsilon: float | None) -> float:
 def _noise(rate: float, noise: float, score_sd: float) -> Noise:
     """For the log loss f2 is minus the score, whose mean is about the logit of the rate."""
     if not 0 < rate < 1:
-        raise ValueError(
-            f"A rate must lie between 0 and 1: {rate} came. It is the share of events with a "
-            "label 1."
+        raise broken(
+            "A rate must lie between 0 and 1",
+            f"{rate} came",
+            "It is the share of events with a label 1.",
         )
     return Noise(
         label=rate * (1 - rate), report=noise, mean_f2=log((1 - rate) / rate), var_f2=score_sd**2
@@ -158,8 +161,10 @@ def answers(
     0.053
     """
     if events is None and regret is None and bags is None:
-        raise ValueError(
-            "A plan must have a wish: none of --events, --regret and --bags came. Give one or more."
+        raise broken(
+            "A plan must have a wish",
+            "none of --events, --regret and --bags came",
+            "Give one or more.",
         )
     best = round(best_bag_size(noise))
     k = size or best

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
+from unbag._rules import broken
 from unbag.cli._console import counted, plain_errors, tell
 from unbag.cli._evaluate import open_model
 from unbag.cli._options import Events, Force, Model
@@ -43,9 +44,10 @@ def predictions(model: Any, events: Any, id: str | None) -> Iterator[pa.Table]:
     """A table of predictions for each batch of rows, with the ids or row numbers first."""
     names = _names(model)
     if id in names:
-        raise ValueError(
-            f"An id must have another name than the predictions: {id!r} came beside "
-            f"{', '.join(names)}. Rename that column, or leave id= out for row numbers."
+        raise broken(
+            "An id must have another name than the predictions",
+            f"{id!r} came beside {', '.join(names)}",
+            "Rename that column, or leave {id} out for row numbers.",
         )
     row = 0
     for X, kept in model.plan_.batches(events, keep=[] if id is None else [id]):

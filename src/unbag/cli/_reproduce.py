@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from unbag._rules import broken
 from unbag.lab import _choice, _plots
 from unbag.lab._engines import RayEngine
 from unbag.lab._plan import Plan, preset, read_plan
@@ -39,8 +40,10 @@ def reproduce(
     """
     store = Store(folder or Path("unbag-store") / (name or (path.stem if path else "smoke")))
     if task is None and path is None and report is None:
-        raise ValueError(
-            "A task, a plan or a report must be asked for: none came. Try: unbag reproduce adult"
+        raise broken(
+            "A task, a plan or a report must be asked for",
+            "none came",
+            "Try: unbag reproduce adult",
         )
     maker = engine_of(engine, **(resources or {}))
     if report is not None:
@@ -57,8 +60,10 @@ def reproduce(
 
 def _plan(task: str | None, name: str | None, path: Path | None, changes: dict[str, Any]) -> Plan:
     if path is not None and name is not None:
-        raise ValueError(
-            f"A plan must come from a preset or from a file: {name} and {path} came. Leave one out."
+        raise broken(
+            "A plan must come from a preset or from a file",
+            f"{name} and {path} came",
+            "Leave one out.",
         )
     if path is not None:
         return read_plan(path, **changes, **({"task": task} if task else {}))
@@ -68,13 +73,16 @@ def _plan(task: str | None, name: str | None, path: Path | None, changes: dict[s
 def engine_of(name: str, **resources: Any) -> RayEngine | None:
     """What makes the runs, by name; None stands for this process."""
     if name not in ("here", "ray"):
-        raise ValueError(
-            f"An engine must be here or ray: {name!r} came. Leave it out to work in this process."
+        raise broken(
+            "An engine must be here or ray",
+            f"{name!r} came",
+            "Leave it out to work in this process.",
         )
     if name == "here" and resources:
-        raise ValueError(
-            f"Only the engine ray takes {', '.join(resources)}: the engine is here. Add --engine "
-            "ray."
+        raise broken(
+            f"Only the engine ray takes {', '.join(resources)}",
+            "the engine is here",
+            "Add --engine ray.",
         )
     return RayEngine(**resources) if name == "ray" else None
 
@@ -104,8 +112,14 @@ def _tell(text: str) -> None:
 def check_report(folder: Path, force: bool) -> None:
     """Refuse a place for a report that is taken."""
     if folder.exists() and not folder.is_dir():
-        raise ValueError(f"A report must go to a folder: {folder} is a file. Choose another name.")
+        raise broken(
+            "A report must go to a folder",
+            f"{folder} is a file",
+            "Choose another name.",
+        )
     if folder.exists() and any(folder.iterdir()) and not force:
-        raise ValueError(
-            f"A report must go to an empty folder: {folder} is not empty. Use --force to overwrite."
+        raise broken(
+            "A report must go to an empty folder",
+            f"{folder} is not empty",
+            "Use --force to overwrite.",
         )

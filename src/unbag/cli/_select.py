@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from unbag._rules import broken
 from unbag.cli._console import plain_errors, print_json, tell
 from unbag.cli._evaluate import bags_for, open_model, unseen
 from unbag.cli._options import AsJson, Force, PageFile, takes_columns
@@ -60,16 +61,18 @@ def selected(
     """The choice among model files, each with its own features of the same rows; and the bags that
     chose."""
     if len(set(paths)) < 2:
-        raise ValueError(
-            f"There must be two models or more to choose among: {len(set(paths))} came. Name "
-            "another."
+        raise broken(
+            "There must be two models or more to choose among",
+            f"{len(set(paths))} came",
+            "Name another.",
         )
     models = {str(path): open_model(path) for path in paths}
     kinds = {model.kind_ for model in models.values()}
     if len(kinds) > 1:
-        raise ValueError(
-            f"Models to choose among must be of one kind: {' and '.join(sorted(kinds))} came. "
-            "Leave one."
+        raise broken(
+            "Models to choose among must be of one kind",
+            f"{' and '.join(sorted(kinds))} came",
+            "Leave one.",
         )
     learned = [model.learned_ for model in models.values()]
     scores, bags = {}, None

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from unbag._rules import broken
 from unbag.datasets import read_clicks, read_criteo
 from unbag.datasets._chunk import Chunks
 from unbag.lab._online_plan import NETWORKS
@@ -28,8 +29,10 @@ def follow(
     """Learn from a source with a live view, from where the folder stands; returns the path of the
     report page."""
     if model not in NETWORKS:
-        raise ValueError(
-            f"A stream's model must be one of {', '.join(NETWORKS)}: {model!r} came. Choose one."
+        raise broken(
+            f"A stream's model must be one of {', '.join(NETWORKS)}",
+            f"{model!r} came",
+            "Choose one.",
         )
     told = {
         "prior": _prior(fields.get("prior", "chunk")),
@@ -38,9 +41,10 @@ def follow(
     settings = Settings(**(fields | told))
     size = 1 if settings.method == "labels" else settings.size
     if rows < 2 * size:
-        raise ValueError(
-            f"A chunk must hold at least two bags: {rows} rows came for bags of {size}. Give more "
-            "--rows, or a smaller --size."
+        raise broken(
+            "A chunk must hold at least two bags",
+            f"{rows} rows came for bags of {size}",
+            "Give more --rows, or a smaller --size.",
         )
     learner = StreamLearner(NETWORKS[model](settings.seed), settings, folder=folder, every=every)
     if learner.chunks:
@@ -66,8 +70,10 @@ def _source(name: str, rows: int, learner: StreamLearner) -> Chunks:
         return lambda position: read_clicks(rows=rows, start=position)
     path = None if name == "criteo" else Path(name)
     if path is not None and not path.exists():
-        raise ValueError(
-            f"A source must be clicks, criteo or a file: {name!r} is none. Look at the path."
+        raise broken(
+            "A source must be clicks, criteo or a file",
+            f"{name!r} is none",
+            "Look at the path.",
         )
     read = partial(read_criteo, path, rows=rows, quarantine=learner.quarantine)
     return lambda position: read(start=position)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from unbag._rules import broken
 from unbag.cli._check import diagnose_by_name, told_of
 from unbag.cli._console import busy, plain_errors, tell
 from unbag.cli._evaluate import print_evaluation
@@ -112,9 +113,10 @@ def joined(events: Any, reports: Any, said: dict[str, Any], plan: Any, features:
 
     bags = join(events, reports, plan=plan, features=features or None, **said)
     if bags.plan is None:
-        raise ValueError(
-            "A model must have features: the events have no column beside those you named. Add "
-            "some."
+        raise broken(
+            "A model must have features",
+            "the events have no column beside those you named",
+            "Add some.",
         )
     return bags
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from unbag._rules import broken
 from unbag.cli._console import busy, plain_errors, tell
 from unbag.cli._options import Events, Force, Reports, takes_columns
 from unbag.cli._outputs import check_output
@@ -83,8 +84,10 @@ def _write(
     from unbag.sql import write_targets
 
     if out is None:
-        raise ValueError(
-            "Targets must go to a file: --out is missing. Name one, or print the SQL with --sql."
+        raise broken(
+            "Targets must go to a file",
+            "--out is missing",
+            "Name one, or print the SQL with --sql.",
         )
     check_output(out, force=force)
     with busy("weighing"):

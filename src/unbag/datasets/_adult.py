@@ -12,6 +12,7 @@ from importlib.resources import files
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.datasets._columns import one_hot, scaled, side_by_side
 from unbag.datasets._dataset import Dataset
 
@@ -83,9 +84,10 @@ def _read(name: str) -> np.ndarray:
     packed = files("unbag.datasets").joinpath("files", f"{name}.xz").read_bytes()
     text = lzma.decompress(packed)
     if hashlib.sha256(text).hexdigest() != SHA256[name]:
-        raise ValueError(
-            f"The shipped file {name} must have sha256 {SHA256[name]}: another came. Install "
-            "unbag again."
+        raise broken(
+            f"The shipped file {name} must have sha256 {SHA256[name]}",
+            "another came",
+            "Install unbag again.",
         )
     rows = [
         line.split(", ")

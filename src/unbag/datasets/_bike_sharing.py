@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from unbag._rules import broken
 from unbag.datasets._columns import one_hot, scaled, side_by_side
 from unbag.datasets._dataset import Dataset
 from unbag.datasets._files import Source, find
@@ -50,9 +51,10 @@ def load_bike_sharing(*, folder: str | Path | None = None, download: bool = Fals
     table = _read(path)
     train = _day(path, table["dteday"]) <= TRAINING_DAYS
     if train.all() or not train.any():
-        raise ValueError(
-            f"The file {path} must hold days before and after the 19th: it does not. Get the "
-            "whole file."
+        raise broken(
+            f"The file {path} must hold days before and after the 19th",
+            "it does not",
+            "Get the whole file.",
         )
     encoder = lambda column: one_hot if column in CATEGORIES else scaled
     columns = [encoder(c)(c, table[c][train], table[c][~train]) for c in (*CATEGORIES, *NUMBERS)]
@@ -82,9 +84,10 @@ def _read(path: Path) -> dict[str, np.ndarray]:
     try:
         table = csv.read_csv(path, convert_options=convert)
     except (pa.ArrowInvalid, KeyError) as error:
-        raise ValueError(
-            f"The file {path} must be the hourly CSV file with its header: {error}. Delete it and "
-            "get it again."
+        raise broken(
+            f"The file {path} must be the hourly CSV file with its header",
+            f"{error}",
+            "Delete it and get it again.",
         ) from error
     return {name: table[name].to_numpy() for name in wanted}
 
@@ -93,8 +96,9 @@ def _day(path: Path, dates: np.ndarray) -> np.ndarray:
     """The day of the month, from 2011-01-31 as published or from 31/01/11."""
     day = [date[8:] if date[4:5] == "-" else date[:2] for date in dates]
     if not all(d.isdigit() and 1 <= int(d) <= 31 for d in day):
-        raise ValueError(
-            f"A date in {path} must read 2011-01-31 or 31/01/11: {dates[0]} came first. Get the "
-            "file again."
+        raise broken(
+            f"A date in {path} must read 2011-01-31 or 31/01/11",
+            f"{dates[0]} came first",
+            "Get the file again.",
         )
     return np.array(day, int)

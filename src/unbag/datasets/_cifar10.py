@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.datasets._dataset import Dataset
 from unbag.datasets._files import Found, Source, data_folder, fetch, find
 
@@ -55,9 +56,10 @@ def load_cifar10(
         `unbag.datasets._files`.
     """
     if task not in POSITIVE:
-        raise ValueError(
-            f"A task of CIFAR-10 must be one of {list(get_args(Task))}: {task!r} came. Choose one "
-            "of these."
+        raise broken(
+            f"A task of CIFAR-10 must be one of {list(get_args(Task))}",
+            f"{task!r} came",
+            "Choose one of these.",
         )
     files = _files(data_folder(folder), download, unofficial)
     parts = [_read(file.path, images) for file in files]
@@ -109,9 +111,13 @@ def _note(files: list[Found]) -> str:
 def _read(path: Path, images: bool) -> tuple[np.ndarray, np.ndarray]:
     raw = np.fromfile(path, np.uint8)
     if len(raw) == 0 or len(raw) % RECORD or raw[::RECORD].max() > 9:
-        raise ValueError(
-            f"The file {path} must hold records of {RECORD} bytes that begin with a class from 0 "
-            f"to 9: its {len(raw)} bytes do not. Delete it and get it again."
+        raise broken(
+            (
+                f"The file {path} must hold records of {RECORD} bytes that begin with a class "
+                "from 0 to 9"
+            ),
+            f"its {len(raw)} bytes do not",
+            "Delete it and get it again.",
         )
     table = raw.reshape(-1, RECORD)
     X = (

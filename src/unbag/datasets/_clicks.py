@@ -21,6 +21,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from unbag._rules import broken
 from unbag.datasets._chunk import Chunk
 from unbag.datasets._criteo import CHUNK
 from unbag.datasets._criteo_records import (
@@ -63,8 +64,10 @@ def read_clicks(
     ((4096, 39), True, 1)
     """
     if rows < 1 or day < 1:
-        raise ValueError(
-            f"A chunk and a day must have at least one event: {rows} and {day} came. Ask for more."
+        raise broken(
+            "A chunk and a day must have at least one event",
+            f"{rows} and {day} came",
+            "Ask for more.",
         )
     number = start
     while chunks is None or number < chunks:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from unbag._rules import broken
 from unbag.datasets._chunk import Chunk
 from unbag.datasets._criteo_parser import BLOCK, Faults, parse_lines, parse_rows
 from unbag.datasets._criteo_records import NAMES, Records, encode
@@ -54,7 +55,11 @@ def read_criteo(
     """
     path = Path(path) if path is not None else find_criteo(folder)
     if rows < 1:
-        raise ValueError(f"A chunk must have at least one row: {rows} came. The paper takes 65536.")
+        raise broken(
+            "A chunk must have at least one row",
+            f"{rows} came",
+            "The paper takes 65536.",
+        )
     aside = quarantine if quarantine is not None else Quarantine()
     if path.suffix == ".parquet":
         return _read_parquet(path, rows, start, aside)
@@ -117,9 +122,10 @@ class _Lines:
         try:
             return self.file.read(BLOCK)
         except (EOFError, OSError) as error:
-            raise ValueError(
-                f"The file {self.path} must be whole: it breaks off or cannot be read ({error}). "
-                "What came before was given out; get the file again and resume."
+            raise broken(
+                f"The file {self.path} must be whole",
+                f"it breaks off or cannot be read ({error})",
+                "What came before was given out; get the file again and resume.",
             ) from error
 
 
@@ -148,15 +154,17 @@ def _pieces(path: Path, start: int) -> Iterator[tuple[pa.Table, int]]:
     try:
         file = pq.ParquetFile(path)
     except (OSError, pa.ArrowInvalid) as error:
-        raise ValueError(
-            f"The file {path} must be a whole Parquet file: {error}. Get it again."
+        raise broken(
+            f"The file {path} must be a whole Parquet file",
+            f"{error}",
+            "Get it again.",
         ) from error
     with file:
         if tuple(file.schema_arrow.names) != NAMES:
-            raise ValueError(
-                f"The schema of {path.name} must be label, I1 to I13, C1 to C26: "
-                f"{', '.join(file.schema_arrow.names[:4])}, ... came. Choose and name the columns "
-                "so."
+            raise broken(
+                f"The schema of {path.name} must be label, I1 to I13, C1 to C26",
+                f"{', '.join(file.schema_arrow.names[:4])}, ... came",
+                "Choose and name the columns so.",
             )
         first = 0
         for group in range(file.num_row_groups):

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from unbag._rules import broken
 from unbag.datasets._criteo_records import CATEGORIES, INTEGERS, MISSING, NAMES, Records
 from unbag.datasets._quarantine import Quarantine
 
@@ -41,10 +42,10 @@ class Faults:
         self.found.append((kind, reason, where, record))
         self.length += 1
         if self.length >= IN_A_ROW:
-            raise ValueError(
-                f"The schema of {self.path.name} must stay the same: {IN_A_ROW} records in a row "
-                f"do not fit it, the last at {where} ({reason}). Read the rest as another stream, "
-                "or repair the export."
+            raise broken(
+                f"The schema of {self.path.name} must stay the same",
+                f"{IN_A_ROW} records in a row do not fit it, the last at {where} ({reason})",
+                "Read the rest as another stream, or repair the export.",
             )
 
     def set_aside(self) -> None:

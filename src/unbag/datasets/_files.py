@@ -31,6 +31,8 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from unbag._rules import broken
+
 BLOCK = 1 << 20
 SECONDS = 30  # of silence before a connection counts as broken
 
@@ -102,10 +104,13 @@ def find(
         return Found(path, False)
     found = digest(path)
     if found != source.sha256 and not unofficial:
-        raise ValueError(
-            f"The file {path} must have the official sha256 {source.sha256}: it has {found}. "
-            "Delete it and load again with download=True, or take it as it is with "
-            "unofficial=True."
+        raise broken(
+            f"The file {path} must have the official sha256 {source.sha256}",
+            f"it has {found}",
+            (
+                "Delete it and load again with download=True, or take it as it is with "
+                "unofficial=True."
+            ),
         )
     return Found(path, found == source.sha256)
 
@@ -208,9 +213,10 @@ def _bar() -> Progress:
 
 def _same(url: str, path: Path, expected: str) -> None:
     if expected and (found := digest(path)) != expected:
-        raise ValueError(
-            f"The download from {url} must have the official sha256 {expected}: it has {found}. "
-            "Nothing was kept; try again, or look at the address."
+        raise broken(
+            f"The download from {url} must have the official sha256 {expected}",
+            f"it has {found}",
+            "Nothing was kept; try again, or look at the address.",
         )
 
 
@@ -227,9 +233,10 @@ def _extract(archive: Path, source: Source, path: Path) -> None:
             tarfile.TarError,
             zipfile.BadZipFile,
         ) as error:
-            raise ValueError(
-                f"The archive at {source.url} must hold {source.member}: {error}. Nothing was "
-                "kept; look at the address."
+            raise broken(
+                f"The archive at {source.url} must hold {source.member}",
+                f"{error}",
+                "Nothing was kept; look at the address.",
             ) from error
         _same(source.url, part, source.sha256)
         part.replace(path)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from unbag._rules import broken
 from unbag.datasets._columns import one_hot, scaled, side_by_side
 from unbag.datasets._dataset import Dataset
 from unbag.datasets._files import Found, Source, data_folder, find
@@ -63,8 +64,10 @@ def load_fremtpl2(
     table = _read(file.path)
     test = is_test(table["IDpol"])
     if test.all() or not test.any():
-        raise ValueError(
-            f"The file {file.path} must hold more policies: {len(test)} came. Get the whole file."
+        raise broken(
+            f"The file {file.path} must hold more policies",
+            f"{len(test)} came",
+            "Get the whole file.",
         )
     X, X_test, names = _features(table, test)
     y = np.minimum(table["ClaimNb"], MOST_CLAIMS if capped else np.inf).astype(np.float32)
@@ -123,15 +126,17 @@ def _read(path: Path) -> dict[str, np.ndarray]:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         table = _parse(raw, arff=path.suffix == ".arff")
     except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
-        raise ValueError(
-            f"The file {path} must be the whole table of policies with its header: {error}. "
-            "Delete it and get it again."
+        raise broken(
+            f"The file {path} must be the whole table of policies with its header",
+            f"{error}",
+            "Delete it and get it again.",
         ) from error
     bad = ~((table["Exposure"] > 0) & (table["ClaimNb"] >= 0) & (table["Density"] > 0))
     if bad.any():
-        raise ValueError(
-            f"A policy in {path} must have a positive exposure and density, and no claims below "
-            f"0: policy {int(table['IDpol'][bad][0])} has others. Get the file again."
+        raise broken(
+            f"A policy in {path} must have a positive exposure and density, and no claims below 0",
+            f"policy {int(table['IDpol'][bad][0])} has others",
+            "Get the file again.",
         )
     return table
 

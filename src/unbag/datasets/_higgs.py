@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from unbag._rules import broken
 from unbag.datasets._dataset import Dataset
 from unbag.datasets._files import Found, Source, data_folder, find
 
@@ -62,9 +63,10 @@ def load_higgs(
     file = _file(folder, download, unofficial)
     y, X = _read(file.path, features)
     if not 0 < test_rows < len(y):
-        raise ValueError(
-            f"The first rows are for testing and must leave some to train on: {test_rows} of "
-            f"{len(y)} came. Lower test_rows."
+        raise broken(
+            "The first rows are for testing and must leave some to train on",
+            f"{test_rows} of {len(y)} came",
+            "Lower test_rows.",
         )
     notes = (
         []
@@ -108,15 +110,17 @@ def _read(path: Path, features: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray
     try:
         table = csv.read_csv(path, csv.ReadOptions(column_names=names), convert_options=convert)
     except (OSError, pa.ArrowInvalid) as error:
-        raise ValueError(
-            f"The file {path} must be a whole gzip file of a label and 28 numbers in each row: "
-            f"{error}. Delete it and get it again."
+        raise broken(
+            f"The file {path} must be a whole gzip file of a label and 28 numbers in each row",
+            f"{error}",
+            "Delete it and get it again.",
         ) from error
     y, *columns = (column.to_numpy() for column in table.itercolumns())
     X = np.column_stack(columns)
     if not (np.isin(y, (0, 1)).all() and np.isfinite(X).all()):
-        raise ValueError(
-            f"A label in {path} must be 0 or 1 and a feature finite: there are others. Delete it "
-            "and get it again."
+        raise broken(
+            f"A label in {path} must be 0 or 1 and a feature finite",
+            "there are others",
+            "Delete it and get it again.",
         )
     return y, X

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.datasets._dataset import Dataset
 from unbag.datasets._files import Source, find
 
@@ -44,9 +45,10 @@ def load_mnist(
         `unbag.datasets._files`.
     """
     if task not in get_args(Task):
-        raise ValueError(
-            f"A task of MNIST must be one of {list(get_args(Task))}: {task!r} came. Choose one of "
-            "these."
+        raise broken(
+            f"A task of MNIST must be one of {list(get_args(Task))}",
+            f"{task!r} came",
+            "Choose one of these.",
         )
     sources = [Source("mnist", name, URL + name, sha256) for name, sha256 in SHA256.items()]
     files = [
@@ -85,17 +87,20 @@ def read_idx(path: Path) -> np.ndarray:
     try:
         raw = gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(
-            f"The file {path} must be a whole gzip file: {error}. Delete it and get it again."
+        raise broken(
+            f"The file {path} must be a whole gzip file",
+            f"{error}",
+            "Delete it and get it again.",
         ) from error
     axes = raw[3] if len(raw) > 4 and raw[:3] == b"\0\0\x08" else 0
     shape = (
         np.frombuffer(raw[4 : 4 + 4 * axes], ">u4") if len(raw) >= 4 + 4 * axes else np.array([])
     )
     if axes == 0 or len(raw) != 4 + 4 * axes + int(np.prod(shape, dtype=np.int64)):
-        raise ValueError(
-            f"The file {path} must be an idx file of bytes, as long as its head says: its head is "
-            f"{raw[:16].hex()} and its length {len(raw)}. Delete it and get it again."
+        raise broken(
+            f"The file {path} must be an idx file of bytes, as long as its head says",
+            f"its head is {raw[:16].hex()} and its length {len(raw)}",
+            "Delete it and get it again.",
         )
     return np.frombuffer(raw, np.uint8, offset=4 + 4 * axes).reshape(shape)
 
@@ -103,8 +108,9 @@ def read_idx(path: Path) -> np.ndarray:
 def _part(images: Path, labels: Path, as_images: bool) -> tuple[np.ndarray, np.ndarray]:
     X, y = read_idx(images), read_idx(labels)
     if X.shape[1:] != (28, 28) or y.shape != X.shape[:1]:
-        raise ValueError(
-            f"MNIST must have images of 28 by 28 and a label for each: {X.shape} came in {images} "
-            f"and {y.shape} in {labels}. Get both files again."
+        raise broken(
+            "MNIST must have images of 28 by 28 and a label for each",
+            f"{X.shape} came in {images} and {y.shape} in {labels}",
+            "Get both files again.",
         )
     return X.reshape(len(X), *((28, 28, 1) if as_images else (784,))).astype(np.float32) / 255, y

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import expit, softmax
 
+from unbag._rules import broken
 from unbag.datasets._dataset import Dataset
 
 Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
@@ -72,8 +73,10 @@ def make_heavy_tailed(
     """
     _sizes(rows, test_rows, features)
     if not freedom > 0:
-        raise ValueError(
-            f"Degrees of freedom must be positive: {freedom} came. Use 2.5 for heavy tails."
+        raise broken(
+            "Degrees of freedom must be positive",
+            f"{freedom} came",
+            "Use 2.5 for heavy tails.",
         )
     student = lambda rng, shape: rng.standard_t(freedom, size=shape)
     return _logistic(
@@ -123,9 +126,10 @@ def make_campaigns(
     """
     _sizes(rows, test_rows, features)
     if campaigns < 1:
-        raise ValueError(
-            f"Data must have at least one campaign: {campaigns} came. Use 1 for data without "
-            "structure."
+        raise broken(
+            "Data must have at least one campaign",
+            f"{campaigns} came",
+            "Use 1 for data without structure.",
         )
     rng = np.random.default_rng(seed)
     share = rng.dirichlet(np.full(campaigns, 2.0))
@@ -180,13 +184,16 @@ def make_counts(
     """
     _sizes(rows, test_rows, features)
     if not 0 < least_exposure <= 1:
-        raise ValueError(
-            f"A least exposure must lie above 0 and be at most 1: {least_exposure} came. Use 1 "
-            "for none."
+        raise broken(
+            "A least exposure must lie above 0 and be at most 1",
+            f"{least_exposure} came",
+            "Use 1 for none.",
         )
     if dispersion < 0:
-        raise ValueError(
-            f"A dispersion must not be negative: {dispersion} came. Use 0 for Poisson counts."
+        raise broken(
+            "A dispersion must not be negative",
+            f"{dispersion} came",
+            "Use 0 for Poisson counts.",
         )
     rng, n = np.random.default_rng(seed), rows + test_rows
     X = rng.normal(size=(n, features)).astype(np.float32)
@@ -234,7 +241,8 @@ def _names(features: int) -> tuple[str, ...]:
 
 def _sizes(rows: int, test_rows: int, features: int) -> None:
     if min(rows, test_rows, features) < 1:
-        raise ValueError(
-            f"Made data must have at least one row, test row and feature: {rows}, {test_rows} and "
-            f"{features} came. Ask for more."
+        raise broken(
+            "Made data must have at least one row, test row and feature",
+            f"{rows}, {test_rows} and {features} came",
+            "Ask for more.",
         )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag._arrays import mean_by, sum_by
-from unbag._rules import refuse
+from unbag._rules import broken, refuse
 from unbag.bags import Bags
 from unbag.diagnosis._variance import holm
 
@@ -158,22 +158,28 @@ class _Sums(NamedTuple):
 
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
-        raise ValueError(
-            f"A level must lie between 0 and 1: {level} came. It is the chance of a false alarm, "
-            "say 0.01."
+        raise broken(
+            "A level must lie between 0 and 1",
+            f"{level} came",
+            "It is the chance of a false alarm, say 0.01.",
         )
 
 
 def _time_of_bags(bags: Bags, time: Any) -> np.ndarray:
     time = np.asarray(time)
     if time.shape not in ((len(bags),), (len(bags.bag),)):
-        raise ValueError(
-            f"A time must be given for each of {len(bags)} bags or each of {len(bags.bag)} "
-            f"instances: an array of shape {time.shape} came. Give them in the order of the bags "
-            "or of the instances."
+        raise broken(
+            (
+                f"A time must be given for each of {len(bags)} bags or each of {len(bags.bag)} "
+                "instances"
+            ),
+            f"an array of shape {time.shape} came",
+            "Give them in the order of the bags or of the instances.",
         )
     missing = np.isnat(time) if time.dtype.kind == "M" else ~np.isfinite(time.astype(float))
-    refuse("A time must be known", missing, thing="entry", came=time, remedy="Leave such bags out.")
+    refuse(
+        "A time must be known", missing, thing="entry", given=time, remedy="Leave such bags out."
+    )
     if len(time) == len(bags):
         return time
     if time.dtype.kind != "M":
@@ -189,9 +195,10 @@ def _windows(when: np.ndarray, windows: int | Sequence[Any]) -> tuple[np.ndarray
     out."""
     if isinstance(windows, int | np.integer):
         if windows < 2 or len(when) < 2 * windows:
-            raise ValueError(
-                f"Windows must be at least two, with two reports each: {windows} came for "
-                f"{len(when)} reports. Use fewer, or wait for more reports."
+            raise broken(
+                "Windows must be at least two, with two reports each",
+                f"{windows} came for {len(when)} reports",
+                "Use fewer, or wait for more reports.",
             )
         start = np.unique(np.sort(when)[np.arange(windows) * len(when) // windows])
     else:
@@ -202,15 +209,17 @@ def _windows(when: np.ndarray, windows: int | Sequence[Any]) -> tuple[np.ndarray
         start = np.unique(start.astype(finer))
     window = np.searchsorted(start, when, side="right") - 1
     if (window < 0).any():
-        raise ValueError(
-            f"The first window must begin before the first report: {start[0]} is later. Begin "
-            "earlier."
+        raise broken(
+            "The first window must begin before the first report",
+            f"{start[0]} is later",
+            "Begin earlier.",
         )
     used, window = np.unique(window, return_inverse=True)
     if len(used) < 2 or len(when) <= len(used):
-        raise ValueError(
-            f"Windows must be at least two, and fewer than the reports: {len(used)} hold the "
-            f"{len(when)} reports. Choose other windows."
+        raise broken(
+            "Windows must be at least two, and fewer than the reports",
+            f"{len(used)} hold the {len(when)} reports",
+            "Choose other windows.",
         )
     return start[used], window
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbag._rules import LONE, VALID, refuse, rows, two_reports
+from unbag._rules import LONE, VALID, broken, refuse, rows, two_reports
 from unbag.bags import Bags, Kind
 from unbag.diagnosis._bias import (
     Bias,
@@ -137,13 +137,16 @@ class _Case(NamedTuple):
 def _checked(bags: Bags, scores: Any, level: float, tolerance: float) -> np.ndarray | None:
     """The scores, one for each instance where one column came."""
     if not 0 < level < 1:
-        raise ValueError(
-            f"A level must lie between 0 and 1: {level} came. It is the chance of a false alarm, "
-            "say 0.01."
+        raise broken(
+            "A level must lie between 0 and 1",
+            f"{level} came",
+            "It is the chance of a false alarm, say 0.01.",
         )
     if not tolerance >= 0:
-        raise ValueError(
-            f"A tolerance must not be negative: {tolerance} came. Use 0 to take any bias seriously."
+        raise broken(
+            "A tolerance must not be negative",
+            f"{tolerance} came",
+            "Use 0 to take any bias seriously.",
         )
     if scores is None:
         return None
@@ -153,7 +156,7 @@ def _checked(bags: Bags, scores: Any, level: float, tolerance: float) -> np.ndar
         "A score must be finite",
         ~np.isfinite(scores.reshape(len(scores), -1)).all(axis=1),
         thing="row",
-        came=scores,
+        given=scores,
         remedy="Give logits; a probability of 0 or 1 has none.",
     )
     return (

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unbag._model_file import load_arrays
+from unbag._rules import broken
 from unbag.estimators._base import BagEstimator
 from unbag.estimators._classifier import BagClassifier
 from unbag.estimators._regressor import BagRegressor
@@ -22,8 +23,9 @@ def load(path: str | Path) -> BagEstimator:
     arrays, settings = load_arrays(path)
     kinds: dict[str, Any] = {"BagClassifier": BagClassifier, "BagRegressor": BagRegressor}
     if settings["estimator"] not in kinds:
-        raise ValueError(
-            f"A model file must hold one of {', '.join(kinds)}: {settings['estimator']} came. Use "
-            "the unbag that saved it."
+        raise broken(
+            f"A model file must hold one of {', '.join(kinds)}",
+            f"{settings['estimator']} came",
+            "Use the unbag that saved it.",
         )
     return kinds[settings["estimator"]].restore(arrays, settings)

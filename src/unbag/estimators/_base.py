@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from unbag import losses
 from unbag._arrays import namespace
 from unbag._model_file import save_arrays
+from unbag._rules import broken
 from unbag.bags import Bags, Kind, from_rows
 from unbag.estimators._fit import (
     ACROSS_BAGS,
@@ -182,9 +183,10 @@ class BagEstimator(BaseEstimator):
             if run.epoch > 0
         ]
         if not runs:
-            raise ValueError(
-                f"A training must not diverge: all of {len(methods) * len(rates)} runs did. Scale "
-                f"the features, or lower learning_rate (now {self.learning_rate})."
+            raise broken(
+                "A training must not diverge",
+                f"all of {len(methods) * len(rates)} runs did",
+                f"Scale the features, or lower learning_rate (now {self.learning_rate}).",
             )
         return runs
 
@@ -241,9 +243,10 @@ class BagEstimator(BaseEstimator):
     def _bags(self, X: np.ndarray, y: Any, bag: Any, kind: Kind, **further: Any) -> Bags:
         bags = from_rows(bag, y, X=X, kind=kind, **further)
         if len(bags) < 2:
-            raise ValueError(
-                f"There must be at least two bags: {len(bags)} came (n_samples={len(X)}). One bag "
-                "says nothing about who is who in it."
+            raise broken(
+                "There must be at least two bags",
+                f"{len(bags)} came (n_samples={len(X)})",
+                "One bag says nothing about who is who in it.",
             )
         return bags
 
@@ -334,7 +337,8 @@ def _plain(value: Any) -> Any:
 
 def _check_plan(plan: FeaturePlan | None, width: int) -> None:
     if plan is not None and len(plan.names) != width:
-        raise ValueError(
-            f"A plan must have made the features: {width} came for a plan of {len(plan.names)}. "
-            "Give the plan of these bags."
+        raise broken(
+            "A plan must have made the features",
+            f"{width} came for a plan of {len(plan.names)}",
+            "Give the plan of these bags.",
         )

@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
+from unbag._rules import broken
 from unbag.bags import Kind
 from unbag.estimators._base import BagEstimator
 from unbag.estimators._fit import flat, row_importance
@@ -130,9 +131,10 @@ class BagClassifier(ClassifierMixin, BagEstimator):
     def _loss(self, kind: Kind, method: str) -> Loss:
         loss = super()._loss(kind, method)
         if loss.name == "poisson":
-            raise ValueError(
-                "A loss of a classifier must be one of probabilities: poisson came, which is one "
-                "of counts. Leave loss out, or take BagRegressor."
+            raise broken(
+                "A loss of a classifier must be one of probabilities",
+                "poisson came, which is one of counts",
+                "Leave loss out, or take BagRegressor.",
             )
         return loss
 
@@ -140,9 +142,10 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         """Reports per row, bag ids, and what they are."""
         y = np.asarray(y)
         if len(y) != count:
-            raise ValueError(
-                f"y must have one entry for each row: {len(y)} came for {count} rows. Give each "
-                "row its own."
+            raise broken(
+                "y must have one entry for each row",
+                f"{len(y)} came for {count} rows",
+                "Give each row its own.",
             )
         if bag is None:
             y = column_or_1d(y, warn=True)
@@ -150,9 +153,10 @@ class BagClassifier(ClassifierMixin, BagEstimator):
             check_classification_targets(y)
             self.classes_ = np.unique(y) if classes is None else np.unique(classes)
             if len(self.classes_) < 2:
-                raise ValueError(
-                    f"There must be at least two classes: only class {self.classes_[0]} came. "
-                    "Nothing can be learned from one class; with partial_fit, pass classes=."
+                raise broken(
+                    "There must be at least two classes",
+                    f"only class {self.classes_[0]} came",
+                    "Nothing can be learned from one class; with partial_fit, pass classes=.",
                 )
         else:
             self.classes_ = np.arange(2 if flat(y).ndim == 1 else y.shape[1])
@@ -170,9 +174,10 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         number = np.searchsorted(classes, y)
         known = (number < len(classes)) & (classes[np.minimum(number, len(classes) - 1)] == y)
         if not known.all():
-            raise ValueError(
-                f"A label must be one of the classes {list(classes)}: {y[~known][0]} came. Fit "
-                "anew with all classes."
+            raise broken(
+                f"A label must be one of the classes {list(classes)}",
+                f"{y[~known][0]} came",
+                "Fit anew with all classes.",
             )
         reports = number.astype(float) if len(classes) == 2 else np.eye(len(classes))[number]
         return reports, np.arange(count)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from unbag import models
+from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.diagnosis import BagsNotRandom, diagnose
 from unbag.losses import Form
@@ -83,19 +84,23 @@ def row_importance(sample_weight: Any, count: int, *, labelled: bool) -> np.ndar
     if sample_weight is None:
         return None
     if not labelled:
-        raise ValueError(
-            "Rows in bags must not have weights: sample_weight came with bag. A report speaks of "
-            "its whole bag; declare noise with Bags(noise=...) instead."
+        raise broken(
+            "Rows in bags must not have weights",
+            "sample_weight came with bag",
+            "A report speaks of its whole bag; declare noise with Bags(noise=...) instead.",
         )
     weight = np.asarray(sample_weight, float)
     weight = np.full(count, float(weight)) if weight.ndim == 0 else weight
     if weight.shape != (count,) or not (
         np.isfinite(weight).all() and (weight >= 0).all() and weight.sum() > 0
     ):
-        raise ValueError(
-            "Sample weights must be finite, not negative, not all zero, and one for each of "
-            f"{count} rows: an array of shape {weight.shape} and sum {weight.sum():g} came. Leave "
-            "the weights out for equal ones."
+        raise broken(
+            (
+                "Sample weights must be finite, not negative, not all zero, and one for each of "
+                f"{count} rows"
+            ),
+            f"an array of shape {weight.shape} and sum {weight.sum():g} came",
+            "Leave the weights out for equal ones.",
         )
     return weight
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d
 
+from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.estimators._base import BagEstimator
 from unbag.estimators._fit import row_importance
@@ -75,9 +76,10 @@ class BagRegressor(RegressorMixin, BagEstimator):
         X = self._features(X, reset=reset)
         y = column_or_1d(np.asarray(y, float), warn=True)
         if len(y) != len(X):
-            raise ValueError(
-                f"y must have one entry for each row: {len(y)} came for {len(X)} rows. Give each "
-                "row its own."
+            raise broken(
+                "y must have one entry for each row",
+                f"{len(y)} came for {len(X)} rows",
+                "Give each row its own.",
             )
         return self._bags(X, y, np.arange(len(X)) if bag is None else bag, "total", **further)
 

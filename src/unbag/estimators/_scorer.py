@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.bags import Kind, from_rows
 from unbag.estimators._fit import flat
 from unbag.metrics import evaluate, evaluate_labels
@@ -41,9 +42,10 @@ class BagScorer:
 
     def __init__(self, metric: str) -> None:
         if metric not in METRICS:
-            raise ValueError(
-                f"A metric must be one of {', '.join(METRICS)}: {metric!r} came. Choose one of "
-                "these."
+            raise broken(
+                f"A metric must be one of {', '.join(METRICS)}",
+                f"{metric!r} came",
+                "Choose one of these.",
             )
         self.metric = metric
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.bags import Bags, random_bags
 from unbag.lab._methods import SMOOTHING, Way, curve_of, smoothing_of
 from unbag.lab._plan import Experiment, Plan, Settings
@@ -103,9 +104,10 @@ def read(store: Store) -> list[Chosen]:
     rows = store.table("choices")
     names = [*Experiment._fields, *Chosen._fields[1:]]
     if rows and list(rows[0]) != names:
-        raise ValueError(
-            f"A table of choices must have the columns {', '.join(names)}: one in {store.folder} "
-            f"has {', '.join(rows[0])}. Delete choices.csv there, and run its plan again."
+        raise broken(
+            f"A table of choices must have the columns {', '.join(names)}",
+            f"one in {store.folder} has {', '.join(rows[0])}",
+            "Delete choices.csv there, and run its plan again.",
         )
     return [Chosen(Experiment(**_typed(Experiment, row)), **_typed(Chosen, row)) for row in rows]
 

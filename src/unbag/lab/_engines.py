@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from unbag._rules import broken
 from unbag.lab import _worker
 from unbag.lab._methods import METHODS
 from unbag.lab._run import Job, Told
@@ -56,9 +57,10 @@ class RayEngine:
     def __post_init__(self) -> None:
         for name in ("cpus", "gpus", "retries"):
             if getattr(self, name) < 0:
-                raise ValueError(
-                    f"A task's {name} must not be negative: {getattr(self, name)} came. Leave it "
-                    "out."
+                raise broken(
+                    f"A task's {name} must not be negative",
+                    f"{getattr(self, name)} came",
+                    "Leave it out.",
                 )
 
     def __call__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, cast, get_args
 
+from unbag._rules import broken
 from unbag.bags import Kind
 from unbag.losses import LOSSES
 from unbag.training import Method, Objective, default_loss
@@ -34,14 +35,17 @@ class Way(NamedTuple):
         of report."""
         method, _, loss = text.partition(":")
         if method not in METHODS:
-            raise ValueError(
-                f"A method must be one of {', '.join(METHODS)}: {method!r} came. Choose one, or "
-                "add it."
+            raise broken(
+                f"A method must be one of {', '.join(METHODS)}",
+                f"{method!r} came",
+                "Choose one, or add it.",
             )
         loss = loss or USUAL_LOSS.get(method) or default_loss(method, kind).name
         if loss not in LOSSES:
-            raise ValueError(
-                f"A method's loss must be one of {', '.join(LOSSES)}: {loss!r} came. Choose one."
+            raise broken(
+                f"A method's loss must be one of {', '.join(LOSSES)}",
+                f"{loss!r} came",
+                "Choose one.",
             )
         return Way(method, loss)
 
@@ -89,9 +93,10 @@ def add_method(
     count as new ones. `docs/adding.md` has an example.
     """
     if not callable(objective) or not name.isidentifier() or name in get_args(Method):
-        raise ValueError(
-            "A method to add must be a function with a new name of letters, digits and _: "
-            f"{name!r} came. See docs/adding.md."
+        raise broken(
+            "A method to add must be a function with a new name of letters, digits and _",
+            f"{name!r} came",
+            "See docs/adding.md.",
         )
     METHODS[name] = objective
     USUAL_LOSS[name] = loss

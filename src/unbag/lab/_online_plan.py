@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from unbag import models
+from unbag._rules import broken
 from unbag.datasets._criteo import CHUNK
 from unbag.datasets._criteo_records import BUCKETS, DIMENSIONS
 from unbag.lab._methods import Way
@@ -107,9 +108,10 @@ class OnlinePlan:
             ("model", self.model, tuple(NETWORKS)),
         ):
             if came not in known:
-                raise ValueError(
-                    f"An online plan's {thing} must be one of {', '.join(known)}: {came!r} came. "
-                    "Choose."
+                raise broken(
+                    f"An online plan's {thing} must be one of {', '.join(known)}",
+                    f"{came!r} came",
+                    "Choose.",
                 )
         for name, low in (
             ("repetitions", 1),
@@ -119,19 +121,22 @@ class OnlinePlan:
             ("tuning", 0),
         ):
             if getattr(self, name) < low:
-                raise ValueError(
-                    f"An online plan's {name} must be at least {low}: {getattr(self, name)} came. "
-                    "Change it."
+                raise broken(
+                    f"An online plan's {name} must be at least {low}",
+                    f"{getattr(self, name)} came",
+                    "Change it.",
                 )
         if min(self.sizes, default=0) < 1 or min(self.rates, default=0) <= 0:
-            raise ValueError(
-                "Bag sizes and learning rates must be positive, and there must be some: "
-                f"{self.sizes} and {self.rates} came. Change them."
+            raise broken(
+                "Bag sizes and learning rates must be positive, and there must be some",
+                f"{self.sizes} and {self.rates} came",
+                "Change them.",
             )
         if max(self.sizes) * 2 > self.rows:
-            raise ValueError(
-                f"A bag size must leave at least 2 bags in a chunk: bags of {max(self.sizes)} "
-                f"came for chunks of {self.rows}. Make the bags smaller."
+            raise broken(
+                "A bag size must leave at least 2 bags in a chunk",
+                f"bags of {max(self.sizes)} came for chunks of {self.rows}",
+                "Make the bags smaller.",
             )
 
     def cells(self) -> Iterator[Cell]:
@@ -194,7 +199,9 @@ def online_preset(name: str, **changes: Any) -> OnlinePlan:
     (64, 512, 2048)
     """
     if name not in PRESETS:
-        raise ValueError(
-            f"A preset must be one of {', '.join(PRESETS)}: {name!r} came. Choose one of these."
+        raise broken(
+            f"A preset must be one of {', '.join(PRESETS)}",
+            f"{name!r} came",
+            "Choose one of these.",
         )
     return OnlinePlan(**{**PRESETS[name], **changes})

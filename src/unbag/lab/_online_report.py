@@ -17,6 +17,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from unbag._rules import broken
 from unbag.lab._claims import (
     LARGE,
     NOT_COMPARABLE,
@@ -41,9 +42,10 @@ def write_online_report(plan: OnlinePlan, store: OnlineStore, folder: str | Path
     """Everything that the finished runs of a plan say."""
     results = results_of(plan, store)
     if not results:
-        raise ValueError(
-            f"A report must have runs: {store.folder} has none of this plan. Make them: unbag "
-            "online"
+        raise broken(
+            "A report must have runs",
+            f"{store.folder} has none of this plan",
+            "Make them: unbag online",
         )
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -258,8 +260,8 @@ def _ahead(results: Results, a: Cell, b: Cell, metric: str) -> tuple[str, str]:
     return (
         verdict,
         (
-            f"{_named(a)} {mine.mean():.4f}, {_named(b)} {other.mean():.4f}, error of the difference "
-            f"{error:.4f}"
+            f"{_named(a)} {mine.mean():.4f}, {_named(b)} {other.mean():.4f}, error of the "
+            f"difference {error:.4f}"
         ),
     )
 

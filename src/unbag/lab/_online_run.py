@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.datasets import Chunk, read_clicks, read_criteo
 from unbag.lab._online_plan import NETWORKS, Cell, OnlinePlan, OnlineRun
 from unbag.lab._online_store import OnlineStore
@@ -100,9 +101,10 @@ def _make(run: OnlineRun, store: OnlineStore, told: Any) -> int:
         if told:
             told(run, row)
     if not history["label_log_loss"]:
-        raise ValueError(
-            f"A stream must have at least one chunk of {run.rows} events: {run.source} has fewer. "
-            "Make chunks smaller."
+        raise broken(
+            f"A stream must have at least one chunk of {run.rows} events",
+            f"{run.source} has fewer",
+            "Make chunks smaller.",
         )
     store.add(run, history)
     return 1

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 import unbag
 from unbag._io import whole
+from unbag._rules import broken
 from unbag.lab._online_plan import Cell, OnlinePlan, OnlineRun
 from unbag.lab._store import lock
 
@@ -66,10 +67,13 @@ class OnlineStore:
         }
         unknown = sorted(fields.keys() - OnlinePlan.__dataclass_fields__.keys())
         if unknown:
-            raise ValueError(
-                "A plan of online runs must have the fields "
-                f"{', '.join(OnlinePlan.__dataclass_fields__)}: {', '.join(unknown)} came in "
-                f"{path}. Use the unbag that wrote it, or another folder."
+            raise broken(
+                (
+                    "A plan of online runs must have the fields "
+                    f"{', '.join(OnlinePlan.__dataclass_fields__)}"
+                ),
+                f"{', '.join(unknown)} came in {path}",
+                "Use the unbag that wrote it, or another folder.",
             )
         return OnlinePlan(**fields)
 
@@ -82,10 +86,13 @@ class OnlineStore:
         path = self.folder / DATA
         known = _read(path) if path.exists() else {}
         if known.get(source, told) != told:
-            raise ValueError(
-                f"A store's online runs must come from the same data: the first chunk of {source} "
-                f"that there is now is not the one that {self.folder} has runs of. Use another "
-                "folder."
+            raise broken(
+                "A store's online runs must come from the same data",
+                (
+                    f"the first chunk of {source} that there is now is not the one that "
+                    f"{self.folder} has runs of"
+                ),
+                "Use another folder.",
             )
         if source not in known:
             with whole(path) as draft:
@@ -117,8 +124,10 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_text())
     except json.JSONDecodeError as error:
-        raise ValueError(
-            f"What a store of online runs keeps must be JSON: {path} is not ({error}). Delete it."
+        raise broken(
+            "What a store of online runs keeps must be JSON",
+            f"{path} is not ({error})",
+            "Delete it.",
         ) from error
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.lab._methods import SMOOTHING, WAYS, Way, smoothing_of
 from unbag.lab._tasks import MODELS, TASKS, data_of
 from unbag.losses import LOSSES
@@ -208,9 +209,10 @@ class Plan:
         rows = min(self.rows or rows, rows)
         needed = 4 if self.holdout else 2
         if max(self.sizes) * needed > rows:
-            raise ValueError(
-                f"A bag size must leave at least {needed} bags: bags of {max(self.sizes)} came "
-                f"for the {rows} rows of {self.task}. Make the bags smaller."
+            raise broken(
+                f"A bag size must leave at least {needed} bags",
+                f"bags of {max(self.sizes)} came for the {rows} rows of {self.task}",
+                "Make the bags smaller.",
             )
 
 
@@ -223,17 +225,20 @@ def _tuple(name: str, value: Any, kind: type) -> tuple:
     )
     allowed = {str: (str,), int: (int, np.integer), float: (int, float, np.number)}[kind]
     if not values or not all(isinstance(v, allowed) and not isinstance(v, bool) for v in values):
-        raise ValueError(
-            f"A plan's {name} must be a list with at least one {kind.__name__}: {value!r} came. "
-            "Give one."
+        raise broken(
+            f"A plan's {name} must be a list with at least one {kind.__name__}",
+            f"{value!r} came",
+            "Give one.",
         )
     return tuple(dict.fromkeys(kind(v) for v in values))
 
 
 def _check_text(name: str, value: Any) -> None:
     if not isinstance(value, str):
-        raise ValueError(
-            f"A plan's {name} must be a text: {value!r} came. Put one name in quotation marks."
+        raise broken(
+            f"A plan's {name} must be a text",
+            f"{value!r} came",
+            "Put one name in quotation marks.",
         )
 
 
@@ -244,9 +249,10 @@ def _check_names(plan: Plan) -> None:
         ("start", plan.start, STARTS),
     ):
         if came not in known:
-            raise ValueError(
-                f"A plan's {thing} must be one of {', '.join(known)}: {came!r} came. Choose one "
-                "of these."
+            raise broken(
+                f"A plan's {thing} must be one of {', '.join(known)}",
+                f"{came!r} came",
+                "Choose one of these.",
             )
     for way in plan.ways:
         LOSSES[way.loss].form(TASKS[plan.task].kind)
@@ -259,22 +265,25 @@ def _check_numbers(plan: Plan) -> None:
     ):  # fmt: skip
         value = getattr(plan, name)
         if not isinstance(value, int) or value < low:
-            raise ValueError(
-                f"A plan's {name} must be a whole number of at least {low}: {value!r} came. "
-                "Change it."
+            raise broken(
+                f"A plan's {name} must be a whole number of at least {low}",
+                f"{value!r} came",
+                "Change it.",
             )
     if min(plan.sizes) < 1 or min(plan.rates) <= 0:
-        raise ValueError(
-            f"Bag sizes and learning rates must be positive: the smallest are {min(plan.sizes)} "
-            f"and {min(plan.rates):g}. Leave these out."
+        raise broken(
+            "Bag sizes and learning rates must be positive",
+            f"the smallest are {min(plan.sizes)} and {min(plan.rates):g}",
+            "Leave these out.",
         )
     if not all(
         isinstance(share, int | float) and 0 <= share < 1
         for share in (plan.holdout, plan.smoothing)
     ):
-        raise ValueError(
-            f"A plan's holdout and smoothing must lie in [0, 1): {plan.holdout!r} and "
-            f"{plan.smoothing!r} came. Use 0.2 to hold out a fifth of the bags."
+        raise broken(
+            "A plan's holdout and smoothing must lie in [0, 1)",
+            f"{plan.holdout!r} and {plan.smoothing!r} came",
+            "Use 0.2 to hold out a fifth of the bags.",
         )
 
 
@@ -312,8 +321,10 @@ def preset(name: str, task: str, **changes: Any) -> Plan:
     (64,)
     """
     if name not in PRESETS:
-        raise ValueError(
-            f"A preset must be one of {', '.join(PRESETS)}: {name!r} came. Choose one of these."
+        raise broken(
+            f"A preset must be one of {', '.join(PRESETS)}",
+            f"{name!r} came",
+            "Choose one of these.",
         )
     return Plan(**{"task": task, **PRESETS[name], **changes})
 
@@ -324,14 +335,19 @@ def read_plan(path: str | Path, **changes: Any) -> Plan:
     try:
         given = tomllib.loads(Path(path).read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ValueError(f"A plan must be a TOML file: {path} is not ({error}). Fix it.") from None
+        raise broken(
+            "A plan must be a TOML file",
+            f"{path} is not ({error})",
+            "Fix it.",
+        ) from None
     base = given.pop("preset", "paper")
     known = [field.name for field in fields(Plan)]
     unknown = sorted(set(given) - set(known))
     if unknown or "task" not in {**given, **changes}:
-        raise ValueError(
-            f"A plan must name a task and may have preset, {', '.join(known[1:])}: "
-            f"{', '.join(unknown) or 'no task'} came in {path}. Fix it."
+        raise broken(
+            f"A plan must name a task and may have preset, {', '.join(known[1:])}",
+            f"{', '.join(unknown) or 'no task'} came in {path}",
+            "Fix it.",
         )
     given |= changes
     return preset(base, given.pop("task"), **given)

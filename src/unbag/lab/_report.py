@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from unbag._rules import broken
 from unbag.lab import _choice, _claims, _plots, _variance
 from unbag.lab._choice import Chosen
 from unbag.lab._claims import BATCH_TASKS, Verdict, as_markdown, judge
@@ -38,8 +39,10 @@ def write_report(store: Store, folder: Path) -> list[Path]:
     """Tables, figures and claims of everything in a store."""
     everything = read_runs(store)
     if not everything:
-        raise ValueError(
-            f"A report must have runs: {store.folder} has none. Make some: unbag reproduce adult"
+        raise broken(
+            "A report must have runs",
+            f"{store.folder} has none",
+            "Make some: unbag reproduce adult",
         )
     folder.mkdir(parents=True, exist_ok=True)
     spreads, choices = _variance.read(store), _choice.read(store)

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from unbag._rules import broken
 from unbag.lab._plan import Group, Settings
 from unbag.tables._duckdb import plain_duckdb
 
@@ -77,9 +78,10 @@ class Store:
             )
         other = [path for path in found if self._known[path] not in (None, str(FORMAT))]
         if other:
-            raise ValueError(
-                f"A store must be of format {FORMAT}: {other[0]} is of format "
-                f"{self._known[other[0]]}. Use the unbag that wrote it, or another folder."
+            raise broken(
+                f"A store must be of format {FORMAT}",
+                f"{other[0]} is of format {self._known[other[0]]}",
+                "Use the unbag that wrote it, or another folder.",
             )
         return [path for path in found if path not in bad]
 
@@ -125,10 +127,14 @@ class Store:
             rows,
         )
         if seen:
-            raise ValueError(
-                f"A store's runs of a task must come from the same data: {self.folder} has runs "
-                f"of {task} with {seen[0]['bags']} bags of {seen[0]['size']}, but the {rows} rows "
-                f"that there are now make {rows // seen[0]['size']}. Use another folder."
+            raise broken(
+                "A store's runs of a task must come from the same data",
+                (
+                    f"{self.folder} has runs of {task} with {seen[0]['bags']} bags of "
+                    f"{seen[0]['size']}, but the {rows} rows that there are now make "
+                    f"{rows // seen[0]['size']}"
+                ),
+                "Use another folder.",
             )
 
     def add(self, group: Group, rows: Sequence[dict[str, Any]]) -> Path:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag import datasets, models
+from unbag._rules import broken
 from unbag.bags import Kind
 from unbag.datasets import Dataset
 from unbag.training import default_loss
@@ -60,9 +61,10 @@ def add_task(
 ) -> None:
     """Make data known to plans under a name. See `Task` and `docs/adding.md`."""
     if model not in MODELS:
-        raise ValueError(
-            f"A task's model must be one of {', '.join(MODELS)}: {model!r} came. Choose one, or "
-            "add it."
+        raise broken(
+            f"A task's model must be one of {', '.join(MODELS)}",
+            f"{model!r} came",
+            "Choose one, or add it.",
         )
     TASKS[name] = Task(name, load, model, title or name, paper_rows, kind, outputs)
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.bags import Bags, Kind, from_rows
 from unbag.losses import Loss, named_loss
 from unbag.metrics._estimate import Judge
@@ -61,7 +62,11 @@ class Evaluator:
     ) -> None:
         check_level(level)
         if bands < 1:
-            raise ValueError(f"There must be at least one band: {bands} came. Ten is usual.")
+            raise broken(
+                "There must be at least one band",
+                f"{bands} came",
+                "Ten is usual.",
+            )
         self.losses, self.level, self.bands, self.ordered = losses, level, bands, ordered
         self.pieces: list[Sums] = []
         self.kind: Kind | None = None
@@ -69,9 +74,10 @@ class Evaluator:
     def update(self, score: Any, bags: Bags, *, reference: Any = None) -> Evaluator:
         """Add scores of these bags."""
         if self.kind not in (None, bags.kind):
-            raise ValueError(
-                f"Pieces must be of one kind: {bags.kind} came after {self.kind}. Evaluate them "
-                "apart."
+            raise broken(
+                "Pieces must be of one kind",
+                f"{bags.kind} came after {self.kind}",
+                "Evaluate them apart.",
             )
         self.kind = bags.kind
         self.pieces.append(
@@ -83,10 +89,10 @@ class Evaluator:
         """Add what another evaluator has seen, which may be nothing."""
         self.kind = self.kind or other.kind
         if (other.losses, other.kind or self.kind) != (self.losses, self.kind):
-            raise ValueError(
-                "Evaluators to merge must have the same losses and kind of report: "
-                f"{other.losses} of {other.kind} came for {self.losses} of {self.kind}. Make them "
-                "alike."
+            raise broken(
+                "Evaluators to merge must have the same losses and kind of report",
+                f"{other.losses} of {other.kind} came for {self.losses} of {self.kind}",
+                "Make them alike.",
             )
         self.ordered = self.ordered and (other.ordered or not other.pieces)
         self.pieces += other.pieces
@@ -102,8 +108,10 @@ class Evaluator:
     def sums(self) -> Sums:
         """All pieces as one table."""
         if not self.pieces:
-            raise ValueError(
-                "An evaluation must have bags: none came. Call update with scores and bags first."
+            raise broken(
+                "An evaluation must have bags",
+                "none came",
+                "Call update with scores and bags first.",
             )
         return merge(
             self.pieces if self.ordered else [without_scores(piece) for piece in self.pieces]

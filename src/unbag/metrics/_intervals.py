@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.metrics._estimate import Estimated, Judge
 
 
@@ -30,8 +31,10 @@ class Estimate(NamedTuple):
 def check_level(level: float) -> None:
     """Refuse a level that no interval can have."""
     if not 0 < level < 1:
-        raise ValueError(
-            f"A level must lie between 0 and 1: {level} came. Use 0.95 for intervals of 95%."
+        raise broken(
+            "A level must lie between 0 and 1",
+            f"{level} came",
+            "Use 0.95 for intervals of 95%.",
         )
 
 

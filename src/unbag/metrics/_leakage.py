@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.bags._bags import take_rows
 from unbag.bags._design import stable_hash
@@ -42,10 +43,10 @@ def learner(model: Any) -> Any:
 
 def _refuse_overlap(shared: list[Any], thing: str) -> None:
     if shared:
-        raise ValueError(
-            f"Held-out bags must not overlap the bags that the model learned from: {thing} "
-            f"{shared[0]} is in both ({len(shared)} such). Split by bag before training, with "
-            "bags.split(0.8, seed=0)."
+        raise broken(
+            "Held-out bags must not overlap the bags that the model learned from",
+            f"{thing} {shared[0]} is in both ({len(shared)} such)",
+            "Split by bag before training, with bags.split(0.8, seed=0).",
         )
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from unbag._rules import broken
+
 if TYPE_CHECKING:
     from unbag.metrics._evaluation import Evaluation
 
@@ -16,9 +18,10 @@ def draw_calibration(evaluation: Evaluation, path: Any = None) -> Any:
     from matplotlib.figure import Figure
 
     if not evaluation.calibration:
-        raise ValueError(
-            "A calibration picture must have bands of a score: class histograms have none. Plot "
-            "one class against the others, as binary reports."
+        raise broken(
+            "A calibration picture must have bands of a score",
+            "class histograms have none",
+            "Plot one class against the others, as binary reports.",
         )
     figure = Figure(figsize=(4.6, 4.4), layout="constrained")
     axes = figure.subplots()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.bags import Kind
 from unbag.losses import Link, Loss, named_loss
 from unbag.metrics._sums import predict_by
@@ -25,17 +26,20 @@ def scores_of(
         may want counts.
     """
     if scale not in (None, "score", "probability"):
-        raise ValueError(
-            f"A scale must be score or probability: {scale!r} came. Leave it out for scores."
+        raise broken(
+            "A scale must be score or probability",
+            f"{scale!r} came",
+            "Leave it out for scores.",
         )
     usual = named_loss(USUAL[kind])
     loss = loss or usual
     if is_array(model):
         return _given(np.asarray(model, float), kind, scale, loss)
     if X is None:
-        raise ValueError(
-            "A model must have features to score: bags without X came. Give X to the bags, or "
-            "scores."
+        raise broken(
+            "A model must have features to score",
+            "bags without X came",
+            "Give X to the bags, or scores.",
         )
     if hasattr(
         model, "history"
@@ -53,9 +57,10 @@ def scores_of(
         return _from_prediction(np.asarray(model.predict(X), float), kind, loss)
     if callable(model):
         return _given(np.asarray(model(X), float), kind, scale, loss)
-    raise ValueError(
-        "A model must have decision_function, predict_proba or predict, or be a function: "
-        f"{type(model).__name__} came. Or give the scores themselves."
+    raise broken(
+        "A model must have decision_function, predict_proba or predict, or be a function",
+        f"{type(model).__name__} came",
+        "Or give the scores themselves.",
     )
 
 
@@ -109,19 +114,19 @@ def _given(score: np.ndarray, kind: Kind, scale: str | None, loss: Loss) -> np.n
     if scale == "probability":
         return _from_prediction(score, kind, loss)
     if kind == "histogram" and scale is None and _are_shares(score):
-        raise ValueError(
-            f"Class scores must not be probabilities: all of {len(score)} rows lie between 0 and "
-            "1 and sum to 1. Say scale='probability', or scale='score' if they are scores all "
-            "the same."
+        raise broken(
+            "Class scores must not be probabilities",
+            f"all of {len(score)} rows lie between 0 and 1 and sum to 1",
+            "Say {scale:probability}, or {scale:score} if they are scores all the same.",
         )
     looks_like_probability = (
         kind == "binary" and len(score) and score.min() >= 0 and score.max() <= 1
     )
     if looks_like_probability and scale is None and score.min() < score.max():
-        raise ValueError(
-            f"Scores must be logits: all of {len(score)} values lie between 0 and 1, like "
-            "probabilities. Say scale='probability', or scale='score' if they are logits all the "
-            "same."
+        raise broken(
+            "Scores must be logits",
+            f"all of {len(score)} values lie between 0 and 1, like probabilities",
+            "Say {scale:probability}, or {scale:score} if they are logits all the same.",
         )
     return score
 
@@ -136,9 +141,10 @@ def _from_prediction(prediction: np.ndarray, kind: Kind, loss: Loss) -> np.ndarr
     if not form.log_space:
         return _of_one(prediction) if kind == "binary" else prediction
     if form.link != usual.form(kind).link:
-        raise ValueError(
-            f"The first loss must read scores as {usual.name} does, or as the loss of the run "
-            f"does: {loss.name} does not. Put {usual.name} before it."
+        raise broken(
+            f"The first loss must read scores as {usual.name} does, or as the loss of the run does",
+            f"{loss.name} does not",
+            f"Put {usual.name} before it.",
         )
     return _to_scores(prediction, kind)
 

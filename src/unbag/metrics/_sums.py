@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag._arrays import sum_by
-from unbag._rules import refuse, rows
+from unbag._rules import broken, refuse, rows
 from unbag.bags import Bags, Kind
 from unbag.losses import Link, Loss
 
@@ -114,8 +114,8 @@ def _checked_counts(h: np.ndarray, kind: Kind) -> np.ndarray:
         "A predicted count must be below 1e+50",
         ~(h[:, 0] < 1e50) & (kind == "total"),
         thing="instance",
-        came=h[:, 0],
-        remedy="Give the logarithms of rates as scores; for counts say scale='probability'.",
+        given=h[:, 0],
+        remedy="Give the logarithms of rates as scores; for counts say {scale:probability}.",
     )
     return h
 
@@ -247,7 +247,7 @@ def _add_up(whole: Sums, name: np.ndarray, first: np.ndarray, which: np.ndarray)
         "Parts of a bag must carry the same report",
         ~same,
         thing="part",
-        came=[
+        given=[
             f"{float(np.ravel(r)[0]):g} for bag {n}"
             for r, n in zip(whole.report, name[which], strict=True)
         ],
@@ -275,21 +275,22 @@ def checked_scores(score: Any, bags: Bags) -> np.ndarray:
     rows(len(score), count, thing="scores", of="instance")
     dimensions = 2 if kind == "histogram" else 1
     if score.ndim == dimensions == 2 and score.shape[1] != bags.report.shape[1]:
-        raise ValueError(
-            f"Class scores must have one column for each class of the reports: {score.shape[1]} "
-            f"came for {bags.report.shape[1]} classes. Give the same classes to both."
+        raise broken(
+            "Class scores must have one column for each class of the reports",
+            f"{score.shape[1]} came for {bags.report.shape[1]} classes",
+            "Give the same classes to both.",
         )
     if score.ndim != dimensions:
-        raise ValueError(
-            f"Scores for {kind} reports must have {dimensions} dimension(s): an array of shape "
-            f"{score.shape} came. Give one logit or log rate per instance, or one score per class "
-            "for histograms."
+        raise broken(
+            f"Scores for {kind} reports must have {dimensions} dimension(s)",
+            f"an array of shape {score.shape} came",
+            "Give one logit or log rate per instance, or one score per class for histograms.",
         )
     refuse(
         "A score must be finite",
         ~np.isfinite(score.reshape(count, -1)).all(axis=1),
         thing="instance",
-        came=score,
+        given=score,
         remedy="A model that predicts NaN has diverged: train it with a lower learning rate.",
     )
     return score

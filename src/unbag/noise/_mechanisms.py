@@ -10,6 +10,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
+from unbag._rules import broken
+
 WIDE = 10.0  # from here on the variance of a discrete Gaussian is sigma^2 to the last digit
 
 
@@ -222,26 +224,29 @@ def rho_of(*, epsilon: float, delta: float) -> float:
 
 def _positive(name: str, value: float) -> float:
     if not 0 < value < inf:
-        raise ValueError(
-            f"Noise must have a positive, finite {name}: {value} came. Leave noise out for exact "
-            "reports."
+        raise broken(
+            f"Noise must have a positive, finite {name}",
+            f"{value} came",
+            "Leave noise out for exact reports.",
         )
     return value
 
 
 def _chance(delta: float) -> float:
     if not (isfinite(delta) and 0 < delta < 1):
-        raise ValueError(
-            f"A delta must lie between 0 and 1: {delta} came. Take less than one over the number "
-            "of people, or laplace, which needs none."
+        raise broken(
+            "A delta must lie between 0 and 1",
+            f"{delta} came",
+            "Take less than one over the number of people, or laplace, which needs none.",
         )
     return delta
 
 
 def _whole(cap: float) -> float:
     if _positive("cap", cap) % 1:
-        raise ValueError(
-            f"A cap of whole counts must be a whole number: {cap} came. Use laplace or gaussian "
-            "for others."
+        raise broken(
+            "A cap of whole counts must be a whole number",
+            f"{cap} came",
+            "Use laplace or gaussian for others.",
         )
     return cap

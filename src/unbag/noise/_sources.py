@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unbag._rules import refuse, rows
+from unbag._rules import broken, refuse, rows
 from unbag.bags import Bags
 from unbag.bags._build import as_ids
 from unbag.noise._mechanisms import Mechanism
@@ -46,9 +46,10 @@ def thresholded(bags: Bags, *, minimum_size: int) -> Bags:
     ['observed', 'suppressed_by_size']
     """
     if minimum_size > bags.size.max():
-        raise ValueError(
-            f"A minimum size must leave some bags: {minimum_size} came and the largest bag holds "
-            f"{bags.size.max()}. Make the bags larger."
+        raise broken(
+            "A minimum size must leave some bags",
+            f"{minimum_size} came and the largest bag holds {bags.size.max()}",
+            "Make the bags larger.",
         )
     return replace(bags, status=_marked(bags, bags.size < minimum_size, "suppressed_by_size"))
 
@@ -109,12 +110,14 @@ def capped(y: Any, *, cap: float, person: Any = None) -> np.ndarray:
         "A count to cap must be finite and not negative",
         ~(np.isfinite(y) & (y >= 0)),
         thing="row",
-        came=y,
+        given=y,
         remedy="Cap counts before noise is added.",
     )
     if not cap > 0:
-        raise ValueError(
-            f"A contribution cap must be positive: {cap} came. Give the most that one may add."
+        raise broken(
+            "A contribution cap must be positive",
+            f"{cap} came",
+            "Give the most that one may add.",
         )
     if person is None:
         return np.minimum(y, cap)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.losses import Loss
 
 
@@ -37,8 +38,10 @@ def sandwich(loss: Loss, scores: tuple[float, float] = (-inf, inf)) -> Sandwich:
     """
     low, high = max(scores[0], -35.0), min(scores[1], 35.0)
     if not low < high:
-        raise ValueError(
-            f"A range of scores must go from low to high: {scores} came. Use (-5, 5), say."
+        raise broken(
+            "A range of scores must go from low to high",
+            f"{scores} came",
+            "Use (-5, 5), say.",
         )
     p = np.linspace(1 / (1 + np.exp(-low)), 1 / (1 + np.exp(-high)), 401)[1:-1]
     inner = np.log(p / (1 - p))
@@ -65,9 +68,10 @@ def _ratios(loss: Loss, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.nd
     excess = 2 * (f[:, 0] - g[:, 0] + eta * (f[:, 1] - g[:, 1]))
     scale = 1e-15 * (1 + np.abs(f).max(axis=1))
     if (excess < -1e4 * scale).any():
-        raise ValueError(
-            f"The sandwich must have a proper loss of the probability sigmoid(score): {loss.name} "
-            "is not. Use log or square."
+        raise broken(
+            "The sandwich must have a proper loss of the probability sigmoid(score)",
+            f"{loss.name} is not",
+            "Use log or square.",
         )
     square = (f - g) ** 2
     told = [(excess > 1e4 * scale) & (square[:, i] > 0) for i in (0, 1)]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.losses import log as log_loss
 
 
@@ -115,8 +116,9 @@ def histogram_variance(
     (64.0, 103.3)
     """
     if (bound is None) == (sigma is None):
-        raise ValueError(
-            "Either bound or sigma must be given: both or neither came. Bounded losses have a "
-            "bound."
+        raise broken(
+            "Either bound or sigma must be given",
+            "both or neither came",
+            "Bounded losses have a bound.",
         )
     return 64.0 * bound**2 if bound is not None else 24.0 * (sigma or 0.0) ** 2 * (log(classes) + 2)

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.medians import group_count
 from unbag.planning._curvature import Sandwich
 from unbag.planning._moments import HistogramSpread, Spread
@@ -188,8 +189,10 @@ def bags_needed(
     169221
     """
     if not beta > 0:
-        raise ValueError(
-            f"beta must be positive: {beta} came. It is the regret that you can accept."
+        raise broken(
+            "beta must be positive",
+            f"{beta} came",
+            "It is the regret that you can accept.",
         )
     problem = _curved(problem, beta, curvature, misfit)
     smallest = group_count(problem.share)
@@ -226,15 +229,16 @@ def _curved(
     if curvature is None:
         return problem
     if isinstance(problem.spread, HistogramSpread):
-        raise ValueError(
-            "The fast rate must have binary or total reports: full histograms came, for which "
-            "the paper proves none. Leave curvature out."
+        raise broken(
+            "The fast rate must have binary or total reports",
+            "full histograms came, for which the paper proves none",
+            "Leave curvature out.",
         )
     if not min(curvature.c1, curvature.c2) > 0:
-        raise ValueError(
-            f"The fast rate must have a loss that is curved: c1 = {curvature.c1:g} and c2 = "
-            f"{curvature.c2:g} came. Bound the scores, as in sandwich(loss, (-5, 5)), or leave "
-            "curvature out."
+        raise broken(
+            "The fast rate must have a loss that is curved",
+            f"c1 = {curvature.c1:g} and c2 = {curvature.c2:g} came",
+            "Bound the scores, as in sandwich(loss, (-5, 5)), or leave curvature out.",
         )
     bound = [
         4 / c * beta + (2 * (C / c + 1) * gamma if gamma else 0.0)
@@ -254,9 +258,10 @@ def _smallest(enough: Callable[[float], bool], low: float) -> float:
     while not enough(high):
         low, high = high, 2 * high
         if high > LARGEST:
-            raise ValueError(
-                f"Planning must end below {LARGEST:g}: no number of bags that large is enough. "
-                "Allow a larger beta."
+            raise broken(
+                f"Planning must end below {LARGEST:g}",
+                "no number of bags that large is enough",
+                "Allow a larger beta.",
             )
     while high - low > 1e-9 * high:
         middle = (low + high) / 2

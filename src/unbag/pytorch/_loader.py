@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.bags._split import batch_plan
 from unbag.pytorch._rules import one_of
@@ -54,9 +55,10 @@ class BagDataset(Dataset[Tensors]):
             one_of(name, get_args(Extra), "further part of a batch")
         missing = [name for name in ("X", *extra) if name != "rows" and getattr(bags, name) is None]
         if missing:
-            raise ValueError(
-                f"Bags to load must have {missing[0]}: these have none. Make the bags with "
-                f"{missing[0]}=."
+            raise broken(
+                f"Bags to load must have {missing[0]}",
+                "these have none",
+                f"Make the bags with {missing[0]}=.",
             )
         bags = bags.reported()
         bags.take([0])  # sorts the rows by bag once, before workers copy the bags
@@ -185,9 +187,10 @@ def bag_loader(
         if name in options
     ]
     if own:
-        raise ValueError(
-            "A loader of bags must choose its batches itself, whole bags in a new order: "
-            f"{own[0]}= came. Use batch=, the number of instances, and seed=."
+        raise broken(
+            "A loader of bags must choose its batches itself, whole bags in a new order",
+            f"{own[0]}= came",
+            "Use batch=, the number of instances, and seed=.",
         )
     if (
         bags.noise is not None

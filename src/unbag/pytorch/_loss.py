@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from unbag import weights
+from unbag._rules import broken
 from unbag.bags import Kind, as_components
 from unbag.losses import Loss, brier, cross_entropy, log, poisson, square
 from unbag.matching import check_reports, proportion_matching
@@ -108,12 +109,16 @@ class BagLoss(torch.nn.Module):
         scores = self._as_scores(scores)
         batch = self._as_batch(scores, bag, report, size, stratum, weight)
         if noise is not None and weight is not None:
-            raise ValueError(
-                "Bags must be weighed by weight= or by noise=: both came. Leave one out."
+            raise broken(
+                "Bags must be weighed by weight= or by noise=",
+                "both came",
+                "Leave one out.",
             )
         if reference is not None and self.method != "anchored":
-            raise ValueError(
-                f"A reference must go with method='anchored': {self.method!r} came. Leave it out."
+            raise broken(
+                "A reference must go with method='anchored'",
+                f"{self.method!r} came",
+                "Leave it out.",
             )
         if not torch.compiler.is_compiling():
             check_shapes(batch, self.prior, self.kind)

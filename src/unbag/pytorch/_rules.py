@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from unbag._rules import refuse, rows
+from unbag._rules import broken, refuse, rows
 from unbag.bags import Kind
 from unbag.losses import Loss
 from unbag.weights._rules import check_batch, check_instances
@@ -33,34 +33,48 @@ def as_numpy(tensor: torch.Tensor | None) -> Any:
 def one_of(value: Any, known: Sequence[str], what: str) -> None:
     """A choice that exists."""
     if value not in known:
-        raise ValueError(
-            f"A {what} must be one of {', '.join(known)}: {value!r} came. Choose one of these."
+        raise broken(
+            f"A {what} must be one of {', '.join(known)}",
+            f"{value!r} came",
+            "Choose one of these.",
         )
 
 
 def check_prior(prior: np.ndarray) -> None:
     """Finite numbers."""
     if not np.isfinite(prior).all():
-        raise ValueError(f"A prior must be finite: {prior.tolist()} came. Give Bags.prior.")
+        raise broken(
+            "A prior must be finite",
+            f"{prior.tolist()} came",
+            "Give Bags.prior.",
+        )
 
 
 def check_shapes(b: Batch, prior: np.ndarray, kind: Kind) -> None:
     """Reports of the right kind, and a prior that looks like one of them."""
     if b.report.ndim != 2:
         shape = tuple(b.report.shape if kind == "histogram" else b.report.shape[:-1])
-        raise ValueError(
-            f"Reports of kind {kind} must be one "
-            f"{'row of class shares' if kind == 'histogram' else 'number'} for each bag: a tensor "
-            f"of shape {shape} came. Choose kind= to fit the reports."
+        raise broken(
+            (
+                f"Reports of kind {kind} must be one "
+                f"{('row of class shares' if kind == 'histogram' else 'number')} for each bag"
+            ),
+            f"a tensor of shape {shape} came",
+            "Choose {kind} to fit the reports.",
         )
     one_report = (b.report.shape[1],) if kind == "histogram" else ()
     expected = one_report if b.stratum is None else (*prior.shape[:1], *one_report)
     if prior.shape != expected or prior.ndim < (b.stratum is not None):
-        raise ValueError(
-            f"A prior must look like one report, of shape {one_report}, and with stratum= like "
-            f"one for each stratum: one of shape {prior.shape} came "
-            f"{'without' if b.stratum is None else 'with'} stratum=. Give Bags.prior, and "
-            "stratum= when the bags have strata."
+        raise broken(
+            (
+                f"A prior must look like one report, of shape {one_report}, and with stratum= like "
+                "one for each stratum"
+            ),
+            (
+                f"one of shape {prior.shape} came {('without' if b.stratum is None else 'with')} "
+                "stratum="
+            ),
+            "Give Bags.prior, and {stratum} when the bags have strata.",
         )
 
 
@@ -72,16 +86,16 @@ def check_scores(scores: torch.Tensor, b: Batch, loss: Loss, kind: Kind) -> None
         per, outputs = (
             ("instance and class", components) if kind == "histogram" else ("instance", 1)
         )
-        raise ValueError(
-            f"Scores of kind {kind} must be one per {per}: a tensor of shape "
-            f"{tuple(scores.shape)} came. Give the last layer of the model {outputs} "
-            f"output{'s' if outputs > 1 else ''}."
+        raise broken(
+            f"Scores of kind {kind} must be one per {per}",
+            f"a tensor of shape {tuple(scores.shape)} came",
+            f"Give the last layer of the model {outputs} output{('s' if outputs > 1 else '')}.",
         )
     refuse(
         "A score must be finite",
         _not_finite(scores),
         thing="instance",
-        came=as_numpy(scores),
+        given=as_numpy(scores),
         remedy="Lower the learning rate, or look for NaN among the features.",
     )
 
@@ -98,7 +112,7 @@ def check_bags(b: Batch, *, leave_one_out: bool) -> None:
             f"A stratum number must lie between 0 and {len(prior) - 1}, the last prior",
             (stratum < 0) | (stratum >= len(prior)),
             thing="bag",
-            came=stratum,
+            given=stratum,
             remedy="Give the numbers of Bags.stratum, and Bags.prior.",
         )
     check_batch(size, report, prior, weight, stratum, 0.0, leave_one_out=leave_one_out)
@@ -106,7 +120,7 @@ def check_bags(b: Batch, *, leave_one_out: bool) -> None:
         f"A bag number must lie between 0 and {len(size) - 1}, the last bag of the batch",
         (bag < 0) | (bag >= len(size)),
         thing="instance",
-        came=bag,
+        given=bag,
         remedy="Number the bags of each batch from 0, as bag_loader does.",
     )
     check_instances(bag, size, bag)
@@ -119,7 +133,7 @@ def check_noise(noise: torch.Tensor, b: Batch) -> None:
         "A noise variance must be finite and not negative",
         as_numpy(~(torch.isfinite(noise) & (noise >= 0))),
         thing="bag",
-        came=as_numpy(noise),
+        given=as_numpy(noise),
         remedy="Give the variance of the noise on the bag's count, 0 for an exact report.",
     )
 
@@ -128,15 +142,21 @@ def check_reference(reference: torch.Tensor, b: Batch, loss: Loss, kind: Kind) -
     """One finite prediction per instance, in component form."""
     if reference.shape != (len(b.bag), b.report.shape[1]):
         shape = tuple(reference.shape if kind == "histogram" else reference.shape[:-1])
-        raise ValueError(
-            f"A reference must be a prediction like a report for each of the {len(b.bag)} "
-            f"instances: one of shape {shape} came. Give probabilities or counts as reference=, "
-            f"also where the {loss.name} loss predicts none."
+        raise broken(
+            (
+                f"A reference must be a prediction like a report for each of the {len(b.bag)} "
+                "instances"
+            ),
+            f"one of shape {shape} came",
+            (
+                f"Give probabilities or counts as reference=, also where the {loss.name} loss "
+                "predicts none."
+            ),
         )
     refuse(
         "A reference must be finite",
         _not_finite(reference),
         thing="instance",
-        came=as_numpy(reference)[:, -1],
+        given=as_numpy(reference)[:, -1],
         remedy="If no reference was given, scores overflow: lower the learning rate.",
     )

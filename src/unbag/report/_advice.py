@@ -65,8 +65,8 @@ def _learned(story: Story) -> list[str]:
     if story.trained:
         return [
             (
-                f"A model for single events was learned from {many(story.learned, 'bag')}, of which "
-                "only totals are known."
+                f"A model for single events was learned from {many(story.learned, 'bag')}, of "
+                "which only totals are known."
             ),
             *_chosen(story),
         ]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any, Literal, get_args
 
+from unbag._rules import broken
 from unbag.tables._columns import Asked, ids_are_text
 from unbag.tables._reports import check_cut
 from unbag.tables._sources import Table
@@ -60,9 +61,10 @@ def ask(
 ) -> Asking:
     """Check names and types of the columns before anything is run."""
     if method not in get_args(Method):
-        raise ValueError(
-            f"A method in SQL must be one of {', '.join(get_args(Method))}: {method!r} came. "
-            "Choose one."
+        raise broken(
+            f"A method in SQL must be one of {', '.join(get_args(Method))}",
+            f"{method!r} came",
+            "Choose one.",
         )
     ours, theirs = _as_table(events, "events", typed), _as_table(reports, "reports", typed)
     variance = columns.noise if isinstance(columns.noise, str) else None
@@ -90,10 +92,10 @@ def _references(columns: Asked, method: str, reference: Any) -> tuple[str, ...]:
     names = (reference,) if isinstance(reference, str) else tuple(reference or ())
     wanted = 0 if method != "anchored" else len(columns.values)
     if len(names) != wanted:
-        raise ValueError(
-            f"Method {method} must have {wanted or 'no'} column(s) with a reference prediction: "
-            f"{len(names)} came. Name with reference= one of the events, or one for each class; "
-            "only anchored has any."
+        raise broken(
+            f"Method {method} must have {wanted or 'no'} column(s) with a reference prediction",
+            f"{len(names)} came",
+            "Name with reference= one of the events, or one for each class; only anchored has any.",
         )
     return names
 
@@ -117,10 +119,10 @@ def text_column(table: Any, name: str, *, thing: str) -> Any:
     """Values as text, written in the same way by all engines."""
     column, kind = table[name], table[name].type()
     if not (kind.is_string() or kind.is_integer() or kind.is_date() or kind.is_boolean()):
-        raise ValueError(
-            f"Ids, strata and statuses in SQL must be text, whole numbers or dates: {name!r} of "
-            f"the {thing} has type {kind}. Cast it first, because engines write other types in "
-            "their own ways."
+        raise broken(
+            "Ids, strata and statuses in SQL must be text, whole numbers or dates",
+            f"{name!r} of the {thing} has type {kind}",
+            "Cast it first, because engines write other types in their own ways.",
         )
     return column.cast("string").nullif("")
 

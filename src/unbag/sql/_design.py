@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.bags import design_bags
 from unbag.sql._columns import ibis, text_column, total
 from unbag.sql._faults import as_lines
@@ -68,8 +69,10 @@ def design(
 def _check(events: Any, size: int, stratum: str | None, salt: str, expected: Any) -> None:
     """Let `design_bags` refuse what it refuses, by an id for each stratum that is expected."""
     if "bag" in events.columns:
-        raise ValueError(
-            "Events to design must have no bag yet: they have a column 'bag'. Rename or drop it."
+        raise broken(
+            "Events to design must have no bag yet",
+            "they have a column 'bag'",
+            "Rename or drop it.",
         )
     if isinstance(expected, Mapping):
         design_bags(

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from unbag._io import whole
+from unbag._rules import broken
 from unbag.sql._columns import ibis
 from unbag.sql._relation import Related, as_sql, relate
 from unbag.sql._summary import Told, confirm
@@ -95,10 +96,13 @@ def _plain_csv() -> Iterator[None]:
         if found is None:
             raise
         file = re.search(r"\n\s*file = (.*)", str(error))
-        raise ValueError(
-            "A CSV file must be a table in UTF-8, with values of one type in each column: line "
-            f"{found[1]} of {Path(file[1]).name if file else 'a file'} is not "
-            f"({found[2].rstrip('.')}). Mend it."
+        raise broken(
+            "A CSV file must be a table in UTF-8, with values of one type in each column",
+            (
+                f"line {found[1]} of {(Path(file[1]).name if file else 'a file')} is not "
+                f"({found[2].rstrip('.')})"
+            ),
+            "Mend it.",
         ) from error
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from unbag._rules import broken
 from unbag.bags import Kind
 from unbag.sql._columns import (
     OWN,
@@ -174,9 +175,10 @@ def _check_names(events: Any, keep: list[str], new: list[str]) -> None:
             if unknown
             else f"{double[0]!r} is the name of a result"
         )
-        raise ValueError(
-            f"A column to keep must be one of the events, and not {', '.join(new)}: {wrong}. "
-            "Rename it, or name others with keep=."
+        raise broken(
+            f"A column to keep must be one of the events, and not {', '.join(new)}",
+            f"{wrong}",
+            "Rename it, or name others with keep=.",
         )
 
 
@@ -197,8 +199,8 @@ def as_sql(expression: Any, *, dialect: str = "duckdb") -> str:
             )  # Spark's options, which its SQL depends on, are there once it is loaded
         return str(api.to_sql(expression, dialect=name))
     except (AttributeError, ImportError, ValueError, api.common.exceptions.IbisError) as error:
-        raise ValueError(
-            f"A dialect must be one that Ibis can write here: {dialect!r} cannot be ({error}). "
-            "Use duckdb; or spark "
-            'after pip install "unbag[spark]".'
+        raise broken(
+            "A dialect must be one that Ibis can write here",
+            f"{dialect!r} cannot be ({error})",
+            'Use duckdb; or spark after pip install "unbag[spark]".',
         ) from error

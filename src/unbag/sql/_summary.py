@@ -46,8 +46,8 @@ CHECKS = {
     "small_stratum": Check(
         "stratum", True,
         (
-            "A stratum must have instances for two bags, because each bag is centred by the mean of "
-            "the others"
+            "A stratum must have instances for two bags, because each bag is centred by the mean "
+            "of the others"
         ),
         "Make the bags smaller, or merge small strata.",
     ),

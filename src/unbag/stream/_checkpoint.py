@@ -21,6 +21,7 @@ import numpy as np
 from safetensors import SafetensorError
 
 from unbag._model_file import load_arrays, save_arrays
+from unbag._rules import broken
 
 try:
     import fcntl
@@ -38,9 +39,10 @@ class Folder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if self.path.exists() and not (self.path / LOCK).exists() and any(self.path.iterdir()):
-            raise ValueError(
-                f"A stream must have a folder of its own: {self.path} holds something else. Name "
-                "another one."
+            raise broken(
+                "A stream must have a folder of its own",
+                f"{self.path} holds something else",
+                "Name another one.",
             )
         self.path.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT)
@@ -50,9 +52,10 @@ class Folder:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 self._let_go()
-                raise ValueError(
-                    "A stream must be run by one process at a time: another one works in "
-                    f"{self.path}. Wait for it, or use another folder."
+                raise broken(
+                    "A stream must be run by one process at a time",
+                    f"another one works in {self.path}",
+                    "Wait for it, or use another folder.",
                 ) from None
         self.lengths = {METRICS: 0, QUARANTINE: 0}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from unbag._rules import rows
+from unbag._rules import broken, rows
 from unbag.bags import Bags, from_rows, random_bags
 from unbag.datasets import Chunk, Quarantine
 from unbag.losses import named_loss
@@ -128,9 +128,10 @@ class StreamLearner:
         try:
             return predict(self._machine, self._state.params, X, batch=self.settings.batch)
         except TypeError as error:
-            raise ValueError(
-                f"Features must fit the model: X of shape {X.shape} and type {X.dtype} came, "
-                "which it does not take. Give the features that it was made for."
+            raise broken(
+                "Features must fit the model",
+                f"X of shape {X.shape} and type {X.dtype} came, which it does not take",
+                "Give the features that it was made for.",
             ) from error
 
     def learn(self, chunk: Chunk) -> dict[str, Any]:
@@ -356,8 +357,10 @@ class StreamLearner:
         The stream goes on, and the next chunk tries again; a failure is counted and warned of.
         """
         if self.folder is None:
-            raise ValueError(
-                "A checkpoint must have a folder: none was given. Make the learner with folder=."
+            raise broken(
+                "A checkpoint must have a folder",
+                "none was given",
+                "Make the learner with {folder}.",
             )
         self.position = self.position if position is None else position
         try:

@@ -62,8 +62,8 @@ def write_page(learner: StreamLearner, folder: str | Path) -> Path:
     lines = [
         "# A stream\n",
         (
-            f"{s.method}, rate {s.rate:g}, bags of {s.size}, batches of {s.batch}, prior: {s.prior}, "
-            f"seed {s.seed}."
+            f"{s.method}, rate {s.rate:g}, bags of {s.size}, batches of {s.batch}, prior: "
+            f"{s.prior}, seed {s.seed}."
         ),
         (
             f"{learner.chunks} chunks, {learner.events_learned:,} events learned, "

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unbag._rules import rows
+from unbag._rules import broken, rows
 from unbag.datasets import Chunk
 from unbag.stream._store import Name
 from unbag.training._objective import Method
@@ -22,14 +22,16 @@ def features(X: Any, shape: tuple[int, ...] | None) -> np.ndarray:
     before."""
     X = np.asarray(X)
     if len(X) and X.dtype.kind in "OUSMm":
-        raise ValueError(
-            f"Features must be numbers: X of type {X.dtype} came. Turn words into whole numbers "
-            "first."
+        raise broken(
+            "Features must be numbers",
+            f"X of type {X.dtype} came",
+            "Turn words into whole numbers first.",
         )
     if len(X) and shape is not None and X.shape[1:] != shape:
-        raise ValueError(
-            f"The features of a stream must keep their shape: {X.shape[1:]} came after {shape}. "
-            "Read other columns as another stream, or repair the export."
+        raise broken(
+            "The features of a stream must keep their shape",
+            f"{X.shape[1:]} came after {shape}",
+            "Read other columns as another stream, or repair the export.",
         )
     return X
 
@@ -40,9 +42,10 @@ def names(bag: Any) -> list[Name]:
     found = ids.tolist()
     other = [name for name in found if ids.dtype.kind in "mM" or not isinstance(name, int | str)]
     if other:
-        raise ValueError(
-            f"A bag id must be a whole number or a string: {other[0]!r} came. Turn all ids into "
-            "strings, with str()."
+        raise broken(
+            "A bag id must be a whole number or a string",
+            f"{other[0]!r} came",
+            "Turn all ids into strings, with str().",
         )
     return found
 
@@ -56,8 +59,10 @@ def finite(*columns: np.ndarray) -> np.ndarray:
 def check_chunk(chunk: Chunk) -> None:
     """Refuse a chunk that cannot be learned at once."""
     if chunk.y is None:
-        raise ValueError(
-            "A chunk to learn at once must have labels: y is None. Use events and reports instead."
+        raise broken(
+            "A chunk to learn at once must have labels",
+            "y is None",
+            "Use events and reports instead.",
         )
     rows(len(chunk.y), len(chunk.X), thing="y", of="event")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from unbag._rules import broken
 from unbag.stream._buffer import Restated
 from unbag.training._objective import Method, check_method
 
@@ -44,21 +45,28 @@ class Settings:
         check_method(self.method)
         for name in ("size", "chunk", "batch", "window", "waiting", "patience", "remembered"):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise ValueError(
-                    f"A stream's {name} must be a whole number of at least 1: "
-                    f"{getattr(self, name)!r} came. Change it."
+                raise broken(
+                    f"A stream's {name} must be a whole number of at least 1",
+                    f"{getattr(self, name)!r} came",
+                    "Change it.",
                 )
         if not self.rate > 0:
-            raise ValueError(f"A learning rate must be positive: {self.rate} came. Try 0.001.")
+            raise broken(
+                "A learning rate must be positive",
+                f"{self.rate} came",
+                "Try 0.001.",
+            )
         if self.prior not in ("chunk", "first") and not (
             isinstance(self.prior, float) and 0 < self.prior < 1
         ):
-            raise ValueError(
-                "A stream's prior must be 'chunk', 'first' or a number between 0 and 1: "
-                f"{self.prior!r} came. Use 'chunk' when the rate moves."
+            raise broken(
+                "A stream's prior must be 'chunk', 'first' or a number between 0 and 1",
+                f"{self.prior!r} came",
+                "Use 'chunk' when the rate moves.",
             )
         if self.restated not in ("replace", "refuse"):
-            raise ValueError(
-                f"Restated reports must be dealt with by 'replace' or 'refuse': {self.restated!r} "
-                "came. Choose one."
+            raise broken(
+                "Restated reports must be dealt with by 'replace' or 'refuse'",
+                f"{self.restated!r} came",
+                "Choose one.",
             )

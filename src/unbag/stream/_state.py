@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from unbag._rules import broken
 from unbag.stream._checkpoint import METRICS, QUARANTINE, Folder, sync_file
 from unbag.stream._step import State
 from unbag.training._loader import Shape
@@ -105,7 +106,8 @@ def _check_same(
         other.append("the model has other parameters")
     if other:
         folder.close()
-        raise ValueError(
-            f"A stream must be resumed as it was begun: in {folder.path} {', '.join(other)}. Use "
-            "the same, or another folder."
+        raise broken(
+            "A stream must be resumed as it was begun",
+            f"in {folder.path} {', '.join(other)}",
+            "Use the same, or another folder.",
         )

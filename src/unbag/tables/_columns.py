@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
+from unbag._rules import broken
 from unbag.bags import Kind
 from unbag.tables._sources import Table
 from unbag.tables._values import is_date, is_text
@@ -39,29 +40,37 @@ class Asked:
             name for name in ("total", "counts", "proportion") if getattr(self, name) is not None
         ]
         if len(given) != 1:
-            raise ValueError(
-                "Reports must have one of total=, counts= and proportion=: "
-                f"{' and '.join(given) or 'none'} came. Name the column of totals, or those of "
-                "class counts."
+            raise broken(
+                "Reports must have one of total=, counts= and proportion=",
+                f"{' and '.join(given) or 'none'} came",
+                "Name the column of totals, or those of class counts.",
             )
         if self.counts is not None and (isinstance(self.counts, str) or len(self.counts) < 2):
-            raise ValueError(
-                f"Class counts must be two columns or more: {self.counts!r} came. Use total= for "
-                "one."
+            raise broken(
+                "Class counts must be two columns or more",
+                f"{self.counts!r} came",
+                "Use {total} for one.",
             )
         if self.cut is not None and self.as_of is None and self.time is None:
-            raise ValueError(
-                "A cut must have times to compare with: neither as_of= nor time= came. Name one."
+            raise broken(
+                "A cut must have times to compare with",
+                "neither as_of= nor time= came",
+                "Name one.",
             )
         if self.wrong_sizes not in get_args(Sizes):
-            raise ValueError(
-                f"wrong_sizes must be one of {', '.join(get_args(Sizes))}: {self.wrong_sizes!r} "
-                "came. Choose one."
+            raise broken(
+                f"wrong_sizes must be one of {', '.join(get_args(Sizes))}",
+                f"{self.wrong_sizes!r} came",
+                "Choose one.",
             )
         if (self.counts is not None) != (self.kind == "histogram") and self.kind is not None:
-            raise ValueError(
-                f"A kind must fit the columns: {self.kind} came with {given[0]}=. Class counts "
-                "are a histogram, totals and proportions are binary or total; leave it out."
+            raise broken(
+                "A kind must fit the columns",
+                f"{self.kind} came with {given[0]}=",
+                (
+                    "Class counts are a histogram, totals and proportions are binary or total; "
+                    "leave it out."
+                ),
             )
 
     @property
@@ -90,9 +99,10 @@ def ids_are_text(events: Table, reports: Table, on: str) -> bool:
     refused."""
     kinds = {table.thing: _id_kind(table, on) for table in (events, reports)}
     if len(set(kinds.values())) > 1 and events.typed and reports.typed:
-        raise ValueError(
-            f"A bag id must be of one type: {on!r} is {kinds['events']} in the events and "
-            f"{kinds['reports']} in the reports. Turn both into text or both into whole numbers."
+        raise broken(
+            "A bag id must be of one type",
+            f"{on!r} is {kinds['events']} in the events and {kinds['reports']} in the reports",
+            "Turn both into text or both into whole numbers.",
         )
     too_large = any(pa.types.is_uint64(table.schema.field(on).type) for table in (events, reports))
     return too_large or "text" in kinds.values()
@@ -104,8 +114,9 @@ def _id_kind(table: Table, on: str) -> str:
     if pa.types.is_integer(value):
         return "whole numbers"
     if not (is_text(value) or is_date(value) or pa.types.is_null(value)):
-        raise ValueError(
-            f"A bag id must be text, a whole number or a date: {on!r} of the {table.thing} has "
-            f"type {kind}. Write it as text, in the same way in both tables."
+        raise broken(
+            "A bag id must be text, a whole number or a date",
+            f"{on!r} of the {table.thing} has type {kind}",
+            "Write it as text, in the same way in both tables.",
         )
     return "text"

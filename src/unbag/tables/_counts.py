@@ -22,7 +22,8 @@ from unbag.tables._values import as_ids, as_moments, as_text
 
 FOLD = (
     2**20
-    # lines of batches between two sums, so that what is held grows with the bags and not with the rows
+    # lines of batches between two sums, so that what is held grows with the bags and not with the
+    # rows
 )
 SUMS = [("size", "sum"), ("stratum", "min"), ("other", "max"), ("last", "max")]
 

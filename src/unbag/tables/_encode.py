@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from unbag._rules import broken
 from unbag.bags import stable_hash
 from unbag.tables._values import SECOND, as_moments, as_numbers, as_text
 
@@ -203,10 +204,10 @@ def _boolean_codes(column: Column, values: Any) -> np.ndarray:
     gap = text.is_null().to_numpy(zero_copy_only=False)
     strange = ~(pc.or_(yes, no).to_numpy(zero_copy_only=False) | gap)
     if strange.any():
-        raise ValueError(
-            f"A truth value must be one of {', '.join(TRUE + FALSE)}: "
-            f"{text[int(np.argmax(strange))].as_py()!r} came in column {column.name!r}. Plan it "
-            "as a category."
+        raise broken(
+            f"A truth value must be one of {', '.join(TRUE + FALSE)}",
+            f"{text[int(np.argmax(strange))].as_py()!r} came in column {column.name!r}",
+            "Plan it as a category.",
         )
     return np.where(gap, 2, yes.fill_null(False).to_numpy(zero_copy_only=False)).astype(np.int64)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from unbag._rules import broken
 from unbag.tables._duckdb import plain_duckdb
 from unbag.tables._encode import DAY, Column
 from unbag.tables._overrides import MOST_BUCKETS, Wish, as_wishes
@@ -59,8 +60,10 @@ def plan_features(
     FeaturePlan(4 numbers, 0 hashed; dropped: country, it has one value only)
     """
     if isinstance(features, str):
-        raise ValueError(
-            f"Features must be a list of columns: {features!r} came. Write [{features!r}] for one."
+        raise broken(
+            "Features must be a list of columns",
+            f"{features!r} came",
+            f"Write [{features!r}] for one.",
         )
     wishes = as_wishes(override)
     types = {name: CSV_TYPES[wish.kind] for name, wish in wishes.items() if wish.kind in CSV_TYPES}
@@ -89,9 +92,10 @@ def plan_features(
     columns = tuple(decide(name) for name in names)
     if all(column.kind == "drop" for column in columns):
         words = "; ".join(f"{column.name}: {column.why}" for column in columns)
-        raise ValueError(
-            f"A plan must have at least one feature: none is left ({words}). Add columns to the "
-            "events."
+        raise broken(
+            "A plan must have at least one feature",
+            f"none is left ({words})",
+            "Add columns to the events.",
         )
     return FeaturePlan(columns)
 
@@ -235,9 +239,10 @@ def _decide(
             name, "hash", buckets=buckets, dimension=wish.dimension or int(np.ceil(buckets**0.25))
         )
     if seen.values is None and not wish.values:
-        raise ValueError(
-            f"A category must have at most {MOST_VALUES} values: column {name!r} has more. Give "
-            "its values, or plan it as a hash."
+        raise broken(
+            f"A category must have at most {MOST_VALUES} values",
+            f"column {name!r} has more",
+            "Give its values, or plan it as a hash.",
         )
     return Column(
         name, "category", values=wish.values or tuple(sorted(seen.values or ())), missing=missing

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from unbag._rules import broken
 from unbag.tables._encode import FeatureKind
 from unbag.tables._sources import nearest
 
@@ -40,14 +41,17 @@ def _from_file(path: Path) -> Mapping[str, Any]:
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"A file of a plan must be TOML: {path.name} is not ({error}). Mend it."
+        raise broken(
+            "A file of a plan must be TOML",
+            f"{path.name} is not ({error})",
+            "Mend it.",
         ) from error
     if set(found) - {"columns"} or not isinstance(found.get("columns", {}), dict):
         strange = sorted(set(found) - {"columns"}) or ["columns"]
-        raise ValueError(
-            f"A file of a plan must have tables [columns.<name>] only: {strange[0]!r} came in "
-            f"{path.name}. Write [columns.shop] and below it kind = 'hash'."
+        raise broken(
+            "A file of a plan must have tables [columns.<name>] only",
+            f"{strange[0]!r} came in {path.name}",
+            "Write [columns.shop] and below it kind = 'hash'.",
         )
     return found.get("columns", {})
 
@@ -83,9 +87,9 @@ def _checked(name: str, wish: Wish) -> Wish:
         or wish.dimension < 0
         or not (wish.buckets == 0 or 2 <= wish.buckets <= MOST_BUCKETS)
     ):
-        raise ValueError(
-            f"Buckets must be a whole number from 2 to {MOST_BUCKETS}, a dimension one from 1: "
-            f"{wish.buckets} and {wish.dimension} came for column {name!r}. Leave them out to "
-            "have them chosen."
+        raise broken(
+            f"Buckets must be a whole number from 2 to {MOST_BUCKETS}, a dimension one from 1",
+            f"{wish.buckets} and {wish.dimension} came for column {name!r}",
+            "Leave them out to have them chosen.",
         )
     return wish

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from unbag._rules import broken
 from unbag.tables._encode import Column, encode, feature_names
 from unbag.tables._sources import ROWS, Table, open_table
 
@@ -130,12 +131,16 @@ class FeaturePlan:
             found = json.loads(text)
             version = found["format"]
         except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise ValueError(
-                "A plan must be JSON that unbag wrote: something else came. Make it again."
+            raise broken(
+                "A plan must be JSON that unbag wrote",
+                "something else came",
+                "Make it again.",
             ) from error
         if version != FORMAT:
-            raise ValueError(
-                f"A plan must have format {FORMAT}: {version} came. Use the unbag that wrote it."
+            raise broken(
+                f"A plan must have format {FORMAT}",
+                f"{version} came",
+                "Use the unbag that wrote it.",
             )
         return cls(tuple(_column(column) for column in found["columns"]))
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from unbag._rules import broken
 from unbag.tables._columns import Asked
 from unbag.tables._sources import Table, empty
 from unbag.tables._summary import count, some
@@ -80,13 +81,20 @@ def check_cut(events: Table, reports: Table, asked: Asked) -> float:
         isinstance(asked.cut, int | float | np.number),
     )
     if not np.isfinite(cut):
-        raise ValueError(f"A cut must be a moment: {asked.cut} came. Leave it out for none.")
+        raise broken(
+            "A cut must be a moment",
+            f"{asked.cut} came",
+            "Leave it out for none.",
+        )
     for table, name in ((events, asked.time), (reports, asked.as_of)):
         if name is not None and a_number != is_number(table.schema.field(name).type):
-            raise ValueError(
-                f"A cut must be of the kind of the times: {asked.cut!r} came and {name!r} of the "
-                f"{table.thing} has type {table.schema.field(name).type}. Give a date for dates, "
-                "and a number for numbers."
+            raise broken(
+                "A cut must be of the kind of the times",
+                (
+                    f"{asked.cut!r} came and {name!r} of the {table.thing} has type "
+                    f"{table.schema.field(name).type}"
+                ),
+                "Give a date for dates, and a number for numbers.",
             )
     return cut
 

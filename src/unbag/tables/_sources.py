@@ -21,6 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.dataset as ds
 
+from unbag._rules import broken
+
 ROWS = 65536
 ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
 
@@ -135,9 +137,13 @@ def _from_frame(source: Any, thing: str) -> pa.Table:
     try:
         frame = nw.from_native(source)
     except TypeError as error:
-        raise ValueError(
-            f"A table of {thing} must be a frame of pandas or polars, an Arrow table, a DuckDB "
-            f"relation or a path: {type(source).__name__} came. Turn it into one of these."
+        raise broken(
+            (
+                f"A table of {thing} must be a frame of pandas or polars, an Arrow table, a DuckDB "
+                "relation or a path"
+            ),
+            f"{type(source).__name__} came",
+            "Turn it into one of these.",
         ) from error
     except nw.exceptions.DuplicateError as error:
         raise ValueError(_twice(source.columns, thing)) from error
@@ -186,10 +192,10 @@ def list_files(path: Path, thing: str) -> list[Path]:
     files = [file for file in inside if _kind_of(file)]
     kinds = {_kind_of(file) for file in files}
     if len(kinds) != 1:
-        raise ValueError(
-            f"A path of {thing} must be Parquet or CSV files, of one kind: {path} has "
-            f"{' and '.join(sorted(map(str, kinds))) if kinds else 'neither'}. Name them "
-            f"{', '.join(ENDINGS)}."
+        raise broken(
+            f"A path of {thing} must be Parquet or CSV files, of one kind",
+            f"{path} has {(' and '.join(sorted(map(str, kinds))) if kinds else 'neither')}",
+            f"Name them {', '.join(ENDINGS)}.",
         )
     return files
 
@@ -259,10 +265,13 @@ def _same_columns(source: Any, thing: str) -> None:
     for fragment in fragments[1:]:
         other = set(fragment.physical_schema.names)
         if other != first:
-            raise ValueError(
-                f"Files of {thing} must have the same columns: {Path(fragment.path).name} differs "
-                f"from {Path(fragments[0].path).name} in {', '.join(sorted(other ^ first))}. "
-                "Export them anew."
+            raise broken(
+                f"Files of {thing} must have the same columns",
+                (
+                    f"{Path(fragment.path).name} differs from {Path(fragments[0].path).name} in "
+                    f"{', '.join(sorted(other ^ first))}"
+                ),
+                "Export them anew.",
             )
 
 

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from unbag._rules import broken
+
 SECOND = 1_000_000  # moments are microseconds since 1970, in UTC
 
 
@@ -80,18 +82,19 @@ def as_numbers(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
     if is_date(array.type) or not (
         is_number(array.type) or is_text(array.type) or _is_simple(array.type)
     ):
-        raise ValueError(
-            f"A column of numbers must hold numbers: {name!r} of the {thing} has type "
-            f"{array.type}. Choose another column, or another kind in the plan."
+        raise broken(
+            "A column of numbers must hold numbers",
+            f"{name!r} of the {thing} has type {array.type}",
+            "Choose another column, or another kind in the plan.",
         )
     try:
         # not safe, or Arrow would refuse whole numbers above 2^53, which are rounded and mostly ids
         numbers = (as_text(array) if is_text(array.type) else array).cast(pa.float64(), safe=False)
     except pa.ArrowInvalid as error:
-        raise ValueError(
-            f"A column of numbers must hold numbers: {name!r} of the {thing} has "
-            f"{_quoted(error)}. Mend it, or leave it empty where there is none and say why with a "
-            "status."
+        raise broken(
+            "A column of numbers must hold numbers",
+            f"{name!r} of the {thing} has {_quoted(error)}",
+            "Mend it, or leave it empty where there is none and say why with a status.",
         ) from error
     return numbers.to_numpy(zero_copy_only=False).astype(np.float64)
 
@@ -119,9 +122,10 @@ def as_moments(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
         return as_numbers(array, name=name, thing=thing)
     array = _parsed(as_text(array), name, thing) if is_text(array.type) else array
     if not (is_date(array.type) or pa.types.is_null(array.type)):
-        raise ValueError(
-            f"A time must be a date, a moment or a number: {name!r} of the {thing} has type "
-            f"{array.type}. Choose another column."
+        raise broken(
+            "A time must be a date, a moment or a number",
+            f"{name!r} of the {thing} has type {array.type}",
+            "Choose another column.",
         )
     zone = array.type.tz if pa.types.is_timestamp(array.type) else None
     moments = array.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
@@ -135,9 +139,10 @@ def _parsed(text: pa.Array, name: str, thing: str) -> pa.Array:
             return text.cast(kind)
         except pa.ArrowInvalid as error:
             said = error
-    raise ValueError(
-        f"A time must be written like 2026-11-16 or 2026-11-16 05:30: {name!r} of the {thing} has "
-        f"{_quoted(said)}. Write it so."
+    raise broken(
+        "A time must be written like 2026-11-16 or 2026-11-16 05:30",
+        f"{name!r} of the {thing} has {_quoted(said)}",
+        "Write it so.",
     )
 
 

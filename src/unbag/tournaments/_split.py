@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from unbag._rules import refuse
+from unbag._rules import broken, refuse
 from unbag.bags import Bags, as_components
 from unbag.medians import median_of_means, random_groups
 
@@ -53,9 +53,10 @@ def split_bags(bags: Bags, split: Split, rng: np.random.Generator) -> Parts:
     order = rng.permutation(np.flatnonzero(bags.observed))
     smallest, largest = bags.size[order].min(), bags.size[order].max()
     if split == "three" and smallest != largest:
-        raise ValueError(
-            f"The three-way split must have bags of one size: sizes {smallest} to {largest} came. "
-            "Use split='two'."
+        raise broken(
+            "The three-way split must have bags of one size",
+            f"sizes {smallest} to {largest} came",
+            "Use split='two'.",
         )
     if split == "three" or (split == "auto" and smallest == largest):
         m = len(order) // 3
@@ -85,9 +86,10 @@ def is_wild(bags: Bags) -> bool:
 def lay_out(bags: Bags, groups: int, *, split: Split, seed: int) -> tuple[Layout, Parts]:
     """Everything that the pass over the predictions needs, drawn once."""
     if bags.stratum is not None:
-        raise ValueError(
-            "Bags of a tournament must be random throughout: bags with strata came. Hold one "
-            "tournament for each stratum, or compare models by evaluate."
+        raise broken(
+            "Bags of a tournament must be random throughout",
+            "bags with strata came",
+            "Hold one tournament for each stratum, or compare models by evaluate.",
         )
     rng = np.random.default_rng(seed)
     parts = split_bags(bags, split, rng)
@@ -95,8 +97,8 @@ def lay_out(bags: Bags, groups: int, *, split: Split, seed: int) -> tuple[Layout
         f"Each part of the split must hold at least as many bags as there are groups, {groups}",
         np.array([len(part) < groups for part in (parts.estimator, parts.prior)]),
         thing="part",
-        came=[len(parts.estimator), len(parts.prior)],
-        remedy="Give more bags, a larger delta, or fewer groups with groups=, at the price of confidence.",
+        given=[len(parts.estimator), len(parts.prior)],
+        remedy="Give more bags, a larger delta, or fewer groups with {groups}, at the price of confidence.",
     )
     prior = estimate_prior(bags, parts, groups, rng)
     centred = as_components(bags.report, bags.kind) - prior

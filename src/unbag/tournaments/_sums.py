@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.bags._bags import take_rows
 from unbag.losses import Loss
@@ -39,9 +40,10 @@ def read_models(models: Any, bags: Bags) -> tuple[tuple[Any, ...], list[Model]]:
         values = list(models)
         names = tuple(range(len(values)))
     if len(values) < 2:
-        raise ValueError(
-            f"A tournament must have at least two models: {len(values)} came. There is nothing to "
-            "choose."
+        raise broken(
+            "A tournament must have at least two models",
+            f"{len(values)} came",
+            "There is nothing to choose.",
         )
     values = [
         np.load(model, mmap_mode="r") if isinstance(model, str | Path) else model
@@ -49,14 +51,16 @@ def read_models(models: Any, bags: Bags) -> tuple[tuple[Any, ...], list[Model]]:
     ]
     for name, model in zip(names, values, strict=True):
         if not callable(model) and len(model) != len(bags.bag):
-            raise ValueError(
-                f"A model must have one prediction for each instance: model {name} has "
-                f"{len(model)} for {len(bags.bag)} instances. Predict for bags.X, in its order."
+            raise broken(
+                "A model must have one prediction for each instance",
+                f"model {name} has {len(model)} for {len(bags.bag)} instances",
+                "Predict for bags.X, in its order.",
             )
         if callable(model) and bags.X is None:
-            raise ValueError(
-                f"Bags must have features X for a model that is a function: model {name} is one "
-                "and X is None. Give X to the bags, or predictions."
+            raise broken(
+                "Bags must have features X for a model that is a function",
+                f"model {name} is one and X is None",
+                "Give X to the bags, or predictions.",
             )
     return names, values
 
@@ -121,13 +125,15 @@ class _Chunk(NamedTuple):
 def _checked(score: Any, name: Any, rows: int) -> np.ndarray:
     score = np.asarray(score, float)
     if len(score) != rows:
-        raise ValueError(
-            f"A model must have one prediction for each instance: model {name} gave {len(score)} "
-            f"for {rows} rows. Return one score (or one row of class scores) per row."
+        raise broken(
+            "A model must have one prediction for each instance",
+            f"model {name} gave {len(score)} for {rows} rows",
+            "Return one score (or one row of class scores) per row.",
         )
     if not np.isfinite(score).all():
-        raise ValueError(
-            f"Predictions must be finite: model {name} has "
-            f"{np.count_nonzero(~np.isfinite(score))} that are not. Leave it out, or find out why."
+        raise broken(
+            "Predictions must be finite",
+            f"model {name} has {np.count_nonzero(~np.isfinite(score))} that are not",
+            "Leave it out, or find out why.",
         )
     return score

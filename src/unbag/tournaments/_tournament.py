@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from unbag import losses
+from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.bags._rules import check_observed
 from unbag.losses import Loss
@@ -143,8 +144,10 @@ def tournament(
     (('right', 'flat'), 'right', {'wrong': ('right', 'flat')})
     """
     if not beta > 0:
-        raise ValueError(
-            f"beta must be positive: {beta} came. It is the regret that you can accept."
+        raise broken(
+            "beta must be positive",
+            f"{beta} came",
+            "It is the regret that you can accept.",
         )
     loss.form(bags.kind)
     check_observed(bags)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.bags import Bags
 
 
@@ -18,8 +19,10 @@ def shared_features(
     if X is not None:
         return hold(X), [_Pointing(b, b.rows) for b in many]
     if any(b.X is None for b in many):
-        raise ValueError(
-            "Bags to train on must have features: X is None. Give X to the bags, or to the trainer."
+        raise broken(
+            "Bags to train on must have features",
+            "X is None",
+            "Give X to the bags, or to the trainer.",
         )
     if all(b is many[0] for b in many):
         return hold(many[0].X), list(many)

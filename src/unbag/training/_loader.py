@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.bags._split import batch_plan
 from unbag.weights import noise_weights
@@ -121,9 +122,10 @@ class Loader:
         others = np.concatenate([*plan[number + 1 :], *plan[:number], np.zeros(0, int)])
         rows = self.bags.rows_of(others)
         if len(rows) < self.pool:
-            raise ValueError(
-                f"A pool must fit into the bags outside a batch: {self.pool} came and there are "
-                f"{len(rows)} such rows. Make the pool or the batch smaller."
+            raise broken(
+                "A pool must fit into the bags outside a batch",
+                f"{self.pool} came and there are {len(rows)} such rows",
+                "Make the pool or the batch smaller.",
             )
         return rows[: self.pool], np.repeat(self._stratum(others), self.bags.size[others])[
             : self.pool

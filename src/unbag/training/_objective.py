@@ -12,6 +12,7 @@ import numpy as np
 
 from unbag import weights
 from unbag._arrays import mean_by, sum_by
+from unbag._rules import broken
 from unbag.bags import Bags, Kind
 from unbag.likelihood import count_likelihood
 from unbag.losses import LOSSES, Loss
@@ -77,9 +78,10 @@ def trivial_value(setting: Setting, bags: Bags) -> float:
 def check_method(method: str | Objective) -> None:
     """Refuse a method that does not exist."""
     if not callable(method) and method not in get_args(Method):
-        raise ValueError(
-            f"A method must be one of {', '.join(get_args(Method))}: {method!r} came. Choose one "
-            "of these."
+        raise broken(
+            f"A method must be one of {', '.join(get_args(Method))}",
+            f"{method!r} came",
+            "Choose one of these.",
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.bags import Bags, Kind
 from unbag.losses import Loss
 from unbag.metrics._leakage import check_apart
@@ -21,10 +22,13 @@ TAKE_MEANS = ("anchored", "upm", "easy")
 def check_pool(pool: int, method: Method | Objective) -> None:
     """A pool lends its instances to means; other methods have none."""
     if pool and method not in TAKE_MEANS:
-        raise ValueError(
-            "A pool must go with a method that takes means over instances, "
-            f"{', '.join(TAKE_MEANS)}: {getattr(method, '__name__', method)} came. Leave the pool "
-            "out."
+        raise broken(
+            (
+                "A pool must go with a method that takes means over instances, "
+                f"{', '.join(TAKE_MEANS)}"
+            ),
+            f"{getattr(method, '__name__', method)} came",
+            "Leave the pool out.",
         )
 
 
@@ -36,9 +40,10 @@ def check_link(method: Method | Objective, loss: Loss, kind: Kind) -> None:
     if method == "likelihood" and not np.allclose(
         predict(score, loss, kind), predict(score, usual, kind)
     ):
-        raise ValueError(
-            f"The likelihood must go with a loss that reads scores as {usual.name} does: "
-            f"{loss.name} came. Leave the loss out."
+        raise broken(
+            f"The likelihood must go with a loss that reads scores as {usual.name} does",
+            f"{loss.name} came",
+            "Leave the loss out.",
         )
 
 
@@ -65,15 +70,20 @@ def check_groups(
                 *(what for what in more if more[what]),
             ]
         )
-        raise ValueError(
-            "Medians of group means must have the method upm and bags of one size, without "
-            f"strata, pool and importance: {came} came. Leave groups out."
+        raise broken(
+            (
+                "Medians of group means must have the method upm and bags of one size, without "
+                "strata, pool and importance"
+            ),
+            f"{came} came",
+            "Leave groups out.",
         )
     fewest = min(len(numbers) for loader in loaders for numbers in loader.plan(1))
     if not 1 <= groups <= fewest:
-        raise ValueError(
-            f"The number of groups must lie between 1 and {fewest}, the fewest bags in a batch: "
-            f"{groups} came. Make the batch larger, or take fewer groups."
+        raise broken(
+            f"The number of groups must lie between 1 and {fewest}, the fewest bags in a batch",
+            f"{groups} came",
+            "Make the batch larger, or take fewer groups.",
         )
 
 
@@ -88,6 +98,8 @@ def check_place(place: Place, reference: Reference, groups: int | None) -> None:
     """What needs all rows on one device."""
     if place.mesh is not None and (reference == "last" or groups is not None):
         what = "reference='last'" if reference == "last" else "groups"
-        raise ValueError(
-            f"A training with {what} must be on one device: devices came. Leave one of them out."
+        raise broken(
+            f"A training with {what} must be on one device",
+            "devices came",
+            "Leave one of them out.",
         )

@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from unbag._rules import broken
+
 Devices = int | Literal["all"] | Sequence[Any]
 """So many of `jax.devices()`, all of them (those of all processes of `jax.distributed`), or these."""
 
@@ -110,21 +112,25 @@ class Place:
 def place_on(devices: Devices | None, microbatch: int | None = None) -> Place:
     """The place that these devices make."""
     if microbatch is not None and microbatch < 1:
-        raise ValueError(
-            f"A microbatch must hold at least one row: {microbatch} came. Leave it out for whole "
-            "batches."
+        raise broken(
+            "A microbatch must hold at least one row",
+            f"{microbatch} came",
+            "Leave it out for whole batches.",
         )
     if devices is None:
         return Place(None, microbatch or 0)
     known = jax.devices()
     if isinstance(devices, int) and not 1 <= devices <= len(known):
-        raise ValueError(
-            f"There must be as many devices as are asked for: {devices} came and JAX has "
-            f"{len(known)}. Ask for fewer, or for 'all'."
+        raise broken(
+            "There must be as many devices as are asked for",
+            f"{devices} came and JAX has {len(known)}",
+            "Ask for fewer, or for 'all'.",
         )
     if isinstance(devices, str) and devices != "all":
-        raise ValueError(
-            f"Devices must be a number, 'all' or devices of JAX: {devices!r} came. Use 'all'."
+        raise broken(
+            "Devices must be a number, 'all' or devices of JAX",
+            f"{devices!r} came",
+            "Use 'all'.",
         )
     chosen = (
         known

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.losses import Loss, named_loss, smoothed
 from unbag.matching import check_reports
@@ -257,9 +258,10 @@ def _setting(
             )
     sizes = np.concatenate([b.size for b in many])
     if method == "labels" and sizes.max() > 1:
-        raise ValueError(
-            "The method labels must have bags of one, which are labels: bags of up to "
-            f"{sizes.max()} came. Make them with random_bags(X, y, size=1, seed=0)."
+        raise broken(
+            "The method labels must have bags of one, which are labels",
+            f"bags of up to {sizes.max()} came",
+            "Make them with random_bags(X, y, {size:1}, seed=0).",
         )
     check_pool(pool, method)
     check_link(method, chosen, bags.kind)

@@ -114,7 +114,7 @@ def _check_finite(X: np.ndarray) -> None:
         "Features of held-out bags must be finite",
         ~finite.all(axis=1),
         thing="row",
-        came=X[np.arange(len(X)), finite.argmin(axis=1)],
+        given=X[np.arange(len(X)), finite.argmin(axis=1)],
         remedy="Fill the gaps as in the features to train on.",
     )
 

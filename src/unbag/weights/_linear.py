@@ -20,6 +20,7 @@ from unbag._arrays import (
     namespace,
     sum_by,
 )
+from unbag._rules import broken
 from unbag.weights._rules import check_batch, check_instances
 
 
@@ -159,9 +160,10 @@ def anchored(
            [ 0.5 , -0.25]])
     """
     if pool is not None and reference_mean is None:
-        raise ValueError(
-            "A pool must come with the mean of the reference, reference_mean=: none came. Give "
-            "its mean over these instances and the pool together."
+        raise broken(
+            "A pool must come with the mean of the reference, reference_mean=",
+            "none came",
+            "Give its mean over these instances and the pool together.",
         )
     if is_numpy(report):
         check_instances(bag, size, reference)

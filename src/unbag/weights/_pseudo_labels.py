@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag._arrays import PerBag
-from unbag._rules import refuse
+from unbag._rules import broken, refuse
 from unbag.bags import Kind
 
 
@@ -26,9 +26,10 @@ def noise_weights(
     array([0.8, 0.2])
     """
     if not variance > 0:
-        raise ValueError(
-            f"A label variance must be positive: {variance} came. For binary labels it is p (1 - "
-            "p)."
+        raise broken(
+            "A label variance must be positive",
+            f"{variance} came",
+            "For binary labels it is p (1 - p).",
         )
     raw = 1 / (variance + np.asarray(noise, float) / np.asarray(size, float))
     s = np.zeros(len(raw), int) if stratum is None else np.asarray(stratum)
@@ -60,7 +61,7 @@ def pseudo_labels(weights: Any, *, kind: Kind = "binary") -> PseudoLabels:
         "A sample weight must be positive",
         ~(positive > 0),
         thing="row",
-        came=positive,
+        given=positive,
         remedy="Give at least two bags a positive weight in each stratum.",
     )
     target = W / positive[:, None] if kind == "histogram" else W[:, 1] / positive

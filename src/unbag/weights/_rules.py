@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unbag._rules import refuse, rows, two_bags
+from unbag._rules import broken, refuse, rows, two_bags
 
 
 def check_batch(
@@ -17,10 +17,14 @@ def check_batch(
     strata = 1 if stratum is None else len(prior)
     expected = report.shape[1:] if stratum is None else (strata, *report.shape[1:])
     if np.shape(prior) != expected:
-        raise ValueError(
-            "A prior must have one entry per "
-            f"component{' for each stratum' if stratum is not None else ''}, of shape {expected}: "
-            f"one of shape {np.shape(prior)} came. Take it from Bags.components()."
+        raise broken(
+            (
+                "A prior must have one entry per "
+                f"component{(' for each stratum' if stratum is not None else '')}, of shape "
+                f"{expected}"
+            ),
+            f"one of shape {np.shape(prior)} came",
+            "Take it from Bags.components().",
         )
     s = np.zeros(len(size), int) if stratum is None else np.asarray(stratum)
     rows(len(s), len(size), thing="stratum", of="bag")
@@ -28,7 +32,7 @@ def check_batch(
         f"A stratum number must lie between 0 and {strata - 1}, the last prior",
         (s < 0) | (s >= strata),
         thing="bag",
-        came=s,
+        given=s,
         remedy="Give one prior for each stratum.",
     )
     weight = None if weight is None else np.asarray(weight, float)
@@ -39,7 +43,7 @@ def check_batch(
         "A report must be finite",
         ~np.isfinite(report).all(axis=1) & used,
         thing="bag",
-        came=report,
+        given=report,
         remedy="Give a bag whose report is pending the weight 0.",
     )
     if leave_one_out:
@@ -53,7 +57,7 @@ def _check_weight(weight: np.ndarray, stratum: np.ndarray) -> None:
         "A bag's weight must be finite and not negative",
         ~(np.isfinite(weight) & (weight >= 0)),
         thing="bag",
-        came=weight,
+        given=weight,
         remedy="Use noise_weights for noisy reports.",
     )
     total = np.bincount(stratum, weights=weight)[np.unique(stratum)]
@@ -61,7 +65,7 @@ def _check_weight(weight: np.ndarray, stratum: np.ndarray) -> None:
         "The weights of the bags must add up to 1 in each stratum",
         np.abs(total - 1) > 1e-6,
         thing="stratum",
-        came=total,
+        given=total,
         remedy="Divide them by their sum.",
     )
 
@@ -77,6 +81,6 @@ def check_instances(bag: Any, size: Any, reference: Any) -> None:
             "A size must be the number of instances of the bag",
             wrong,
             thing="bag",
-            came=[f"size {k} and {c} instances" for k, c in zip(claimed, counted, strict=True)],
+            given=[f"size {k} and {c} instances" for k, c in zip(claimed, counted, strict=True)],
             remedy="Batches must hold whole bags.",
         )
