@@ -22,7 +22,16 @@ import pytest
 import unbag
 from unbag import models, plan_features, train
 from unbag.metrics import Evaluator
-from unbag.tables import Column, FeaturePlan, buckets_of, check_tables, join, levels_of, narrow, open_table
+from unbag.tables import (
+    Column,
+    FeaturePlan,
+    buckets_of,
+    check_tables,
+    join,
+    levels_of,
+    narrow,
+    open_table,
+)
 from unbag.tables._duckdb import plain_duckdb
 from unbag.tables._values import as_moment, as_moments, as_text
 
@@ -1152,4 +1161,6 @@ def test_narrow_columns_say_what_the_wide_features_say():
         np.testing.assert_array_equal(wide[:, -expected.shape[1] :], expected)
     hashed = Column("h", "hash", buckets=8)
     values = pa.array(["q", None])
-    np.testing.assert_array_equal(narrow(hashed, values)["h"], buckets_of(values, column="h", buckets=8))
+    np.testing.assert_array_equal(
+        narrow(hashed, values)["h"], buckets_of(values, column="h", buckets=8)
+    )

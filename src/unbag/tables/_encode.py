@@ -98,7 +98,9 @@ def levels_of(column: Column) -> dict[str, tuple[str, ...] | None]:
         return {name: None}
     if column.kind == "date":
         parts = [f"{name} {part}" for part in column.parts]
-        return dict(zip(parts, [_DATE_LEVELS[part] for part in column.parts], strict=True)) | {f"{name} trend": None}
+        return dict(zip(parts, [_DATE_LEVELS[part] for part in column.parts], strict=True)) | {
+            f"{name} trend": None
+        }
     known = {
         "category": column.values,
         "boolean": ("false", "true"),
@@ -152,7 +154,9 @@ def _numeric(column: Column, values: Any) -> np.ndarray:
 
 def _category(column: Column, values: Any) -> np.ndarray:
     code = _category_codes(column, values)
-    return _with_gap(column, code[:, None] == np.arange(len(column.values)), code == len(column.values))
+    return _with_gap(
+        column, code[:, None] == np.arange(len(column.values)), code == len(column.values)
+    )
 
 
 def _category_codes(column: Column, values: Any) -> np.ndarray:
@@ -185,10 +189,15 @@ def _date_parts(column: Column, values: Any) -> dict[str, np.ndarray]:
     day = moment / DAY
     month = day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12
     # the first of January 1970 was a Thursday, weekday 3 when Monday is 0
-    codes = {"hour": moment % DAY // (DAY / 24), "weekday": (np.floor(day) + 3) % 7, "season": month}
+    codes = {
+        "hour": moment % DAY // (DAY / 24),
+        "weekday": (np.floor(day) + 3) % 7,
+        "season": month,
+    }
     missing = {part: len(levels) - 1 for part, levels in _DATE_LEVELS.items()}
     parts = {
-        f"{column.name} {part}": np.where(gap, missing[part], codes[part]).astype(np.int64) for part in column.parts
+        f"{column.name} {part}": np.where(gap, missing[part], codes[part]).astype(np.int64)
+        for part in column.parts
     }
     return parts | {f"{column.name} trend": np.where(gap, np.nan, day)}
 
@@ -241,7 +250,9 @@ def _as_is(column: Column, values: Any) -> dict[str, np.ndarray]:
     return {column.name: np.where(np.isfinite(x), x, np.nan)}
 
 
-def _one_code(codes: Callable[[Column, Any], np.ndarray]) -> Callable[[Column, Any], dict[str, np.ndarray]]:
+def _one_code(
+    codes: Callable[[Column, Any], np.ndarray],
+) -> Callable[[Column, Any], dict[str, np.ndarray]]:
     def narrow_one(column: Column, values: Any) -> dict[str, np.ndarray]:
         return {column.name: codes(column, values)}
 
