@@ -15,9 +15,7 @@ def check_place(path: Path, *, force: bool) -> None:
     """Refuse a place that cannot be written, or that is taken, before the work begins."""
     if not path.absolute().parent.is_dir():
         raise broken(
-            "An output must go to a folder that exists",
-            f"{path.parent} does not",
-            "Make it first.",
+            "An output must go to a folder that exists", f"{path.parent} does not", "Make it first."
         )
     if path.exists() and not (force and path.is_file()):
         remedy = "Use --force to overwrite it." if path.is_file() else "Choose another name."

@@ -232,9 +232,7 @@ def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
     """
     if link not in _log_rates:
         raise broken(
-            f"A link must be one of {sorted(_log_rates)}",
-            f"{link!r} came",
-            "Choose one of these.",
+            f"A link must be one of {sorted(_log_rates)}", f"{link!r} came", "Choose one of these."
         )
     if cap is None:
         predict, constant = _log_rates[link], _constants[link]
@@ -244,9 +242,7 @@ def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
         predict, constant = _LogCapped(log_cap), lambda prior: _logit(prior / cap)
     else:
         raise broken(
-            "A cap must be positive",
-            f"{cap} came",
-            "Give the largest count one instance can have.",
+            "A cap must be positive", f"{cap} came", "Give the largest count one instance can have."
         )
     form = Form(predict, _poisson_components, reports=(0, np.inf), constant=constant)
     return Loss(name, {"total": form, "binary": form})
@@ -285,11 +281,7 @@ LOSSES: dict[str, Loss] = {loss.name: loss for loss in (log, square, poisson, cr
 def named_loss(name: str) -> Loss:
     """A shipped loss by its name."""
     if name not in LOSSES:
-        raise broken(
-            f"A loss must be one of {', '.join(LOSSES)}",
-            f"{name!r} came",
-            "Choose one.",
-        )
+        raise broken(f"A loss must be one of {', '.join(LOSSES)}", f"{name!r} came", "Choose one.")
     return LOSSES[name]
 
 
@@ -304,11 +296,7 @@ def smoothed(loss: Loss, epsilon: float = 0.1) -> Loss:
     array([0.693])
     """
     if not 0 <= epsilon < 1:
-        raise broken(
-            "Smoothing must lie in [0, 1)",
-            f"{epsilon} came",
-            "The paper uses 0.1.",
-        )
+        raise broken("Smoothing must lie in [0, 1)", f"{epsilon} came", "The paper uses 0.1.")
     forms: dict[Kind, Form] = {
         kind: _smoothed_form(form, epsilon, kind)
         for kind, form in loss.forms.items()

@@ -25,9 +25,7 @@ def group_count(delta: float) -> int:
     """
     if not 0 < delta < 1:
         raise broken(
-            "delta must lie between 0 and 1",
-            f"{delta} came",
-            "Use 0.05 for 95% confidence.",
+            "delta must lie between 0 and 1", f"{delta} came", "Use 0.05 for 95% confidence."
         )
     return max(1, ceil(8 * log(1 / delta)))
 
@@ -70,9 +68,7 @@ def median_of_means(
     values = np.asarray(values, float)
     if (delta is None) == (groups is None):
         raise broken(
-            "Either delta or groups must be given",
-            "both or neither came",
-            "Use delta=0.05.",
+            "Either delta or groups must be given", "both or neither came", "Use delta=0.05."
         )
     if not np.isfinite(values).all():
         raise broken(

@@ -118,9 +118,7 @@ def recalibrate(
     """
     if fit not in ("both", "intercept"):
         raise broken(
-            "A recalibration must fit both or intercept",
-            f"{fit!r} came",
-            "Choose one of these.",
+            "A recalibration must fit both or intercept", f"{fit!r} came", "Choose one of these."
         )
     check_apart(model, bags, trained_on)
     kind = bags.kind

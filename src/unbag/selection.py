@@ -167,9 +167,7 @@ def choose_and_note(
         )
     if rule not in ("paired", "tournament"):
         raise broken(
-            "A rule must be paired or tournament",
-            f"{rule!r} came",
-            "Choose one of these.",
+            "A rule must be paired or tournament", f"{rule!r} came", "Choose one of these."
         )
     listed, scores = [c for c, _ in good], [score for _, score in good]
     best = _best_of_groups(listed, scores, held_out, chosen_loss)

@@ -1047,10 +1047,7 @@ MESSAGES = [
         f"test_auc: one in {HERE / 'older'} has task, size. Delete choices.csv there, and run "
         "its plan again.",
     ),
-    (
-        asked,
-        "A task, a plan or a report must be asked for: none came. Try: unbag reproduce adult",
-    ),
+    (asked, "A task, a plan or a report must be asked for: none came. Try: unbag reproduce adult"),
     (
         lambda: asked("toy", "smoke", Path("p.toml")),
         "A plan must come from a preset or from a file: smoke and p.toml came. Leave one out.",

@@ -110,9 +110,7 @@ def _text(values: Any, thing: str) -> list[str]:
     array = as_ids(values, thing)
     if len(array) == 0:
         raise broken(
-            f"There must be at least one {thing}",
-            "none came",
-            "Give one for each instance.",
+            f"There must be at least one {thing}", "none came", "Give one for each instance."
         )
     kind = type(array[0]).__name__
     if not isinstance(array[0], int | np.integer | str) or isinstance(array[0], bool):

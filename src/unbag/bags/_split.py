@@ -84,9 +84,7 @@ def batch_plan(
     """
     if instances < 1:
         raise broken(
-            "A batch must hold at least one instance",
-            f"{instances} came",
-            "The paper uses 4096.",
+            "A batch must hold at least one instance", f"{instances} came", "The paper uses 4096."
         )
     groups = _groups(len(size), stratum)
     two_bags(np.array([len(group) for group in groups if len(group)]), of="An epoch")

@@ -151,11 +151,7 @@ def _check(bags: Bags, held_out: Bags | None, params: Mapping[str, Any], rounds:
             f"Rounds must be at least 1: {rounds} came. 600 suit the learning rate of 0.05."
         )
     if bags.X is None or (held_out is not None and held_out.X is None):
-        raise broken(
-            "Bags to boost from must have features",
-            "X is None",
-            "Make the bags with X.",
-        )
+        raise broken("Bags to boost from must have features", "X is None", "Make the bags with X.")
     if held_out is not None and held_out.kind != bags.kind:
         raise broken(
             "Held-out bags must report what the others report",

@@ -34,11 +34,7 @@ def check_output(path: Path | None, *, force: bool, table: bool = True) -> None:
 def check_page(path: Path | None, *, force: bool) -> None:
     """The same for a report page; None for none."""
     if path is not None and path.suffix.lower() not in (".html", ".htm"):
-        raise broken(
-            "A page must be named .html",
-            f"{path.name} came",
-            "Choose such a name.",
-        )
+        raise broken("A page must be named .html", f"{path.name} came", "Choose such a name.")
     check_output(path, force=force, table=False)
 
 

@@ -112,11 +112,7 @@ def _tell(text: str) -> None:
 def check_report(folder: Path, force: bool) -> None:
     """Refuse a place for a report that is taken."""
     if folder.exists() and not folder.is_dir():
-        raise broken(
-            "A report must go to a folder",
-            f"{folder} is a file",
-            "Choose another name.",
-        )
+        raise broken("A report must go to a folder", f"{folder} is a file", "Choose another name.")
     if folder.exists() and any(folder.iterdir()) and not force:
         raise broken(
             "A report must go to an empty folder",

@@ -71,9 +71,7 @@ def _source(name: str, rows: int, learner: StreamLearner) -> Chunks:
     path = None if name == "criteo" else Path(name)
     if path is not None and not path.exists():
         raise broken(
-            "A source must be clicks, criteo or a file",
-            f"{name!r} is none",
-            "Look at the path.",
+            "A source must be clicks, criteo or a file", f"{name!r} is none", "Look at the path."
         )
     read = partial(read_criteo, path, rows=rows, quarantine=learner.quarantine)
     return lambda position: read(start=position)

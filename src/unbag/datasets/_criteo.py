@@ -55,11 +55,7 @@ def read_criteo(
     """
     path = Path(path) if path is not None else find_criteo(folder)
     if rows < 1:
-        raise broken(
-            "A chunk must have at least one row",
-            f"{rows} came",
-            "The paper takes 65536.",
-        )
+        raise broken("A chunk must have at least one row", f"{rows} came", "The paper takes 65536.")
     aside = quarantine if quarantine is not None else Quarantine()
     if path.suffix == ".parquet":
         return _read_parquet(path, rows, start, aside)
@@ -155,9 +151,7 @@ def _pieces(path: Path, start: int) -> Iterator[tuple[pa.Table, int]]:
         file = pq.ParquetFile(path)
     except (OSError, pa.ArrowInvalid) as error:
         raise broken(
-            f"The file {path} must be a whole Parquet file",
-            f"{error}",
-            "Get it again.",
+            f"The file {path} must be a whole Parquet file", f"{error}", "Get it again."
         ) from error
     with file:
         if tuple(file.schema_arrow.names) != NAMES:

@@ -88,9 +88,7 @@ def read_idx(path: Path) -> np.ndarray:
         raw = gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
         raise broken(
-            f"The file {path} must be a whole gzip file",
-            f"{error}",
-            "Delete it and get it again.",
+            f"The file {path} must be a whole gzip file", f"{error}", "Delete it and get it again."
         ) from error
     axes = raw[3] if len(raw) > 4 and raw[:3] == b"\0\0\x08" else 0
     shape = (

@@ -74,9 +74,7 @@ def make_heavy_tailed(
     _sizes(rows, test_rows, features)
     if not freedom > 0:
         raise broken(
-            "Degrees of freedom must be positive",
-            f"{freedom} came",
-            "Use 2.5 for heavy tails.",
+            "Degrees of freedom must be positive", f"{freedom} came", "Use 2.5 for heavy tails."
         )
     student = lambda rng, shape: rng.standard_t(freedom, size=shape)
     return _logistic(
@@ -191,9 +189,7 @@ def make_counts(
         )
     if dispersion < 0:
         raise broken(
-            "A dispersion must not be negative",
-            f"{dispersion} came",
-            "Use 0 for Poisson counts.",
+            "A dispersion must not be negative", f"{dispersion} came", "Use 0 for Poisson counts."
         )
     rng, n = np.random.default_rng(seed), rows + test_rows
     X = rng.normal(size=(n, features)).astype(np.float32)

@@ -236,9 +236,7 @@ def _tuple(name: str, value: Any, kind: type) -> tuple:
 def _check_text(name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise broken(
-            f"A plan's {name} must be a text",
-            f"{value!r} came",
-            "Put one name in quotation marks.",
+            f"A plan's {name} must be a text", f"{value!r} came", "Put one name in quotation marks."
         )
 
 
@@ -335,11 +333,7 @@ def read_plan(path: str | Path, **changes: Any) -> Plan:
     try:
         given = tomllib.loads(Path(path).read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise broken(
-            "A plan must be a TOML file",
-            f"{path} is not ({error})",
-            "Fix it.",
-        ) from None
+        raise broken("A plan must be a TOML file", f"{path} is not ({error})", "Fix it.") from None
     base = given.pop("preset", "paper")
     known = [field.name for field in fields(Plan)]
     unknown = sorted(set(given) - set(known))

@@ -62,11 +62,7 @@ class Evaluator:
     ) -> None:
         check_level(level)
         if bands < 1:
-            raise broken(
-                "There must be at least one band",
-                f"{bands} came",
-                "Ten is usual.",
-            )
+            raise broken("There must be at least one band", f"{bands} came", "Ten is usual.")
         self.losses, self.level, self.bands, self.ordered = losses, level, bands, ordered
         self.pieces: list[Sums] = []
         self.kind: Kind | None = None

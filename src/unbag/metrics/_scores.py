@@ -27,9 +27,7 @@ def scores_of(
     """
     if scale not in (None, "score", "probability"):
         raise broken(
-            "A scale must be score or probability",
-            f"{scale!r} came",
-            "Leave it out for scores.",
+            "A scale must be score or probability", f"{scale!r} came", "Leave it out for scores."
         )
     usual = named_loss(USUAL[kind])
     loss = loss or usual

@@ -115,9 +115,7 @@ def capped(y: Any, *, cap: float, person: Any = None) -> np.ndarray:
     )
     if not cap > 0:
         raise broken(
-            "A contribution cap must be positive",
-            f"{cap} came",
-            "Give the most that one may add.",
+            "A contribution cap must be positive", f"{cap} came", "Give the most that one may add."
         )
     if person is None:
         return np.minimum(y, cap)

@@ -190,9 +190,7 @@ def bags_needed(
     """
     if not beta > 0:
         raise broken(
-            "beta must be positive",
-            f"{beta} came",
-            "It is the regret that you can accept.",
+            "beta must be positive", f"{beta} came", "It is the regret that you can accept."
         )
     problem = _curved(problem, beta, curvature, misfit)
     smallest = group_count(problem.share)

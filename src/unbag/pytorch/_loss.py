@@ -110,9 +110,7 @@ class BagLoss(torch.nn.Module):
         batch = self._as_batch(scores, bag, report, size, stratum, weight)
         if noise is not None and weight is not None:
             raise broken(
-                "Bags must be weighed by weight= or by noise=",
-                "both came",
-                "Leave one out.",
+                "Bags must be weighed by weight= or by noise=", "both came", "Leave one out."
             )
         if reference is not None and self.method != "anchored":
             raise broken(

@@ -34,20 +34,14 @@ def one_of(value: Any, known: Sequence[str], what: str) -> None:
     """A choice that exists."""
     if value not in known:
         raise broken(
-            f"A {what} must be one of {', '.join(known)}",
-            f"{value!r} came",
-            "Choose one of these.",
+            f"A {what} must be one of {', '.join(known)}", f"{value!r} came", "Choose one of these."
         )
 
 
 def check_prior(prior: np.ndarray) -> None:
     """Finite numbers."""
     if not np.isfinite(prior).all():
-        raise broken(
-            "A prior must be finite",
-            f"{prior.tolist()} came",
-            "Give Bags.prior.",
-        )
+        raise broken("A prior must be finite", f"{prior.tolist()} came", "Give Bags.prior.")
 
 
 def check_shapes(b: Batch, prior: np.ndarray, kind: Kind) -> None:

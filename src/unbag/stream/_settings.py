@@ -51,11 +51,7 @@ class Settings:
                     "Change it.",
                 )
         if not self.rate > 0:
-            raise broken(
-                "A learning rate must be positive",
-                f"{self.rate} came",
-                "Try 0.001.",
-            )
+            raise broken("A learning rate must be positive", f"{self.rate} came", "Try 0.001.")
         if self.prior not in ("chunk", "first") and not (
             isinstance(self.prior, float) and 0 < self.prior < 1
         ):

@@ -42,9 +42,7 @@ def _from_file(path: Path) -> Mapping[str, Any]:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise broken(
-            "A file of a plan must be TOML",
-            f"{path.name} is not ({error})",
-            "Mend it.",
+            "A file of a plan must be TOML", f"{path.name} is not ({error})", "Mend it."
         ) from error
     if set(found) - {"columns"} or not isinstance(found.get("columns", {}), dict):
         strange = sorted(set(found) - {"columns"}) or ["columns"]

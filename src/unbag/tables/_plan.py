@@ -132,9 +132,7 @@ class FeaturePlan:
             version = found["format"]
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise broken(
-                "A plan must be JSON that unbag wrote",
-                "something else came",
-                "Make it again.",
+                "A plan must be JSON that unbag wrote", "something else came", "Make it again."
             ) from error
         if version != FORMAT:
             raise broken(

@@ -81,11 +81,7 @@ def check_cut(events: Table, reports: Table, asked: Asked) -> float:
         isinstance(asked.cut, int | float | np.number),
     )
     if not np.isfinite(cut):
-        raise broken(
-            "A cut must be a moment",
-            f"{asked.cut} came",
-            "Leave it out for none.",
-        )
+        raise broken("A cut must be a moment", f"{asked.cut} came", "Leave it out for none.")
     for table, name in ((events, asked.time), (reports, asked.as_of)):
         if name is not None and a_number != is_number(table.schema.field(name).type):
             raise broken(

@@ -145,9 +145,7 @@ def tournament(
     """
     if not beta > 0:
         raise broken(
-            "beta must be positive",
-            f"{beta} came",
-            "It is the regret that you can accept.",
+            "beta must be positive", f"{beta} came", "It is the regret that you can accept."
         )
     loss.form(bags.kind)
     check_observed(bags)

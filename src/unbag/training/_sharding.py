@@ -128,9 +128,7 @@ def place_on(devices: Devices | None, microbatch: int | None = None) -> Place:
         )
     if isinstance(devices, str) and devices != "all":
         raise broken(
-            "Devices must be a number, 'all' or devices of JAX",
-            f"{devices!r} came",
-            "Use 'all'.",
+            "Devices must be a number, 'all' or devices of JAX", f"{devices!r} came", "Use 'all'."
         )
     chosen = (
         known
