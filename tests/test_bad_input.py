@@ -24,6 +24,16 @@ MESSAGES = [
         "the score of a model, of every instance.",
     ),
     (
+        lambda: Bags(BAG, [0.5, 0.5], offset=np.zeros(3)),
+        "offset must have one entry for each instance: 3 came for 4 instances. Give them in the "
+        "order of the instances.",
+    ),
+    (
+        lambda: Bags(BAG, [0.5, 0.5], stratum=[0, 1], stratum_names=["north"]),
+        "Every stratum must have a name: 1 came, and the last stratum is number 1. Give one for "
+        "each number from 0, or leave stratum_names= out.",
+    ),
+    (
         lambda: Bags(BAG, [0.5, np.nan]),
         "A report must be finite: bag 1 has nan (1 such bag). Say with status= which bags are "
         "suppressed or pending, or fix the export; never write 0 for them.",
@@ -358,13 +368,18 @@ def test_bad_input_gets_a_clear_error(make, message, unchecked_shapes):
 
 
 RULES = Path(unbag.__file__).parent / "_rules.py"
-HELPERS = ("refuse", "rows", "two_bags")
+HELPERS = ("refuse", "_refuse", "rows", "two_bags")
+
+
+def called(node):
+    """The name of the function or method that a call calls."""
+    return getattr(node.func, "id", getattr(node.func, "attr", ""))
 
 
 def refusals(path):
     """Line ranges of the places in a source file that refuse something."""
     for node in ast.walk(ast.parse(path.read_text())):
-        helper = isinstance(node, ast.Call) and getattr(node.func, "id", "") in HELPERS
+        helper = isinstance(node, ast.Call) and called(node) in HELPERS
         made_by = getattr(getattr(getattr(node, "exc", None), "func", None), "id", "")
         raises = isinstance(node, ast.Raise) and made_by in ("ValueError", "broken")
         if helper or raises:

@@ -18,7 +18,7 @@ from unbag import (
     weights,
 )
 from unbag._rules import Refusal, Refused
-from unbag.bags import Bags, as_components, design_bags, from_rows, random_bags
+from unbag.bags import Bags, Reports, as_components, design_bags, from_rows, random_bags
 from unbag.diagnosis import BagsNotRandom, Diagnosis, diagnose, drift
 from unbag.losses import Loss
 from unbag.matching import proportion_matching
@@ -84,6 +84,7 @@ __all__ = [
     "Recalibration",
     "Refusal",
     "Refused",
+    "Reports",
     "Tournament",
     "as_components",
     "bags",

@@ -34,7 +34,7 @@ from unbag._arrays import (
     sum_by,
 )
 from unbag._rules import broken, refuse
-from unbag.bags import Kind
+from unbag.bags import Kind, check_noise, largest_report
 from unbag.losses import cross_entropy, log
 
 FLOOR = 1 / (2 * np.pi)
@@ -290,14 +290,8 @@ def _check(bag: np.ndarray, size: np.ndarray, report: np.ndarray, noise: Any, ki
         remedy="Leave out bags that were suppressed for their size, or fix the export; never write 0 for them.",
     )
     noise = np.zeros(len(size)) if noise is None else np.asarray(noise)
-    refuse(
-        "A noise variance must be finite and not negative",
-        ~(np.isfinite(noise) & (noise >= 0)) & real,
-        thing="bag",
-        given=noise,
-        remedy="Give the variance of the noise on the bag's count, 0 for an exact report.",
-    )
-    high = np.inf if kind == "total" else 1.0
+    check_noise(noise, used=real)
+    high = largest_report(kind)
     refuse(
         (
             f"The likelihood of a report without noise must have it in [0, {high:g}], because no "

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from unbag import Bags, from_rows, random_bags
-from unbag.bags._split import batch_plan
+from unbag.bags import batch_plan
 
 
 def labelled(n=100, seed=0):

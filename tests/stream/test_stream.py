@@ -307,7 +307,7 @@ def test_a_stream_is_a_plain_loop_over_chunks_batches_and_weights(method):
         learner.learn(chunk)
         bags = bags_of(chunk, 8, seed=number)
         g = expit(np.asarray(model(jnp.asarray(bags.X)), float))
-        for numbers in unbag.bags._split.batch_plan(bags.size, 64, seed=0, epoch=number + 1):
+        for numbers in unbag.bags.batch_plan(bags.size, 64, seed=0, epoch=number + 1):
             rows = bags.rows_of(numbers)
             part = bags.take(numbers)
             report, prior = part.components().report, bags.components().prior

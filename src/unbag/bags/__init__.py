@@ -1,22 +1,38 @@
 """Rows and reports in, `Bags` out: who is in which bag, what each bag reported, and the prior.
 
-`holding` is what bags are, `checking` what they must be, `making` how they come about, `designing`
-who shall be in which, `batching` how an epoch visits them.
+`Reports` is what is known of each bag; `Bags` adds the instances.
 """
 
-from unbag.bags._bags import Bags, Components, Kind, as_components
-from unbag.bags._build import from_rows, random_bags
+from unbag.bags._bags import Bags, take_rows
+from unbag.bags._build import as_ids, from_rows, random_bags
 from unbag.bags._design import design_bags, stable_hash
-from unbag.bags._rules import Status
+from unbag.bags._reports import (
+    REPORT_RULES,
+    Components,
+    Kind,
+    Reports,
+    Status,
+    as_components,
+    check_noise,
+    largest_report,
+)
+from unbag.bags._split import batch_plan
 
 __all__ = [
+    "REPORT_RULES",
     "Bags",
     "Components",
     "Kind",
+    "Reports",
     "Status",
     "as_components",
+    "as_ids",
+    "batch_plan",
+    "check_noise",
     "design_bags",
     "from_rows",
+    "largest_report",
     "random_bags",
     "stable_hash",
+    "take_rows",
 ]

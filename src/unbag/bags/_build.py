@@ -9,7 +9,8 @@ import numpy as np
 
 from unbag._arrays import mean_by
 from unbag._rules import broken, refuse, rows
-from unbag.bags._bags import Bags, Kind, take_rows
+from unbag.bags._bags import Bags, take_rows
+from unbag.bags._reports import Kind
 
 
 def random_bags(
@@ -199,23 +200,21 @@ def from_rows(
         _check_sizes(_per_bag(size, "size", names, first, bag), np.bincount(bag))
     if noise is not None:
         noise = _per_bag(noise, "noise", names, first, bag)
-    where = np.arange(len(bag))
     return Bags(
         bag,
         report,
         kind,
-        X,
-        noise,
-        stratum,
-        prior,
-        cap,
-        names,
-        where,
-        0,
-        status,
-        accept_bias,
-        called,
-        offset,
+        X=X,
+        noise=noise,
+        stratum=stratum,
+        stratum_names=called,
+        known_prior=prior,
+        cap=cap,
+        names=names,
+        rows=np.arange(len(bag)),
+        status=status,
+        accept_bias=accept_bias,
+        offset=offset,
     )
 
 

@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag._rules import broken
-from unbag.bags import Bags
-from unbag.bags._bags import take_rows
-from unbag.bags._design import stable_hash
+from unbag.bags import Bags, stable_hash, take_rows
 
 
 def check_apart(model: Any, held_out: Bags, trained_on: Bags | None) -> None:

@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unbag._rules import broken, refuse, rows
-from unbag.bags import Bags
-from unbag.bags._build import as_ids
+from unbag.bags import Bags, as_ids
 from unbag.noise._mechanisms import Mechanism
 
 

@@ -11,8 +11,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from unbag._rules import broken
-from unbag.bags import Bags
-from unbag.bags._split import batch_plan
+from unbag.bags import Bags, batch_plan
 from unbag.pytorch._rules import one_of
 
 Tensors = tuple[torch.Tensor, ...]

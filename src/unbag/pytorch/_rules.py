@@ -10,6 +10,7 @@ import torch
 
 from unbag._rules import broken, refuse, rows
 from unbag.bags import Kind
+from unbag.bags import check_noise as check_variances
 from unbag.losses import Loss
 from unbag.weights._rules import check_batch, check_instances
 
@@ -123,13 +124,7 @@ def check_bags(b: Batch, *, leave_one_out: bool) -> None:
 def check_noise(noise: torch.Tensor, b: Batch) -> None:
     """One variance for each bag."""
     rows(len(noise), len(b.size), thing="noise", of="bag")
-    refuse(
-        "A noise variance must be finite and not negative",
-        as_numpy(~(torch.isfinite(noise) & (noise >= 0))),
-        thing="bag",
-        given=as_numpy(noise),
-        remedy="Give the variance of the noise on the bag's count, 0 for an exact report.",
-    )
+    check_variances(as_numpy(noise))
 
 
 def check_reference(reference: torch.Tensor, b: Batch, loss: Loss, kind: Kind) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
-from unbag.bags import Status
+from unbag.bags import REPORT_RULES
 from unbag.tables._summary import count
 
 LONE = (
@@ -82,10 +82,7 @@ CHECKS = {
         "Say kind='total' where an event may count more than once, name all classes of a "
         "histogram, or give the variance of the noise with noise=.",
     ),
-    "unknown_status": Check(
-        "bag", True, f"A status must be one of {', '.join(get_args(Status))}",
-        "A report that came is observed; leave status out when all came.",
-    ),
+    "unknown_status": Check("bag", True, *REPORT_RULES["status"]),
     "hidden_by_value": Check(
         "bag", True, "A report must not be hidden for its value, because leaving it out biases the result",
         (
@@ -100,10 +97,7 @@ CHECKS = {
             "0 for them."
         ),
     ),
-    "wrong_noise": Check(
-        "bag", True, "A noise variance must be finite and not negative",
-        "Give the variance of the noise on the bag's count, 0 for an exact report.",
-    ),
+    "wrong_noise": Check("bag", True, *REPORT_RULES["noise"]),
     "nothing_observed": Check(
         "table", True, "At least one bag must have events and a report",
         "Write the ids in the same way in both tables, or wait for reports.",

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag._rules import broken
-from unbag.bags import Bags
-from unbag.bags._bags import take_rows
+from unbag.bags import Bags, take_rows
 from unbag.losses import Loss
 from unbag.tournaments._split import Layout
 

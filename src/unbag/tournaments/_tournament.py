@@ -11,7 +11,6 @@ import numpy as np
 from unbag import losses
 from unbag._rules import broken
 from unbag.bags import Bags
-from unbag.bags._rules import check_observed
 from unbag.losses import Loss
 from unbag.medians import group_count
 from unbag.planning import (
@@ -148,7 +147,7 @@ def tournament(
             "beta must be positive", f"{beta} came", "It is the regret that you can accept."
         )
     loss.form(bags.kind)
-    check_observed(bags)
+    bags.reports.check_observed()
     names, values = read_models(models, bags)
     components = bags.report.shape[1] if bags.kind == "histogram" else 2
     count = events(len(values), components=components)

@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unbag._rules import broken
-from unbag.bags import Bags
-from unbag.bags._split import batch_plan
+from unbag.bags import Bags, batch_plan
 from unbag.weights import noise_weights
 
 

@@ -1,0 +1,409 @@
+"""What is known of each bag, without its instances: `Reports`, and the rules that reports keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from unbag._arrays import sum_by
+from unbag._rules import broken, refuse, rows
+
+Kind = Literal["binary", "total", "histogram"]
+Status = Literal["observed", "suppressed_by_size", "suppressed_by_value", "pending", "interval"]
+
+HIDDEN_BY_VALUE = ("suppressed_by_value", "interval")
+PER_BAG = ("size", "report", "noise", "stratum", "names", "status")
+EXACT_REPORT = {"binary": "A proportion", "total": "A mean count", "histogram": "A class share"}
+
+
+class Rule(NamedTuple):
+    """What must hold, and what to do where it does not."""
+
+    text: str
+    remedy: str
+
+
+# The rules that other readers of reports (SQL, likelihood, PyTorch) keep in the same words.
+REPORT_RULES: Mapping[str, Rule] = {
+    "status": Rule(
+        f"A status must be one of {', '.join(get_args(Status))}",
+        "A report that came is observed; leave status out when all came.",
+    ),
+    "hidden": Rule(
+        "A report must not be hidden for its value, because leaving it out biases the result: "
+        "whether it is hidden depends on the labels",
+        "Ask for noisy counts or larger bags, so that none is hidden, or accept the bias with "
+        "{accept_bias:True}.",
+    ),
+    "finite": Rule(
+        "A report must be finite",
+        "Say with {status} which bags are suppressed or pending, or fix the export; never write "
+        "0 for them.",
+    ),
+    "noise": Rule(
+        "A noise variance must be finite and not negative",
+        "Give the variance of the noise on the bag's count, 0 for an exact report.",
+    ),
+}
+
+
+class Components(NamedTuple):
+    """Reports and prior in the form that `unbag.weights` takes."""
+
+    report: np.ndarray
+    prior: np.ndarray
+
+
+def as_components(value: Any, kind: Kind = "binary") -> np.ndarray:
+    """Numbers in component form: (1, value) for binary and total; histograms stay as they are.
+
+    Parameters
+    ----------
+    value : array
+        Proportions, mean counts or class shares.
+    kind : {"binary", "total", "histogram"}
+        Which of these they are.
+
+    >>> as_components([0.25, 0.5])
+    array([[1.  , 0.25],
+           [1.  , 0.5 ]])
+    """
+    value = np.asarray(value, float)
+    if kind == "histogram":
+        return value
+    return np.stack([np.ones_like(value), value], axis=-1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reports:
+    """What is known of each bag: its size, what it reported, and how far that can be trusted.
+
+    Parameters
+    ----------
+    size : array of int
+        Number of instances of each bag.
+    report : array of float
+        Of each bag its proportion (binary), mean count (total) or class histogram (one row per
+        bag).
+    kind : {"binary", "total", "histogram"}
+        Which of these the reports are.
+    noise : array of float, optional
+        Variance of the noise that was added to each bag's *count* (to each class count); by
+        default reports are exact. With noise a report below 0 or above 1 is normal.
+    stratum : array of int, optional
+        Stratum number of each bag; bags are then random only within their stratum.
+    stratum_names : array, optional
+        What the user calls each stratum number.
+    known_prior : float or array, optional
+        The label marginal if it is known from elsewhere: a number, class marginals, or with strata
+        one of these per stratum. Otherwise the size-weighted mean report.
+    cap : float, optional
+        For totals, the largest count one instance can have.
+    names : array, optional
+        What the user calls each bag; messages use these names.
+    status : array of str, optional
+        Of each bag's report: "observed", "suppressed_by_size", "suppressed_by_value", "pending" or
+        "interval" (hidden behind a range such as "<5"); by default all are observed. A report that
+        is not observed is not used and may be NaN; it becomes NaN here, so that nothing can learn
+        from it by mistake.
+    accept_bias : bool
+        Whether reports that were hidden for their value may be left out all the same. They are
+        refused otherwise, because whether they are hidden depends on the labels, and what remains
+        is then biased.
+
+    >>> reports = Reports([2, 1], [0.5, 1.0], names=["mon", "tue"])
+    >>> reports
+    Reports(2 bags of 1 to 2; binary, prior 0.6667)
+    >>> Reports([2, 1], [0.5, 1.5], names=["mon", "tue"])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    unbag.Refused: A proportion without noise must lie in [0, 1]: bag tue has 1.5 (1 such bag). ...
+    """
+
+    size: np.ndarray
+    report: np.ndarray
+    kind: Kind = "binary"
+    noise: np.ndarray | None = None
+    stratum: np.ndarray | None = None
+    stratum_names: np.ndarray | None = None
+    known_prior: Any = None
+    cap: float | None = None
+    names: np.ndarray | None = None
+    status: np.ndarray | None = None
+    accept_bias: bool = False
+
+    def __post_init__(self) -> None:
+        set_arrays(self, np.int64, "size", "stratum")
+        set_arrays(self, np.float64, "report", "noise", "known_prior")
+        set_arrays(self, np.str_, "status")
+        self._check()
+        if not self.observed.all():
+            known = np.where(self._by_report(self.observed), self.report, np.nan)
+            object.__setattr__(self, "report", known)
+
+    def __len__(self) -> int:
+        return len(self.report)
+
+    def __repr__(self) -> str:
+        return f"Reports({'; '.join(self.summary())})"
+
+    def summary(self) -> list[str]:
+        """Sizes, kind and prior, and what else is to be said, for people to read."""
+        low, high = self.size.min(), self.size.max()
+        sizes = f"{len(self)} bags of {low} to {high}"
+        if low == high:
+            sizes = f"{len(self)} bags of {low}"
+        prior = np.array2string(self.prior_or_nan, precision=4, threshold=8, separator=", ")
+        parts = [sizes, f"{self.kind}, prior {prior}"]
+        if self.stratum is not None:
+            parts.append(f"{self.strata} strata")
+        if not self.observed.all():
+            parts.append(f"{(~self.observed).sum()} reports not observed")
+        return parts
+
+    @property
+    def strata(self) -> int:
+        """Number of strata; 1 when there are none."""
+        if self.stratum is None:
+            return 1
+        if self.known_prior is not None:
+            return len(self.known_prior)
+        return int(self.stratum.max()) + 1
+
+    @cached_property
+    def observed(self) -> np.ndarray:
+        """Whether the report of each bag is observed."""
+        if self.status is None:
+            return np.ones(len(self), bool)
+        return self.status == "observed"
+
+    @property
+    def prior(self) -> np.ndarray:
+        """The label marginal, in the form of a report; with strata, one per stratum.
+
+        The mean of the observed reports, weighted by size, unless it is known.
+        """
+        if self.known_prior is None:
+            self.check_observed()
+        return self.prior_or_nan
+
+    @cached_property
+    def prior_or_nan(self) -> np.ndarray:
+        """The prior, NaN where no report is observed."""
+        if self.known_prior is not None:
+            return self.known_prior
+        size = np.where(self.observed, self.size, 0).astype(float)
+        report = np.where(self._by_report(self.observed), self.report, 0.0)
+        instances = self._by_report(sum_by(self._stratum, size, self.strata))
+        total = sum_by(self._stratum, report * self._by_report(size), self.strata)
+        prior = np.divide(total, instances, out=np.full_like(total, np.nan), where=instances > 0)
+        if self.stratum is None:
+            return prior[0]
+        return prior
+
+    @property
+    def _stratum(self) -> np.ndarray:
+        if self.stratum is None:
+            return np.zeros(len(self), np.int64)
+        return self.stratum
+
+    def _by_report(self, values: np.ndarray) -> np.ndarray:
+        """Numbers of bags or strata with the class axis that histograms have."""
+        return values.reshape((-1,) + (1,) * (self.report.ndim - 1))
+
+    def components(self) -> Components:
+        """Reports and prior with a leading 1 for binary and total: what the weights take."""
+        report, prior = (as_components(v, self.kind) for v in (self.report, self.prior))
+        return Components(report, prior)
+
+    def taken(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        """What is known of these bags one by one, as arguments by name."""
+        known = {name: getattr(self, name) for name in PER_BAG}
+        return {name: value[numbers] for name, value in known.items() if value is not None}
+
+    def take(self, numbers: Any) -> Reports:
+        """These bags in this order. A known prior stays; others are made anew."""
+        return replace(self, **self.taken(np.asarray(numbers)))
+
+    def check_observed(self) -> None:
+        """Refuse bags, or strata, without an observed report and without a known prior."""
+        if not self.observed.any():
+            raise broken(
+                "Bags must have at least one observed report",
+                f"all {len(self)} are suppressed, hidden or pending",
+                "Wait for reports, or make the bags larger.",
+            )
+        if self.stratum is None or self.known_prior is not None:
+            return
+        total, count = (
+            np.bincount(s, minlength=self.strata)
+            for s in (self.stratum, self.stratum[self.observed])
+        )
+        refuse(
+            "A stratum must have at least one observed report, or a known prior",
+            (total > 0) & (count == 0),
+            thing="stratum",
+            given=[f"none of {n}" for n in total],
+            remedy="Leave its bags out, merge it with another, or give {prior}.",
+            names=self.stratum_names,
+        )
+
+    @property
+    def _refuse(self) -> Any:
+        """`refuse` for bags, by the user's names."""
+        return partial(refuse, thing="bag", names=self.names)
+
+    def _check(self) -> None:
+        """Refuse what breaks a rule; the first broken rule speaks."""
+        check_form(self.report, self.kind)
+        for name in PER_BAG:
+            value = getattr(self, name)
+            if value is not None:
+                rows(len(value), len(self), thing=name, of="bag")
+        self._refuse(
+            "A bag must hold at least one instance",
+            self.size < 1,
+            given=self.size,
+            remedy="Drop its report, or add its rows.",
+        )
+        self._check_status()
+        self._check_values()
+        self._check_strata()
+        self._check_prior()
+
+    def _check_status(self) -> None:
+        if self.status is None:
+            return
+        self._refuse(
+            REPORT_RULES["status"].text,
+            ~np.isin(self.status, get_args(Status)),
+            given=self.status,
+            remedy=REPORT_RULES["status"].remedy,
+        )
+        self._refuse(
+            REPORT_RULES["hidden"].text,
+            np.isin(self.status, HIDDEN_BY_VALUE) & (not self.accept_bias),
+            given=self.status,
+            remedy=REPORT_RULES["hidden"].remedy,
+        )
+
+    def _check_values(self) -> None:
+        value = self.report.reshape(len(self), -1)
+        self._refuse(
+            REPORT_RULES["finite"].text,
+            ~np.isfinite(value).all(axis=1) & self.observed,
+            given=self.report,
+            remedy=REPORT_RULES["finite"].remedy,
+        )
+        exact = self.observed
+        if self.noise is not None:
+            check_noise(self.noise, used=self.observed, names=self.names)
+            exact = self.observed & (self.noise == 0)
+        high = largest_report(self.kind, self.cap)
+        self._refuse(
+            f"{EXACT_REPORT[self.kind]} without noise must lie in [0, {high:g}]",
+            ((value < -1e-9) | (value > high + 1e-9)).any(axis=1) & exact,
+            given=self.report,
+            remedy="Divide totals by the bag size; if noise was added on purpose, declare its "
+            "variance with {noise}.",
+        )
+        total = value.sum(axis=1)
+        self._refuse(
+            "A histogram without noise must sum to 1",
+            (np.abs(total - 1) > 1e-6) & exact & (self.kind == "histogram"),
+            given=total,
+            remedy="Divide class counts by the bag size; if noise was added, declare its variance "
+            "with {noise}.",
+        )
+
+    def _check_strata(self) -> None:
+        if self.stratum is None:
+            return
+        self._refuse(
+            "A stratum number must not be negative",
+            self.stratum < 0,
+            given=self.stratum,
+            remedy="Number the strata from 0, or use from_rows for strata of any kind.",
+        )
+        last = int(self.stratum.max())
+        if self.stratum_names is not None and len(self.stratum_names) <= last:
+            raise broken(
+                "Every stratum must have a name",
+                f"{len(self.stratum_names)} came, and the last stratum is number {last}",
+                "Give one for each number from 0, or leave {stratum_names} out.",
+            )
+
+    def _check_prior(self) -> None:
+        if self.known_prior is None:
+            return
+        expected = self.report.shape[1:]
+        if self.stratum is not None:
+            expected = (max(self.strata, int(self.stratum.max()) + 1), *expected)
+        if self.known_prior.shape != expected or not np.isfinite(self.known_prior).all():
+            shown = np.array2string(self.known_prior, precision=4, threshold=6, separator=", ")
+            raise broken(
+                "A prior must be finite and look like one report (one per stratum), of shape "
+                f"{expected}",
+                f"{shown} of shape {self.known_prior.shape} came",
+                "Leave it out to take the size-weighted mean report.",
+            )
+
+
+def largest_report(kind: Kind, cap: float | None = None) -> float:
+    """The largest report that labels can give: 1, or the cap of a count."""
+    if kind != "total":
+        return 1.0
+    if cap is None:
+        return np.inf
+    return cap
+
+
+def check_form(report: np.ndarray, kind: Kind) -> None:
+    """Refuse an unknown kind, and reports that do not have its form."""
+    if kind not in get_args(Kind):
+        raise broken(
+            f"A kind of report must be one of {', '.join(get_args(Kind))}",
+            f"{kind!r} came",
+            "Proportions are binary, mean counts are total, class shares are histogram.",
+        )
+    dimensions = 1 + (kind == "histogram")
+    if report.ndim != dimensions or len(report) == 0:
+        raise broken(
+            f"Reports of kind {kind} must have {dimensions} dimension(s), one entry per bag",
+            f"an array of shape {report.shape} came",
+            "Use {kind:histogram} for class shares, else one number per bag.",
+        )
+
+
+def check_noise(noise: Any, *, used: Any = True, names: Any = None) -> None:
+    """Refuse variances that are negative or not finite.
+
+    Parameters
+    ----------
+    noise : array of float
+        Variance of the noise on each bag's count.
+    used : array of bool
+        Which bags count; by default all.
+    names : array, optional
+        What the user calls each bag.
+    """
+    noise = np.asarray(noise)
+    refuse(
+        REPORT_RULES["noise"].text,
+        ~(np.isfinite(noise) & (noise >= 0)) & used,
+        thing="bag",
+        given=noise,
+        remedy=REPORT_RULES["noise"].remedy,
+        names=names,
+    )
+
+
+def set_arrays(owner: Any, dtype: type, *names: str) -> None:
+    """Turn these fields of a frozen dataclass into arrays, where they are given."""
+    for name in names:
+        value = getattr(owner, name)
+        if value is not None:
+            object.__setattr__(owner, name, np.asarray(value, dtype))
