@@ -13,7 +13,7 @@ import numpy as np
 
 from unbag._arrays import mean_by
 from unbag.datasets import Dataset
-from unbag.lab import Plan, Store, add_method, add_task, run_plan
+from unbag.lab import Plan, RunStore, add_method, add_task, run_plan
 from unbag.lab._results import best_on_test, read_runs
 
 SHORT = "--short" in sys.argv
@@ -45,7 +45,7 @@ def main() -> None:
         "repetitions": 3,
         "epochs": 40,
     }
-    store = Store("adding-example")
+    store = RunStore("adding-example")
     run_plan(Plan("ring", **(few if SHORT else more)), store)
     for runs in read_runs(store):
         print(f"{runs.way.title}, bags of {runs.size}: {best_on_test(runs)}")

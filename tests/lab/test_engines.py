@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from unbag.cli import app
 from unbag.cli._reproduce import engine_of
-from unbag.lab import EngineError, Plan, RayEngine, Store, _engines, _worker, run_plan
+from unbag.lab import EngineError, Plan, RayEngine, RunStore, _engines, _worker, run_plan
 
 on_ray = pytest.mark.skipif(
     not importlib.util.find_spec("ray"), reason="Ray is not installed: pip install 'unbag[ray]'"
@@ -163,7 +163,7 @@ def kill_who_waits(folder):
 def test_a_sweep_on_two_nodes_with_a_worker_killed_makes_the_runs_of_this_process(
     cluster, extra, tmp_path
 ):
-    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    here, there = RunStore(tmp_path / "here"), RunStore(tmp_path / "there")
     plan = Plan(**TOY, methods=("waits", "upm"), sizes=(5, 20))
     run_plan(
         Plan(**{**TOY, "repetitions": 1}, methods=("upm",), sizes=(20,)), there
@@ -185,7 +185,7 @@ def test_a_sweep_on_two_nodes_with_a_worker_killed_makes_the_runs_of_this_proces
 
 @on_ray
 def test_a_worker_gives_every_model_the_offset_once(cluster, extra, tmp_path):
-    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    here, there = RunStore(tmp_path / "here"), RunStore(tmp_path / "there")
     plan = Plan("ray-counts", methods=("upm",), sizes=(20,), rates=(0.1,), repetitions=1, epochs=3)
     run_plan(plan, there, engine=RayEngine(cluster))
     run_plan(plan, here)
@@ -194,7 +194,7 @@ def test_a_worker_gives_every_model_the_offset_once(cluster, extra, tmp_path):
 
 @on_ray
 def test_groups_that_cannot_be_made_are_told_and_the_others_kept(cluster, extra, tmp_path, capsys):
-    store = Store(tmp_path / "store")
+    store = RunStore(tmp_path / "store")
     plan = Plan(**TOY, methods=("dies", "fails", "plain"), sizes=(20,))
     with pytest.raises(EngineError) as error:
         run_plan(plan, store, engine=RayEngine(cluster, retries=1))
@@ -209,7 +209,7 @@ def test_groups_that_cannot_be_made_are_told_and_the_others_kept(cluster, extra,
     assert {row["method"] for row in rows_of(store).values()} == {"plain"}
     assert capsys.readouterr().out == ""
     for group in plan.groups():
-        with store.claim(group) as free:
+        with store.claim(group.identity()) as free:
             assert free
 
 
@@ -244,7 +244,7 @@ def test_workers_with_another_unbag_are_refused(cluster, extra, tmp_path):
         r"Install the same on all nodes; what is in the store stays\.",
         line,
     )
-    assert Store(tmp_path / "store").finished() == set()
+    assert RunStore(tmp_path / "store").finished() == set()
 
 
 @on_ray
@@ -258,7 +258,7 @@ def test_a_task_that_runs_out_of_memory_is_told(extra, tmp_path, monkeypatch):
         running_cluster(1, **starved) as address,
         pytest.raises(EngineError, match="ran out of memory, again and again"),
     ):
-        run_plan(plan, Store(tmp_path), engine=RayEngine(address, retries=0))
+        run_plan(plan, RunStore(tmp_path), engine=RayEngine(address, retries=0))
 
 
 def silent_server():
@@ -277,7 +277,9 @@ def test_an_address_without_ray_is_refused_at_once(kind, extra, tmp_path):
     engine = RayEngine("nowhere" if kind == "no port" else address, patience=0.5)
     with pytest.raises(ConnectionError) as error:
         run_plan(
-            Plan(**TOY, methods=("plain",), sizes=(20,)), Store(tmp_path / "store"), engine=engine
+            Plan(**TOY, methods=("plain",), sizes=(20,)),
+            RunStore(tmp_path / "store"),
+            engine=engine,
         )
     server.close()
     assert time.monotonic() - start < 5

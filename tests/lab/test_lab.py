@@ -22,7 +22,7 @@ from unbag.cli._reproduce import reproduce
 from unbag.datasets import Dataset
 from unbag.lab import (
     Plan,
-    Store,
+    RunStore,
     Way,
     _choice,
     _results,
@@ -187,24 +187,25 @@ def test_a_group_is_the_sweep_it_stands_for():
 
 
 def test_finished_runs_are_not_made_again_and_new_ones_are_added(tmp_path, untrained):
-    store, plan = Store(tmp_path), Plan(**TOY)
+    store, plan = RunStore(tmp_path), Plan(**TOY)
     assert run_plan(plan, store) == plan.count()
     assert run_plan(plan, store) == 0
     wider = Plan(**{**TOY, "rates": (0.01, 0.03, 0.1), "repetitions": 4})
     assert run_plan(wider, store) == wider.count() - plan.count()
     assert store.finished() == {run.identity() for group in wider.groups() for run in group.runs()}
-    assert not list((tmp_path / ".claims").iterdir())
+    assert [path.name for path in (tmp_path / ".claims").iterdir()] == ["store"]
+    assert [path.name for path in tmp_path.glob("*/*.parquet")] == ["runs.parquet"]
 
 
 WORKER = """
 import sys
 sys.path.insert(0, {tests!r})
 import test_lab
-from unbag.lab import Plan, Store, run_plan, _run
+from unbag.lab import Plan, RunStore, run_plan, _run
 _run.train_group = test_lab.invent_slowly
 print("ready", flush=True)
 sys.stdin.readline()
-print(run_plan(Plan(**{plan!r}), Store({folder!r}), patience=0.1), flush=True)
+print(run_plan(Plan(**{plan!r}), RunStore({folder!r}), patience=0.1), flush=True)
 """
 
 
@@ -227,18 +228,70 @@ def test_a_killed_sweep_resumes_without_repeating_or_losing_a_run(tmp_path, untr
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
-    store = Store(tmp_path)
-    before = {path: path.read_bytes() for path in store.files()}
+    store = RunStore(tmp_path)
+    before = rows_of(store)
     total = Plan(**plan).count()
     done = len(store.finished())
     assert 0 < done < total
     assert run_plan(Plan(**plan), store) == total - done
-    assert all(path.read_bytes() == content for path, content in before.items())
-    assert (
-        store.query("SELECT count(*) AS n FROM everything")[0]["n"]
-        == total
-        == len(store.finished())
-    )
+    after = rows_of(store)
+    assert all(repr(after[run]) == repr(row) for run, row in before.items())
+    assert len(after) == total
+
+
+def rows_of(store):
+    """Every row that is there, once or more often, by its run."""
+    rows = store.query("SELECT * EXCLUDE (filename) FROM everything")
+    assert len({row["run"] for row in rows}) == len(rows) == len(store.finished())
+    return {row["run"]: row for row in rows}
+
+
+def test_merging_keeps_every_row_and_runs_made_later_are_merged_too(tmp_path):
+    store, plan = RunStore(tmp_path), Plan(**TOY)
+    made_up(plan, store)
+    before, small = rows_of(store), len(store.files())
+    assert small == 4
+    assert store.compact() == small
+    assert [path.name for path in store.files()] == ["runs.parquet"]
+    assert repr(rows_of(RunStore(tmp_path))) == repr({run: before[run] for run in rows_of(store)})
+    assert rows_of(store).keys() == before.keys()
+    assert store.compact() == 0
+    made_up(Plan(**{**TOY, "epochs": 4}), store)
+    assert store.compact() == small
+    after = rows_of(store)
+    assert len(after) == 2 * len(before)
+    assert all(repr(after[run]) == repr(row) for run, row in before.items())
+
+
+@pytest.mark.parametrize("moment", ["before the one file is there", "before the small ones go"])
+def test_a_kill_while_files_are_merged_loses_nothing(tmp_path, monkeypatch, moment):
+    store = RunStore(tmp_path)
+    made_up(Plan(**TOY), store)
+    before = rows_of(store)
+
+    def killed(*words, **options):
+        raise KeyboardInterrupt
+
+    step = {"before the one file is there": "replace", "before the small ones go": "unlink"}[moment]
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, step, killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.compact()
+    left = RunStore(tmp_path)
+    assert left.finished() == before.keys()
+    rows = {row["run"]: row for row in left.query("SELECT * FROM runs")}
+    assert all(repr(rows[run]) == repr(row) for run, row in before.items())
+    left.compact()
+    assert rows_of(left).keys() == before.keys()
+    assert [path.name for path in (tmp_path / "toy").iterdir()] == ["runs.parquet"]
+
+
+def test_files_are_not_merged_while_another_process_works_on_the_store(tmp_path):
+    store = RunStore(tmp_path)
+    made_up(Plan(**TOY), store)
+    with RunStore(tmp_path).in_use():
+        assert store.compact() == 0
+    assert store.compact() == 4
 
 
 def test_two_processes_share_a_store_and_divide_the_work(tmp_path):
@@ -251,43 +304,46 @@ def test_two_processes_share_a_store_and_divide_the_work(tmp_path):
     total = Plan(**plan).count()
     assert sum(made) == total
     assert min(made) > 0
-    assert Store(tmp_path).query("SELECT count(*) AS n FROM everything")[0]["n"] == total
+    assert RunStore(tmp_path).query("SELECT count(*) AS n FROM everything")[0]["n"] == total
 
 
 def test_what_another_process_works_on_is_left_to_it(tmp_path):
     group = next(Plan(**TOY).groups())
-    with Store(tmp_path).claim(group) as first, Store(tmp_path).claim(group) as second:
+    with (
+        RunStore(tmp_path).claim(group.identity()) as first,
+        RunStore(tmp_path).claim(group.identity()) as second,
+    ):
         assert (first, second) == (True, False)
-    with Store(tmp_path).claim(group) as again:
+    with RunStore(tmp_path).claim(group.identity()) as again:
         assert again
 
 
 def test_runs_that_are_there_twice_count_once(tmp_path):
-    store, plan = Store(tmp_path), Plan(**TOY)
+    store, plan = RunStore(tmp_path), Plan(**TOY)
     made_up(plan, store)
     for path in store.files():
         path.with_name(f"copy-{path.name}").write_bytes(path.read_bytes())
-    assert Store(tmp_path).query("SELECT count(*) AS n FROM runs")[0]["n"] == plan.count()
+    assert RunStore(tmp_path).query("SELECT count(*) AS n FROM runs")[0]["n"] == plan.count()
 
 
 def test_a_cut_file_is_named_and_the_rest_stays_readable(tmp_path, untrained):
     plan = Plan(**TOY)
-    made_up(plan, Store(tmp_path))
+    made_up(plan, RunStore(tmp_path))
     cut = sorted(tmp_path.rglob("*.parquet"))[0]
     lost = pq.read_metadata(cut).num_rows
     cut.write_bytes(cut.read_bytes()[:-100])
     with pytest.warns(
         UserWarning, match=f"{cut.name} cannot be read and is left out: its runs count as not done"
     ):
-        rows = Store(tmp_path).query("SELECT count(*) AS n FROM runs")
+        rows = RunStore(tmp_path).query("SELECT count(*) AS n FROM runs")
     assert rows[0]["n"] == plan.count() - lost
     with pytest.warns(UserWarning, match="cannot be read"):
-        assert run_plan(plan, Store(tmp_path)) == lost
-    assert len(Store(tmp_path).finished()) == plan.count()
+        assert run_plan(plan, RunStore(tmp_path)) == lost
+    assert len(RunStore(tmp_path).finished()) == plan.count()
 
 
 def test_a_full_disk_leaves_no_partial_file_and_a_readable_store(tmp_path, monkeypatch):
-    store, plan = Store(tmp_path), Plan(**TOY)
+    store, plan = RunStore(tmp_path), Plan(**TOY)
     made_up(plan, store)
 
     def full(descriptor):
@@ -298,7 +354,7 @@ def test_a_full_disk_leaves_no_partial_file_and_a_readable_store(tmp_path, monke
         OSError, match=r"will be made again \(No space left on device\); the store stays readable"
     ):
         made_up(Plan(**{**TOY, "epochs": 4}), store)
-    assert not list(tmp_path.rglob("*.draft"))
+    assert all(path.name.endswith(".parquet") for path in (tmp_path / "toy").iterdir())
     assert len(store.finished()) == plan.count()
 
 
@@ -323,7 +379,7 @@ def naive_best(rows, metric):
 
 @pytest.mark.parametrize("metric", ["test_loss", "test_auc"])
 def test_reported_numbers_are_the_papers_rule_in_plain_loops(tmp_path, metric):
-    store, plan = Store(tmp_path), Plan(**TOY)
+    store, plan = RunStore(tmp_path), Plan(**TOY)
     made_up(plan, store)
     everything = _results.read_runs(store)
     assert len(everything) == 4
@@ -376,7 +432,7 @@ def test_a_star_tells_what_was_found_at_an_edge_of_the_grid(rate, epoch, told):
 def test_runs_beyond_the_grid_do_not_put_the_grid_out(tmp_path, rates, repetitions, kept):
     """More repetitions of one rate, and one more rate with one repetition; the larger rectangle
     counts."""
-    store = Store(tmp_path)
+    store = RunStore(tmp_path)
     made_up(Plan(**TOY), store)
     before = [_results.best_on_test(runs) for runs in _results.read_runs(store)]
     for group in Plan(**{**TOY, "rates": rates, "repetitions": repetitions}).groups():
@@ -389,7 +445,7 @@ def test_runs_beyond_the_grid_do_not_put_the_grid_out(tmp_path, rates, repetitio
 
 
 def test_the_price_of_choosing_is_fewer_bags_plus_worse_choice(tmp_path):
-    store = Store(tmp_path)
+    store = RunStore(tmp_path)
     made_up(Plan(**TOY), store)
     held_out = Plan(**{**TOY, "rates": (0.1,), "repetitions": 2}, holdout=0.2)
     made_up(held_out, store)
@@ -573,7 +629,7 @@ def test_shares_of_held_out_bags_are_judged_apart():
 def test_rate_and_method_are_chosen_by_unbag_choose_from_the_held_out_bags_of_each_repetition(
     tmp_path,
 ):
-    store, plan = Store(tmp_path), Plan(**{**TOY, "repetitions": 2}, holdout=0.3)
+    store, plan = RunStore(tmp_path), Plan(**{**TOY, "repetitions": 2}, holdout=0.3)
     run_plan(plan, store)
     found = _choice.read(store)
     assert len(found) == 2 * 2 * 3  # sizes, repetitions; two methods and all
@@ -658,7 +714,7 @@ def test_zero_and_nought_point_nought_are_one_identity():
 
 
 def test_runs_with_another_smoothing_are_a_curve_of_their_own(tmp_path):
-    store = Store(tmp_path)
+    store = RunStore(tmp_path)
     made_up(Plan(**TOY), store)
     made_up(Plan(**TOY, smoothing=0.0), store)
     found = _results.read_runs(store)
@@ -711,7 +767,7 @@ def test_the_variance_of_upm_stays_while_that_of_easyllp_grows():
 
 
 def test_what_a_report_inside_the_store_says_of_the_variance_is_not_read_again(tmp_path):
-    store = Store(tmp_path)
+    store = RunStore(tmp_path)
     for folder in ("adult", "report"):
         row = {"task": "adult", "size": 2, "bags": 9, "upm": 0.5, "easy": 1.0}
         store.write_table(folder, "variance", [row])
@@ -719,14 +775,14 @@ def test_what_a_report_inside_the_store_says_of_the_variance_is_not_read_again(t
 
 
 def test_a_report_has_tables_claims_and_figures(tmp_path):
-    store = Store(tmp_path / "store")
+    store = RunStore(tmp_path / "store")
     plan = preset("paper", "adult", rates=(0.1,), repetitions=2, epochs=2, sizes=(1, 16, 64))
     made_up(plan, store)
     written = write_report(store, tmp_path / "report")
     for path in written:
         assert path.stat().st_size > 200
-    pictures = {path.name for path in written if path.suffix in (".pdf", ".svg", ".png")}
-    assert len(pictures) == 2 * 2 * 3
+    pictures = {path.name for path in written if path.suffix == ".svg"}
+    assert len(pictures) == 2 * 2
     with (tmp_path / "report" / "best.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2 * (6 * 3 + 1)
@@ -747,7 +803,7 @@ def test_what_one_experiment_did_not_run_is_left_out_where_another_tells_and_els
 
 
 def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path, monkeypatch):
-    store = Store(tmp_path / "store")
+    store = RunStore(tmp_path / "store")
     made_up(preset("paper", "adult", rates=(0.1,), repetitions=2, epochs=2, sizes=(16,)), store)
     online = OnlineStore(tmp_path / "store" / "online" / "clicks")
     plan = online_preset("smoke", methods=("upm", "matching"), sizes=(128,))
@@ -778,7 +834,7 @@ def test_an_online_run_that_cannot_be_read_counts_as_not_done(tmp_path):
     store.add(run, {name: [0.5] * 3 for name in HISTORY})
     assert store.read(run)["rate"] == 0.1
     store.path(run).write_bytes(store.path(run).read_bytes()[:100])
-    with pytest.warns(UserWarning, match=r"cannot be read: its run counts as not done"):
+    with pytest.warns(UserWarning, match=r"cannot be read and is left out: its runs count as not"):
         assert store.read(run) is None
 
 
@@ -806,7 +862,7 @@ def test_the_smoke_preset_runs_on_adult(tmp_path):
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     assert "| GeneralUPM | " in result.output
-    assert len(Store(tmp_path / "runs").finished()) == preset("smoke", "adult").count()
+    assert len(RunStore(tmp_path / "runs").finished()) == preset("smoke", "adult").count()
     assert (tmp_path / "r" / "claims.md").exists()
 
 
@@ -883,7 +939,7 @@ def written(name, content):
 def other_format():
     path = written("old/toy/k.parquet", "")
     pq.write_table(SCHEMA.with_metadata({"unbag_store": "99"}).empty_table(), path)
-    Store(path.parent.parent).finished()
+    RunStore(path.parent.parent).finished()
 
 
 def asked(task=None, name=None, path=None, folder=None, report=None):
@@ -891,14 +947,14 @@ def asked(task=None, name=None, path=None, folder=None, report=None):
 
 
 def other_data():
-    store = Store(HERE / "other")
+    store = RunStore(HERE / "other")
     made_up(Plan(**{**TOY, "sizes": (20,)}), store)
     store.check_data("toy", 1000)
     store.check_data("toy", 900)
 
 
 def other_choices():
-    store = Store(HERE / "older")
+    store = RunStore(HERE / "older")
     store.write_table("toy", "choices", [{"task": "toy", "size": 2}])
     _choice.read(store)
 

@@ -14,7 +14,7 @@ from unbag.lab._plan import Plan, preset, read_plan
 from unbag.lab._report import write_report
 from unbag.lab._results import choice_table, experiment_table, read_runs
 from unbag.lab._run import run_plan
-from unbag.lab._store import Store
+from unbag.lab._store import RunStore
 from unbag.lab._tasks import data_of, download
 
 
@@ -38,7 +38,7 @@ def reproduce(
     fetch : download files that are not there. engine : "here", in this process, or "ray". resources
         : for `RayEngine`.
     """
-    store = Store(folder or Path("unbag-store") / (name or (path.stem if path else "smoke")))
+    store = RunStore(folder or Path("unbag-store") / (name or (path.stem if path else "smoke")))
     if task is None and path is None and report is None:
         raise broken(
             "A task, a plan or a report must be asked for",
@@ -87,7 +87,7 @@ def engine_of(name: str, **resources: Any) -> RayEngine | None:
     return RayEngine(**resources) if name == "ray" else None
 
 
-def _make(plan: Plan, store: Store, engine: RayEngine | None) -> None:
+def _make(plan: Plan, store: RunStore, engine: RayEngine | None) -> None:
     note = data_of(plan.task).note
     if note:
         _tell(f"{plan.task}: {note}")

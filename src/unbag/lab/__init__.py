@@ -10,10 +10,10 @@ from unbag.lab._engines import EngineError, RayEngine
 from unbag.lab._methods import Way, add_method
 from unbag.lab._plan import Plan, preset, read_plan
 from unbag.lab._run import run_plan
-from unbag.lab._store import Store
+from unbag.lab._store import RunStore
 from unbag.lab._tasks import Task, add_model, add_task
 
 __all__ = [
-    "EngineError", "Plan", "RayEngine", "Store", "Task", "Way", "add_method", "add_model", "add_task", "preset",
+    "EngineError", "Plan", "RayEngine", "RunStore", "Task", "Way", "add_method", "add_model", "add_task", "preset",
     "read_plan", "run_plan",
 ]  # fmt: skip

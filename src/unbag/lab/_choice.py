@@ -17,8 +17,8 @@ import numpy as np
 from unbag._rules import broken
 from unbag.bags import Bags, random_bags
 from unbag.lab._methods import SMOOTHING, Way, curve_of, smoothing_of
-from unbag.lab._plan import Experiment, Plan, Settings
-from unbag.lab._store import Store
+from unbag.lab._plan import Experiment, Plan, RunSettings
+from unbag.lab._store import RunStore
 from unbag.lab._tasks import TASKS, data_of
 from unbag.selection import Candidate, choose
 
@@ -54,7 +54,7 @@ class _Known(NamedTuple):
     """A finished run: its settings, its chosen epoch and the test history there, its scores of the
     held-out bags."""
 
-    settings: Settings
+    settings: RunSettings
     epoch: int
     test_loss: float
     test_auc: float
@@ -78,12 +78,12 @@ def drawn(
     return bags.split(1 - holdout, seed=repetition) if holdout else (bags, None)
 
 
-def keep_choices(plan: Plan, store: Store) -> None:
+def keep_choices(plan: Plan, store: RunStore) -> None:
     """Choose in a plan with a holdout, and keep what was chosen in the store, beside the choices of
     other plans."""
     new = {choice.key(): choice for choice in choose_all(plan, store)}
     if new:
-        with store.alone(f"choices-{plan.task}"):
+        with store.locked(f"choices-{plan.task}"):
             old = {
                 choice.key(): choice
                 for choice in read(store)
@@ -99,7 +99,7 @@ def keep_choices(plan: Plan, store: Store) -> None:
             )
 
 
-def read(store: Store) -> list[Chosen]:
+def read(store: RunStore) -> list[Chosen]:
     """Everything that was chosen, for every task."""
     rows = store.table("choices")
     names = [*Experiment._fields, *Chosen._fields[1:]]
@@ -122,7 +122,7 @@ def _typed(kind: type, row: dict[str, str]) -> dict[str, Any]:
     return {name: hint(row[name]) for name, hint in get_type_hints(kind).items() if name in row}
 
 
-def choose_all(plan: Plan, store: Store) -> list[Chosen]:
+def choose_all(plan: Plan, store: RunStore) -> list[Chosen]:
     """What held-out bags choose in each size and repetition of a plan with a holdout; only where
     its runs are there."""
     finished, found = _finished(plan, store), []
@@ -150,7 +150,7 @@ def choose_all(plan: Plan, store: Store) -> list[Chosen]:
     return found
 
 
-def _finished(plan: Plan, store: Store) -> dict[tuple[str, int, int], list[_Known]]:
+def _finished(plan: Plan, store: RunStore) -> dict[tuple[str, int, int], list[_Known]]:
     """Runs of the plan whose scores are there, by way, size and repetition."""
     planned = {run.identity(): run for group in plan.groups() for run in group.runs()}
     rows = store.query(

@@ -213,7 +213,7 @@ def _differ(here: dict[str, str], there: dict[str, str]) -> str:
 
 def _by_value(ray: Any, function: Any) -> Any:
     """A remote function that a worker can load without importing unbag."""
-    ray.cloudpickle.register_pickle_by_value(workers)
+    ray.cloudpickle.register_pickle_by_value(_worker)
     return ray.remote(function)
 
 

@@ -52,8 +52,9 @@ def write_online_report(plan: OnlinePlan, store: OnlineStore, folder: str | Path
     page = [f"# The online experiment: {plan.source}\n", _about(plan, results)]
     written = []
     for name, (metric, title) in METRICS.items():
-        written += save(draw_online(plan, results, metric, title), folder / f"online-{name}")
-        page += [f"## {title}\n", _table(plan, results, metric), f"![{title}](online-{name}.png)\n"]
+        figure = draw_online(plan, results, metric, title)
+        written.append(save(figure, folder / f"online-{name}"))
+        page += [f"## {title}\n", _table(plan, results, metric), f"![{title}](online-{name}.svg)\n"]
     if np.isfinite(_values(next(iter(results.values())), "true_log_loss")).all():
         page += [
             "## Regret: log loss above that of the true probability\n",

@@ -34,17 +34,16 @@ def run_online(plan: OnlinePlan, store: OnlineStore, *, told: Any = None) -> int
     )
     store.keep_plan(plan)
     made = 0
-    for cell in plan.cells():
-        with store.claim(plan, cell) as mine:
-            made += (
-                sum(_make(run, store, told) for run in _runs(plan, cell, store, told))
-                if mine
-                else 0
-            )
+    with store.in_use():
+        for cell in plan.cells():
+            with store.claim(sha256(repr((plan, cell)).encode()).hexdigest()[:16]) as mine:
+                if mine:
+                    made += sum(_make(run, store, told) for run in _runs(plan, cell, store))
+    store.compact()
     return made
 
 
-def _runs(plan: OnlinePlan, cell: Cell, store: OnlineStore, told: Any) -> Iterator[OnlineRun]:
+def _runs(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> Iterator[OnlineRun]:
     if not plan.tuning:
         yield from (
             plan.run(cell, rate, s, plan.chunks)

@@ -57,11 +57,11 @@ class Experiment(NamedTuple):
         return "-".join(map(str, self[:4])) + batch + (f"-{self.rows}rows" if self.rows else "")
 
 
-def _experiment(given: Settings | Plan) -> Experiment:
+def _experiment(given: RunSettings | Plan) -> Experiment:
     return Experiment(*(getattr(given, name) for name in Experiment._fields))
 
 
-class Settings(NamedTuple):
+class RunSettings(NamedTuple):
     """Everything that decides how a run ends; its identity.
 
     size : of the bags. repetition : seed of bags, order and initialisation. rows : training rows
@@ -95,7 +95,7 @@ class Settings(NamedTuple):
 class Group(NamedTuple):
     """Runs that differ only in rate and repetition: they train together."""
 
-    common: Settings
+    common: RunSettings
     rates: tuple[float, ...]
     repetitions: tuple[int, ...]
 
@@ -105,7 +105,7 @@ class Group(NamedTuple):
         c = self.common
         return f"{c.task} {Way(c.method, c.loss)} bags of {c.size}"
 
-    def runs(self) -> list[Settings]:
+    def runs(self) -> list[RunSettings]:
         """All of them, by repetition and rate."""
         return [
             self.common._replace(rate=r, repetition=s)
@@ -191,7 +191,7 @@ class Plan:
         yield from (g for way in self.ways if way.method == "labels" for g in self._groups(way, 1))
 
     def _groups(self, way: Way, size: int) -> Iterator[Group]:
-        common = Settings(
+        common = RunSettings(
             self.task, self.model, *way, size, 0.0, 0, self.epochs, self.batch, smoothing_of(way, self.smoothing),
             self.holdout, self.start, self.rows,
         )  # fmt: skip

@@ -33,7 +33,6 @@ STYLE: Any = {
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
     "svg.fonttype": "none",
-    "pdf.fonttype": 42,
 }
 End = tuple[str, str, float]
 """Name, colour and height of what is named at the right edge."""
@@ -207,15 +206,9 @@ def _legend(figure: Figure) -> None:
     )
 
 
-def save(figure: Figure, path: Path) -> list[Path]:
-    """The figure as PDF and SVG for papers and as PNG for pages."""
-    written = []
-    with rc_context(STYLE):
-        for ending in ("pdf", "svg", "png"):
-            target = path.with_name(f"{path.name}.{ending}")
-            date = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(
-                ending
-            )  # the same figure, the same file
-            figure.savefig(target, dpi=200, facecolor="white", bbox_inches="tight", metadata=date)
-            written.append(target)
-    return written
+def save(figure: Figure, path: Path) -> Path:
+    """Write the figure as SVG, the same bytes for the same figure; `path` has no ending."""
+    target = path.with_name(f"{path.name}.svg")
+    with rc_context(STYLE | {"svg.hashsalt": "unbag"}):
+        figure.savefig(target, facecolor="white", bbox_inches="tight", metadata={"Date": None})
+    return target

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from unbag._rules import broken
 from unbag.lab import _choice, _claims, _plots, _variance
@@ -30,12 +28,12 @@ from unbag.lab._results import (
     prices,
     read_runs,
 )
-from unbag.lab._store import Store
+from unbag.lab._store import RunStore, write_csv
 from unbag.report._experiments import Claim, Point, Result, experiments_page
 from unbag.report._html import write_page
 
 
-def write_report(store: Store, folder: Path) -> list[Path]:
+def write_report(store: RunStore, folder: Path) -> list[Path]:
     """Tables, figures and claims of everything in a store."""
     everything = read_runs(store)
     if not everything:
@@ -60,7 +58,7 @@ def write_report(store: Store, folder: Path) -> list[Path]:
         "claims.csv": [verdict._asdict() for verdict in verdicts],
         "variance.csv": [spread._asdict() for spread in spreads],
     }
-    written = [_write_csv(folder / name, rows) for name, rows in tables.items() if rows]
+    written = [write_csv(folder / name, rows) for name, rows in tables.items() if rows]
     figures = _figures(everything, experiments, folder)
     for plan, runs, _ in streams:
         written += write_online_report(plan, runs, folder / f"online-{runs.folder.name}")
@@ -73,14 +71,6 @@ def write_report(store: Store, folder: Path) -> list[Path]:
     line = f"unbag reproduce --report, from the runs in {store.folder}"
     index = write_index(folder, line, everything, experiments, verdicts)
     return [*written, *figures, *(folder / name for name in pages), index]
-
-
-def _write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
 
 
 def _figures(
@@ -101,9 +91,8 @@ def _figures(
         )  # else it is the same figure again
         if new and len(shown) >= (2 if name == "paper" else 1):
             figure = _plots.draw(everything, shown, METRICS[metric], smallest=smallest)
-            written += _plots.save(
-                figure, folder / f"{name}-{metric}{'-from-16' if smallest > 1 else ''}"
-            )
+            suffix = "-from-16" * (smallest > 1)
+            written.append(_plots.save(figure, folder / f"{name}-{metric}{suffix}"))
     return written
 
 
@@ -131,7 +120,7 @@ def _claims_page(verdicts: Sequence[Verdict]) -> str:
 
 
 def _report_page(
-    store: Store,
+    store: RunStore,
     folder: Path,
     everything: Sequence[Runs],
     experiments: Sequence[Experiment],
@@ -145,8 +134,8 @@ def _report_page(
         "what that costs: below and in `choice.csv`. Claims: `claims.md`. Made by `unbag "
         f"reproduce --report ... --store {store.folder}`.\n"
     ]
-    together = [metric for metric in METRICS if (folder / f"paper-{metric}.png").exists()]
-    parts += [f"![{metric} of the paper's tasks](paper-{metric}.png)\n" for metric in together]
+    together = [metric for metric in METRICS if (folder / f"paper-{metric}.svg").exists()]
+    parts += [f"![{metric} of the paper's tasks](paper-{metric}.svg)\n" for metric in together]
     for experiment in experiments:
         parts.append(f"## {experiment.title}\n")
         for metric in METRICS:
@@ -155,7 +144,7 @@ def _report_page(
             table = experiment_table(everything, experiment, METRICS[metric])
             name, picture = (
                 _plots.name_of(METRICS[metric], experiment),
-                f"{experiment.name}-{metric}.png",
+                f"{experiment.name}-{metric}.svg",
             )
             parts.append(f"{name}\n\n{table}\n![{metric}]({picture})\n")
     return "\n".join([*parts, *_choices(everything, choices)])

@@ -16,7 +16,7 @@ import pyarrow as pa
 from unbag.lab._choice import Chosen
 from unbag.lab._methods import WAYS, Way, curve_of
 from unbag.lab._plan import Experiment
-from unbag.lab._store import Store
+from unbag.lab._store import RunStore
 
 Metric = Literal["test_loss", "test_auc"]
 METRICS: dict[str, Metric] = {"log-loss": "test_loss", "auc": "test_auc"}
@@ -88,7 +88,7 @@ class Found(NamedTuple):
 COMMON = "task, model, start, epochs, batch, rows, method, loss, size, smoothing, holdout"
 
 
-def read_runs(store: Store, *, task: str | None = None) -> list[Runs]:
+def read_runs(store: RunStore, *, task: str | None = None) -> list[Runs]:
     """Everything in a store, in a fixed order."""
     table = store.arrow(
         f"SELECT {COMMON}, bags, trivial, repetition, rate, test_loss, test_auc, choice FROM runs "

@@ -17,8 +17,8 @@ from unbag.bags import Bags, Kind
 from unbag.datasets import Dataset
 from unbag.lab import _choice, _variance
 from unbag.lab._methods import METHODS
-from unbag.lab._plan import Group, Plan, Settings
-from unbag.lab._store import HISTORY, Store
+from unbag.lab._plan import Group, Plan, RunSettings
+from unbag.lab._store import HISTORY, RunStore
 from unbag.lab._tasks import TASKS, build, data_of, trivial_score
 from unbag.training import Run, default_loss, sweep
 
@@ -27,6 +27,10 @@ MICROBATCH = {"cnn": 16}
 
 Told = Callable[[Group, int], None]
 """Called after each epoch of a group, as told(group, number of runs in it)."""
+
+
+def _nobody(*progress: Any) -> None:
+    """What is called after each epoch when nobody wants to know."""
 
 
 class Job(NamedTuple):
@@ -43,7 +47,7 @@ Engine = Callable[[Iterator[Job], Told], Generator[tuple[Job, list[dict[str, Any
 
 def run_plan(
     plan: Plan,
-    store: Store,
+    store: RunStore,
     *,
     progress: bool = False,
     patience: float = 2.0,
@@ -60,17 +64,16 @@ def run_plan(
     store.check_data(plan.task, len(data_of(plan.task).y))
     if TASKS[plan.task].kind == "binary":
         _variance.measure(plan.task, data_of(plan.task), store)
-    made = (
-        _run(plan, store, engine, lambda group, runs: None, lambda: None, patience)
-        if not progress
-        else _show(plan, store, engine, patience)
-    )
-    if plan.holdout:
-        _choice.keep_choices(plan, store)
+    make = {True: _show, False: _run}[progress]
+    with store.in_use():
+        made = make(plan, store, engine, patience)
+        if plan.holdout:
+            _choice.keep_choices(plan, store)
+    store.compact()
     return made
 
 
-def _show(plan: Plan, store: Store, engine: Engine, patience: float) -> int:
+def _show(plan: Plan, store: RunStore, engine: Engine, patience: float) -> int:
     """The same with a progress bar."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f}%"))
     times = (TimeElapsedColumn(), TextColumn("done,"), TimeRemainingColumn(), TextColumn("left"))
@@ -88,16 +91,16 @@ def _show(plan: Plan, store: Store, engine: Engine, patience: float) -> int:
             missing = sum(len(left) for _, left in _missing(plan, store)) * plan.epochs
             bar.update(work, total=bar.tasks[0].completed + missing)
 
-        return _run(plan, store, engine, told, recount, patience)
+        return _run(plan, store, engine, patience, told, recount)
 
 
 def _run(
     plan: Plan,
-    store: Store,
+    store: RunStore,
     engine: Engine,
-    told: Told,
-    recount: Callable[[], None],
     patience: float,
+    told: Told = _nobody,
+    recount: Callable[[], None] = _nobody,
 ) -> int:
     made = 0
     while missing := _missing(plan, store):
@@ -117,13 +120,13 @@ def _run(
 
 
 def _claimed(
-    missing: Sequence[tuple[Group, Any]], store: Store, claims: ExitStack
+    missing: Sequence[tuple[Group, Any]], store: RunStore, claims: ExitStack
 ) -> Iterator[Job]:
     """What no other process works on, claimed when it is asked for; all claims end with
     `claims`."""
     for group, _ in missing:
         claim = claims.enter_context(ExitStack())
-        mine = claim.enter_context(store.claim(group))
+        mine = claim.enter_context(store.claim(group.identity()))
         left = _left(group, store.finished()) if mine else []
         if left:
             yield Job(group, _rectangles(group, left), claim)
@@ -137,16 +140,16 @@ def in_process(jobs: Iterator[Job], told: Told) -> Generator[tuple[Job, list[dic
         yield job, [row for part in job.parts for row in train_group(part, told)]
 
 
-def _missing(plan: Plan, store: Store) -> list[tuple[Group, list[Settings]]]:
+def _missing(plan: Plan, store: RunStore) -> list[tuple[Group, list[RunSettings]]]:
     finished = store.finished()
     return [(group, left) for group in plan.groups() if (left := _left(group, finished))]
 
 
-def _left(group: Group, finished: set[str]) -> list[Settings]:
+def _left(group: Group, finished: set[str]) -> list[RunSettings]:
     return [run for run in group.runs() if run.identity() not in finished]
 
 
-def _rectangles(group: Group, left: Sequence[Settings]) -> list[Group]:
+def _rectangles(group: Group, left: Sequence[RunSettings]) -> list[Group]:
     """Repetitions that lack the same rates go together."""
     lacking: dict[tuple[float, ...], list[int]] = {}
     for repetition in group.repetitions:
@@ -158,7 +161,7 @@ def _rectangles(group: Group, left: Sequence[Settings]) -> list[Group]:
     ]
 
 
-def train_group(group: Group, told: Told = lambda group, runs: None) -> list[dict[str, Any]]:
+def train_group(group: Group, told: Told = _nobody) -> list[dict[str, Any]]:
     """Train a group of runs; one row of the store for each."""
     common, task, data = group.common, TASKS[group.common.task], data_of(group.common.task)
     rows, seeds = common.rows or len(data.y), group.repetitions
@@ -223,7 +226,7 @@ def _scores(run: Run, data: Dataset, held: Bags | None) -> dict[str, Any]:
     return {} if held is None else {"scores": np.asarray(run.model(data.X[held.rows]))}
 
 
-def _row(settings: Settings, run: Run, facts: dict[str, Any]) -> dict[str, Any]:
+def _row(settings: RunSettings, run: Run, facts: dict[str, Any]) -> dict[str, Any]:
     history = {
         name: run.history[name].astype(np.float32) for name in HISTORY if name in run.history
     }

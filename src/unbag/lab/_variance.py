@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from unbag.datasets import Dataset
-from unbag.lab._store import Store
+from unbag.lab._store import RunStore
 from unbag.losses import log
 
 ROWS, BAGS = 5_000, 4_000
@@ -37,7 +37,7 @@ class Spread(NamedTuple):
     easy: float
 
 
-def measure(task: str, data: Dataset, store: Store) -> None:
+def measure(task: str, data: Dataset, store: RunStore) -> None:
     """Measure a task once, at the paper's bag sizes, and keep it in the store."""
     if not any(spread.task == task for spread in read(store)):
         spreads = bag_spread(task, data, [2**i for i in range(12) if 2 ** (i + 1) <= len(data.y)])
@@ -48,7 +48,7 @@ def measure(task: str, data: Dataset, store: Store) -> None:
         )
 
 
-def read(store: Store) -> list[Spread]:
+def read(store: RunStore) -> list[Spread]:
     """What was measured, for every task."""
     return [
         Spread(
