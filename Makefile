@@ -18,6 +18,7 @@ fast: $(VENV)/.installed-test
 check: $(VENV)/.installed-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tools/docstrings.py
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 

@@ -42,11 +42,11 @@ def build(out: Path) -> None:
 def report_links() -> str:
     """What `unbag reproduce` has written, as links from a page of the site; pages that are not
     there are not linked."""
-    found = sorted(path.name for path in REPORT.glob("*.md"))
-    listed = "".join(f"- [{name}](report/{name})\n" for name in found)
-    return (
-        f"On this site:\n\n{listed}" if found else "No report was there when this site was built."
-    )
+    names = sorted(path.name for path in REPORT.glob("*.md"))
+    if not names:
+        return "No report was there when this site was built."
+    listed = "".join(f"- [{name}](report/{name})\n" for name in names)
+    return f"On this site:\n\n{listed}"
 
 
 def modules() -> list[str]:
@@ -67,13 +67,34 @@ def modules() -> list[str]:
 
 @cache
 def source(module: str) -> ast.Module:
-    """A module or package, read but not run."""
+    """A module or package, read but not run; defaults that are constants of it show their value."""
     path = ROOT / "src" / Path(*module.split("."))
-    return ast.parse(
-        (
-            path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
-        ).read_text()
-    )
+    if path.is_dir():
+        path = path / "__init__"
+    tree = ast.parse(path.with_suffix(".py").read_text())
+    values = constants(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arguments):
+            node.defaults = [values.get(ast.unparse(d), d) for d in node.defaults]
+            node.kw_defaults = [d and values.get(ast.unparse(d), d) for d in node.kw_defaults]
+        if isinstance(node, ast.AnnAssign) and node.value:
+            node.value = values.get(ast.unparse(node.value), node.value)
+    return tree
+
+
+def constants(tree: ast.Module) -> dict[str, ast.expr]:
+    """Values of a module that are written out, as 2**16, with those that it imports from unbag."""
+    known: dict[str, ast.expr] = {}
+    names = (ast.Name, ast.Call, ast.JoinedStr)
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            if not any(isinstance(part, names) for part in ast.walk(node.value)):
+                known[node.targets[0].id] = node.value
+        elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("unbag."):
+            wanted = {alias.name for alias in node.names if alias.name.isupper()}
+            there = constants(source(str(node.module))) if wanted else {}
+            known |= {name: value for name, value in there.items() if name in wanted}
+    return known
 
 
 def contents() -> str:
@@ -124,8 +145,8 @@ def reference(module: str) -> str:
         for name, text in values(tree).items()
         if name in public(tree)
     ]
-    found = [(name, place) for name in public(tree) if (place := find(name, tree)) is not None]
-    parts += [entry(node, f"unbag.{module}.{name}") for name, node in found]
+    nodes = {name: find(name, tree) for name in public(tree)}
+    parts += [entry(node, f"unbag.{module}.{name}") for name, node in nodes.items() if node]
     return "\n\n".join(parts) + "\n"
 
 
@@ -203,28 +224,25 @@ def spelled(argument: ast.arg, default: ast.expr | None) -> str:
     text = ast.unparse(argument)
     if default is None:
         return text
-    return (
-        f"{text} = {ast.unparse(default)}"
-        if argument.annotation
-        else f"{text}={ast.unparse(default)}"
-    )
+    equals = "=" if argument.annotation is None else " = "
+    return f"{text}{equals}{ast.unparse(default)}"
 
 
 def call(title: str, listed: list[str], returned: str) -> str:
     """On one line where it fits, else one argument a line."""
     line = f"{title}({', '.join(listed)}){returned}"
-    return (
-        line
-        if len(line) <= 88
-        else f"{title}(\n" + "".join(f"    {item},\n" for item in listed) + f"){returned}"
-    )
+    if len(line) <= 88:
+        return line
+    return f"{title}(\n" + "".join(f"    {item},\n" for item in listed) + f"){returned}"
 
 
 def markdown(docstring: str) -> str:
     """A docstring as Markdown: underlined titles in bold, parameters as a list, examples as
     code."""
     text = re.sub(r"^(.+)\n-{3,}$", r"**\1**\n", docstring, flags=re.MULTILINE)
-    text = re.sub(r"^(\w+(?:, \*{0,2}\w+)*) : ", r"- `\1`: ", text, flags=re.MULTILINE)
+    names = r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : "
+    text = re.sub(rf"{names}(.+)\n +(?=\S)", r"- `\1` (\2): ", text, flags=re.MULTILINE)
+    text = re.sub(names, r"- `\1`: ", text, flags=re.MULTILINE)
     return re.sub(
         r"^>>> .*?(?=\n\n|\Z)",
         lambda m: f"```pycon\n{m[0]}\n```",

@@ -87,10 +87,10 @@ def test_a_signature_is_written_as_in_the_source():
 
 
 def test_a_docstring_becomes_markdown():
-    text = "Say it.\n\nParameters\n----------\nx, y : numbers,\n    two of them.\n\n>>> 1 + 1\n2\n\nEnd."
-    assert build_docs.markdown(text) == (
-        "Say it.\n\n**Parameters**\n\n- `x, y`: numbers,\n    two of them.\n\n```pycon\n>>> 1 + "
-        "1\n2\n```\n\nEnd."
+    parameters = "Parameters\n----------\nx, y : float\n    Two of them.\n*rest : Any\n    More."
+    assert build_docs.markdown(f"Say it.\n\n{parameters}\n\n>>> 1 + 1\n2\n\nEnd.") == (
+        "Say it.\n\n**Parameters**\n\n- `x, y` (float): Two of them.\n- `*rest` (Any): More.\n\n"
+        "```pycon\n>>> 1 + 1\n2\n```\n\nEnd."
     )
 
 
@@ -139,3 +139,7 @@ def test_the_numbers_of_the_methods_page_come_from_measured_pages():
     numbers = re.findall(r"\b0\.\d{4}\b", (ROOT / "docs" / "methods.md").read_text())
     assert len(numbers) > 50
     assert [number for number in numbers if number not in measured] == []
+
+
+def test_a_default_that_is_a_constant_shows_its_value():
+    assert "rows: int = 2 ** 16" in build_docs.reference("datasets")
