@@ -103,7 +103,21 @@ def contents() -> str:
         (m, (ast.get_docstring(source(f"unbag.{m}")) or "").partition("\n")[0]) for m in modules()
     ]
     listed = "".join(f"- [{module}]({module}.md): {line}\n" for module, line in rows)
-    return f"# Reference\n\nRead from the docstrings, whose examples the tests run.\n\n{listed}"
+    page = f"# Reference\n\nRead from the docstrings, whose examples the tests run.\n\n{listed}"
+    return "\n\n".join([page, *errors()]) + "\n"
+
+
+def errors() -> list[str]:
+    """The public names that no public module has: what unbag raises."""
+    tree = source("unbag")
+    names = [
+        alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("unbag._")
+        for alias in node.names
+    ]
+    nodes = {name: find(name, tree) for name in names}
+    return [entry(node, f"unbag.{name}") for name, node in nodes.items() if node]
 
 
 def write(path: Path, text: str) -> None:

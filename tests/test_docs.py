@@ -74,7 +74,9 @@ def test_the_reference_has_every_public_name():
         name for name in NAMED if name.startswith("reference/")
     }
     names = {name for name in {*unbag.__all__, *unbag._NAMES} if name not in texts}
-    found = set(re.findall(r"^## (\w+)$", "\n".join(texts.values()), re.MULTILINE))
+    found = set(
+        re.findall(r"^## (\w+)$", "\n".join([build_docs.contents(), *texts.values()]), re.MULTILINE)
+    )
     assert names <= found
     assert "unbag.weights.upm(" in texts["weights"]
     assert "## brier\n\nMulti-class square loss" in texts["losses"]
