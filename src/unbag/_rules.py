@@ -32,6 +32,15 @@ def python_spelling(name: str, value: str | None) -> str:
     return f"{name}={value}" if plain else f"{name}={value!r}"
 
 
+def spelled(text: str, spelling: Spelling = python_spelling) -> str:
+    """A text with the options in its braces spelled out.
+
+    >>> spelled("Say {kind:total}.")
+    "Say kind='total'."
+    """
+    return OPTION.sub(lambda match: spelling(match[1], match[2]), text)
+
+
 @dataclass(frozen=True)
 class Refusal:
     """A broken rule.
@@ -63,7 +72,7 @@ class Refusal:
 
     def render(self, spelling: Spelling = python_spelling) -> str:
         """The refusal as a sentence: the rule, the offender, how many, the remedy."""
-        remedy = OPTION.sub(lambda match: spelling(match[1], match[2]), self.remedy)
+        remedy = spelled(self.remedy, spelling)
         return f"{self.rule}: {self.offender}{self._number()}. {remedy}".rstrip()
 
     def _number(self) -> str:

@@ -11,7 +11,7 @@ import typer
 from unbag.cli._console import UNFIT, plain_errors, print_json, spoken
 from unbag.cli._options import AsJson, Events, Features, Plan, Reports, takes_columns
 from unbag.diagnosis import Diagnosis, diagnose
-from unbag.report._advice import remedy
+from unbag.report import remedy
 
 
 @takes_columns(without=["prior"])

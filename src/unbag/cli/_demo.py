@@ -32,10 +32,17 @@ from unbag.datasets import read_adult
 from unbag.metrics import Evaluation, evaluate, evaluate_labels
 from unbag.metrics._scores import scores_of
 from unbag.noise import geometric, noisy
-from unbag.report import Curve, Story, curves_of, facts_of, page_of, write_page
-from unbag.report._numbers import value_of
-from unbag.report._sections import verdicts
-from unbag.report._story import named
+from unbag.report import (
+    LearningCurve,
+    Story,
+    curves_of,
+    facts_of,
+    named,
+    page_of,
+    value_of,
+    verdicts,
+    write_page,
+)
 
 METHODS = ("anchored", "upm", "easy", "matching", "likelihood")
 MARK = "made-by-unbag-demo.txt"
@@ -115,7 +122,7 @@ def run(
     _tell_truth(say, judged, best, ceiling)
     story = Story(
         "Who earns over $50,000? Learned from totals", f"unbag demo: bags of {size}, noise of epsilon {EPSILON:g}",
-        told=bags.told, facts=facts_of(bags), diagnosis=diagnosis, choice=choice,
+        tables=bags.told, facts=facts_of(bags), diagnosis=diagnosis, choice=choice,
         curves=_curves(models), evaluation=judged[best].found,
         predictions=predicted(models[best], judged[best].bags.X), trained=True, learned=len(models[best].learned_),
         labels=judged[best].truth,
@@ -192,7 +199,7 @@ def _train(files: Files, learn: Any, methods: Sequence[str], epochs: int) -> dic
     return models
 
 
-def _curves(models: dict[str, Any]) -> list[Curve]:
+def _curves(models: dict[str, Any]) -> list[LearningCurve]:
     runs = [run for model in models.values() for run in model.runs_]
     return curves_of(runs, [model.run_ for model in models.values()])
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from unbag.cli._check import diagnose_by_name, told_of
 from unbag.cli._console import tell
-from unbag.diagnosis import Diagnosis, drift
-from unbag.diagnosis._drift import Drift
+from unbag.diagnosis import Diagnosis, Drift, drift
 from unbag.metrics import Evaluation
 from unbag.report import Story, curves_of, facts_of, page_of, write_page
 from unbag.selection import Choice
@@ -39,7 +38,7 @@ def training_story(
     return Story(
         "A model learned from totals",
         line,
-        told=told_of(bags),
+        tables=told_of(bags),
         facts=facts_of(bags),
         diagnosis=diagnosis,
         drift=over_time,
@@ -59,7 +58,7 @@ def evaluation_story(
     return Story(
         "How good is this model?",
         line,
-        told=_told(bags),
+        tables=_told(bags),
         facts=facts_of(bags),
         diagnosis=diagnose_by_name(bags),
         drift=over_time,
@@ -76,7 +75,7 @@ def _of_reported(found: Evaluation | None, bags: Any) -> Any:
 
 def selection_story(line: str, bags: Any, choice: Choice, over_time: Drift | None) -> Story:
     """Models compared by bags that none of them learned from."""
-    known = {"told": _told(bags), "facts": facts_of(bags), "diagnosis": diagnose_by_name(bags)}
+    known = {"tables": _told(bags), "facts": facts_of(bags), "diagnosis": diagnose_by_name(bags)}
     return Story("Which model?", line, choice=choice, drift=over_time, **known)
 
 

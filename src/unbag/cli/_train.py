@@ -27,7 +27,7 @@ from unbag.cli._story import made_by, prior_over_time, training_story, write_sto
 from unbag.diagnosis import Diagnosis
 from unbag.metrics._evaluate import evaluate_and_note
 from unbag.metrics._leakage import marks
-from unbag.report._advice import remedy
+from unbag.report import remedy
 
 
 @takes_columns()

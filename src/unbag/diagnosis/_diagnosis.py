@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from textwrap import fill
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from unbag.diagnosis._bias import Bias, Dispersion
+from unbag.plots import draw_bag_means, draw_features, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SHOWN = 8
 
@@ -84,12 +89,15 @@ class Diagnosis:
             )
         return "\n".join(lines + [f"Note: {note}." for note in self.notes])
 
-    def plot(self) -> Any:
-        """A matplotlib figure: the F statistics, and the bag means of the worst feature against
-        chance."""
-        from unbag.diagnosis._plots import draw_diagnosis
-
-        return draw_diagnosis(self)
+    def plot(self) -> Figure:
+        """The F statistics, and the bag means of the worst feature against chance, as a figure."""
+        figure = new_figure(10, 4.2)
+        figure.suptitle(fill(self.verdict, 120), fontsize=9)
+        if self.features:
+            left, right = figure.subplots(1, 2)
+            draw_features(left, [f.name for f in self.features], [f.F for f in self.features])
+            draw_bag_means(right, self.means, self.features[0].name)
+        return figure
 
     def picture(self, path: str | Path) -> None:
         """Write the figure to a file."""

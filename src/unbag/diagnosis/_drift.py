@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,11 @@ from unbag._arrays import mean_by, sum_by
 from unbag._rules import broken, refuse
 from unbag.bags import Bags
 from unbag.diagnosis._variance import holm
+from unbag.plots import draw_drift, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # from so many expected positives and negatives on, the normal approximation is near enough
 RARE = 1000
@@ -67,11 +73,17 @@ class Drift:
             )
         return "\n".join(lines)
 
-    def plot(self) -> Any:
-        """A matplotlib figure: the prior of each window with its interval."""
-        from unbag.diagnosis._plots import draw_drift
+    def draw(self, axes: Axes) -> None:
+        """Draw the prior of each window with its interval on an Axes."""
+        draw_drift(axes, self.start, self.prior, self.low, self.high, self.overall)
 
-        return draw_drift(self)
+    def plot(self) -> Figure:
+        """The prior of each window with its interval, as a figure."""
+        figure = new_figure(8, 4)
+        axes = figure.subplots()
+        self.draw(axes)
+        axes.set_title(fill(self.verdict, 100), fontsize=9)
+        return figure
 
     def picture(self, path: str | Path) -> None:
         """Write the figure to a file."""

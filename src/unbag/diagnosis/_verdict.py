@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbag._rules import LONE, VALID, broken, refuse, rows, two_reports
+from unbag._rules import LONE, VALID, broken, refuse, rows, spelled, two_reports
 from unbag.bags import Bags, Kind
 from unbag.diagnosis._bias import (
     Bias,
@@ -32,9 +32,9 @@ UNSEEN = "Whether the bags are random cannot be seen: no feature varies or was g
 REMEDY = {
     "random": "None is needed.",
     "plain": "Name what the bags follow (campaign, day, site) as stratum= and cut each into random sub-bags, as "
-    f"random_bags(..., stratum=...) does; where reports cannot be cut, use {VALID}.",
+    f"random_bags(..., stratum=...) does; where reports cannot be cut, use {spelled(VALID)}.",
     "strata": "Make the strata finer, or draw the bags at random within them, as random_bags(..., stratum=...) does; "
-    f"where that cannot be, use {VALID}.",
+    f"where that cannot be, use {spelled(VALID)}.",
     "untested": "Give features X to the bags, or the scores of a model: they are what tells.",
 }
 
@@ -311,7 +311,7 @@ def _impossible(bags: Bags, lone: int) -> Diagnosis:
         "There is one report" if bags.stratum is None else f"Each of {lone} strata has one report"
     )
     verdict = f"{what} only: whether bags are random cannot be seen, and an unbiased evaluation is impossible."
-    return Diagnosis(verdict, False, LONE, lone=lone)
+    return Diagnosis(verdict, False, spelled(LONE), lone=lone)
 
 
 def _by_reports_alone(

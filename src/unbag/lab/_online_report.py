@@ -31,7 +31,8 @@ from unbag.lab._methods import Way
 from unbag.lab._online_plan import Cell, OnlinePlan
 from unbag.lab._online_run import finals
 from unbag.lab._online_store import OnlineStore
-from unbag.lab._plots import GREY, LOOKS, OURS, STYLE, save
+from unbag.lab._plots import LOOKS, OURS
+from unbag.plots import GREY, PAPER, Look, save_figure
 
 PAPER_EVENTS = 37_000_000  # as the paper says of Criteo's training data
 METRICS = {"log-loss": ("label_log_loss", "log loss"), "auc": ("label_auc", "AUC")}
@@ -53,7 +54,7 @@ def write_online_report(plan: OnlinePlan, store: OnlineStore, folder: str | Path
     written = []
     for name, (metric, title) in METRICS.items():
         figure = draw_online(plan, results, metric, title)
-        written.append(save(figure, folder / f"online-{name}"))
+        written.append(save_figure(figure, folder / f"online-{name}"))
         page += [f"## {title}\n", _table(plan, results, metric), f"![{title}](online-{name}.svg)\n"]
     if np.isfinite(_values(next(iter(results.values())), "true_log_loss")).all():
         page += [
@@ -123,13 +124,13 @@ def _table(plan: OnlinePlan, results: Results, metric: str) -> str:
 def draw_online(plan: OnlinePlan, results: Results, metric: str, title: str) -> Figure:
     """Left: the average over chunks by bag size. Right: chunk by chunk at the largest size. Bands:
     a standard error."""
-    with rc_context(STYLE):
+    with rc_context(PAPER):
         figure = Figure(figsize=(8.4, 3.4), layout="constrained")
         left, right = figure.subplots(1, 2)
         shown = {cell: runs for cell, runs in results.items() if cell.prior == "chunk"}
         for way in dict.fromkeys(cell.way for cell in shown):
             mine = {cell.size: runs for cell, runs in sorted(shown.items()) if cell.way == way}
-            colour, marker = _look(way)
+            colour, marker, _ = _look(way)
             if way.method == "labels":
                 left.axhline(
                     _mean(_values(mine[1], metric).mean(axis=1))[0],
@@ -194,10 +195,10 @@ def draw_online(plan: OnlinePlan, results: Results, metric: str, title: str) -> 
     return figure
 
 
-def _look(way: Way) -> tuple[str, str]:
+def _look(way: Way) -> Look:
     if way.method == "anchored" and way.loss == "square":
         return OURS
-    return LOOKS.get(way.method, (GREY, "x"))
+    return LOOKS.get(way.method, Look(GREY, "x"))
 
 
 def _band(panel: Any, x: np.ndarray, points: np.ndarray, colour: str, **style: Any) -> None:

@@ -23,14 +23,13 @@ from unbag.lab._results import (
     experiment_table,
     experiments_of,
     full_runs,
-    in_order,
     price_rows,
     prices,
     read_runs,
 )
 from unbag.lab._store import RunStore, write_csv
-from unbag.report._experiments import Claim, Point, Result, experiments_page
-from unbag.report._html import write_page
+from unbag.plots import save_figure
+from unbag.report import Claim, experiments_page, write_page
 
 
 def write_report(store: RunStore, folder: Path) -> list[Path]:
@@ -92,7 +91,7 @@ def _figures(
         if new and len(shown) >= (2 if name == "paper" else 1):
             figure = _plots.draw(everything, shown, METRICS[metric], smallest=smallest)
             suffix = "-from-16" * (smallest > 1)
-            written.append(_plots.save(figure, folder / f"{name}-{metric}{suffix}"))
+            written.append(save_figure(figure, folder / f"{name}-{metric}{suffix}"))
     return written
 
 
@@ -169,28 +168,9 @@ def write_index(
     verdicts: Sequence[Verdict],
 ) -> Path:
     """Write `index.html` beside the tables."""
-    found = [result_of(everything, e, metric) for e in experiments for metric in METRICS.values()]
+    found = [
+        _plots.result_of(everything, e, metric) for e in experiments for metric in METRICS.values()
+    ]
     claims = [Claim(f"{v.claim} ({v.whose})", *v[2:]) for v in verdicts]
     page = experiments_page(line, [result for result in found if result is not None], claims)
     return write_page(page, folder / "index.html", force=True)
-
-
-def result_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> Result | None:
-    """The best results of an experiment by method and bag size; None when there are none."""
-    mine = full_runs(everything, experiment)
-    cells = best_cells(mine, metric)
-    learned = {pair: found for pair, found in cells.items() if pair[0].method != "labels"}
-    if not learned:
-        return None
-    point = lambda way: [
-        Point(k, f.mean, f.error, f.edge) for (w, k), f in sorted(learned.items()) if w == way
-    ]
-    levels = {"trivial predictor": mine[0].trivial} if metric == "test_loss" else {}
-    labels = [found.mean for (way, _), found in cells.items() if way.method == "labels"]
-    levels |= {"labels": labels[0]} if labels else {}
-    bags = dict(sorted((runs.size, runs.bags) for runs in mine if runs.way.method != "labels"))
-    methods = {way.title: point(way) for way in in_order([way for way, _ in learned])}
-    better = "lower" if metric == "test_loss" else "higher"
-    return Result(
-        experiment.title, _plots.name_of(metric, experiment), better, bags, methods, levels
-    )

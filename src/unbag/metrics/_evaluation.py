@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from unbag._rules import broken
 from unbag.metrics._intervals import Estimate
+from unbag.plots import Series, draw_calibration, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 class Band(NamedTuple):
@@ -65,9 +73,26 @@ class Evaluation:
             )
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
-    def plot(self, path: Any = None) -> Any:
-        """The calibration picture: observed against predicted, with intervals; saved when a path is
-        given."""
-        from unbag.metrics._plots import draw_calibration
+    def draw(self, axes: Axes) -> None:
+        """Draw the calibration on an Axes: observed against predicted, with intervals."""
+        if not self.calibration:
+            raise broken(
+                "A calibration picture must have bands of a score",
+                "class histograms have none",
+                "Plot one class against the others, as binary reports.",
+            )
+        known = [band for band in self.calibration if isfinite(band.observed.value)]
+        value, _, low, high, _ = zip(*(band.observed for band in known), strict=True)
+        bands = Series("", [band.prediction for band in known], value, low, high)
+        draw_calibration(axes, bands, source=self.source)
 
-        return draw_calibration(self, path)
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """The calibration as a figure, which is saved when a path is given."""
+        figure = new_figure(4.6, 4.4)
+        axes = figure.subplots()
+        self.draw(axes)
+        count = len(self.calibration)
+        axes.set_title(f"Calibration in {count} bands, intervals of {self.level:.0%}", fontsize=10)
+        if path is not None:
+            figure.savefig(path, dpi=150)
+        return figure

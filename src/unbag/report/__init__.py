@@ -1,26 +1,34 @@
-"""What was found in, one self-contained HTML page out: readable without the paper, in light and
-dark, on paper too.
+"""Report pages: one self-contained HTML file each, in light and dark, on screens and on paper.
 
-`story` holds what a page on a model may tell, `sections` and `advising` turn it into words and
-pictures, `drawing` draws, `rendering` writes. Streams and the paper's experiments have pages of
-their own.
+`page_of` makes the page on a model from a `Story`, `stream_page` that of a stream, and
+`experiments_page` that of the lab's experiments; `write_page` writes any of them.
 """
 
-from unbag.report._html import render, write_page
-from unbag.report._model_page import page_of
-from unbag.report._page import Page, Section, Text
-from unbag.report._story import Curve, Facts, Story, curves_of, facts_of
+from unbag.report._advice import remedy
+from unbag.report._experiments import Claim, experiments_page
+from unbag.report._numbers import value_of
+from unbag.report._page import Page, Section, Text, render, write_page
+from unbag.report._sections import page_of, verdicts
+from unbag.report._story import Facts, LearningCurve, Story, curves_of, facts_of, named
+from unbag.report._stream import stream_page
 
 __all__ = [
-    "Curve",
+    "Claim",
     "Facts",
+    "LearningCurve",
     "Page",
     "Section",
     "Story",
     "Text",
     "curves_of",
+    "experiments_page",
     "facts_of",
+    "named",
     "page_of",
+    "remedy",
     "render",
+    "stream_page",
+    "value_of",
+    "verdicts",
     "write_page",
 ]

@@ -1,12 +1,10 @@
-"""Numbers in, as few digits out as a reader can use."""
+"""Numbers with as few digits as a reader can use."""
 
 from __future__ import annotations
 
 from math import floor, isfinite, log10
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from unbag.metrics._intervals import Estimate
+from unbag.metrics import Estimate
 
 
 def short(value: float) -> str:
@@ -17,7 +15,9 @@ def short(value: float) -> str:
     """
     if not isfinite(value):
         return "unknown"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
 
 
 def digits(error: float) -> int:
@@ -30,21 +30,34 @@ def digits(error: float) -> int:
     if not (isfinite(error) and error > 0):
         return 4
     power = floor(log10(error))
-    return min(4, max(0, (1 if error < 3 * 10.0**power else 0) - power))
+    second = error < 3 * 10.0**power
+    return min(4, max(0, second - power))
 
 
 def value_of(estimate: Estimate, decimals: int | None = None) -> str:
-    """The value, with the digits that its error leaves, or so many."""
-    d = digits(estimate.error) if decimals is None else decimals
-    return f"{estimate.value:.{d}f}" if isfinite(estimate.value) else "unknown"
+    """The value of an estimate as text.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        A value with its error.
+    decimals : int, optional
+        By default as many as the error leaves.
+    """
+    if not isfinite(estimate.value):
+        return "unknown"
+    if decimals is None:
+        decimals = digits(estimate.error)
+    return f"{estimate.value:.{decimals}f}"
 
 
 def range_of(estimate: Estimate, decimals: int | None = None) -> str:
-    """The interval, with the same digits."""
+    """The interval of an estimate as text, with the same digits; see `value_of`."""
     if not (isfinite(estimate.low) and isfinite(estimate.high)):
         return "unknown"
-    d = digits(estimate.error) if decimals is None else decimals
-    return f"{estimate.low:.{d}f} to {estimate.high:.{d}f}"
+    if decimals is None:
+        decimals = digits(estimate.error)
+    return f"{estimate.low:.{decimals}f} to {estimate.high:.{decimals}f}"
 
 
 def many(count: float, thing: str) -> str:
@@ -53,4 +66,5 @@ def many(count: float, thing: str) -> str:
     >>> many(1, "bag"), many(12000, "event")
     ('1 bag', '12,000 events')
     """
-    return f"{count:,.0f} {thing}{'' if round(count) == 1 else 's'}"
+    plural = "s" * (round(count) != 1)
+    return f"{count:,.0f} {thing}{plural}"

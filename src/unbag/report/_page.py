@@ -1,9 +1,16 @@
-"""The parts of a page: sections of sentences, lists, tables and figures."""
+"""The parts of a page, and the page as one HTML file: no script, no network, all text escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
+
+from jinja2 import Environment, Template
+
+from unbag._io import check_place, whole
 
 
 class Text(NamedTuple):
@@ -21,21 +28,21 @@ class Items(NamedTuple):
     kind: str = "items"
 
 
-class Cells(NamedTuple):
+class Grid(NamedTuple):
     """A table; the first cell of a row names it."""
 
     caption: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
-    kind: str = "cells"
+    kind: str = "grid"
 
 
-class Figure(NamedTuple):
-    """An SVG picture, made by `unbag.report._figures`, and what to see in it."""
+class Picture(NamedTuple):
+    """An SVG picture, made by `unbag.report._svg`, and what to see in it."""
 
     svg: str
     caption: str
-    kind: str = "figure"
+    kind: str = "picture"
 
 
 class Words(NamedTuple):
@@ -45,7 +52,7 @@ class Words(NamedTuple):
     kind: str = "words"
 
 
-Part = Text | Items | Cells | Figure | Words
+Part = Text | Items | Grid | Picture | Words
 
 
 class Section(NamedTuple):
@@ -64,6 +71,71 @@ class Page(NamedTuple):
     sections: Sequence[Section]
 
 
+GLOSSARY = (
+    (
+        "Bag",
+        "A group of events whose labels are known only together: 37 sales among these 512 clicks.",
+    ),
+    (
+        "Report",
+        "What is known of a bag: its total, sometimes with noise that protects the people in it.",
+    ),
+    (
+        "Prior",
+        "The share of positive events over all bags; what to predict of an event of which nothing "
+        "is known.",
+    ),
+    (
+        "Interval",
+        "Where the true value probably lies. If the bags are random, about 95 in 100 intervals of "
+        "95% hold it.",
+    ),
+    ("Worth", "How many labelled events would tell a number as precisely as all these bags do."),
+)
+
+
+def page(title: str, line: str, *sections: Section | None) -> Page:
+    """A page of the sections that have something to say, with the glossary at its end."""
+    there = [section for section in sections if section is not None]
+    return Page(title, line, [*there, Section("glossary", "Five words", [Words(GLOSSARY)])])
+
+
 def items(*sentences: str) -> Items:
     """A list of sentences without commands."""
     return Items([(sentence, "") for sentence in sentences])
+
+
+@cache
+def _template() -> Template:
+    text = files("unbag.report").joinpath("page.html").read_text(encoding="utf-8")
+    return Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(text)
+
+
+def render(page: Page) -> str:
+    """The page as HTML.
+
+    >>> "&lt;b&gt;" in render(Page("A page", "", [Section("one", "One", [Text("<b>")])]))
+    True
+    """
+    from unbag import __version__
+
+    return _template().render(page=page, version=__version__)
+
+
+def write_page(page: Page, path: str | Path, *, force: bool = False) -> Path:
+    """Write the page, whole or not at all.
+
+    Parameters
+    ----------
+    page : Page
+        What to write.
+    path : str or Path
+        Where to.
+    force : bool
+        Whether to overwrite a file that exists.
+    """
+    path = Path(path)
+    check_place(path, force=force)
+    with whole(path) as temporary:
+        temporary.write_text(render(page), encoding="utf-8")
+    return path

@@ -1,5 +1,4 @@
-"""What a page on a model may tell: everything that was found on the way from two tables to an
-evaluation."""
+"""What a page on a model may report: everything on the way from two tables to an evaluation."""
 
 from __future__ import annotations
 
@@ -11,21 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag.bags import Bags
-from unbag.diagnosis import Diagnosis
-from unbag.diagnosis._drift import Drift
+from unbag.diagnosis import Diagnosis, Drift
 from unbag.metrics import Evaluation
 from unbag.selection import Choice
-from unbag.tables._summary import TablesReport
+from unbag.tables import TablesReport
 
 MEANINGS = {
     "log_loss": ("Log loss", "how surprised the model is by what happens; lower is better"),
     "brier": ("Brier score", "mean squared error of the predicted probability; lower is better"),
     "auc": (
         "AUC",
-        (
-            "how often a positive event gets a higher score than a negative one; 0.5 is chance, 1 "
-            "is perfect"
-        ),
+        "how often a positive event gets a higher score than a negative one; 0.5 is chance, 1 is "
+        "perfect",
     ),
     "poisson": (
         "Poisson loss",
@@ -33,10 +29,8 @@ MEANINGS = {
     ),
     "square": (
         "Squared error",
-        (
-            "of the predicted count, less what no model changes, so it may be negative; lower is "
-            "better"
-        ),
+        "of the predicted count, less what no model changes, so it may be negative; lower is "
+        "better",
     ),
     "mean_prediction": ("Mean prediction", "what the model predicts on average"),
     "mean_report": ("Mean report", "what the bags reported on average"),
@@ -45,13 +39,26 @@ MEANINGS = {
         "0 is right; above 0 the model predicts too much",
     ),
 }
+DECIDES = ("log_loss", "poisson", "brier", "square")
 
 
 class Facts(NamedTuple):
     """Bags in a few numbers.
 
-    events : of bags with a report. waiting : of bags without, which only serve the means.
-    noise : the mean variance of the noise on a bag's count; 0 for exact reports.
+    Parameters
+    ----------
+    bags, events : int
+        Bags with a report, and the events in them.
+    smallest, size, largest : int, float, int
+        The sizes of the bags: least, mean, greatest.
+    prior : float or None
+        The mean report; None for class histograms, which have several.
+    noise : float
+        The mean variance of the noise on a bag's count; 0 for exact reports.
+    pending, waiting : int
+        Bags without a report, and the events in them, which only serve the means.
+    strata : int
+        How many strata there are.
     """
 
     bags: int
@@ -67,21 +74,35 @@ class Facts(NamedTuple):
 
 
 def facts_of(bags: Bags) -> Facts:
-    """The numbers of some bags; the prior of class histograms, which have several, is left out."""
-    seen = bags.reported()
-    prior = None if bags.kind == "histogram" else float(np.average(seen.report, weights=seen.size))
-    size, noise = bags.size, 0.0 if seen.noise is None else float(np.mean(seen.noise))
-    pending = len(bags) - len(seen)
-    strata = 1 if bags.stratum is None else len(np.unique(bags.stratum))
-    few = (len(seen), len(seen.bag), int(size.min()), float(size.mean()), int(size.max()))
-    return Facts(*few, prior, noise, pending, strata, len(bags.bag) - len(seen.bag))
+    """The numbers of some bags."""
+    known, size = bags.reported(), bags.size
+    prior, noise, strata = None, 0.0, 1
+    if bags.kind != "histogram":
+        prior = float(np.average(known.report, weights=known.size))
+    if known.noise is not None:
+        noise = float(np.mean(known.noise))
+    if bags.stratum is not None:
+        strata = len(np.unique(bags.stratum))
+    sizes = (int(size.min()), float(size.mean()), int(size.max()))
+    pending, waiting = len(bags) - len(known), len(bags.bag) - len(known.bag)
+    return Facts(len(known), len(known.bag), *sizes, prior, noise, pending, strata, waiting)
 
 
-class Curve(NamedTuple):
-    """Loss by epoch of one run, as held-out bags estimate it, and the epoch that was chosen (from
-    1; 0 for none).
+class LearningCurve(NamedTuple):
+    """Loss by epoch of one run, as held-out bags estimate it.
 
-    group : the method. chosen : whether this run was chosen within its method.
+    Parameters
+    ----------
+    name : str
+        What the run is called.
+    loss : sequence of float
+        After each epoch.
+    epoch : int
+        The epoch that was chosen, from 1; 0 for none.
+    group : str
+        The method.
+    chosen : bool
+        Whether this run was chosen within its method.
     """
 
     name: str
@@ -90,31 +111,54 @@ class Curve(NamedTuple):
     group: str = ""
     chosen: bool = False
 
+    @property
+    def reached(self) -> float:
+        """The loss at the chosen epoch; infinite where there is none."""
+        if not self.epoch or not np.isfinite(self.loss[self.epoch - 1]):
+            return np.inf
+        return float(self.loss[self.epoch - 1])
+
 
 @dataclass(frozen=True)
 class Story:
-    """All that a page on a model may tell; what is missing is left out.
+    """All that a page on a model may report; what is missing is left out.
 
     Parameters
     ----------
-    title, line : of the page.
-    told : what came in and what was left out. facts : all bags in a few numbers.
-    diagnosis : are the bags random? drift : the prior over time.
-    choice : models compared on held-out bags. curves : how they learned.
-    evaluation : of the model, from bags that it did not learn from.
-    predictions : probabilities or counts of the evaluated events.
-    trained : whether a model was learned on the way. learned : from how many bags.
-    labels : what labels, revealed in the end, say of the same metrics.
+    title, line : str
+        Of the page.
+    tables : TablesReport, optional
+        What was read and what was left out.
+    facts : Facts, optional
+        All bags in a few numbers.
+    diagnosis : Diagnosis, optional
+        Are the bags random?
+    drift : Drift, optional
+        The prior over time.
+    choice : Choice, optional
+        Models compared on held-out bags.
+    curves : sequence of LearningCurve
+        How they learned.
+    evaluation : Evaluation, optional
+        Of the model, from bags that it did not learn from.
+    predictions : array (instances,), optional
+        Probabilities or counts of the evaluated events.
+    trained : bool
+        Whether a model was learned on the way.
+    learned : int
+        From how many bags.
+    labels : Evaluation, optional
+        What labels, revealed in the end, say of the same metrics.
     """
 
     title: str
     line: str = ""
-    told: TablesReport | None = None
+    tables: TablesReport | None = None
     facts: Facts | None = None
     diagnosis: Diagnosis | None = None
     drift: Drift | None = None
     choice: Choice | None = None
-    curves: Sequence[Curve] = ()
+    curves: Sequence[LearningCurve] = ()
     evaluation: Evaluation | None = None
     predictions: np.ndarray | None = None
     trained: bool = False
@@ -122,18 +166,24 @@ class Story:
     labels: Evaluation | None = None
 
     @property
+    def biased(self) -> bool:
+        """Whether the bags are known not to be random, or not known to be."""
+        return self.diagnosis is not None and not self.diagnosis.random
+
+    @property
     def loss(self) -> str | None:
         """The metric that decides, if there is an evaluation."""
-        names = self.evaluation.estimates if self.evaluation else {}
-        return next(
-            (name for name in ("log_loss", "poisson", "brier", "square") if name in names), None
-        )
+        if self.evaluation is None:
+            return None
+        return next((name for name in DECIDES if name in self.evaluation.estimates), None)
 
     @property
     def trivial(self) -> float | None:
         """The loss of predicting the mean report for every event; None where one number does not
         tell it."""
-        return None if self.evaluation is None else trivial_loss(self.evaluation)
+        if self.evaluation is None:
+            return None
+        return trivial_loss(self.evaluation)
 
 
 def trivial_loss(evaluation: Evaluation) -> float | None:
@@ -144,11 +194,13 @@ def trivial_loss(evaluation: Evaluation) -> float | None:
     >>> round(trivial_loss(half), 4)
     0.6931
     """
-    found = evaluation.estimates
-    if "log_loss" not in found or "mean_report" not in found:
+    estimates = evaluation.estimates
+    if "log_loss" not in estimates or "mean_report" not in estimates:
         return None
-    p = found["mean_report"].value
-    return -p * log(p) - (1 - p) * log(1 - p) if 0 < p < 1 else None
+    p = estimates["mean_report"].value
+    if not 0 < p < 1:
+        return None
+    return -p * log(p) - (1 - p) * log(1 - p)
 
 
 def named(metric: str) -> tuple[str, str]:
@@ -156,28 +208,40 @@ def named(metric: str) -> tuple[str, str]:
     return MEANINGS.get(metric, (metric.replace("_", " ").capitalize(), ""))
 
 
-def names_of(runs: Sequence[Any]) -> list[str]:
-    """What runs are called, without what they have in common.
+def brief(names: Sequence[str]) -> dict[str, str]:
+    """Names without what all of them have in common after their first part.
 
-    >>> from types import SimpleNamespace as Run
-    >>> names_of([Run(method="upm", loss="log", learning_rate=r, seed=0) for r in (0.1, 0.01)])
+    >>> list(brief(["upm log, rate 0.1, seed 0", "upm log, rate 0.01, seed 0"]).values())
     ['upm log, rate 0.1', 'upm log, rate 0.01']
     """
-    told = [(f"{r.method} {r.loss}", f"rate {r.learning_rate:g}", f"seed {r.seed}") for r in runs]
-    kept = [0, *(i for i in (1, 2) if len({name[i] for name in told}) > 1)]
-    return [", ".join(name[i] for i in kept) for name in told]
+    parts = [name.split(", ") for name in names]
+    if len({len(part) for part in parts}) != 1:
+        return dict(zip(names, names, strict=True))
+    kept = [i for i in range(len(parts[0])) if i == 0 or len({part[i] for part in parts}) > 1]
+    return {name: ", ".join(part[i] for i in kept) for name, part in zip(names, parts, strict=True)}
 
 
-def curves_of(runs: Sequence[Any], chosen: Sequence[Any] = ()) -> list[Curve]:
-    """The curves of runs, of which some were chosen; nothing where no bags were held out."""
-    told = [
-        (name, run)
-        for name, run in zip(names_of(runs), runs, strict=True)
-        if "held_out" in run.history
-    ]
-    loss = lambda run: np.asarray(run.history["held_out"], float).tolist()
-    own = lambda run: any(run is one for one in chosen)
+def curves_of(runs: Sequence[Any], chosen: Sequence[Any] = ()) -> list[LearningCurve]:
+    """The learning curves of runs; nothing of those for which no bags were held out.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        What `train` or `sweep` returned.
+    chosen : sequence of Run
+        Which of them were chosen.
+    """
+    names = [f"{r.method} {r.loss}, rate {r.learning_rate:g}, seed {r.seed}" for r in runs]
+    short = brief(names)
+    own = {id(run) for run in chosen}
     return [
-        Curve(name, loss(run), run.epoch, f"{run.method} {run.loss}", own(run))
-        for name, run in told
+        LearningCurve(
+            short[name],
+            np.asarray(run.history["held_out"], float).tolist(),
+            run.epoch,
+            f"{run.method} {run.loss}",
+            id(run) in own,
+        )
+        for name, run in zip(names, runs, strict=True)
+        if "held_out" in run.history
     ]

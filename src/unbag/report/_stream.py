@@ -1,185 +1,155 @@
-"""The log of a stream in, its page out."""
+"""The page on a stream, from its log."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from unbag.report._figures import Series, draw_lines
+from unbag.plots import draw_prior, draw_stream, stream_column
 from unbag.report._numbers import digits, many, short
-from unbag.report._page import Cells, Figure, Items, Page, Part, Section, Text
-from unbag.report._sections import glossary
+from unbag.report._page import Grid, Page, Part, Picture, Section, Text, items, page
+from unbag.report._svg import embed
 
 METRICS = (
     ("log_loss", "Log loss", "lower is better"),
     ("auc", "AUC", "0.5 is chance, 1 is perfect"),
 )
-MOST = 300  # points of a curve: more cannot be told apart
+Rows = Sequence[Mapping[str, Any]]
 
 
 def stream_page(
-    rows: Sequence[Mapping[str, Any]],
-    line: str,
-    *,
-    learned: int,
-    waiting: int,
-    aside: Mapping[str, int],
+    rows: Rows, line: str, *, learned: int, waiting: int, aside: Mapping[str, int]
 ) -> Page:
     """The page on a stream.
 
     Parameters
     ----------
-    rows : what was seen of each chunk, as in `metrics.jsonl`.
-    line : what it was. learned, waiting : events. aside : how many reports or lines were set aside,
-        and why.
+    rows : sequence of mappings
+        What was measured of each chunk, as in `metrics.jsonl`.
+    line : str
+        How it was learned from.
+    learned, waiting : int
+        Events that were learned from, and that wait for their report.
+    aside : mapping from str to int
+        How many reports or lines were set aside, and why.
     """
-    parts = [
+    return page(
+        "A model that learns from a stream",
+        line,
         _summary(rows, learned),
-        _came(rows, learned, waiting, aside),
+        _read(rows, learned, waiting, aside),
         *(_over_time(rows, *metric) for metric in METRICS),
         _prior(rows),
         _next_steps(rows, waiting, aside),
-        glossary(),
-    ]
-    return Page(
-        "A model that learns from a stream", line, [part for part in parts if part is not None]
     )
 
 
-def _column(rows: Sequence[Mapping[str, Any]], name: str) -> np.ndarray:
-    return np.array([np.nan if row.get(name) is None else row[name] for row in rows], float)
-
-
-def _last(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[float, float]:
-    """The last window's mean and its standard error."""
-    value, error = _column(rows, f"window_{name}"), _column(rows, f"window_{name}_error")
+def _last(rows: Rows, name: str) -> tuple[float, float]:
+    """The last window's mean and its standard error; NaN where there is none."""
+    value = stream_column(rows, f"window_{name}")
+    error = stream_column(rows, f"window_{name}_error")
     known = np.flatnonzero(np.isfinite(value))
-    return (float(value[known[-1]]), float(error[known[-1]])) if len(known) else (np.nan, np.nan)
+    if len(known) == 0:
+        return np.nan, np.nan
+    return float(value[known[-1]]), float(error[known[-1]])
 
 
-def _summary(rows: Sequence[Mapping[str, Any]], learned: int) -> Section:
-    told = [
-        Text(
-            f"{many(learned, 'event')} were learned from, in {many(len(rows), 'chunk')}.",
-            strong=True,
-        )
-    ]
-    told += [
+def _alarms(rows: Rows) -> int:
+    return int(np.nansum(stream_column(rows, "drift")))
+
+
+def _summary(rows: Rows, learned: int) -> Section:
+    chunks = many(len(rows), "chunk")
+    parts = [
+        Text(f"{many(learned, 'event')} were learned from, in {chunks}.", strong=True),
         Text(
             "Each chunk was predicted before its reports came, so every number below is about "
             "the unseen."
-        )
+        ),
     ]
     for name, title, meaning in METRICS:
         value, error = _last(rows, name)
         if np.isfinite(value):
             d = digits(error)
             between = f"{value - 2 * error:.{d}f} to {value + 2 * error:.{d}f}"
-            told += [
-                Text(
-                    f"{title} over the last chunks, from reports alone: {value:.{d}f} ({between}; "
-                    f"{meaning})."
-                )
-            ]
-    alarms = int(np.nansum(_column(rows, "drift")))
-    told += [
-        Text(
-            f"The prior moved in {alarms} of {many(len(rows), 'chunk')}."
-            if alarms
-            else "The prior stood still."
-        )
-    ]
-    return Section("summary", "In short", told)
+            window = f"{title} over the last chunks, from reports alone"
+            parts.append(Text(f"{window}: {value:.{d}f} ({between}; {meaning})."))
+    moved = "The prior stood still."
+    if _alarms(rows):
+        moved = f"The prior moved in {_alarms(rows)} of {chunks}."
+    return Section("summary", "In short", [*parts, Text(moved)])
 
 
-def _came(
-    rows: Sequence[Mapping[str, Any]], learned: int, waiting: int, aside: Mapping[str, int]
-) -> Section:
-    cells = [
-        ["Chunks", f"{len(rows):,}"],
-        ["Events learned from", f"{learned:,}"],
-        ["Events waiting", f"{waiting:,}"],
+def _read(rows: Rows, learned: int, waiting: int, aside: Mapping[str, int]) -> Section:
+    counts = {"Chunks": len(rows), "Events learned from": learned, "Events waiting": waiting}
+    parts: list[Part] = [
+        Grid("What was read", ["", ""], [[name, f"{n:,}"] for name, n in counts.items()])
     ]
-    parts: list[Part] = [Cells("What came", ["", ""], cells)]
     if aside:
-        told = [[str(kind), f"{count:,}"] for kind, count in aside.items()]
-        parts += [Cells("Set aside", ["why", "how often"], told)]
-    return Section(
-        "came",
-        "What came in, and what was refused",
-        [*parts, *([] if aside else [Text("Nothing was set aside.")])],
-    )
+        reasons = [[str(reason), f"{count:,}"] for reason, count in aside.items()]
+        parts.append(Grid("Set aside", ["why", "how often"], reasons))
+    else:
+        parts.append(Text("Nothing was set aside."))
+    return Section("input", "What was read, and what was refused", parts)
 
 
-def _over_time(
-    rows: Sequence[Mapping[str, Any]], name: str, title: str, meaning: str
-) -> Section | None:
-    mean, error = _column(rows, f"window_{name}"), _column(rows, f"window_{name}_error")
-    labels, truth = _column(rows, f"label_{name}"), _column(rows, f"true_{name}")
-    known = {"from reports": mean, "from labels": labels, "of the true probability": truth}
-    known = {called: values for called, values in known.items() if np.isfinite(values).any()}
+def _over_time(rows: Rows, name: str, title: str, meaning: str) -> Section | None:
+    sources = {"window": "from reports", "label": "from labels", "true": "of the true probability"}
+    known = [
+        words
+        for prefix, words in sources.items()
+        if np.isfinite(stream_column(rows, f"{prefix}_{name}")).any()
+    ]
     if not known:
         return None
-    kept = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MOST)).astype(int))
-    x = _column(rows, "chunk")[kept].tolist()
-    series = [
-        Series(
-            called, x, values[kept].tolist(), *_band(values, error, kept, called == "from reports")
-        )
-        for called, values in known.items()
-    ]
+    address = name.replace("_", "-")
     words = f"{title} by chunk, {', '.join(known)}"
-    svg = draw_lines(series, words, x="chunk", y=title)
-    caption = f"{title} ({meaning}). From reports: the mean over the last chunks, and two standard errors around it."
-    return Section(name.replace("_", "-"), f"{title} over time", [Figure(svg, caption)])
-
-
-def _band(values: np.ndarray, error: np.ndarray, kept: np.ndarray, wanted: bool) -> tuple[Any, Any]:
-    return (
-        ((values - 2 * error)[kept].tolist(), (values + 2 * error)[kept].tolist())
-        if wanted
-        else (None, None)
+    picture = embed(partial(draw_stream, rows=rows, metric=name), words, name=address)
+    caption = (
+        f"{title} ({meaning}). From reports: the mean over the last chunks, and two standard "
+        "errors around it."
     )
+    return Section(address, f"{title} over time", [Picture(picture, caption)])
 
 
-def _prior(rows: Sequence[Mapping[str, Any]]) -> Section | None:
-    prior, moved = _column(rows, "prior"), _column(rows, "drift") > 0
-    if not np.isfinite(prior).any():
+def _prior(rows: Rows) -> Section | None:
+    if not np.isfinite(stream_column(rows, "prior")).any():
         return None
-    x = _column(rows, "chunk")
-    svg = draw_lines(
-        [Series("", x.tolist(), prior.tolist())], "The prior by chunk; rings where it moved", x="chunk", y="prior",
-        marks=list(zip(x[moved].tolist(), prior[moved].tolist(), strict=True)),
-    )  # fmt: skip
-    return Section(
-        "prior",
-        "The prior over time",
-        [Figure(svg, "Rings: chunks in which the prior was seen to move.")],
-    )
+    words = "The prior by chunk; rings where it moved"
+    picture = embed(partial(draw_prior, rows=rows), words, name="prior", height=3.4)
+    caption = "Rings: chunks in which the prior was seen to move."
+    return Section("prior", "The prior over time", [Picture(picture, caption)])
 
 
-def _next_steps(
-    rows: Sequence[Mapping[str, Any]], waiting: int, aside: Mapping[str, int]
-) -> Section:
-    told = []
-    if np.nansum(_column(rows, "drift")):
-        told += [
-            "The prior moves: keep the prior of each chunk (--prior chunk), and do not stop learning."
-        ]
-    if aside:
-        told += [
-            f"{many(sum(aside.values()), 'thing')} were set aside: look into quarantine.jsonl, mend the source."
-        ]
-    if waiting:
-        told += [
-            f"{many(waiting, 'event')} wait for their report; the same command goes on when more has come."
-        ]
+def _next_steps(rows: Rows, waiting: int, aside: Mapping[str, int]) -> Section:
     value, error = _last(rows, "log_loss")
-    if np.isfinite(value) and error > 0.05 * abs(value):
-        told += [
-            f"The last log loss is known to {short(2 * error)} only: 4 times the events in a chunk would halve that."
-        ]
-    told += ["To go on from here, run the same command again: it resumes from the last checkpoint."]
-    return Section("next", "What to do next", [Items([(sentence, "") for sentence in told])])
+    advice = [
+        (
+            _alarms(rows) > 0,
+            "The prior moves: keep the prior of each chunk (--prior chunk), and do not stop "
+            "learning.",
+        ),
+        (
+            bool(aside),
+            f"{many(sum(aside.values()), 'thing')} were set aside: look into quarantine.jsonl, "
+            "mend the source.",
+        ),
+        (
+            waiting > 0,
+            f"{many(waiting, 'event')} wait for their report; the same command goes on when there "
+            "is more.",
+        ),
+        (
+            bool(np.isfinite(value) and error > 0.05 * abs(value)),
+            f"The last log loss is known to {short(2 * error)} only: 4 times the events in a chunk "
+            "would halve that.",
+        ),
+        (
+            True,
+            "To go on from here, run the same command again: it resumes from the last checkpoint.",
+        ),
+    ]
+    return Section("next", "What to do next", [items(*(text for holds, text in advice if holds))])

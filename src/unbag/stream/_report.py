@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from unbag.report._html import write_page as write_html
-from unbag.report._stream import stream_page
+from unbag.plots import stream_figure
+from unbag.report import stream_page
+from unbag.report import write_page as write_html
 from unbag.stream._checkpoint import METRICS, from_line
 from unbag.stream._learner import StreamLearner
-
-BLUE, RED, GREY = "#0072B2", "#D55E00", "#777777"
 
 
 def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
@@ -22,42 +20,11 @@ def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
     return [from_line(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def draw_stream(rows: list[dict[str, Any]]) -> Figure:
-    """Log loss, AUC and prior, chunk by chunk: from reports with their error, from labels where
-    there are any."""
-    figure = Figure(figsize=(6.4, 6.6), layout="constrained")
-    x = np.array([row["chunk"] for row in rows])
-    column = lambda name: np.array([row.get(name, np.nan) for row in rows], float)
-    loss, auc, prior = figure.subplots(3, 1, sharex=True)
-    for panel, name, title in ((loss, "log_loss", "log loss"), (auc, "auc", "AUC")):
-        mean, error = column(f"window_{name}"), column(f"window_{name}_error")
-        panel.plot(x, mean, color=BLUE, label="from reports, moving mean")
-        panel.fill_between(
-            x, mean - 2 * error, mean + 2 * error, color=BLUE, alpha=0.15, linewidth=0
-        )
-        if np.isfinite(column(f"label_{name}")).any():
-            panel.plot(x, column(f"label_{name}"), color=RED, linewidth=1, label="from labels")
-        panel.set_ylabel(title)
-    if np.isfinite(column("true_log_loss")).any():
-        loss.plot(
-            x, column("true_log_loss"), color=GREY, linestyle=":", label="the true probability"
-        )
-    prior.plot(x, column("prior"), color=BLUE)
-    alarm = column("drift") > 0
-    prior.plot(x[alarm], column("prior")[alarm], "o", color=RED, markersize=4, label="drift")
-    prior.set(xlabel="chunk", ylabel="prior")
-    for panel in (loss, prior):
-        panel.legend(frameon=False, fontsize=8)
-    for panel in (loss, auc, prior):
-        panel.spines[["top", "right"]].set_visible(False)
-    return figure
-
-
 def write_page(learner: StreamLearner, folder: str | Path) -> Path:
     """A page on a stream: what it was, how it went, what was set aside; `report.html`, and beside
     it `report.md`."""
     rows, folder = read_metrics(folder), Path(folder)
-    draw_stream(rows).savefig(folder / "stream.png", dpi=150)
+    stream_figure(rows).savefig(folder / "stream.png", dpi=150)
     s = learner.settings
     lines = [
         "# A stream\n",

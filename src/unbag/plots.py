@@ -1,0 +1,717 @@
+"""Pictures: functions that draw on a matplotlib Axes, the same for figures, files and report pages.
+
+Each takes numbers and an Axes and returns nothing. Colours are those of the style in force
+(`matplotlib.rcParams`), so that a user's own style, the lab's and the page's light and dark all
+apply. matplotlib is imported when the first picture is drawn, because it takes half a second.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from math import ceil, isfinite, log2
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PAPER: dict[str, Any] = {  # the style of figures in papers
+    "font.size": 9,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "xtick.color": "#777777",
+    "xtick.labelcolor": "black",
+    "lines.linewidth": 1.3,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.7,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "unbag",  # the same figure, the same file
+}
+GREY = "#777777"
+DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (3, 3)), (0, (9, 3)))
+POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+MOST_TICKS, MOST_BARS, MOST_POINTS = 8, 12, 300
+LONGEST_NAME = 56  # characters that fit across a figure of the page
+STREAM_METRICS = {"log_loss": "log loss", "auc": "AUC"}
+
+
+class Look(NamedTuple):
+    """How a curve looks: no two differ by colour alone."""
+
+    colour: str
+    marker: str = "o"
+    dashes: Any = "-"
+
+
+class Series(NamedTuple):
+    """Points in order.
+
+    Parameters
+    ----------
+    name : str
+        For the legend; empty for none.
+    x, y : sequence of float
+        The points; a line is broken where y is NaN.
+    low, high : sequence of float, optional
+        A band around a line, or the intervals of points.
+    look : Look, optional
+        By default the next one of the style in force.
+    """
+
+    name: str
+    x: Sequence[float] | np.ndarray
+    y: Sequence[float] | np.ndarray
+    low: Sequence[float] | np.ndarray | None = None
+    high: Sequence[float] | np.ndarray | None = None
+    look: Look | None = None
+
+
+class Level(NamedTuple):
+    """A line across at one height."""
+
+    name: str
+    y: float
+    dashes: str = "--"
+
+
+class Interval(NamedTuple):
+    """A name, a value and its interval; the chosen one is ringed."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    chosen: bool = False
+
+
+class Point(NamedTuple):
+    """The best result of a method at one bag size.
+
+    Parameters
+    ----------
+    size : int
+        Instances in a bag.
+    mean, error : float
+        Mean and standard error over repetitions; the error of one repetition is NaN.
+    edge : bool
+        Whether more may be had, because it lies at an end of the grid; tables show a star.
+    """
+
+    size: int
+    mean: float
+    error: float
+    edge: bool = False
+
+
+class Result(NamedTuple):
+    """One experiment and metric.
+
+    Parameters
+    ----------
+    data, details : str
+        The data, and what else belongs beside every number.
+    metric, better : str
+        What is measured, and whether "lower" or "higher" is better.
+    bags : mapping from int to int
+        How many bags there are of each size.
+    methods : mapping from str to sequence of Point
+        The results of each method, by size.
+    levels : mapping from str to float
+        Lines across, such as that of labels.
+    looks : mapping from str to Look
+        How the methods look in figures of the lab.
+    """
+
+    data: str
+    details: str
+    metric: str
+    better: str
+    bags: Mapping[int, int]
+    methods: Mapping[str, Sequence[Point]]
+    levels: Mapping[str, float]
+    looks: Mapping[str, Look] = MappingProxyType({})
+
+    @property
+    def name(self) -> str:
+        """The data with the details."""
+        return f"{self.data} ({self.details})"
+
+
+def new_figure(width: float = 6.4, height: float = 3.6) -> Figure:
+    """An empty figure of so many inches, outside of pyplot's list of open ones."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def look(number: int) -> Look:
+    """How the curve of this number looks in the style in force."""
+    from matplotlib import rcParams
+
+    colours = rcParams["axes.prop_cycle"].by_key().get("color", ["black"])
+    return Look(colours[number % len(colours)], dashes=DASHES[number % len(DASHES)])
+
+
+def limits(
+    values: Sequence[float] | np.ndarray, *, room: float = 0.04, outliers: bool = False
+) -> tuple[float, float]:
+    """The range of values with a little room.
+
+    Parameters
+    ----------
+    values : sequence of float
+        Those that are not finite do not count.
+    room : float
+        Share of the range that is added on both sides.
+    outliers : bool
+        Whether far outliers, such as runs that diverged, stay inside.
+
+    >>> limits([1.0, 2.0, 3.0], room=0), limits([0.3, 0.31, 0.32, 0.33, 90.0], room=0)
+    ((1.0, 3.0), (0.3, 0.39))
+    >>> limits([0.3, 0.31, 0.32, 0.33, 90.0], room=0, outliers=True)
+    (0.3, 90.0)
+    """
+    known = np.asarray(values, float)
+    known = known[np.isfinite(known)]
+    if len(known) == 0:
+        return 0.0, 1.0
+    low, high = known.min(), known.max()
+    first, third = np.quantile(known, [0.25, 0.75])
+    reach = 3 * (third - first)
+    if reach and not outliers:
+        low, high = max(low, first - reach), min(high, third + reach)
+    margin = room * (high - low)
+    if high == low:
+        margin = 0.5 * abs(high) or 0.5
+    return float(low - margin), float(round(high + margin, 12))
+
+
+def _tidy(axes: Axes, x: str, y: str, *, whole: bool = False) -> None:
+    """Names, a light grid and no box; ticks of x at whole numbers where only these have a
+    meaning."""
+    axes.set(xlabel=x, ylabel=y)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+    if whole:
+        axes.locator_params(axis="x", integer=True)
+
+
+def _soft() -> str:
+    """The colour of what stands back."""
+    from matplotlib import rcParams
+
+    return rcParams["xtick.color"]
+
+
+def _ring(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
+    from matplotlib import rcParams
+
+    axes.plot(
+        x, y, "o", markersize=9, markerfacecolor="none", markeredgecolor=rcParams["text.color"]
+    )
+
+
+def _legend_name(name: str) -> str:
+    """matplotlib leaves out of legends what begins with an underscore."""
+    return f" {name}" if name.startswith("_") else name
+
+
+def draw_legend(axes: Axes) -> None:
+    """The names of the curves above the frame, in as many columns as their lengths allow."""
+    handles, names = axes.get_legend_handles_labels()
+    figure = axes.get_figure()
+    if not names or figure is None:
+        return
+    room = 11 * figure.get_figwidth()  # letters
+    columns = max(1, int(room / (max(map(len, names)) + 6)))
+    figure.legend(handles, names, loc="outside upper left", ncols=columns, frameon=False)
+
+
+def draw_curves(
+    axes: Axes,
+    series: Sequence[Series],
+    *,
+    x: str,
+    y: str,
+    levels: Sequence[Level] = (),
+    marks: Sequence[tuple[float, float]] = (),
+    dots: bool = False,
+    outliers: bool = False,
+    most: float = np.inf,
+) -> None:
+    """Curves with bands.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    series : sequence of Series
+        The curves.
+    x, y : str
+        Names of the axes.
+    levels : sequence of Level
+        Lines across.
+    marks : sequence of (float, float)
+        Points to ring, such as what was chosen.
+    dots : bool
+        Whether each point has a dot.
+    outliers : bool
+        Whether the picture reaches as far as the farthest value.
+    most : float
+        The picture ends at this height.
+    """
+    for i, each in enumerate(series):
+        _draw_curve(axes, each, each.look or look(i), dots=dots)
+    for level in levels:
+        style = {"color": _soft(), "linestyle": level.dashes, "linewidth": 1.2, "zorder": 0}
+        axes.axhline(level.y, label=level.name, **style)
+    for mark in marks:
+        if isfinite(mark[1]):
+            _ring(axes, [mark[0]], [mark[1]])
+    parts = [part for s in series for part in (s.y, s.low, s.high) if part is not None]
+    low, high = limits(np.concatenate([*parts, [level.y for level in levels]]), outliers=outliers)
+    axes.set_ylim(low, max(min(high, most), low + 1e-9))
+    _tidy(axes, x, y, whole=True)
+
+
+def _draw_curve(axes: Axes, series: Series, look: Look, *, dots: bool) -> None:
+    x, y = np.asarray(series.x, float), np.asarray(series.y, float)
+    known = np.pad(np.isfinite(y), 1)
+    alone = known[1:-1] & ~known[:-2] & ~known[2:]  # no line reaches such a point
+    dotted = np.flatnonzero(alone | (dots & known[1:-1])).tolist()
+    style: dict[str, Any] = {"color": look.colour, "linestyle": look.dashes}
+    if dotted:
+        style |= {"marker": look.marker, "markersize": 4, "markevery": dotted}
+    axes.plot(x, y, label=_legend_name(series.name), **style)
+    if series.low is not None and series.high is not None:
+        low, high = (np.asarray(part, float) for part in (series.low, series.high))
+        axes.fill_between(x, low, high, color=look.colour, alpha=0.18, linewidth=0)
+
+
+def draw_points(
+    axes: Axes,
+    series: Sequence[Series],
+    *,
+    x: str,
+    y: str,
+    levels: Sequence[Level] = (),
+    whole: bool = True,
+) -> None:
+    """Points with their intervals.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    series : sequence of Series
+        Points with `low` and `high`; each has the colour of its number.
+    x, y : str
+        Names of the axes.
+    levels : sequence of Level
+        A line across for each of the series, in its colour.
+    whole : bool
+        Whether only whole numbers have a meaning along x.
+    """
+    for i, each in enumerate(series):
+        place, value, low, high = (np.asarray(part, float) for part in each[1:5])
+        reach = np.maximum([value - low, high - value], 0)
+        own = look(i).colour
+        axes.errorbar(
+            place, value, reach, fmt="o", markersize=4, capsize=2, color=own, label=each.name
+        )
+    for i, level in enumerate(levels):
+        axes.axhline(level.y, color=look(i).colour, linestyle=level.dashes, linewidth=1, zorder=0)
+    _tidy(axes, x, y, whole=whole)
+
+
+def draw_calibration(axes: Axes, bands: Series, *, source: str = "bags") -> None:
+    """Observed against predicted in bands of the score; a calibrated model lies on the diagonal.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    bands : Series
+        Predicted (x) and observed (y) means of the bands, with intervals.
+    source : str
+        Where the observed means come from.
+    """
+    reach = 1.08 * max(1e-9, np.nanmax(bands.x), np.nanmax(bands.y))
+    axes.plot([0, reach], [0, reach], color=_soft(), linestyle="--", linewidth=1.2, zorder=0)
+    draw_points(axes, [bands], x="predicted", y=f"observed, from {source}", whole=False)
+    low, high = limits(np.concatenate([bands.low, bands.high, [0, reach]]))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    axes.set(xlim=(0, reach), ylim=(min(low, 0) * (min(low, 0) < -0.05 * reach), max(high, reach)))
+
+
+def draw_drift(
+    axes: Axes,
+    start: np.ndarray,
+    prior: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    overall: np.ndarray,
+) -> None:
+    """The prior of each window of time with its interval, and that of all windows.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    start : array (windows,)
+        The first moment of each window.
+    prior, low, high : array (windows,) or (windows, classes)
+        The prior and its interval.
+    overall : array () or (classes,)
+        The prior of all windows together.
+    """
+    window = np.arange(1, len(start) + 1)
+    columns = [np.reshape(part, (len(start), -1)).T for part in (prior, low, high)]
+    names = [""]
+    if np.ndim(prior) > 1:
+        names = [f"class {r}" for r in range(np.shape(prior)[1])]
+    series = [Series(name, window, *part) for name, *part in zip(names, *columns, strict=True)]
+    levels = [Level("", float(value)) for value in np.ravel(overall)]
+    time = f"window of time, from {_moment(start[0])} to {_moment(start[-1])}"
+    draw_points(axes, series, x=time, y="prior", levels=levels)
+    if len(names) > 1:
+        axes.legend(fontsize="small")
+
+
+def _moment(value: object) -> str:
+    """The day of a date; other times as they are."""
+    text = str(value)
+    is_date = len(text) > 10 and text[4:5] == "-"
+    return text[:10] if is_date else text
+
+
+def draw_features(axes: Axes, names: Sequence[str], F: Sequence[float]) -> None:
+    """F of the features that differ most between bags, the worst first.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    names : sequence of str
+        Names of the features.
+    F : sequence of float
+        Variance between bags against that within.
+    """
+    shown = np.asarray(F, float)[:MOST_BARS]
+    place = np.arange(len(shown))
+    axes.barh(place, shown, color=look(0).colour)
+    axes.set_yticks(place, [name[:24] for name in names[:MOST_BARS]])
+    axes.invert_yaxis()
+    axes.axvline(1, color=_soft(), linestyle="--", label="random bags")
+    if shown.max() > 50:  # or the small ones could not be seen
+        axes.set_xscale("log")
+    axes.set_xlabel("F: variance between bags / within bags")
+    axes.legend(fontsize="small")
+
+
+def draw_bag_means(axes: Axes, means: np.ndarray, name: str) -> None:
+    """The means of a feature in the bags against what chance would make of them.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    means : array (bags,)
+        In standard deviations of chance.
+    name : str
+        Name of the feature.
+    """
+    edge = max(4.0, float(np.abs(means).max()))
+    bins, z = np.linspace(-edge, edge, 41), np.linspace(-edge, edge, 400)
+    axes.hist(means, bins=bins.tolist(), density=True, color=look(0).colour, label="these bags")
+    normal = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    axes.plot(z, normal, linestyle="--", color=_soft(), label="random bags")
+    axes.set_xlabel(f"mean of {name[:24]} in a bag, in standard deviations of chance")
+    axes.set_ylabel("density over bags")
+    axes.legend(fontsize="small")
+
+
+def draw_predictions(axes: Axes, values: np.ndarray) -> None:
+    """How predictions are distributed.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    values : array (instances,)
+        Probabilities or counts; of counts the highest half per cent shares the last bar.
+    """
+    top = 1.0
+    if values.max() > 1:
+        top = float(np.quantile(values, 0.995)) or 1.0
+    bottom = min(0.0, float(values.min()))
+    heights, edges = np.histogram(np.minimum(values, top), bins=25, range=(bottom, top))
+    share = 100 * heights / len(values)
+    axes.bar(edges[:-1], share, width=0.92 * np.diff(edges), align="edge", color=look(0).colour)
+    axes.set_xlim(bottom, top)
+    _tidy(axes, "prediction", "share of events, %")
+
+
+def draw_intervals(axes: Axes, rows: Sequence[Interval], *, x: str) -> None:
+    """One line for each row: its name above, its interval and value below it, on a common axis.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    rows : sequence of Interval
+        From the top.
+    x : str
+        Name of the axis.
+    """
+    name, value, low, high, chosen = (list(column) for column in zip(*rows, strict=True))
+    place, own = np.arange(len(rows)), look(0).colour
+    axes.hlines(place, low, high, color=own, linewidth=2)
+    axes.plot(value, place, "o", color=own, markersize=5)
+    for y in np.flatnonzero(chosen):
+        _ring(axes, [value[y]], [float(y)])
+    for y, text in enumerate(name):
+        shown = textwrap.shorten(text, LONGEST_NAME, placeholder="…") + " (chosen)" * chosen[y]
+        axes.annotate(shown[: LONGEST_NAME + 10], (0, y - 0.3), xycoords=("axes fraction", "data"))
+    axes.set(xlabel=x, xlim=_around(rows), ylim=(len(rows) - 0.5, -0.8), yticks=[])
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.grid(axis="x")
+    axes.set_axisbelow(True)
+
+
+def _around(rows: Sequence[Interval]) -> tuple[float, float]:
+    """The range of all intervals, but not so wide that the first or chosen one becomes a dot."""
+    ends = [v for row in rows for v in (row.low, row.high) if isfinite(v)]
+    best = next((row for row in rows if row.chosen), rows[0])
+    reach = 4 * (best.high - best.low)
+    if not reach > 0:
+        reach = np.inf
+    low, high = max(min(ends), best.value - reach), min(max(ends), best.value + reach)
+    room = 0.04 * (high - low) or 0.5
+    return low - room, high + room
+
+
+def stream_column(rows: Sequence[Mapping[str, Any]], name: str) -> np.ndarray:
+    """A column of a stream's log; None and what is not there are NaN."""
+    values = [row.get(name) for row in rows]
+    return np.array(values, object).astype(float)
+
+
+def draw_stream(axes: Axes, rows: Sequence[Mapping[str, Any]], metric: str) -> None:
+    """A metric chunk by chunk: from reports with two standard errors, and from labels.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    rows : sequence of mappings
+        The log of a stream, one entry per chunk.
+    metric : {"log_loss", "auc"}
+        Which metric.
+    """
+    kept = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MOST_POINTS)).astype(int))
+    shown = [rows[i] for i in kept]  # more points cannot be told apart
+    chunk, mean = stream_column(shown, "chunk"), stream_column(shown, f"window_{metric}")
+    error = 2 * stream_column(shown, f"window_{metric}_error")
+    series = [
+        Series("from reports", chunk, mean, mean - error, mean + error),
+        Series("from labels", chunk, stream_column(shown, f"label_{metric}")),
+        Series("of the true probability", chunk, stream_column(shown, f"true_{metric}")),
+    ]
+    known = [each for each in series if np.isfinite(each.y).any()]
+    draw_curves(axes, known, x="chunk", y=STREAM_METRICS[metric])
+
+
+def draw_prior(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+    """The prior chunk by chunk, with rings where it moved.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    rows : sequence of mappings
+        The log of a stream, one entry per chunk.
+    """
+    chunk, prior = stream_column(rows, "chunk"), stream_column(rows, "prior")
+    moved = stream_column(rows, "drift") > 0
+    marks = list(zip(chunk[moved].tolist(), prior[moved].tolist(), strict=True))
+    draw_curves(axes, [Series("", chunk, prior)], x="chunk", y="prior", marks=marks)
+
+
+def stream_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Log loss, AUC and prior of a stream, chunk by chunk."""
+    figure = new_figure(6.4, 6.6)
+    *panels, last = figure.subplots(3, 1, sharex=True)
+    for panel, metric in zip(panels, STREAM_METRICS, strict=True):
+        draw_stream(panel, rows, metric)
+        panel.set_xlabel("")
+    draw_prior(last, rows)
+    draw_legend(panels[0])
+    return figure
+
+
+def draw_experiment(axes: Axes, result: Result, *, smallest: int = 1, bags: bool = False) -> None:
+    """A metric over the bag size, with bands of one standard error.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    result : Result
+        What to draw.
+    smallest : int
+        Smaller bags are left out.
+    bags : bool
+        Whether to say above the frame how many bags there are of each size.
+    """
+    series = [
+        _by_size(name, [p for p in points if p.size >= smallest], result.looks.get(name))
+        for name, points in result.methods.items()
+    ]
+    levels = [
+        Level(name, value, "--" if name == "labels" else ":")
+        for name, value in result.levels.items()
+    ]
+    draw_curves(
+        axes,
+        [each for each in series if len(each.x)],
+        x="bag size",
+        y=result.metric,
+        levels=levels,
+        dots=True,
+        outliers=True,
+    )
+    sizes = [size for size in result.bags if size >= smallest]
+    axes.set_xscale("log", base=2)
+    if bags:
+        powers = ["2" + f"{log2(size):.3g}".translate(POWERS) for size in sizes]
+        _size_ticks(axes, sizes, powers)
+        _number_of_bags(axes, result, sizes)
+        return
+    some = sizes[:: ceil(len(sizes) / MOST_TICKS) or 1]
+    _size_ticks(axes, some, [f"{size:,}" for size in some])
+
+
+def _by_size(name: str, points: Sequence[Point], look: Look | None) -> Series:
+    size, mean, error = np.array([p[:3] for p in points], float).reshape(-1, 3).T
+    error = np.nan_to_num(error)
+    return Series(name, size, mean, mean - error, mean + error, look)
+
+
+def _size_ticks(axes: Any, sizes: Sequence[int], labels: Sequence[str], **style: Any) -> None:
+    axes.set_xticks(list(sizes), labels, **style)
+    axes.set_xticks([], minor=True)
+
+
+def _number_of_bags(axes: Axes, result: Result, sizes: Sequence[int]) -> None:
+    """A second axis above: how many bags each size leaves."""
+    above, style = axes.secondary_xaxis("top"), {"fontsize": 6.5, "color": GREY}
+    _size_ticks(above, sizes, [_short(result.bags[size]) for size in sizes], **style)
+    above.tick_params(length=0, pad=1)
+    above.spines["top"].set_visible(False)
+    above.set_xlabel(f"number of bags; {result.details}", labelpad=2, **style)
+    axes.set_title(result.data, fontsize=10, fontweight="bold", pad=22)
+
+
+def _short(count: int) -> str:
+    """A number of bags in four characters or fewer.
+
+    >>> _short(254), _short(2035), _short(32561)
+    ('254', '2.0k', '33k')
+    """
+    if count < 1000:
+        return str(count)
+    decimals = int(count < 10_000)
+    return f"{count / 1000:.{decimals}f}k"
+
+
+def experiments_figure(results: Sequence[Result], *, smallest: int = 1) -> Figure:
+    """One panel for each experiment, in the style of papers.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        What to draw. One alone has its names at the right edge, several share a legend.
+    smallest : int
+        Smaller bags are left out.
+    """
+    from matplotlib import rc_context
+
+    with rc_context(PAPER):
+        if len(results) == 1:
+            figure = new_figure(5.6, 3.6)
+            panel = figure.subplots()
+            draw_experiment(panel, results[0], smallest=smallest, bags=True)
+            _name_ends(panel)
+            return figure
+        columns = min(len(results), 3)
+        rows = ceil(len(results) / columns)
+        figure = new_figure(3.3 * columns, 2.9 * rows + 0.5)
+        for i, result in enumerate(results, 1):
+            draw_experiment(
+                figure.add_subplot(rows, columns, i), result, smallest=smallest, bags=True
+            )
+        share_legend(figure)
+    return figure
+
+
+def _name_ends(axes: Axes) -> None:
+    """Names at the right edge beside the ends of the curves, moved apart where they would
+    overlap."""
+    handles, names = axes.get_legend_handles_labels()
+    ends = [(line.get_ydata()[-1], name, line.get_color()) for line, name in zip(handles, names)]  # noqa: B905
+    low, high = axes.get_ylim()
+    gap, place, places = 0.058 * (high - low), -np.inf, []
+    for y, *_ in sorted(ends):
+        place = max(y, place + gap)
+        places.append(place)
+    down = max(0.0, place - high)
+    for (y, name, colour), place in zip(sorted(ends), places, strict=True):
+        line = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "relpos": (0, 0.5)}
+        axes.annotate(
+            name,
+            (1.0, y),
+            xycoords=("axes fraction", "data"),
+            xytext=(1.05, place - down),
+            textcoords=("axes fraction", "data"),
+            color=colour,
+            va="center",
+            fontsize=8,
+            annotation_clip=False,
+            arrowprops={**line, "shrinkA": 1, "shrinkB": 0},
+        )
+
+
+def share_legend(figure: Figure) -> None:
+    """One legend below all panels; levels last."""
+    shown = [panel.get_legend_handles_labels() for panel in figure.axes]
+    named = {name: line for pair in shown for line, name in zip(*pair, strict=True)}
+    last = [name for name in ("labels", "trivial predictor") if name in named]
+    names = [name for name in named if name not in last] + last
+    handles = [named[name] for name in names]
+    columns = min(len(names), 5)
+    figure.legend(handles, names, loc="outside lower center", ncols=columns, frameon=False)
+
+
+def save_figure(figure: Figure, path: Path) -> Path:
+    """Write the figure as SVG, the same bytes for the same figure.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        What to write.
+    path : Path
+        Where to, without an ending.
+    """
+    from matplotlib import rc_context
+
+    target = path.with_name(f"{path.name}.svg")
+    with rc_context(PAPER):
+        figure.savefig(target, facecolor="white", bbox_inches="tight", metadata={"Date": None})
+    return target

@@ -1,0 +1,107 @@
+"""Pictures for the page: matplotlib's SVG with the page's own colours, in light, dark and print.
+
+matplotlib knows no CSS. So pictures are drawn with colours that stand for names, and these become
+CSS variables; what the page does not need (metadata, fonts, most ids) is left out.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from io import StringIO
+from typing import Any
+from xml.etree import ElementTree
+
+from unbag.plots import draw_legend, new_figure
+
+WIDTH = 6.4  # inches of 72 units: wide enough for a page, narrow enough for a phone
+CURVES = tuple(f"c{i}" for i in range(6))
+STAND_INS = {f"#fe00{i:02x}": name for i, name in enumerate(("ink", "soft", "rule", *CURVES))}
+COLOUR = {name: stand_in for stand_in, name in STAND_INS.items()}
+STYLE: dict[str, Any] = {
+    "font.size": 12,
+    "xtick.labelsize": 11,
+    "ytick.labelsize": 11,
+    "text.color": COLOUR["ink"],
+    "axes.labelcolor": COLOUR["ink"],
+    "axes.edgecolor": COLOUR["soft"],
+    "axes.formatter.useoffset": False,
+    "xtick.color": COLOUR["soft"],
+    "ytick.color": COLOUR["soft"],
+    "grid.color": COLOUR["rule"],
+    "lines.linewidth": 2,
+    "legend.fontsize": 12,
+    "text.parse_math": False,  # a dollar in a user's name is a dollar
+    "svg.fonttype": "none",
+    "svg.hashsalt": "unbag",
+}
+FONT = re.compile(r"font(-family)?: [^;]*'[^;]*;? ?")
+REFERENCE = re.compile(r"#(\w+)")
+FINE = re.compile(r"(?<=\.\d\d)\d+")  # digits below a hundredth of a point
+
+
+def embed(draw: Callable[[Any], None], words: str, *, name: str, height: float = 3.8) -> str:
+    """A picture as SVG for the page.
+
+    Parameters
+    ----------
+    draw : function from Axes to None
+        Draws it.
+    words : str
+        What is to be seen, for those who cannot see it.
+    name : str
+        Begins the ids of this picture, so that no two on a page have the same.
+    height : float
+        In inches; a page is 6.4 wide.
+    """
+    from cycler import cycler
+    from matplotlib import rc_context
+
+    cycle = {"axes.prop_cycle": cycler(color=[COLOUR[curve] for curve in CURVES])}
+    text = StringIO()
+    with rc_context(STYLE | cycle), warnings.catch_warnings():
+        # the browser has its own fonts: it does not matter which letters matplotlib's lack
+        warnings.filterwarnings("ignore", message="Glyph")
+        figure = new_figure(WIDTH, height)
+        axes = figure.subplots()
+        draw(axes)
+        draw_legend(axes)
+        figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    return _for_page(text.getvalue(), words, name)
+
+
+def _for_page(svg: str, words: str, name: str) -> str:
+    """matplotlib's file as a part of the page: named ids, CSS variables, words."""
+    root = ElementTree.fromstring(svg)
+    used = {i for part in root.iter() for v in part.attrib.values() for i in REFERENCE.findall(v)}
+    for part in root.iter():
+        part.tag = _local(part.tag)
+        for child in list(part):
+            if _local(child.tag) in ("metadata", "style"):
+                part.remove(child)
+        part.attrib = {_local(k): _value(v, name) for k, v in part.attrib.items()}
+        if part.attrib.get("id") in used:
+            part.set("id", f"{name}-{part.attrib['id']}")
+        else:
+            part.attrib.pop("id", None)
+        part.text, part.tail = (part.text or "").strip(), ""
+    head = {"xmlns": "http://www.w3.org/2000/svg", "viewBox": root.attrib["viewBox"]}
+    root.attrib = {**head, "role": "img", "aria-label": words}
+    title = ElementTree.Element("title")
+    title.text = words
+    root.insert(0, title)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _local(name: str) -> str:
+    """A name without its namespace."""
+    return name.rpartition("}")[2]
+
+
+def _value(value: str, name: str) -> str:
+    """An attribute with the page's colours, the page's font, and ids of its own."""
+    for stand_in, colour in STAND_INS.items():
+        value = value.replace(stand_in, f"var(--{colour})")
+    value = FINE.sub("", FONT.sub("", " ".join(value.split())))
+    return REFERENCE.sub(rf"#{name}-\1", value)

@@ -1,0 +1,135 @@
+"""Pictures show the values that they were given."""
+
+import numpy as np
+import pytest
+
+from unbag.plots import (
+    Interval,
+    Level,
+    Look,
+    Point,
+    Result,
+    Series,
+    draw_calibration,
+    draw_curves,
+    draw_drift,
+    draw_experiment,
+    draw_intervals,
+    draw_predictions,
+    draw_prior,
+    draw_stream,
+    experiments_figure,
+    limits,
+    new_figure,
+    save_figure,
+    stream_figure,
+)
+
+GAP = np.array([0.1, np.nan, 0.3])
+ROWS = [
+    {"chunk": i, "window_auc": 0.7, "window_auc_error": 0.01, "prior": 0.2, "drift": i == 2}
+    for i in range(1, 4)
+]
+POINTS = {"upm": [Point(1, 0.3, 0.01), Point(16, 0.4, np.nan)], "easy": [Point(1, 0.5, 0.1)]}
+RESULT = Result(
+    "Adult", "linear", "test log loss", "lower", {1: 32561, 16: 2035}, POINTS, {"labels": 0.2}
+)
+
+
+@pytest.fixture
+def axes():
+    return new_figure().subplots()
+
+
+def points(line):
+    return np.column_stack(line.get_data())
+
+
+def test_a_curve_lies_where_its_values_say_and_breaks_at_a_gap(axes):
+    draw_curves(axes, [Series("a", [1, 2, 3], GAP, GAP - 0.1, GAP + 0.1)], x="x", y="y")
+    (line,) = axes.get_lines()
+    np.testing.assert_array_equal(points(line), np.column_stack([[1, 2, 3], GAP]))
+    assert line.get_markevery() == [0, 2]  # points without a line to them have a dot
+
+
+def test_levels_and_marks_are_where_they_should_be(axes):
+    series = [Series("a", [1, 2], [0.5, 0.4])]
+    draw_curves(axes, series, x="x", y="y", levels=[Level("prior", 0.45)], marks=[(2, 0.4)])
+    _, level, ring = axes.get_lines()
+    assert set(level.get_ydata()) == {0.45}
+    assert points(ring).tolist() == [[2, 0.4]]
+
+
+def test_a_picture_of_losses_ends_above_the_trivial_one(axes):
+    draw_curves(axes, [Series("a", [1, 2, 3], [0.5, 0.4, 90.0])], x="x", y="y", most=0.7)
+    assert axes.get_ylim()[1] == 0.7
+
+
+def test_limits_leave_out_runs_that_diverged_unless_all_is_to_be_shown():
+    low, high = limits([0.3, 0.31, 0.32, 0.33, 200.0])
+    assert low < 0.3
+    assert high < 1
+    assert limits([0.3, 0.31, 0.32, 0.33, 200.0], outliers=True)[1] > 200
+    assert limits([np.nan]) == (0.0, 1.0)
+    assert limits([2.0, 2.0]) == (1.0, 3.0)
+
+
+def test_calibration_has_a_diagonal_and_every_band(axes):
+    draw_calibration(axes, Series("", [0.1, 0.5], [0.2, 0.4], [0.1, 0.3], [0.3, 0.5]))
+    diagonal, bands, *_ = axes.get_lines()
+    assert np.ptp(points(diagonal), axis=1).tolist() == [0, 0]
+    assert points(bands).tolist() == [[0.1, 0.2], [0.5, 0.4]]
+
+
+def test_drift_of_classes_has_one_row_of_points_for_each(axes):
+    prior = np.array([[0.2, 0.8], [0.3, 0.7]])
+    start = np.array(["2026-01-01T00:00", "2026-02-01T00:00"], "datetime64[m]")
+    draw_drift(axes, start, prior, prior - 0.1, prior + 0.1, np.array([0.25, 0.75]))
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["class 0", "class 1"]
+    assert axes.get_xlabel() == "window of time, from 2026-01-01 to 2026-02-01"
+
+
+def test_intervals_have_their_names_and_the_chosen_one_a_ring(axes):
+    rows = [Interval("a" * 200, 0.5, 0.4, 0.6, True), Interval("b", 0.5, -9, 9)]
+    draw_intervals(axes, rows, x="loss")
+    names = [text.get_text() for text in axes.texts]
+    assert names[1] == "b"
+    assert names[0].endswith("(chosen)")
+    assert len(names[0]) < 70
+    assert axes.get_xlim()[0] > -1  # a wide interval does not make a dot of the chosen one
+
+
+def test_bars_of_predictions_add_up_to_all_events(axes):
+    draw_predictions(axes, np.array([0.1, 0.5, 0.7, 0.9]))
+    assert sum(bar.get_height() for bar in axes.patches) == pytest.approx(100)
+
+
+def test_a_stream_shows_what_its_log_holds_and_leaves_out_what_is_unknown(axes):
+    draw_stream(axes, ROWS, "auc")
+    (line,) = axes.get_lines()
+    assert points(line).tolist() == [[1, 0.7], [2, 0.7], [3, 0.7]]
+
+
+def test_a_moved_prior_is_ringed(axes):
+    draw_prior(axes, ROWS)
+    _, ring = axes.get_lines()
+    assert points(ring).tolist() == [[2, 0.2]]
+    assert len(stream_figure(ROWS).axes) == 3
+
+
+def test_an_experiment_leaves_out_small_bags_where_asked(axes):
+    result = RESULT._replace(looks={"upm": Look("#123456", "D")})
+    draw_experiment(axes, result, smallest=16)
+    line, level = axes.get_lines()
+    assert points(line).tolist() == [[16, 0.4]]
+    assert line.get_color() == "#123456"
+    assert level.get_label() == "labels"
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_figures_of_experiments_are_the_same_file_each_time(tmp_path, count):
+    one, two = (
+        save_figure(experiments_figure([RESULT] * count), tmp_path / name).read_text()
+        for name in ("one", "two")
+    )
+    assert one == two
