@@ -1,0 +1,248 @@
+"""Scores of the instances in, mean and covariance of the reported counts out.
+
+Given its instances a count is a sum of independent labels. With S the matrix of who is counted where
+(counts in rows, instances in columns) and h = h(score) the mean label of an instance,
+
+    mean M = S h,   covariance V = S diag(d) S' + diag(noise),   d = h (1 - h), or h for Poisson counts
+
+and the derivative of M by a coefficient is J = S diag(d) X. A histogram has a count for each class but
+one: the counts add up to the size of the bag, so they are turned into contrasts of the classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy import linalg, sparse, special
+
+from unbag.bags import Bags, Kind
+
+STEEPEST = 30.0
+"""Scores beyond this are taken to be here: probabilities then stay above the rounding error."""
+LEAST = 1e-12
+"""Of a variance, so that bags of certain instances do not divide by zero."""
+
+
+class Whitener(Protocol):
+    """A root W of the inverse covariance, W' W = V^-1, to be applied from the left."""
+
+    logdet: float
+
+    def __call__(self, A: Any) -> Any: ...
+
+
+class Diagonal(NamedTuple):
+    """Counts that share no instance."""
+
+    root: np.ndarray
+    logdet: float
+
+    def __call__(self, A: Any) -> Any:
+        """W A, for a vector, a dense or a sparse matrix."""
+        if sparse.issparse(A):
+            return sparse.csr_array(sparse.diags_array(self.root) @ A)
+        return A * self.root.reshape((-1,) + (1,) * (A.ndim - 1))
+
+
+class Blocks(NamedTuple):
+    """Counts of several classes in bags that share no instance: one small block for each bag."""
+
+    root: sparse.csr_array
+    logdet: float
+
+    def __call__(self, A: Any) -> Any:
+        """W A, for a vector, a dense or a sparse matrix."""
+        return self.root @ A
+
+
+class Dense(NamedTuple):
+    """Counts that overlap: the lower Cholesky factor of V."""
+
+    factor: np.ndarray
+    logdet: float
+
+    def __call__(self, A: Any) -> Any:
+        """W A, for a vector, a dense or a sparse matrix."""
+        A = A.toarray() if sparse.issparse(A) else A
+        return linalg.solve_triangular(self.factor, A, lower=True, check_finite=False)
+
+
+class Moments(NamedTuple):
+    """What the scores say of the counts.
+
+    Parameters
+    ----------
+    h : numpy.ndarray
+        Mean label of each instance, (instances, classes) for histograms.
+    mean : numpy.ndarray
+        Of each count; counts of classes one class after the other.
+    """
+
+    h: np.ndarray
+    mean: np.ndarray
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Reported counts, and who is counted in which.
+
+    Parameters
+    ----------
+    S : scipy.sparse.csr_array
+        Who is counted where, counts in rows and instances in columns.
+    count : numpy.ndarray
+        Reported, (counts,) or (counts, classes).
+    noise : numpy.ndarray
+        Variance of the noise on each count.
+    offset : numpy.ndarray
+        Added to the score of each instance.
+    kind : {"binary", "total", "histogram"}
+        Of the labels.
+    misfit : float
+        Lack of fit: the standard deviation of a shift of the score that all instances of a count share.
+    """
+
+    S: sparse.csr_array
+    count: np.ndarray
+    noise: np.ndarray
+    offset: np.ndarray
+    kind: Kind = "binary"
+    misfit: float = 0.0
+
+    @cached_property
+    def disjoint(self) -> bool:
+        """Whether no instance is counted twice."""
+        return bool(np.bincount(self.S.indices, minlength=1).max() <= 1)
+
+    @property
+    def classes(self) -> int:
+        """How many scores an instance has."""
+        return self.count.shape[1] if self.kind == "histogram" else 1
+
+    def moments(self, score: np.ndarray) -> Moments:
+        """Mean labels of the instances and means of the counts.
+
+        Parameters
+        ----------
+        score : numpy.ndarray
+            (instances, classes), with the offset.
+        """
+        score = np.clip(score, -STEEPEST, STEEPEST)
+        if self.kind == "histogram":
+            h = special.softmax(score, axis=1)
+            return Moments(h, (contrasts(self.classes) @ (self.S @ h).T).ravel())
+        label = {"binary": special.expit, "total": np.exp}[self.kind]
+        h = label(score[:, 0])
+        return Moments(h, self.S @ h)
+
+    @property
+    def observed(self) -> np.ndarray:
+        """The counts in the form of the means."""
+        if self.kind == "histogram":
+            return (contrasts(self.classes) @ self.count.T).ravel()
+        return self.count
+
+    def slope(self, h: np.ndarray) -> np.ndarray:
+        """The derivative of the mean label by the score, for labels of one score."""
+        return h * (1 - h) if self.kind == "binary" else h
+
+    def whitener(self, h: np.ndarray) -> Whitener:
+        """The root of the inverse covariance of the counts."""
+        if self.kind == "histogram":
+            return _blocks(self.S, h, self.noise)
+        d = self.slope(h)
+        own = self.S @ d
+        extra = self.noise + (self.misfit * own) ** 2
+        if self.disjoint:
+            V = np.maximum(own + extra, LEAST)
+            return Diagonal(1 / np.sqrt(V), float(np.log(V).sum()))
+        V = (self.S @ sparse.diags_array(d) @ self.S.T).toarray()
+        V[np.diag_indices_from(V)] += extra + LEAST + 1e-9 * own
+        L = linalg.cholesky(V, lower=True, check_finite=False)
+        return Dense(L, 2 * float(np.log(np.diag(L)).sum()))
+
+    def jacobian(self, Z: sparse.csr_array, h: np.ndarray) -> sparse.csr_array:
+        """The derivative of the means by the coefficients of each column of Z, classes one after the other."""
+        if self.kind != "histogram":
+            return _weighted(self.S, self.slope(h)) @ Z
+        C, Q = self.classes, contrasts(self.classes)
+        pair = {}
+        for c in range(C):
+            for k in range(c, C):
+                slope = h[:, c] * ((c == k) - h[:, k])
+                pair[c, k] = pair[k, c] = _weighted(self.S, slope) @ Z
+        rows = [[sum(Q[r, c] * pair[c, k] for c in range(C)) for k in range(C)] for r in range(C - 1)]
+        return sparse.csr_array(sparse.block_array(rows, format="csr"))
+
+    def log_likelihood(self, moments: Moments, whitener: Whitener) -> float:
+        """The log density of the counts; bags of one have the exact law of their label."""
+        residual = whitener(self.observed - moments.mean)
+        normal = residual**2 + np.log(2 * np.pi)
+        if self.kind == "histogram" or not isinstance(whitener, Diagonal):
+            return float(-(normal.sum() + whitener.logdet) / 2)
+        normal = -(normal - 2 * np.log(whitener.root)) / 2
+        exact = np.flatnonzero((self.noise == 0) & (self._size == 1) & (self.misfit == 0))
+        y, M = self.count[exact], np.maximum(moments.mean[exact], LEAST)
+        if self.kind == "total":
+            normal[exact] = special.xlogy(y, M) - M
+        else:
+            normal[exact] = special.xlogy(y, M) + special.xlogy(1 - y, np.maximum(1 - M, LEAST))
+        return float(normal.sum())
+
+    @property
+    def _size(self) -> np.ndarray:
+        return np.diff(self.S.indptr)
+
+
+def counts_of(bags: Bags) -> Counts:
+    """The counts of bags whose reports are all observed; an instance is in one bag.
+
+    >>> counts_of(Bags(np.array([0, 1, 0]), np.array([0.5, 1.0]))).count
+    array([1., 1.])
+    """
+    n, size = len(bags.bag), bags.size
+    order = np.argsort(bags.bag, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(size)])
+    S = sparse.csr_array((np.ones(n), order, indptr), shape=(len(bags), n))
+    count = bags.report * size.reshape((-1,) + (1,) * (bags.report.ndim - 1))
+    noise = bags.noise if bags.noise is not None else np.zeros(len(bags))
+    offset = bags.offset if bags.offset is not None else np.zeros(n)
+    return Counts(S, count, noise, offset, bags.kind)
+
+
+def with_misfit(counts: Counts, misfit: float) -> Counts:
+    """The same counts with another variance of the lack of fit."""
+    return replace(counts, misfit=misfit)
+
+
+def contrasts(classes: int) -> np.ndarray:
+    """An orthonormal basis of what class counts can tell besides their sum, (classes - 1, classes)."""
+    return linalg.helmert(classes)
+
+
+def _weighted(S: sparse.csr_array, weight: np.ndarray) -> sparse.csr_array:
+    """S diag(weight), without a product of matrices."""
+    return sparse.csr_array((S.data * weight[S.indices], S.indices, S.indptr), shape=S.shape)
+
+
+def _blocks(S: sparse.csr_array, h: np.ndarray, noise: np.ndarray) -> Blocks:
+    """Of each bag the root of Q (sum_i diag(h_i) - h_i h_i') Q' + noise, Q the contrasts."""
+    (bags, _), C = S.shape, h.shape[1]
+    Q = contrasts(C)
+    V = np.zeros((bags, C, C))
+    for c in range(C):
+        for k in range(c, C):
+            V[:, c, k] = V[:, k, c] = S @ (h[:, c] * ((c == k) - h[:, k]))
+    V = Q @ V @ Q.T
+    V[:, range(C - 1), range(C - 1)] += noise[:, None] + LEAST
+    L = np.linalg.cholesky(V)
+    W = np.linalg.inv(L)
+    row, column = np.meshgrid(range(C - 1), range(C - 1), indexing="ij")
+    place = np.arange(bags)[:, None, None]
+    where = ((row * bags + place).ravel(), (column * bags + place).ravel())
+    size = bags * (C - 1)
+    root = sparse.csr_array((W.ravel(), where), shape=(size, size))
+    return Blocks(root, 2 * float(np.log(np.diagonal(L, axis1=1, axis2=2)).sum()))

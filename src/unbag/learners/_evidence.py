@@ -1,0 +1,272 @@
+"""A design and counts in, the coefficients of an additive model and their prior variances out.
+
+The counts c have mean M(b) and covariance V(b); a coefficient of group g has a normal prior of precision
+lambda_g. At fixed precisions Gauss-Newton steps solve the score equations
+
+    J' V^-1 (c - M) = lambda b,    H = J' V^-1 J + diag(lambda)
+
+and between them each precision moves towards its fixed point, which maximises the evidence:
+
+    lambda_g <- (gamma_g + a) / (|b_g|^2 + b0),    gamma_g = sum over the group of 1 - lambda_g (H^-1)_pp
+
+log evidence = log p(c | b) - lambda |b|^2 / 2 + log |lambda| / 2 - log |H| / 2, plus the weak hyperprior.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from unbag.learners._counts import Counts, Moments, Whitener
+from unbag.learners._posterior import FLAT, Space, Split, split_design
+from unbag.learners._protocol import Progress
+from unbag.learners._terms import Design
+
+LONGEST = 4.0
+"""The largest change of a score in one step."""
+
+
+@dataclass(frozen=True)
+class Hyperprior:
+    """The weak prior of each precision: a Gamma law with shape a/2 and rate b/2, in its logarithm."""
+
+    a: float = 1.0
+    b: float = 0.1
+
+
+class State(NamedTuple):
+    """Coefficients converged at given precisions, and what follows from them."""
+
+    b: np.ndarray
+    """(coefficients, classes)."""
+    precision: np.ndarray
+    """Of each group."""
+    evidence: float
+    moments: Moments
+    whitener: Whitener
+    space: Space
+    converged: bool
+
+
+class Fit(NamedTuple):
+    """What the evidence chose.
+
+    Parameters
+    ----------
+    state : State
+        Coefficients and precisions at the end.
+    trace : tuple of float
+        The log evidence of each accepted step; it rises.
+    """
+
+    state: State
+    trace: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The problem: a design, counts, and how to solve.
+
+    Parameters
+    ----------
+    design : Design
+        Of the instances.
+    counts : Counts
+        Reported.
+    hyperprior : Hyperprior
+        Of the precisions.
+    space : {"auto", "coefficients", "counts", "gradients"}
+        Where to solve.
+    seed : int
+        Of the probes of conjugate gradients.
+    """
+
+    design: Design
+    counts: Counts
+    split: Split
+    hyperprior: Hyperprior = Hyperprior()
+    space: str = "auto"
+    seed: int = 0
+
+    @property
+    def groups(self) -> int:
+        """How many prior variances there are."""
+        return int(self.design.group.max(initial=-1)) + 1
+
+    def precisions(self, of_group: np.ndarray) -> np.ndarray:
+        """The precision of each coefficient, (coefficients, classes)."""
+        each = np.append(of_group, FLAT)[self.design.group]
+        return np.repeat(each[:, None], self.counts.classes, axis=1)
+
+    def score(self, b: np.ndarray) -> np.ndarray:
+        """Scores of the instances, (instances, classes)."""
+        return self.design.Z @ (self.design.T @ b) + self.counts.offset[:, None]
+
+    def by_group(self, values: np.ndarray) -> np.ndarray:
+        """Sums of values of coefficients over each group."""
+        group = np.repeat(self.design.group[:, None], values.shape[1], axis=1)
+        return np.bincount(group.ravel() + 1, values.ravel(), minlength=self.groups + 1)[1:]
+
+    def start(self) -> np.ndarray:
+        """All coefficients zero but the intercept, which fits the sum of all counts."""
+        b = np.zeros((self.design.T.shape[1], self.counts.classes))
+        for _ in range(50):
+            change = self._level(b)
+            b[0] += change
+            if np.abs(change).max() < 1e-10:
+                break
+        return b
+
+    def _level(self, b: np.ndarray) -> np.ndarray:
+        """A Newton step, at most 1, of the intercept towards the counts' sum; shares are kept off 0 and 1."""
+        counts = self.counts
+        h = counts.moments(self.score(b)).h.reshape(-1, counts.classes)
+        times = np.asarray(counts.S.sum(axis=0)).ravel()
+        n = times.sum()
+        total = counts.count.reshape(-1, counts.classes).sum(axis=0)
+        mean, slope = times @ h, times @ (h * (1 - h) if counts.kind != "total" else h)
+        top = n - 0.5 if counts.kind != "total" else np.inf
+        aim = np.clip(total, 0.5, max(top, 0.5))
+        return np.clip((aim - mean) / np.maximum(slope, 1e-300), -1, 1)
+
+    def pack(self, b: np.ndarray) -> np.ndarray:
+        """Coefficients in the order of the Jacobian."""
+        return b.T.ravel()[self.split.order]
+
+    def unpack(self, x: np.ndarray) -> np.ndarray:
+        """Coefficients in their own order, from that of the Jacobian."""
+        b = np.empty(len(x))
+        b[self.split.order] = x
+        return b.reshape(self.counts.classes, -1).T
+
+    def converge(
+        self, b: np.ndarray, of_group: np.ndarray, *, tolerance: float = 1e-3, most: int = 50
+    ) -> State:
+        """Gauss-Newton steps at fixed precisions until the expected gain is below the tolerance."""
+        precision = self.precisions(of_group)
+        score, counts = self.score(b), self.counts
+        converged = False
+        for _ in range(most):
+            moments = counts.moments(score)
+            whitener = counts.whitener(moments.h)
+            space = Space(self.split.jacobian(counts, moments.h, whitener), seed=self.seed,
+                          space=self.space)  # fmt: skip
+            posterior = space.posterior(self.pack(precision))
+            residual = whitener(counts.observed - moments.mean)
+            gradient = space.J.tdot(residual) - self.pack(precision * b)
+            change = posterior.solve(gradient)
+            converged = bool(gradient @ change < tolerance)
+            step = self.unpack(change)
+            b, score, moved = self._move(b, score, step, precision, whitener)
+            if converged or not moved:
+                break
+        moments = counts.moments(score)
+        whitener = counts.whitener(moments.h)
+        penalty = self._prior(b, of_group) - posterior.logdet / 2
+        value = counts.log_likelihood(moments, whitener) + penalty
+        return State(b, of_group, value, moments, whitener, space, converged)
+
+    def _move(
+        self,
+        b: np.ndarray,
+        score: np.ndarray,
+        step: np.ndarray,
+        precision: np.ndarray,
+        whitener: Whitener,
+    ) -> tuple[np.ndarray, np.ndarray, bool]:
+        """As much of the step as lowers the squares, at the covariance of where it started."""
+        along = self.design.Z @ (self.design.T @ step)
+        length = min(1.0, LONGEST / max(np.abs(along).max(initial=0), 1e-300))
+        before = self._squares(b, score, precision, whitener)
+        for _ in range(12):
+            new, new_score = b + length * step, score + length * along
+            if self._squares(new, new_score, precision, whitener) <= before + 1e-9 * abs(before):
+                return new, new_score, True
+            length /= 2
+        return b, score, False
+
+    def _squares(
+        self, b: np.ndarray, score: np.ndarray, precision: np.ndarray, whitener: Whitener
+    ) -> float:
+        residual = whitener(self.counts.observed - self.counts.moments(score).mean)
+        return float(residual @ residual + (precision * b**2).sum()) / 2
+
+    def _prior(self, b: np.ndarray, of_group: np.ndarray) -> float:
+        """The log density of the coefficients and of the hyperprior, up to constants."""
+        precision, hyper = self.precisions(of_group), self.hyperprior
+        normal = np.log(precision).sum() - (precision * b**2).sum()
+        return float(normal + (hyper.a * np.log(of_group) - hyper.b * of_group).sum()) / 2
+
+    def target(self, state: State) -> np.ndarray:
+        """The fixed point of each group's precision, with the posterior where it is."""
+        precision = self.precisions(state.precision)
+        gamma = self.unpack(state.space.posterior(self.pack(precision)).gamma)
+        hyper = self.hyperprior
+        known = np.maximum(self.by_group(gamma), 0.0)
+        return (known + hyper.a) / (self.by_group(state.b**2) + hyper.b)
+
+
+def fit_evidence(
+    design: Design,
+    counts: Counts,
+    *,
+    hyperprior: Hyperprior | None = None,
+    precision: np.ndarray | None = None,
+    space: str = "auto",
+    start: float = 100.0,
+    most: int = 60,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Evidence, Fit]:
+    """Fit coefficients and precisions.
+
+    Parameters
+    ----------
+    design : Design
+        Of the instances.
+    counts : Counts
+        Reported.
+    hyperprior : Hyperprior, optional
+        Of the precisions.
+    precision : numpy.ndarray, optional
+        Of each group when it is fixed; by default the evidence chooses.
+    start : float
+        The precision to start from: strong shrinkage, so that no column runs away.
+    most : int
+        Updates of the precisions.
+    """
+    problem = Evidence(design, counts, split_design(design, counts), hyperprior or Hyperprior(),
+                       space, seed)  # fmt: skip
+    if precision is not None or problem.groups == 0:
+        fixed = np.zeros(0) if precision is None else np.asarray(precision, float)
+        state = problem.converge(problem.start(), fixed, tolerance=1e-12)
+        return problem, Fit(state, (state.evidence,))
+    state = problem.converge(problem.start(), np.full(problem.groups, start))
+    trace = [state.evidence]
+    for step in range(most):
+        after, change = _better(problem, state)
+        if after is None:
+            break
+        gain = after.evidence - state.evidence
+        state = after
+        trace.append(state.evidence)
+        if progress is not None:
+            progress(step + 1, None, f"log evidence {state.evidence:.2f}")
+        if np.abs(change).max() < 0.05 or gain < 1e-2:
+            break
+    final = problem.converge(state.b, state.precision, tolerance=1e-8)
+    return problem, Fit(final, tuple(trace))
+
+
+def _better(problem: Evidence, state: State) -> tuple[State | None, np.ndarray]:
+    """The state after an update of the precisions that raises the evidence; None when none does."""
+    change = np.log(problem.target(state) / state.precision)
+    change = np.clip(change, -2.5, 2.5)
+    for _ in range(5):
+        after = problem.converge(state.b, state.precision * np.exp(change))
+        if after.evidence > state.evidence:
+            return after, change
+        change = change / 2
+    return None, change

@@ -1,0 +1,288 @@
+"""A whitened Jacobian and prior precisions in, the posterior of the linearised model out.
+
+The curvature is H = J' J + diag(precision). It is factored where that is cheapest: among the coefficients,
+among the counts (Woodbury), or not at all (conjugate gradients, with traces from random probes).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy import linalg, sparse
+
+from unbag.learners._counts import Counts, Whitener
+from unbag.learners._terms import Design
+
+DENSE = 0.15
+"""A column of the Jacobian with a larger share of entries than this is kept dense."""
+FLAT = 1e-6
+"""Prior precision of the intercept: none that matters, yet class scores keep their sum."""
+MOST = 10_000
+"""More coefficients and counts than this are solved by conjugate gradients."""
+PROBES, LANCZOS, TOLERANCE = 32, 60, 1e-9
+
+
+class Jacobian(NamedTuple):
+    """A matrix whose first columns are dense and the others sparse: much faster than either alone."""
+
+    dense: np.ndarray
+    sparse: sparse.csr_array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Counts and coefficients."""
+        return self.dense.shape[0], self.dense.shape[1] + self.sparse.shape[1]
+
+    def dot(self, b: np.ndarray) -> np.ndarray:
+        """J b."""
+        split = self.dense.shape[1]
+        return self.dense @ b[:split] + self.sparse @ b[split:]
+
+    def tdot(self, r: np.ndarray) -> np.ndarray:
+        """J' r."""
+        return np.concatenate([self.dense.T @ r, self.sparse.T @ r])
+
+    def gram(self) -> np.ndarray:
+        """J' J."""
+        split, (_, q) = self.dense.shape[1], self.shape
+        G = np.empty((q, q))
+        G[:split, :split] = self.dense.T @ self.dense
+        if split < q:
+            G[split:, :split] = self.sparse.T @ self.dense
+            G[:split, split:] = G[split:, :split].T
+            G[split:, split:] = (self.sparse.T @ self.sparse).toarray()
+        return G
+
+    def outer(self, weight: np.ndarray) -> np.ndarray:
+        """J diag(weight) J'."""
+        split = self.dense.shape[1]
+        K = (self.dense * weight[:split]) @ self.dense.T
+        if self.sparse.shape[1]:
+            K += (self.sparse @ sparse.diags_array(weight[split:]) @ self.sparse.T).toarray()
+        return K
+
+    def quadratic(self, P: np.ndarray) -> np.ndarray:
+        """The diagonal of J' P J."""
+        first = np.einsum("mq,mq->q", self.dense, P @ self.dense)
+        columns = sparse.csc_array(self.sparse)
+        parts = [first]
+        for start in range(0, columns.shape[1], 512):
+            part = columns[:, start : start + 512]
+            parts.append(np.asarray(part.multiply(P @ part.toarray()).sum(axis=0)).ravel())
+        return np.concatenate(parts)
+
+    def squares(self) -> np.ndarray:
+        """The diagonal of J' J."""
+        return np.concatenate([(self.dense**2).sum(axis=0), self.sparse.power(2).sum(axis=0)])
+
+
+class Split(NamedTuple):
+    """A design whose coefficients are in the order of the Jacobian: dense columns first.
+
+    Parameters
+    ----------
+    dense, sparse : tuple of matrices
+        Z and T of the dense and of the sparse coefficients.
+    order : numpy.ndarray
+        Where each coefficient of the Jacobian stands in b, flattened class by class.
+    """
+
+    dense: tuple[sparse.csr_array, sparse.csr_array]
+    sparse: tuple[sparse.csr_array, sparse.csr_array]
+    order: np.ndarray
+
+    def jacobian(self, counts: Counts, h: np.ndarray, whitener: Whitener) -> Jacobian:
+        """The derivative of the whitened means by the coefficients."""
+        parts = []
+        for Z, T in (self.dense, self.sparse):
+            T = sparse.block_diag([T] * counts.classes, format="csr") if counts.classes > 1 else T
+            parts.append(counts.jacobian(Z, h) @ T)
+        return Jacobian(whitener(parts[0].toarray()), sparse.csr_array(whitener(parts[1])))
+
+
+def split_design(design: Design, counts: Counts) -> Split:
+    """Sort the coefficients by how many counts they touch."""
+    Z, T = design.Z, design.T
+    touched = (counts.S @ abs(Z)) @ abs(T)
+    share = np.bincount(touched.indices, minlength=T.shape[1]) / touched.shape[0]
+    dense = np.flatnonzero((share > DENSE) | (design.group < 0))
+    other = np.setdiff1d(np.arange(T.shape[1]), dense)
+    parts = []
+    for chosen in (dense, other):
+        basis = sparse.csc_array(T)[:, chosen]
+        rows = np.unique(basis.indices)
+        parts.append((sparse.csr_array(Z[:, rows]), sparse.csr_array(basis[rows])))
+    q = T.shape[1]
+    order = [chosen + k * q for chosen in (dense, other) for k in range(counts.classes)]
+    return Split(parts[0], parts[1], np.concatenate(order))
+
+
+class Posterior(Protocol):
+    """The normal law of the coefficients in the linearised model, around its mode."""
+
+    logdet: float
+    """log |H|."""
+    gamma: np.ndarray
+    """Of each coefficient, how far the counts determine it: 1 - precision (H^-1)_pp."""
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """H^-1 rhs, for a vector or several in columns."""
+        ...
+
+
+class Primal:
+    """H factored among the coefficients.
+
+    Parameters
+    ----------
+    gram : numpy.ndarray
+        J' J, which does not change with the precisions.
+    precision : numpy.ndarray
+        Of each coefficient.
+    """
+
+    def __init__(self, gram: np.ndarray, precision: np.ndarray) -> None:
+        H = gram.copy()
+        H[np.diag_indices_from(H)] += precision
+        self._factor = linalg.cholesky(H, lower=True, overwrite_a=True, check_finite=False)
+        self._precision = precision
+        self.logdet = 2 * float(np.log(np.diag(self._factor)).sum())
+
+    @property
+    def gamma(self) -> np.ndarray:
+        """1 - precision (H^-1)_pp, from the inverse of the factor."""
+        inverse, _ = linalg.lapack.dtrtri(self._factor, lower=1)
+        return 1 - self._precision * np.einsum("ij,ij->j", inverse, inverse)
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """H^-1 rhs."""
+        return linalg.cho_solve((self._factor, True), rhs, check_finite=False)
+
+
+class Dual:
+    """H by Woodbury's identity, factored among the counts; coefficients of a flat prior apart.
+
+    With J = (u, J1), u of the flat ones, and K = 1 + J1 diag(1/precision) J1',
+
+        w = J x,   K w = u x0 + J1 r1 / precision,   (u' K^-1 u + flat) x0 = r0 - u' K^-1 J1 r1 / precision
+    """
+
+    def __init__(self, J: Jacobian, precision: np.ndarray) -> None:
+        self._J, self._precision = J, precision
+        self._flat = np.flatnonzero(precision <= FLAT)
+        self._spread = np.where(precision <= FLAT, 0.0, 1 / precision)
+        K = J.outer(self._spread)
+        K[np.diag_indices_from(K)] += 1
+        self._K = linalg.cholesky(K, lower=True, overwrite_a=True, check_finite=False)
+        self._u = J.dense[:, self._flat]  # flat coefficients touch every count, so they are dense
+        self._Ku = linalg.cho_solve((self._K, True), self._u, check_finite=False)
+        fixed = self._u.T @ self._Ku + FLAT * np.eye(len(self._flat))
+        self._fixed = linalg.cho_factor(fixed, lower=True)
+        logs = np.log(np.diag(self._K)).sum() + np.log(np.diag(self._fixed[0])).sum()
+        self.logdet = 2 * float(logs) + float(np.log(precision[precision > FLAT]).sum())
+
+    @property
+    def gamma(self) -> np.ndarray:
+        """The diagonal of J' P J / precision, with P = K^-1 less its part along u."""
+        P = linalg.cho_solve((self._K, True), np.eye(len(self._K)), check_finite=False)
+        P -= self._Ku @ linalg.cho_solve(self._fixed, self._Ku.T)
+        gamma = self._J.quadratic(P) * self._spread
+        gamma[self._flat] = 1.0
+        return gamma
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """H^-1 rhs."""
+        r = rhs.reshape(len(rhs), -1)
+        spread = self._spread[:, None] * r
+        c = linalg.cho_solve((self._K, True), self._J.dot(spread), check_finite=False)
+        x0 = linalg.cho_solve(self._fixed, r[self._flat] - self._u.T @ c)
+        w = c + self._Ku @ x0
+        x = spread - self._spread[:, None] * self._J.tdot(w)
+        x[self._flat] = x0
+        return x.reshape(rhs.shape)
+
+
+class Iterative:
+    """H not factored: conjugate gradients, and traces from random probes that stay the same."""
+
+    def __init__(self, J: Jacobian, precision: np.ndarray, *, seed: int = 0) -> None:
+        self._J, self._precision = J, precision
+        self._root = 1 / np.sqrt(J.squares() + precision)
+        signs = np.random.default_rng(seed).integers(0, 2, size=(len(precision), PROBES))
+        self._probe = 2.0 * signs - 1
+
+    def _scaled(self, x: np.ndarray) -> np.ndarray:
+        """The curvature scaled to a diagonal of ones."""
+        x = self._root[:, None] * x
+        return self._root[:, None] * (self._J.tdot(self._J.dot(x)) + self._precision[:, None] * x)
+
+    @property
+    def gamma(self) -> np.ndarray:
+        """Unbiased, from the probes z: z * (H^-1 z) has the diagonal of H^-1 as its mean."""
+        diagonal = np.mean(self._probe * self.solve(self._probe), axis=1)
+        return 1 - self._precision * diagonal
+
+    @property
+    def logdet(self) -> float:
+        """Stochastic Lanczos quadrature."""
+        return _log_trace(self._scaled, self._probe) - 2 * float(np.log(self._root).sum())
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """H^-1 rhs, all columns at once."""
+        r = (self._root * rhs.reshape(len(rhs), -1).T).T
+        x, p, power = np.zeros_like(r), r.copy(), (r * r).sum(axis=0)
+        enough = TOLERANCE**2 * np.maximum(power, 1e-300)
+        for _ in range(20 * LANCZOS):
+            Hp = self._scaled(p)
+            step = power / np.maximum((p * Hp).sum(axis=0), 1e-300)
+            x += step * p
+            r -= step * Hp
+            previous, power = power, (r * r).sum(axis=0)
+            if (power <= enough).all():
+                break
+            p = r + power / np.maximum(previous, 1e-300) * p
+        return (self._root[:, None] * x).reshape(rhs.shape)
+
+
+def _log_trace(apply: Any, probe: np.ndarray) -> float:
+    """An estimate of tr log A, from Lanczos tridiagonal matrices started at the probes."""
+    q, count = probe.shape
+    steps = min(LANCZOS, q)
+    v = probe / np.sqrt(q)
+    basis, alpha, beta = [v], np.zeros((steps, count)), np.zeros((steps, count))
+    for k in range(steps):
+        w = apply(basis[k])
+        alpha[k] = (w * basis[k]).sum(axis=0)
+        for earlier in basis:  # full orthogonalisation: rounding would bring back what is done
+            w -= (w * earlier).sum(axis=0) * earlier
+        beta[k] = np.sqrt((w * w).sum(axis=0))
+        basis.append(w / np.maximum(beta[k], 1e-300))
+    total = 0.0
+    for i in range(count):
+        last = np.flatnonzero(beta[: steps - 1, i] < 1e-10)
+        size = last[0] + 1 if len(last) else steps
+        value, vector = linalg.eigh_tridiagonal(alpha[:size, i], beta[: size - 1, i])
+        total += float((vector[0] ** 2 * np.log(np.maximum(value, 1e-300))).sum())
+    return q * total / count
+
+
+class Space:
+    """Where a Jacobian is solved: the same for all precisions, so that what they share is made once."""
+
+    def __init__(self, J: Jacobian, *, seed: int = 0, space: str = "auto") -> None:
+        self.J, self._seed = J, seed
+        m, q = J.shape
+        smaller = "coefficients" if q <= m else "counts"
+        automatic = smaller if min(m, q) <= MOST else "gradients"
+        self.name = automatic if space == "auto" else space
+        if self.name == "coefficients":
+            self._gram = J.gram()
+
+    def posterior(self, precision: np.ndarray) -> Primal | Dual | Iterative:
+        """The posterior at these prior precisions."""
+        if self.name == "coefficients":
+            return Primal(self._gram, precision)
+        if self.name == "counts":
+            return Dual(self.J, precision)
+        return Iterative(self.J, precision, seed=self._seed)

@@ -1,0 +1,406 @@
+"""The columns of a table or matrix in, a sparse design of an additive model out.
+
+Each column becomes one term or a few: a level has a coefficient of its own; a number has a line and
+steps at its quantiles. Coefficients of one term share a prior variance (a *group*). The design has two
+factors, X = Z T. A row of Z has one entry for each term, so that it is as narrow as the table; the small
+matrix T turns bins of a number into steps:
+
+    score = Z (T b),     step k of a number is 1 when the value lies above edge k, less its mean
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from unbag.tables import FeaturePlan, levels_of, narrow, plan_features
+
+WIDE = 200
+"""More numeric columns than this are lines that share one variance: pixels, embeddings, counts of words."""
+MOST_LEVELS, MOST_BUCKETS = 4096, 2**18
+"""Text of at most so many values has a coefficient for each; text of more is hashed into so many buckets."""
+INTERCEPT = "(intercept)"
+
+
+class DataWarning(UserWarning):
+    """Something about the columns or reports limits what could be learned from them."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """What one column, or a part of it, tells of a row.
+
+    Parameters
+    ----------
+    name : str
+        Of the column, or of its part ("time hour").
+    levels : int
+        How many codes there are; 0 for a number.
+    mean, sd, low, high : float
+        Of a number; beyond its range in training it is taken to be at the end.
+    edges : tuple of float
+        Where the steps of a number are.
+    missing : bool
+        Whether a number was missing in some rows, so that missing has a coefficient.
+    start, stop : int
+        Columns of a matrix; columns of zeros and ones, and those of a sparse matrix, stay as they are.
+    group : str
+        Whose prior variance it shares; by default its own.
+    """
+
+    name: str
+    levels: int = 0
+    mean: float = 0.0
+    sd: float = 1.0
+    low: float = -np.inf
+    high: float = np.inf
+    edges: tuple[float, ...] = ()
+    missing: bool = False
+    start: int = 0
+    stop: int = 0
+    group: str = ""
+
+    @property
+    def raw(self) -> bool:
+        """Whether the columns of a matrix are taken as they are."""
+        return self.levels > 0 and self.stop > 0
+
+    @property
+    def parts(self) -> tuple[tuple[str, int, int], ...]:
+        """Of each group: its name, how many columns of Z and how many coefficients it has."""
+        name = self.group or self.name
+        if self.levels:
+            return ((name, self.levels, self.levels),)
+        line = ((f"{name} line" if self.edges else name, 1, 1),)
+        steps = ((f"{name} steps", len(self.edges) + 1, len(self.edges)),) if self.edges else ()
+        gap = ((f"{name} missing", 1, 1),) if self.missing else ()
+        return (*line, *steps, *gap)
+
+    @property
+    def width(self) -> int:
+        """How many columns of Z it has."""
+        return sum(levels for _, levels, _ in self.parts)
+
+    def entries(self, values: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Column of Z (-1 for none) and value of each entry, one pair of arrays for each entry of a row."""
+        one = np.ones(len(values))
+        if self.levels:
+            yield np.where(values < self.levels, values, -1), one
+            return
+        gap = ~np.isfinite(values)
+        x = np.clip(np.where(gap, self.mean, values), self.low, self.high)
+        yield np.zeros(len(x), np.int64), (x - self.mean) / self.sd
+        if self.edges:
+            yield np.where(gap, -1, 1 + np.searchsorted(self.edges, x)), one
+        if self.missing:
+            yield np.where(gap, self.width - 1, -1), one
+
+
+class Design(NamedTuple):
+    """Rows in the form that the evidence takes: X = Z T, and the group of each coefficient."""
+
+    Z: sparse.csr_array
+    T: sparse.csr_array
+    group: np.ndarray
+    """Number of the prior variance of each coefficient, -1 for the intercept, which has none."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How rows become a design; made by `terms_of`, the same at training and at prediction.
+
+    Parameters
+    ----------
+    terms : tuple of Term
+        In the order of the columns of Z, after the intercept.
+    plan : FeaturePlan or None
+        How columns of a table are read; None for a matrix.
+    share : numpy.ndarray
+        Mean of each column of Z over the rows of training.
+    stratum : Term or None
+        Of the bags' strata, when no column tells them; rows to predict for have none.
+    """
+
+    terms: tuple[Term, ...]
+    plan: FeaturePlan | None = None
+    share: np.ndarray = field(default_factory=lambda: np.ones(1))
+
+    @property
+    def parts(self) -> list[tuple[str, int, int]]:
+        """Name, columns of Z and coefficients of each part, without the intercept."""
+        return [part for term in self.terms for part in term.parts]
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the prior variances."""
+        return tuple(dict.fromkeys(name for name, _, _ in self.parts))
+
+    @property
+    def group(self) -> np.ndarray:
+        """The prior variance of each coefficient, -1 for the intercept."""
+        number = {name: i for i, name in enumerate(self.groups)}
+        parts = [np.full(count, number[name]) for name, _, count in self.parts]
+        return np.concatenate([np.array([-1]), *parts]).astype(np.int64)
+
+    def basis(self) -> sparse.csr_array:
+        """The matrix T of the design: steps of numbers are centred, all else is as it is in Z."""
+        blocks: list[Any] = [np.ones((1, 1))]
+        start = 1
+        for _, levels, count in self.parts:
+            blocks.append(_steps(self.share[start : start + levels]) if count < levels else
+                          sparse.eye_array(levels))  # fmt: skip
+            start += levels
+        return sparse.csr_array(sparse.block_diag(blocks, format="csr"))
+
+    def matrix(self, X: Any) -> sparse.csr_array:
+        """The matrix Z of these rows."""
+        if not self.terms:
+            return sparse.csr_array(np.ones((_length(X), 1)))
+        values = self.read(X)
+        rows = len(next(iter(values.values()))) if values else _length(X)
+        places, entries = [np.zeros(rows, np.int64)], [np.ones(rows)]
+        start = 1
+        for term in self.terms:
+            if not term.raw:
+                for place, entry in term.entries(values[term.name]):
+                    places.append(np.where(place < 0, -1, place + start))
+                    entries.append(entry)
+            start += term.width
+        narrow_part = _from_slots(places, entries, start)
+        raw = [term for term in self.terms if term.raw]
+        return narrow_part if not raw else sparse.csr_array(narrow_part + self._raw_part(X, start))
+
+    def _raw_part(self, X: Any, width: int) -> sparse.csr_array:
+        """Columns of a matrix that are taken as they are, at their places in Z."""
+        chosen, scale, place, start = [], [], [], 1
+        for term in self.terms:
+            if term.raw:
+                chosen += range(term.start, term.stop)
+                scale += [1 / term.sd] * term.levels
+                place += range(start, start + term.levels)
+            start += term.width
+        columns = X[:, chosen]
+        part = sparse.coo_array(columns if sparse.issparse(columns) else np.nan_to_num(columns))
+        data = part.data * np.asarray(scale)[part.col]
+        where = (part.row, np.asarray(place)[part.col])
+        return sparse.csr_array((data, where), shape=(part.shape[0], width))
+
+    def read(self, X: Any) -> dict[str, np.ndarray]:
+        """One array for each term that is not raw: a number or a code for each row."""
+        if self.plan is None:
+            return {t.name: _dense_column(X, t.start) for t in self.terms if not t.raw}
+        table = self.plan.open(X)
+        used = self.plan.used
+        batch = table.read([column.name for column in used])
+        parts = [narrow(column, batch[column.name]) for column in used]
+        return {name: array for part in parts for name, array in part.items()}
+
+    def design(self, X: Any) -> Design:
+        """The design of these rows."""
+        return Design(self.matrix(X), self.basis(), self.group)
+
+    def labels(self, term: Term) -> tuple[str, ...]:
+        """What the levels of a term are called."""
+        known = {}
+        if self.plan is not None:
+            known = {k: v for column in self.plan.used for k, v in levels_of(column).items()}
+        named = known.get(term.name)
+        return named if named is not None else tuple(str(i) for i in range(term.levels))
+
+    def settings(self) -> dict[str, Any]:
+        """The terms as JSON can hold them; `share` is an array and goes apart."""
+        usual = asdict(Term(""))
+        short = [{k: v for k, v in asdict(t).items() if v != usual[k]} for t in self.terms]
+        plan = self.plan
+        return {"terms": short, "plan": plan.to_json() if plan is not None else None}
+
+    @classmethod
+    def restore(cls, settings: dict[str, Any], share: np.ndarray) -> Terms:
+        """The terms that `settings` described."""
+        terms = tuple(Term(**{k: _tuple(v) for k, v in t.items()}) for t in settings["terms"])
+        text = settings["plan"]
+        plan = FeaturePlan.from_json(text) if text is not None else None
+        return cls(terms, plan, np.asarray(share))
+
+
+def terms_of(X: Any, *, steps: int = 20, plan: FeaturePlan | None = None) -> tuple[Terms, Design]:
+    """The terms of a table or matrix, made from its rows, and their design.
+
+    Parameters
+    ----------
+    X : frame, Arrow table, NumPy array or sparse matrix
+        One row for each instance.
+    steps : int
+        How many steps a number has at most; 0 for lines only.
+    plan : FeaturePlan, optional
+        How to read the columns of a table; by default planned from them.
+    """
+    if X is None:
+        terms = Terms(())
+    elif sparse.issparse(X) or isinstance(X, np.ndarray):
+        terms = Terms(_matrix_terms(X, steps))
+    else:
+        terms = _table_terms(X, steps, plan)
+    Z = terms.matrix(X)
+    terms = replace(terms, share=np.asarray(Z.mean(axis=0)).ravel())
+    return terms, Design(Z, terms.basis(), terms.group)
+
+
+def _table_terms(X: Any, steps: int, plan: FeaturePlan | None) -> Terms:
+    plan = plan or plan_features(X, one_hot=MOST_LEVELS, most_buckets=MOST_BUCKETS)
+    dropped = [f"{column.name!r} ({column.why})" for column in plan.columns if column.kind == "drop"]
+    if dropped:
+        warnings.warn(f"Left out of the model: {', '.join(dropped)}.", DataWarning, stacklevel=2)
+    levels = {name: known for column in plan.used for name, known in levels_of(column).items()}
+    values = Terms((), plan).read(X)
+    numbers = sum(known is None for known in levels.values())
+    terms = [
+        Term(name, len(known)) if known is not None else
+        number_term(name, values[name], steps=steps, shared=numbers > WIDE)
+        for name, known in levels.items()
+    ]  # fmt: skip
+    return Terms(tuple(terms), plan)
+
+
+def number_term(name: str, x: np.ndarray, *, steps: int, shared: bool = False) -> Term:
+    """The term of a number: a line, and steps between its values.
+
+    >>> number_term("age", np.array([20.0, 30.0, 30.0, 40.0]), steps=20).edges
+    (25.0, 35.0)
+    """
+    known = x[np.isfinite(x)]
+    if len(known) == 0:
+        return Term(name, missing=True)
+    sd = float(known.std())
+    group = "numbers" if shared else ""
+    edges = () if shared else _edges(known, steps)
+    return Term(
+        name,
+        mean=float(known.mean()),
+        sd=sd if sd > 1e-12 * abs(known.mean()) else 1.0,
+        low=float(known.min()),
+        high=float(known.max()),
+        edges=edges,
+        missing=len(known) < len(x),
+        group=group,
+    )  # fmt: skip
+
+
+def _edges(x: np.ndarray, steps: int) -> tuple[float, ...]:
+    """Edges of about `steps` + 1 bins with as many rows each; a value that fills a bin has its own.
+
+    A value as frequent as a bin (no capital gain at all) would swallow the quantiles; the other values share
+    the bins that are left.
+    """
+    value, count = np.unique(x, return_counts=True)
+    if len(value) < 3 or steps < 1:
+        return ()  # a line tells two values apart
+    if len(value) > steps + 1:
+        heavy = count * (steps + 1) > len(x)
+        rest = np.where(heavy, 0, count)
+        bins = max(steps + 1 - int(heavy.sum()), 1)
+        rank = (np.cumsum(rest) - rest / 2) / max(rest.sum(), 1)
+        label = np.minimum((rank * bins).astype(int), bins - 1)
+        last = (np.diff(label) > 0) | (np.diff(heavy.astype(int)) != 0) | (heavy[1:] & heavy[:-1])
+    else:
+        last = np.ones(len(value) - 1, bool)
+    where = np.flatnonzero(last)
+    return tuple(((value[where] + value[where + 1]) / 2).tolist())
+
+
+def _matrix_terms(X: Any, steps: int) -> tuple[Term, ...]:
+    """Blocks of zeros and ones whose rows sum to one at most are one term; the others are numbers."""
+    blocks, numbers, constant = _blocks(X)
+    if constant:
+        warnings.warn(
+            f"Left out of the model: {_listed(constant)} (one value only).", DataWarning, stacklevel=2
+        )
+    terms = [Term(_name(a, b), levels=b - a, start=a, stop=b) for a, b in blocks]
+    shared = len(numbers) > WIDE
+    for j in numbers:
+        if sparse.issparse(X):
+            entries = X[:, [j]].data
+            rms = float(np.sqrt(np.mean(entries**2)))
+            terms.append(Term(_name(j, j + 1), levels=1, sd=rms, start=j, stop=j + 1,
+                              group="numbers" if shared else ""))  # fmt: skip
+        else:
+            term = number_term(_name(j, j + 1), X[:, j].astype(float), steps=steps, shared=shared)
+            terms.append(replace(term, start=j))
+    return tuple(sorted(terms, key=lambda term: term.start))
+
+
+def _blocks(X: Any) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+    """Runs of columns that are one-hot together, columns of numbers, and columns of one value."""
+    columns = sparse.csc_array(X) if sparse.issparse(X) else X
+    taken = np.zeros(X.shape[0], bool)
+    blocks: list[tuple[int, int]] = []
+    numbers, constant = [], []
+    for j in range(X.shape[1]):
+        where, values = _entries(columns, j)
+        if len(where) in (0, X.shape[0]) and len(np.unique(values)) < 2:
+            constant.append(j)
+        elif not (values == 1).all():
+            numbers.append(j)
+        elif blocks and blocks[-1][1] == j and not taken[where].any():
+            taken[where] = True
+            blocks[-1] = (blocks[-1][0], j + 1)
+        else:
+            taken[:] = False
+            taken[where] = True
+            blocks.append((j, j + 1))
+    return blocks, numbers, constant
+
+
+def _entries(X: Any, j: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and values of the entries of a column that are not zero."""
+    if sparse.issparse(X):
+        here = slice(X.indptr[j], X.indptr[j + 1])
+        stored = X.data[here] != 0
+        return X.indices[here][stored], X.data[here][stored]
+    where = np.flatnonzero(X[:, j])
+    return where, X[where, j]
+
+
+def _steps(share: np.ndarray) -> np.ndarray:
+    """Bins in rows, steps in columns: bin m lies above the steps before it; less the mean over the rows."""
+    above = np.tri(len(share), len(share) - 1, -1)
+    return above - share @ above / max(share.sum(), 1e-300)
+
+
+def _from_slots(
+    places: Sequence[np.ndarray], entries: Sequence[np.ndarray], width: int
+) -> sparse.csr_array:
+    """A sparse matrix of rows that have one entry or none in each slot."""
+    place = np.stack(places, axis=1)
+    there = place >= 0
+    indptr = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    data = np.stack(entries, axis=1)[there]
+    index = place[there].astype(np.int32)
+    return sparse.csr_array((data, index, indptr.astype(np.int64)), shape=(len(place), width))
+
+
+def _dense_column(X: Any, j: int) -> np.ndarray:
+    return np.asarray(X[:, j], float)
+
+
+def _length(X: Any) -> int:
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def _name(start: int, stop: int) -> str:
+    return f"column {start}" if stop == start + 1 else f"columns {start} to {stop - 1}"
+
+
+def _listed(columns: Sequence[int]) -> str:
+    shown = ", ".join(str(j) for j in columns[:5])
+    more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+    return f"column{'s' if len(columns) > 1 else ''} {shown}{more}"
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
