@@ -26,6 +26,10 @@ from unbag.learners._terms import Design
 
 LONGEST = 4.0
 """The largest change of a score in one step."""
+FURTHEST = 10.0
+"""The largest factor of a precision in one update."""
+SMALL = 0.05
+"""Precisions that change by less than this share have converged."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ class Evidence:
         return b.reshape(self.counts.classes, -1).T
 
     def converge(
-        self, b: np.ndarray, of_group: np.ndarray, *, tolerance: float = 1e-3, most: int = 50
+        self, b: np.ndarray, of_group: np.ndarray, *, tolerance: float = 1e-2, most: int = 50
     ) -> State:
         """Gauss-Newton steps at fixed precisions until the expected gain is below the tolerance."""
         precision = self.precisions(of_group)
@@ -199,13 +203,25 @@ class Evidence:
         normal = np.log(precision).sum() - (precision * b**2).sum()
         return float(normal + (hyper.a * np.log(of_group) - hyper.b * of_group).sum()) / 2
 
-    def target(self, state: State) -> np.ndarray:
-        """The fixed point of each group's precision, with the posterior where it is."""
-        precision = self.precisions(state.precision)
-        gamma = self.unpack(state.space.posterior(self.pack(precision)).gamma)
-        hyper = self.hyperprior
-        known = np.maximum(self.by_group(gamma), 0.0)
-        return (known + hyper.a) / (self.by_group(state.b**2) + hyper.b)
+    def target(self, state: State, *, updates: int = 8) -> np.ndarray:
+        """Precisions near the fixed point of the model that is linear about the state.
+
+        The linear model's posterior follows the precisions at once, so that a few updates cost one.
+        """
+        space, hyper, of_group = state.space, self.hyperprior, state.precision
+        residual = state.whitener(self.counts.observed - state.moments.mean)
+        b = state.b
+        pull = space.J.tdot(residual + space.J.dot(self.pack(b)))
+        for _ in range(updates):
+            posterior = space.posterior(self.pack(self.precisions(of_group)))
+            b = self.unpack(posterior.solve(pull))
+            known = np.maximum(self.by_group(self.unpack(posterior.gamma)), 0.0)
+            after = (known + hyper.a) / (self.by_group(b**2) + hyper.b)
+            change = np.log(after / of_group)
+            of_group = np.clip(after, state.precision / FURTHEST, state.precision * FURTHEST)
+            if np.abs(change).max() < SMALL:
+                break
+        return of_group
 
 
 def fit_evidence(
@@ -254,7 +270,7 @@ def fit_evidence(
         trace.append(state.evidence)
         if progress is not None:
             progress(step + 1, None, f"log evidence {state.evidence:.2f}")
-        if np.abs(change).max() < 0.05 or gain < 1e-2:
+        if np.abs(change).max() < SMALL or gain < 1e-2:
             break
     final = problem.converge(state.b, state.precision, tolerance=1e-8)
     return problem, Fit(final, tuple(trace))
@@ -263,7 +279,6 @@ def fit_evidence(
 def _better(problem: Evidence, state: State) -> tuple[State | None, np.ndarray]:
     """The state after an update of the precisions that raises the evidence; None when none does."""
     change = np.log(problem.target(state) / state.precision)
-    change = np.clip(change, -2.5, 2.5)
     for _ in range(5):
         after = problem.converge(state.b, state.precision * np.exp(change))
         if after.evidence > state.evidence:
