@@ -11,7 +11,7 @@ one: the counts add up to the size of the bag, so they are turned into contrasts
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -70,6 +70,21 @@ class Dense(NamedTuple):
         return linalg.solve_triangular(self.factor, A, lower=True, check_finite=False)
 
 
+class Spread(NamedTuple):
+    """What the variance of a count may have besides that of its labels and the declared noise.
+
+    Parameters
+    ----------
+    dispersion : float
+        The variance of a Poisson count is so many times its mean.
+    misfit : float
+        Lack of fit: the variance of a shift of the score that all instances of a count share.
+    """
+
+    dispersion: float = 1.0
+    misfit: float = 0.0
+
+
 class Moments(NamedTuple):
     """What the scores say of the counts.
 
@@ -101,8 +116,6 @@ class Counts:
         Added to the score of each instance.
     kind : {"binary", "total", "histogram"}
         Of the labels.
-    misfit : float
-        Lack of fit: the standard deviation of a shift of the score that all instances of a count share.
     """
 
     S: sparse.csr_array
@@ -110,7 +123,6 @@ class Counts:
     noise: np.ndarray
     offset: np.ndarray
     kind: Kind = "binary"
-    misfit: float = 0.0
 
     @cached_property
     def disjoint(self) -> bool:
@@ -149,15 +161,16 @@ class Counts:
         """The derivative of the mean label by the score, for labels of one score."""
         return h * (1 - h) if self.kind == "binary" else h
 
-    def whitener(self, h: np.ndarray) -> Whitener:
+    def whitener(self, h: np.ndarray, spread: Spread) -> Whitener:
         """The root of the inverse covariance of the counts."""
         if self.kind == "histogram":
             return _blocks(self.S, h, self.noise)
         d = self.slope(h)
         own = self.S @ d
-        extra = self.noise + (self.misfit * own) ** 2
+        extra = self.noise + spread.misfit * own**2
+        d = spread.dispersion * d
         if self.disjoint:
-            V = np.maximum(own + extra, LEAST)
+            V = np.maximum(spread.dispersion * own + extra, LEAST)
             return Diagonal(1 / np.sqrt(V), float(np.log(V).sum()))
         V = (self.S @ sparse.diags_array(d) @ self.S.T).toarray()
         V[np.diag_indices_from(V)] += extra + LEAST + 1e-9 * own
@@ -177,14 +190,14 @@ class Counts:
         rows = [[sum(Q[r, c] * pair[c, k] for c in range(C)) for k in range(C)] for r in range(C - 1)]
         return sparse.csr_array(sparse.block_array(rows, format="csr"))
 
-    def log_likelihood(self, moments: Moments, whitener: Whitener) -> float:
+    def log_likelihood(self, moments: Moments, whitener: Whitener, spread: Spread) -> float:
         """The log density of the counts; bags of one have the exact law of their label."""
         residual = whitener(self.observed - moments.mean)
         normal = residual**2 + np.log(2 * np.pi)
         if self.kind == "histogram" or not isinstance(whitener, Diagonal):
             return float(-(normal.sum() + whitener.logdet) / 2)
         normal = -(normal - 2 * np.log(whitener.root)) / 2
-        exact = np.flatnonzero((self.noise == 0) & (self._size == 1) & (self.misfit == 0))
+        exact = np.flatnonzero((self.noise == 0) & (self._size == 1) & (spread == Spread()))
         y, M = self.count[exact], np.maximum(moments.mean[exact], LEAST)
         if self.kind == "total":
             normal[exact] = special.xlogy(y, M) - M
@@ -211,11 +224,6 @@ def counts_of(bags: Bags) -> Counts:
     noise = bags.noise if bags.noise is not None else np.zeros(len(bags))
     offset = bags.offset if bags.offset is not None else np.zeros(n)
     return Counts(S, count, noise, offset, bags.kind)
-
-
-def with_misfit(counts: Counts, misfit: float) -> Counts:
-    """The same counts with another variance of the lack of fit."""
-    return replace(counts, misfit=misfit)
 
 
 def contrasts(classes: int) -> np.ndarray:

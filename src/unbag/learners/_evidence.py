@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from unbag.learners._counts import Counts, Moments, Whitener
+from unbag.learners._counts import Counts, Moments, Spread, Whitener
 from unbag.learners._posterior import FLAT, Space, Split, split_design
 from unbag.learners._protocol import Progress
 from unbag.learners._terms import Design
@@ -28,6 +29,8 @@ LONGEST = 4.0
 """The largest change of a score in one step."""
 FURTHEST = 10.0
 """The largest factor of a precision in one update."""
+FEW = 600
+"""Coefficients, or counts, that one thread solves."""
 SMALL = 0.05
 """Precisions that change by less than this share have converged."""
 
@@ -38,6 +41,18 @@ class Hyperprior:
 
     a: float = 1.0
     b: float = 0.1
+    weight: float = 5.0
+
+    def rate(self, of_group: np.ndarray) -> float:
+        """The most probable rate, given the precisions: what most columns are like tells of each."""
+        weight = self.weight * self.a
+        return (self.a * len(of_group) + weight) / (of_group.sum() + weight / self.b)
+
+    def log_density(self, of_group: np.ndarray) -> float:
+        """Of the precisions and of their most probable rate, up to constants."""
+        rate, weight = self.rate(of_group), self.weight * self.a
+        own = self.a * (np.log(of_group) + np.log(rate)) - rate * of_group
+        return float(own.sum() + weight * (np.log(rate) - rate / self.b)) / 2
 
 
 class State(NamedTuple):
@@ -47,6 +62,8 @@ class State(NamedTuple):
     """(coefficients, classes)."""
     precision: np.ndarray
     """Of each group."""
+    spread: Spread
+    """Of the counts."""
     evidence: float
     moments: Moments
     whitener: Whitener
@@ -146,7 +163,13 @@ class Evidence:
         return b.reshape(self.counts.classes, -1).T
 
     def converge(
-        self, b: np.ndarray, of_group: np.ndarray, *, tolerance: float = 1e-2, most: int = 50
+        self,
+        b: np.ndarray,
+        of_group: np.ndarray,
+        spread: Spread = Spread(),
+        *,
+        tolerance: float = 1e-2,
+        most: int = 50,
     ) -> State:
         """Gauss-Newton steps at fixed precisions until the expected gain is below the tolerance."""
         precision = self.precisions(of_group)
@@ -154,7 +177,7 @@ class Evidence:
         converged = False
         for _ in range(most):
             moments = counts.moments(score)
-            whitener = counts.whitener(moments.h)
+            whitener = counts.whitener(moments.h, spread)
             space = Space(self.split.jacobian(counts, moments.h, whitener), seed=self.seed,
                           space=self.space)  # fmt: skip
             posterior = space.posterior(self.pack(precision))
@@ -167,10 +190,10 @@ class Evidence:
             if converged or not moved:
                 break
         moments = counts.moments(score)
-        whitener = counts.whitener(moments.h)
+        whitener = counts.whitener(moments.h, spread)
         penalty = self._prior(b, of_group) - posterior.logdet / 2
-        value = counts.log_likelihood(moments, whitener) + penalty
-        return State(b, of_group, value, moments, whitener, space, converged)
+        value = counts.log_likelihood(moments, whitener, spread) + penalty
+        return State(b, of_group, spread, value, moments, whitener, space, converged)
 
     def _move(
         self,
@@ -201,10 +224,10 @@ class Evidence:
         """The log density of the coefficients and of the hyperprior, up to constants."""
         precision, hyper = self.precisions(of_group), self.hyperprior
         normal = np.log(precision).sum() - (precision * b**2).sum()
-        return float(normal + (hyper.a * np.log(of_group) - hyper.b * of_group).sum()) / 2
+        return float(normal) / 2 + hyper.log_density(of_group)
 
-    def target(self, state: State, *, updates: int = 8) -> np.ndarray:
-        """Precisions near the fixed point of the model that is linear about the state.
+    def target(self, state: State, *, updates: int = 8) -> tuple[np.ndarray, float]:
+        """Precisions, and how much it knows, near the fixed point of the model that is linear about the state.
 
         The linear model's posterior follows the precisions at once, so that a few updates cost one.
         """
@@ -216,12 +239,27 @@ class Evidence:
             posterior = space.posterior(self.pack(self.precisions(of_group)))
             b = self.unpack(posterior.solve(pull))
             known = np.maximum(self.by_group(self.unpack(posterior.gamma)), 0.0)
-            after = (known + hyper.a) / (self.by_group(b**2) + hyper.b)
+            after = (known + hyper.a) / (self.by_group(b**2) + hyper.rate(of_group))
             change = np.log(after / of_group)
             of_group = np.clip(after, state.precision / FURTHEST, state.precision * FURTHEST)
             if np.abs(change).max() < SMALL:
                 break
-        return of_group
+        return of_group, self._dispersion(state, float(self.unpack(posterior.gamma).sum()))
+
+    def _dispersion(self, state: State, known: float) -> float:
+        """Squares of the residuals against how many they are, less the coefficients that are known.
+
+        Only counts of any size can scatter more than their law says; those of labels that are 0 or 1 cannot.
+        """
+        if self.counts.kind != "total":
+            return 1.0
+        residual = state.whitener(self.counts.observed - state.moments.mean)
+        own = state.spread.dispersion * (self.counts.S @ self.counts.slope(state.moments.h))
+        share = own / (own + self.counts.noise)
+        free = max(1 - known / len(residual), 1 / len(residual))
+        ratio = (share * residual**2).sum() / max(share.sum() * free, 1e-300)
+        ratio = np.clip(ratio, 1 / FURTHEST, FURTHEST)
+        return float(max(state.spread.dispersion * ratio, 1.0))
 
 
 def fit_evidence(
@@ -255,10 +293,23 @@ def fit_evidence(
     """
     problem = Evidence(design, counts, split_design(design, counts), hyperprior or Hyperprior(),
                        space, seed)  # fmt: skip
+    # threads that wait for each other make small factorisations many times slower on a busy machine
+    small = min(*counts.S.shape, design.T.shape[1]) < FEW
+    with threadpool_limits(1 if small else None, user_api="blas"):
+        return problem, _fit(problem, precision, start, most, progress)
+
+
+def _fit(
+    problem: Evidence,
+    precision: np.ndarray | None,
+    start: float,
+    most: int,
+    progress: Progress | None,
+) -> Fit:
     if precision is not None or problem.groups == 0:
         fixed = np.zeros(0) if precision is None else np.asarray(precision, float)
         state = problem.converge(problem.start(), fixed, tolerance=1e-12)
-        return problem, Fit(state, (state.evidence,))
+        return Fit(state, (state.evidence,))
     state = problem.converge(problem.start(), np.full(problem.groups, start))
     trace = [state.evidence]
     for step in range(most):
@@ -272,15 +323,18 @@ def fit_evidence(
             progress(step + 1, None, f"log evidence {state.evidence:.2f}")
         if np.abs(change).max() < SMALL or gain < 1e-2:
             break
-    final = problem.converge(state.b, state.precision, tolerance=1e-8)
-    return problem, Fit(final, tuple(trace))
+    final = problem.converge(state.b, state.precision, state.spread, tolerance=1e-8)
+    return Fit(final, tuple(trace))
 
 
 def _better(problem: Evidence, state: State) -> tuple[State | None, np.ndarray]:
-    """The state after an update of the precisions that raises the evidence; None when none does."""
-    change = np.log(problem.target(state) / state.precision)
+    """The state after an update of the variances that raises the evidence; None when none does."""
+    precision, dispersion = problem.target(state)
+    before = np.append(state.precision, state.spread.dispersion)
+    change = np.log(np.append(precision, dispersion) / before)
     for _ in range(5):
-        after = problem.converge(state.b, state.precision * np.exp(change))
+        new = before * np.exp(change)
+        after = problem.converge(state.b, new[:-1], Spread(float(new[-1])))
         if after.evidence > state.evidence:
             return after, change
         change = change / 2

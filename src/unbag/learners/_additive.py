@@ -1,0 +1,385 @@
+"""Bags in, an additive model out: logit h = b0 + a term for each column, all variances by evidence."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg, sparse, special, stats
+
+from unbag.bags import Bags, Kind
+from unbag.learners._counts import Counts, counts_of
+from unbag.learners._evidence import Evidence, Fit, fit_evidence
+from unbag.learners._protocol import Progress
+from unbag.learners._terms import DataWarning, Design, Term, Terms, terms_of
+from unbag.tables import FeaturePlan
+
+EXACT, DRAWS = 1000, 256
+"""So many coefficients have an exact covariance; that of more is made of so many draws."""
+STEEP = 10.0
+"""A term whose effect is larger than this (in logits) is held by its prior alone."""
+ROWS = 8192
+
+
+class Effect(NamedTuple):
+    """What one term adds to the score, less its mean over the rows of training.
+
+    Parameters
+    ----------
+    name : str
+        Of the column, or of its part.
+    strength : float
+        The standard deviation of the effect over the rows of training.
+    at : tuple
+        Values of a number (None for missing), or names of levels.
+    effect, error : numpy.ndarray
+        At these values, with its posterior standard deviation; (values, classes) for histograms.
+    """
+
+    name: str
+    strength: float
+    at: tuple[Any, ...]
+    effect: np.ndarray
+    error: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveModel:
+    """A fitted additive model.
+
+    Parameters
+    ----------
+    kind : {"binary", "total", "histogram"}
+        Of the labels.
+    terms : Terms
+        How rows become a design.
+    b : numpy.ndarray
+        Coefficients, (coefficients, classes), the intercept first.
+    factor : numpy.ndarray
+        Their posterior covariance is factor factor', (coefficients, classes, directions).
+    precision : numpy.ndarray
+        Prior precision of each group of `terms.groups`.
+    strength : numpy.ndarray
+        Standard deviation of each term over the rows of training.
+    dispersion : float
+        Of counts; 1 for a Poisson law.
+    log_evidence : float
+        Of the bags, up to a constant.
+    """
+
+    kind: Kind
+    terms: Terms
+    b: np.ndarray
+    factor: np.ndarray
+    precision: np.ndarray
+    strength: np.ndarray
+    dispersion: float = 1.0
+    log_evidence: float = np.nan
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Logits, log rates or class scores; an offset of the rows is to be added."""
+        score = self.terms.matrix(X) @ (self.terms.basis() @ self.b)
+        return score if self.kind == "histogram" else score[:, 0]
+
+    def errors(self, X: Any) -> np.ndarray:
+        """Posterior standard deviation of each score."""
+        parts = [np.sqrt((part**2).sum(axis=-1)) for part in self._deviations(X)]
+        error = np.concatenate(parts)
+        return error if self.kind == "histogram" else error[:, 0]
+
+    def interval(
+        self, X: Any, *, coverage: float = 0.95, offset: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper end of the posterior interval of each probability or rate.
+
+        Parameters
+        ----------
+        X : frame, Arrow table or matrix
+            The rows.
+        coverage : float
+            Of the interval, between 0 and 1.
+        offset : numpy.ndarray, optional
+            Added to the scores.
+        """
+        z = stats.norm.ppf((1 + coverage) / 2)
+        score = self.scores(X)
+        if self.kind == "histogram":
+            return self._class_interval(X, score, z)
+        centre = score if offset is None else score + offset
+        inverse = {"binary": special.expit, "total": np.exp}[self.kind]
+        error = self.errors(X)
+        return inverse(centre - z * error), inverse(centre + z * error)
+
+    def _class_interval(self, X: Any, score: np.ndarray, z: float) -> tuple[np.ndarray, np.ndarray]:
+        """By the derivative of the class probabilities: dp_c = p_c (ds_c - sum_k p_k ds_k)."""
+        p, start, errors = special.softmax(score, axis=1), 0, []
+        for part in self._deviations(X):
+            here = p[start : start + len(part)]
+            change = here[:, :, None] * (part - np.einsum("nk,nkr->nr", here, part)[:, None])
+            errors.append(np.sqrt((change**2).sum(axis=-1)))
+            start += len(part)
+        error = np.concatenate(errors)
+        return np.clip(p - z * error, 0, 1), np.clip(p + z * error, 0, 1)
+
+    def _deviations(self, X: Any) -> Iterator[np.ndarray]:
+        """Scores along each direction of the posterior, (rows, classes, directions), some rows at a time."""
+        Z, (_, classes, directions) = self.terms.matrix(X), self.factor.shape
+        flat = self.terms.basis() @ self.factor.reshape(len(self.factor), -1).astype(float)
+        for start in range(0, max(Z.shape[0], 1), ROWS):
+            part = Z[start : start + ROWS] @ flat
+            yield part.reshape(-1, classes, directions)
+
+    def effects(self) -> list[Effect]:
+        """What each column does to the score, the strongest first: the data of its picture."""
+        T, start, effects = self.terms.basis(), 1, []
+        for term, strength in zip(self.terms.terms, self.strength, strict=True):
+            columns = slice(start, start + term.width)
+            at, rows = _grid(term, self.terms)
+            basis = (rows - self.terms.share[columns]) @ T[columns].toarray()
+            effect = basis @ self.b
+            error = np.sqrt((np.tensordot(basis, self.factor, axes=1) ** 2).sum(axis=-1))
+            flat = self.kind != "histogram"
+            effects.append(Effect(term.name, float(strength), at,
+                                  effect[:, 0] if flat else effect,
+                                  error[:, 0] if flat else error))  # fmt: skip
+            start += term.width
+        return sorted(effects, key=_weaker)
+
+    def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """The model as arrays and JSON settings."""
+        arrays = {
+            "b": self.b,
+            "factor": self.factor,
+            "precision": self.precision,
+            "strength": self.strength,
+            "share": self.terms.share,
+        }
+        settings = {
+            "kind": self.kind,
+            "dispersion": self.dispersion,
+            "log_evidence": self.log_evidence,
+            **self.terms.settings(),
+        }
+        return arrays, settings
+
+    @classmethod
+    def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> AdditiveModel:
+        """The model that `arrays` described."""
+        own = {name: np.asarray(array) for name, array in arrays.items()}
+        terms = Terms.restore(settings, own.pop("share"))
+        chosen = {name: settings[name] for name in ("kind", "dispersion", "log_evidence")}
+        return cls(terms=terms, **own, **chosen)
+
+
+@dataclass(frozen=True)
+class Additive:
+    """The additive learner: one coefficient for each level, a line and steps for each number.
+
+    The prior variance of each column, and the dispersion of counts, are those that the evidence chooses, so no
+    bag is held out; the bags need not be random, only the model must hold across them.
+
+    Parameters
+    ----------
+    steps : int
+        How many steps a number has at most; 0 for lines only.
+    plan : FeaturePlan, optional
+        How to read the columns of a table; by default planned from them.
+    space : {"auto", "coefficients", "counts", "gradients"}
+        Where to solve: among the coefficients, among the counts, or by conjugate gradients.
+
+    Examples
+    --------
+    >>> import unbag
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 1))
+    >>> y = rng.random(2000) < special.expit(2 * X[:, 0])
+    >>> model = Additive(steps=0).fit(unbag.random_bags(X, y, size=10, seed=0))
+    >>> bool(abs(model.scores(np.ones((1, 1)))[0] - 2) < 0.5)
+    True
+    """
+
+    steps: int = 20
+    plan: FeaturePlan | None = None
+    space: str = "auto"
+
+    name = "additive"
+    needs_random_bags = False
+
+    def fit(
+        self, bags: Bags, *, seed: int = 0, progress: Progress | None = None
+    ) -> AdditiveModel:
+        """Fit to the bags whose reports are observed."""
+        bags.reported()  # refuses bags of which none is observed
+        bags = bags.take(np.flatnonzero(bags.observed))
+        X = bags.X if bags.X is not None else np.zeros((len(bags.bag), 0))
+        terms, design = terms_of(X, steps=self.steps, plan=self.plan)
+        counts = counts_of(bags)
+        stratum = _untold_stratum(bags, design)
+        if stratum is not None:
+            design = _with_levels(design, stratum)
+        problem, fit = fit_evidence(design, counts, space=self.space, seed=seed, progress=progress)
+        model = _model(problem, fit, terms, seed=seed)
+        _warn(model, problem, fit)
+        return model
+
+
+def _untold_stratum(bags: Bags, design: Design) -> np.ndarray | None:
+    """The stratum of each instance, unless there is one only or a column of levels tells it."""
+    if bags.stratum is None or len(np.unique(bags.stratum)) < 2:
+        return None
+    stratum = bags.stratum[bags.bag]
+    hot = sparse.csr_array((np.ones(len(stratum)), (np.arange(len(stratum)), stratum)))
+    levels = (design.Z != 0).astype(float)
+    together = sparse.csc_array(hot.T @ levels)
+    in_one = np.diff(together.indptr) == 1  # columns of Z that only rows of one stratum have
+    told = levels @ in_one.astype(float)
+    return None if (told > 0).all() else stratum
+
+
+def _with_levels(design: Design, code: np.ndarray) -> Design:
+    """The design with one more group of levels."""
+    rows, levels = np.arange(len(code)), int(code.max()) + 1
+    hot = sparse.csr_array((np.ones(len(code)), (rows, code)), shape=(len(code), levels))
+    Z = sparse.csr_array(sparse.hstack([design.Z, hot], format="csr"))
+    T = sparse.csr_array(sparse.block_diag([design.T, sparse.eye_array(levels)], format="csr"))
+    number = design.group.max(initial=-1) + 1
+    return Design(Z, T, np.append(design.group, np.full(levels, number)))
+
+
+def _model(problem: Evidence, fit: Fit, terms: Terms, *, seed: int) -> AdditiveModel:
+    """The fitted model; strata that no column tells go into its intercept with their mean."""
+    state, size = fit.state, len(terms.group)
+    b, factor = state.b.copy(), _factor(problem, fit, seed)
+    share = np.asarray(problem.design.Z.mean(axis=0)).ravel()[len(terms.share) :]
+    b[0] += share @ b[size:]
+    factor[0] += np.tensordot(share, factor[size:], axes=1)
+    return AdditiveModel(
+        problem.counts.kind,
+        terms,
+        b[:size],
+        factor[:size].astype(np.float32),
+        state.precision[: len(terms.groups)],
+        _strength(problem.design.Z, terms, b[:size]),
+        state.spread.dispersion,
+        state.evidence,
+    )
+
+
+def _factor(problem: Evidence, fit: Fit, seed: int) -> np.ndarray:
+    """A root of the posterior covariance: exact, or of draws d = H^-1 (J' e + lambda^1/2 z)."""
+    space = fit.state.space
+    precision = problem.pack(problem.precisions(fit.state.precision))
+    posterior, size = space.posterior(precision), len(precision)
+    if size <= EXACT:
+        root = linalg.cholesky(_symmetric(posterior.solve(np.eye(size))), lower=True)
+    else:
+        rng = np.random.default_rng([seed, 1])
+        noise = rng.normal(size=(space.J.shape[0], DRAWS))
+        prior = np.sqrt(precision)[:, None] * rng.normal(size=(size, DRAWS))
+        root = posterior.solve(space.J.tdot(noise) + prior) / np.sqrt(DRAWS)
+    directions = [problem.unpack(root[:, r]) for r in range(root.shape[1])]
+    return np.stack(directions, axis=-1)
+
+
+def _symmetric(A: np.ndarray) -> np.ndarray:
+    """The symmetric part, with a diagonal that rounding cannot make singular."""
+    A = (A + A.T) / 2
+    A[np.diag_indices_from(A)] *= 1 + 1e-10
+    return A
+
+
+def _strength(Z: sparse.csr_array, terms: Terms, b: np.ndarray) -> np.ndarray:
+    """The standard deviation of each term over the rows; of classes the largest."""
+    level, start, strengths = terms.basis() @ b, 1, []
+    for term in terms.terms:
+        part = Z[:, start : start + term.width] @ level[start : start + term.width]
+        strengths.append(part.std(axis=0).max(initial=0))
+        start += term.width
+    return np.array(strengths)
+
+
+def _grid(term: Term, terms: Terms) -> tuple[tuple[Any, ...], np.ndarray]:
+    """Where to show a term, and the rows of Z there."""
+    if term.levels:
+        return terms.labels(term), np.eye(term.levels)
+    if term.edges:
+        ends = np.array([term.low, *term.edges, term.high])
+        value = (ends[1:] + ends[:-1]) / 2
+    else:
+        value = np.array([term.low, term.high])
+    value = np.append(value, np.nan) if term.missing else value
+    rows = np.zeros((len(value), term.width))
+    for place, entry in term.entries(value):
+        there = place >= 0
+        rows[np.flatnonzero(there), place[there]] = entry[there]
+    at = tuple(float(v) if np.isfinite(v) else None for v in value)
+    return at, rows
+
+
+def _weaker(effect: Effect) -> float:
+    return -effect.strength
+
+
+def _warn(model: AdditiveModel, problem: Evidence, fit: Fit) -> None:
+    """Say what limits the fit, each with its own words."""
+    state, counts = fit.state, problem.counts
+    precision = problem.pack(problem.precisions(state.precision))
+    known = float(state.space.posterior(precision).gamma.sum()) - counts.classes
+    checks = (
+        _few_bags(model, counts),
+        _steep(model),
+        _scattered(state, counts, known),
+        _nothing(known),
+        "" if state.converged else "The fit did not converge: its coefficients still moved in the end.",
+    )
+    for words in checks:
+        if words:
+            warnings.warn(words, DataWarning, stacklevel=3)
+
+
+def _few_bags(model: AdditiveModel, counts: Counts) -> str:
+    columns, bags = len(model.terms.terms), counts.S.shape[0]
+    if columns <= bags:
+        return ""
+    return (
+        f"There are more columns ({columns}) than bags ({bags}): most effects stay near 0, where their prior "
+        "holds them. Ask for more and smaller bags, or give fewer columns."
+    )
+
+
+def _steep(model: AdditiveModel) -> str:
+    if model.kind == "total":
+        return ""
+    steep = [e.name for e in model.effects() if np.abs(e.effect).max(initial=0) > STEEP]
+    if not steep:
+        return ""
+    return (
+        f"A column that separates the labels has no finite effect, only its prior holds it: {', '.join(steep)}. "
+        "Check that it does not contain the label."
+    )
+
+
+def _scattered(state: Any, counts: Counts, known: float) -> str:
+    if counts.kind == "total":
+        return ""  # the dispersion of counts is estimated
+    residual = state.whitener(counts.observed - state.moments.mean)
+    free = max(len(residual) - known, 1.0)
+    ratio = float(residual @ residual) / free
+    if ratio < 1.5 or ratio < 1 + 6 * np.sqrt(2 / free):
+        return ""
+    return (
+        f"The reports scatter {ratio:.1f} times as much as labels and declared noise explain: they contradict "
+        "each other, their noise is larger than declared, or a column that matters is missing."
+    )
+
+
+def _nothing(known: float) -> str:
+    if known >= 0.5:
+        return ""
+    return (
+        "The reports tell nothing of the columns, so the prediction is the mean: the noise is too large, or "
+        "the bags are too few and too large."
+    )
