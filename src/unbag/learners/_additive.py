@@ -137,7 +137,7 @@ class AdditiveModel:
         T, start, effects = self.terms.basis(), 1, []
         for term, strength in zip(self.terms.terms, self.strength, strict=True):
             columns = slice(start, start + term.width)
-            at, rows = _grid(term, self.terms)
+            at, rows = _grid(term, self.terms, self.terms.share[columns])
             basis = (rows - self.terms.share[columns]) @ T[columns].toarray()
             effect = basis @ self.b
             error = np.sqrt((np.tensordot(basis, self.factor, axes=1) ** 2).sum(axis=-1))
@@ -301,10 +301,12 @@ def _strength(Z: sparse.csr_array, terms: Terms, b: np.ndarray) -> np.ndarray:
     return np.array(strengths)
 
 
-def _grid(term: Term, terms: Terms) -> tuple[tuple[Any, ...], np.ndarray]:
-    """Where to show a term, and the rows of Z there."""
+def _grid(term: Term, terms: Terms, share: np.ndarray) -> tuple[tuple[Any, ...], np.ndarray]:
+    """Where to show a term, and the rows of Z there; levels that no row of training had are left out."""
     if term.levels:
-        return terms.labels(term), np.eye(term.levels)
+        there = np.flatnonzero(share)
+        labels = terms.labels(term)
+        return tuple(labels[i] for i in there), np.eye(term.levels)[there]
     if term.edges:
         ends = np.array([term.low, *term.edges, term.high])
         value = (ends[1:] + ends[:-1]) / 2
@@ -332,7 +334,7 @@ def _warn(model: AdditiveModel, problem: Evidence, fit: Fit) -> None:
         _few_bags(model, counts),
         _steep(model),
         _scattered(state, counts, known),
-        _nothing(known),
+        _nothing(model, known),
         "" if state.converged else "The fit did not converge: its coefficients still moved in the end.",
     )
     for words in checks:
@@ -376,8 +378,8 @@ def _scattered(state: Any, counts: Counts, known: float) -> str:
     )
 
 
-def _nothing(known: float) -> str:
-    if known >= 0.5:
+def _nothing(model: AdditiveModel, known: float) -> str:
+    if known >= 0.5 or not model.terms.terms:
         return ""
     return (
         "The reports tell nothing of the columns, so the prediction is the mean: the noise is too large, or "

@@ -22,6 +22,8 @@ from unbag.bags import Bags, Kind
 
 STEEPEST = 30.0
 """Scores beyond this are taken to be here: probabilities then stay above the rounding error."""
+SIXTH = 1 / 6
+"""Added to counts inside a logarithm, so that none is zero (Nelder and Pregibon, 1987)."""
 LEAST = 1e-12
 """Of a variance, so that bags of certain instances do not divide by zero."""
 
@@ -191,23 +193,37 @@ class Counts:
         return sparse.csr_array(sparse.block_array(rows, format="csr"))
 
     def log_likelihood(self, moments: Moments, whitener: Whitener, spread: Spread) -> float:
-        """The log density of the counts; bags of one have the exact law of their label."""
-        residual = whitener(self.observed - moments.mean)
-        normal = residual**2 + np.log(2 * np.pi)
-        if self.kind == "histogram" or not isinstance(whitener, Diagonal):
-            return float(-(normal.sum() + whitener.logdet) / 2)
-        normal = -(normal - 2 * np.log(whitener.root)) / 2
-        exact = np.flatnonzero((self.noise == 0) & (self._size == 1) & (spread == Spread()))
-        y, M = self.count[exact], np.maximum(moments.mean[exact], LEAST)
-        if self.kind == "total":
-            normal[exact] = special.xlogy(y, M) - M
-        else:
-            normal[exact] = special.xlogy(y, M) + special.xlogy(1 - y, np.maximum(1 - M, LEAST))
-        return float(normal.sum())
+        """The log density of the counts, up to a constant.
 
-    @property
-    def _size(self) -> np.ndarray:
-        return np.diff(self.S.indptr)
+        Classes and counts that overlap are normal. Others have the law whose score is (count - M) / V: the
+        extended quasi-likelihood, which is exact for bags of one and for Poisson counts, and fair to small ones.
+        """
+        if self.kind == "histogram" or not self.disjoint:
+            residual = whitener(self.observed - moments.mean)
+            return float(-(residual @ residual + whitener.logdet) / 2)
+        deviance, variance = self._deviance(moments, spread)
+        return float(-(deviance + np.log(variance)).sum() / 2)
+
+    def _deviance(self, moments: Moments, spread: Spread) -> tuple[np.ndarray, np.ndarray]:
+        """Deviance of each count, and its variance were the count its mean.
+
+        The variance as a function of the mean t is c t (1 - t/k) + s = (c/k) (t + e) (k + e - t), so noise s
+        shifts the counts by e; for totals it is f t + s = f (t + s/f).
+        """
+        M = np.maximum(moments.mean, LEAST)
+        own = self.S @ self.slope(moments.h)
+        extra = self.noise + spread.misfit * own**2
+        if self.kind == "total":
+            f = spread.dispersion
+            y, M = np.maximum(self.count + extra / f, 0), M + extra / f
+            return 2 / f * (special.xlogy(y, y / M) - (y - M)), f * (y + SIXTH)
+        k = np.diff(self.S.indptr)
+        c = np.maximum(own, LEAST) / np.maximum(M * (1 - M / k), LEAST)
+        e = (np.sqrt(k**2 + 4 * k * extra / c) - k) / 2
+        yes, no = np.maximum(self.count + e, 0), np.maximum(k - self.count + e, 0)
+        mean, rest = M + e, np.maximum(k - M, LEAST) + e
+        law = special.xlogy(yes, yes / mean) + special.xlogy(no, no / rest)
+        return 2 * k / (c * (k + 2 * e)) * law, c / k * (yes + SIXTH) * (no + SIXTH)
 
 
 def counts_of(bags: Bags) -> Counts:

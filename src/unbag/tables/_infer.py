@@ -260,6 +260,8 @@ def _why_drop(kind: str, seen: Seen, distinct: int) -> str:
     )
     if few and seen.missing == 0:
         return "it has one value only"
+    if kind == "text" and seen.values is not None and known > FEW_ROWS:
+        distinct = len(seen.values)
     if kind in ("text", "numeric") and distinct > LIKE_AN_ID * known:
         keep = "" if kind == "text" else " (name it among the features if it is none)"
         return f"nearly every row has its own value, as an id has{keep}"

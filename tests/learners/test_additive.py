@@ -1,0 +1,345 @@
+"""The additive learner equals what is known in closed form, and its evidence tells the truth."""
+
+import json
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import sparse, special
+from sklearn.linear_model import LogisticRegression
+
+from unbag import Bags, random_bags
+from unbag.learners import Additive, AdditiveModel, DataWarning, Learner, Model
+from unbag.learners._counts import Counts, Spread, counts_of
+from unbag.learners._evidence import fit_evidence
+from unbag.learners._terms import Terms, number_term, terms_of
+
+
+def logistic(rows=2000, columns=3, seed=0, strength=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, columns))
+    score = strength * X[:, 0] - 0.5 * X[:, 1] - 0.7
+    return X, (rng.random(rows) < special.expit(score)).astype(float), score
+
+
+def mixed(rows=3000, seed=0):
+    """A table with every kind of column, and labels that depend on some."""
+    rng = np.random.default_rng(seed)
+    shop = rng.integers(0, 8, size=rows)
+    age = rng.uniform(20, 70, size=rows)
+    new = rng.random(rows) < 0.3
+    hour = rng.integers(0, 24, size=rows)
+    score = -1 + 1.5 * (shop % 3 == 0) - 0.8 * new + 1.2 * (age > 45)
+    y = (rng.random(rows) < special.expit(score)).astype(float)
+    gone = rng.random(rows) < 0.1
+    table = pa.table(
+        {
+            "shop": pa.array([f"s{i}" for i in shop]),
+            "age": pa.array(np.where(gone, np.nan, age), from_pandas=True),
+            "new": pa.array(new),
+            "at": pa.array(np.datetime64("2026-03-02", "s") + hour.astype("timedelta64[h]")),
+        }
+    )
+    return table, y, score
+
+
+def fixed(X, bags, precision, **options):
+    terms, design = terms_of(X, steps=0)
+    _, fit = fit_evidence(design, counts_of(bags), precision=precision, **options)
+    return terms, fit
+
+
+def test_bags_of_one_at_fixed_variances_are_penalised_logistic_regression():
+    X, y, _ = logistic(800)
+    X = (X - X.mean(0)) / X.std(0)
+    bags = Bags(np.arange(len(y)), y, X=X)
+    _, fit = fixed(X, bags, np.full(3, 4.0))
+    plain = LogisticRegression(C=1 / 4.0, tol=1e-10, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(fit.state.b[1:, 0], plain.coef_[0], atol=1e-6)
+    np.testing.assert_allclose(fit.state.b[0, 0], plain.intercept_[0], atol=1e-5)
+
+
+def test_bags_of_one_of_classes_are_penalised_multinomial_regression():
+    rng = np.random.default_rng(0)
+    X, _, _ = logistic(600)
+    X = (X - X.mean(0)) / X.std(0)
+    p = special.softmax(X @ rng.normal(size=(3, 4)), axis=1)
+    y = np.array([rng.choice(4, p=row) for row in p])
+    bags = Bags(np.arange(len(y)), np.eye(4)[y], kind="histogram", X=X)
+    _, fit = fixed(X, bags, np.full(3, 2.0))
+    plain = LogisticRegression(C=1 / 2.0, tol=1e-10, max_iter=2000).fit(X, y)
+    np.testing.assert_allclose(fit.state.b[1:], plain.coef_.T, atol=1e-5)
+
+
+def test_one_feature_that_is_constant_in_bags_has_a_closed_form():
+    """Two kinds of bags, flat prior on the level, one coefficient for each kind: shares become logits."""
+    bag = np.repeat(np.arange(20), 10)
+    kind = (np.arange(20) % 2).astype(float)
+    report = np.where(kind == 1, 0.6, 0.2)
+    bags = Bags(bag, report, X=kind[bag][:, None])
+    _, fit = fixed(bags.X, bags, np.array([1e-9]))
+    b = fit.state.b[:, 0]
+    np.testing.assert_allclose(b[0], special.logit(0.2), atol=1e-5)
+    np.testing.assert_allclose(b.sum(), special.logit(0.6), atol=1e-5)
+
+
+def test_totals_with_exposure_have_the_rate_of_their_sums():
+    rng = np.random.default_rng(0)
+    bag = np.repeat(np.arange(30), 5)
+    exposure = rng.uniform(0.1, 2, size=150)
+    bags = Bags(bag, rng.poisson(2.0, size=30) / 5, kind="total", offset=np.log(exposure))
+    model = Additive().fit(bags)
+    total = (bags.report * bags.size).sum()
+    score = model.scores(np.zeros((3, 0)))
+    np.testing.assert_allclose(score, np.log(total / exposure.sum()), atol=1e-6)
+    low, high = model.interval(np.zeros((1, 0)))
+    assert low[0] < np.exp(score[0]) < high[0]
+
+
+@pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
+def test_the_order_of_rows_and_bags_is_irrelevant(kind):
+    X, y, _ = logistic(600)
+    report = {"binary": y, "total": 2 * y, "histogram": y}[kind]
+    bags = random_bags(X, report, size=6, seed=0, kind=kind)
+    rng = np.random.default_rng(1)
+    place, where = rng.permutation(len(bags)), rng.permutation(len(bags.bag))
+    name = np.argsort(place)
+    other = Bags(name[bags.bag][where], bags.report[place], kind, X=bags.X[where])
+    one, two = Additive(steps=5).fit(bags), Additive(steps=5).fit(other)
+    np.testing.assert_allclose(one.scores(X), two.scores(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
+def test_the_log_evidence_rises_from_step_to_step(kind):
+    X, y, _ = logistic(2000, columns=6)
+    bags = random_bags(X, y, size=8, seed=0, kind=kind)
+    _, design = terms_of(bags.X)
+    _, fit = fit_evidence(design, counts_of(bags))
+    assert len(fit.trace) > 2
+    assert (np.diff(fit.trace) > 0).all()
+
+
+@pytest.mark.parametrize("kind", ["binary", "histogram"])
+def test_all_spaces_give_the_same_coefficients_and_evidence(kind):
+    X, y, _ = logistic(900, columns=5)
+    bags = random_bags(X, y, size=9, seed=0, kind=kind)
+    _, design = terms_of(bags.X, steps=4)
+    groups = design.group.max() + 1
+    fits = {}
+    for space in ("coefficients", "counts", "gradients"):
+        problem, fit = fit_evidence(
+            design, counts_of(bags), precision=np.full(groups, 3.0), space=space
+        )
+        posterior = fit.state.space.posterior(problem.pack(problem.precisions(fit.state.precision)))
+        fits[space] = fit.state.b, problem.unpack(posterior.gamma), posterior.logdet
+    b, gamma, logdet = fits["coefficients"]
+    for other in ("counts", "gradients"):
+        np.testing.assert_allclose(fits[other][0], b, atol=1e-6)
+    np.testing.assert_allclose(fits["counts"][1][1:], gamma[1:], atol=1e-6)
+    np.testing.assert_allclose(fits["counts"][2], logdet, rtol=1e-6)
+    # 32 probes: the sum of gamma and the log determinant are estimates
+    np.testing.assert_allclose(fits["gradients"][1].sum(), gamma.sum(), rtol=0.1)
+    np.testing.assert_allclose(fits["gradients"][2], logdet, rtol=0.1)
+
+
+def test_conjugate_gradients_choose_nearly_the_same_variances():
+    X, y, _ = logistic(3000, columns=4)
+    bags = random_bags(X, y, size=10, seed=0)
+    exact = Additive(steps=8).fit(bags)
+    probes = Additive(steps=8, space="gradients").fit(bags)
+    difference = exact.scores(X) - probes.scores(X)
+    assert difference.std() < 0.1 * exact.scores(X).std()
+
+
+def test_a_sparse_matrix_is_the_dense_one():
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 5, size=1000)
+    X = np.hstack([np.eye(5)[level], rng.integers(0, 2, size=(1000, 1))]).astype(float)
+    y = (rng.random(1000) < special.expit(level - 2)).astype(float)
+    dense = Additive().fit(random_bags(X, y, size=5, seed=0))
+    thin = Additive().fit(random_bags(sparse.csr_array(X), y, size=5, seed=0))
+    np.testing.assert_allclose(dense.scores(X), thin.scores(sparse.csr_array(X)), atol=1e-8)
+    assert dense.terms.groups == thin.terms.groups == ("columns 0 to 4", "column 5")
+
+
+def test_the_posterior_covers_the_true_scores():
+    """50 worlds drawn from the prior; the share of scores inside the interval lies within 3 sigma of 90%."""
+    inside = []
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(3000, 4))
+        truth = X @ (rng.normal(size=4) * 0.5) - 1
+        y = (rng.random(3000) < special.expit(truth)).astype(float)
+        bags = random_bags(X, y, size=10, seed=seed)
+        model = Additive(steps=0).fit(bags)
+        error = np.abs(model.scores(X[:200]) - truth[:200])
+        inside.append(np.mean(error < 1.645 * model.errors(X[:200])))
+    sigma = np.std(inside, ddof=1) / np.sqrt(len(inside))
+    assert abs(np.mean(inside) - 0.9) < 3 * sigma
+
+
+def test_declared_noise_widens_the_posterior_and_is_part_of_the_covariance():
+    X, y, _ = logistic(2000)
+    bags = random_bags(X, y, size=10, seed=0)
+    rng = np.random.default_rng(0)
+    noise = np.full(len(bags), 4.0)
+    report = bags.report + rng.normal(size=len(bags)) * 2 / 10
+    noisy = Bags(bags.bag, report, X=bags.X, noise=noise)
+    one, two = Additive(steps=0).fit(bags), Additive(steps=0).fit(noisy)
+    assert two.errors(X[:50]).mean() > 1.3 * one.errors(X[:50]).mean()
+    counts = counts_of(noisy)
+    h = counts.moments(np.zeros((2000, 1))).h
+    np.testing.assert_allclose(counts.whitener(h, Spread()).root ** -2, 10 / 4 + 4)
+
+
+def test_bags_that_are_not_observed_are_ignored():
+    X, y, _ = logistic(400)
+    bags = random_bags(X, y, size=8, seed=0)
+    status = np.where(np.arange(len(bags)) < 40, "observed", "pending")
+    partly = Bags(bags.bag, bags.report, X=bags.X, status=status)
+    whole = bags.take(np.arange(40))
+    np.testing.assert_allclose(Additive().fit(partly).scores(X), Additive().fit(whole).scores(X), atol=1e-9)
+
+
+def test_overlapping_counts_of_all_levels_give_the_supervised_fit():
+    """The likelihood equations ask for the totals of each column only: tables of every column are labels."""
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 3, size=500), rng.integers(0, 4, size=500)
+    Z = np.hstack([np.eye(3)[a], np.eye(4)[b]])
+    y = (rng.random(500) < special.expit(a - 0.5 * b)).astype(float)
+    terms, design = terms_of(Z)
+    S = sparse.csr_array(Z.T)
+    counts = Counts(S, S @ y, np.zeros(7), np.zeros(500))
+    assert not counts.disjoint
+    precision = np.full(len(terms.groups), 1.0)
+    _, tables = fit_evidence(design, counts, precision=precision)
+    plain = LogisticRegression(C=1.0, tol=1e-10, max_iter=1000).fit(Z, y)
+    np.testing.assert_allclose(tables.state.b[1:, 0], plain.coef_[0], atol=1e-3)
+
+
+def test_a_table_of_every_kind_of_column_is_learned_and_restored():
+    table, y, score = mixed()
+    bags = random_bags(table, y, size=5, seed=0)
+    learner = Additive()
+    model = learner.fit(bags)
+    assert isinstance(learner, Learner)
+    assert isinstance(model, Model)
+    assert np.corrcoef(model.scores(table), score)[0, 1] > 0.9
+    arrays, settings = model.arrays()
+    again = AdditiveModel.restore(arrays, json.loads(json.dumps(settings)))
+    np.testing.assert_array_equal(again.scores(table), model.scores(table))
+    np.testing.assert_array_equal(again.errors(table), model.errors(table))
+    strongest = [effect.name for effect in model.effects()]
+    assert set(strongest[:2]) == {"shop", "age"}
+    shop = next(effect for effect in model.effects() if effect.name == "shop")
+    assert shop.at == tuple(f"s{i}" for i in range(8))
+    assert shop.effect[0] > 0 > shop.effect[1]
+    assert (shop.error > 0).all()
+
+
+def test_a_value_that_was_never_there_adds_nothing():
+    table, y, _ = mixed()
+    model = Additive().fit(random_bags(table, y, size=5, seed=0))
+    rows = table.slice(0, 2).set_column(0, "shop", pa.array(["s0", "new shop"]))
+    known = next(effect for effect in model.effects() if effect.name == "shop")
+    rows = rows.set_column(1, "age", pa.array([30.0, 30.0]))
+    rows = rows.set_column(2, "new", pa.array([True, True]))
+    rows = rows.set_column(3, "at", pa.array([rows["at"][0].as_py()] * 2, rows["at"].type))
+    mean = model.terms.share[1:9] @ (model.terms.basis() @ model.b)[1:9, 0]
+    np.testing.assert_allclose(np.diff(model.scores(rows)), -(known.effect[0] + mean), atol=1e-9)
+
+
+def test_strata_that_no_column_tells_get_a_term_of_their_own():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 1))
+    stratum = np.repeat([0, 1], 2000)
+    y = (rng.random(4000) < special.expit(X[:, 0] + 2 * stratum - 1)).astype(float)
+    bags = random_bags(X, y, size=10, seed=0, stratum=stratum)
+    plain = Bags(bags.bag, bags.report, X=bags.X)
+    with_strata = Additive(steps=0).fit(bags)
+    with pytest.warns(DataWarning, match="scatter"):
+        without = Additive(steps=0).fit(plain)
+    np.testing.assert_allclose(with_strata.scores(X).mean(), 0, atol=0.3)
+    assert with_strata.log_evidence > without.log_evidence + 50
+    assert with_strata.terms.groups == ("column 0",)
+
+
+@pytest.mark.parametrize(
+    "x, edges",
+    [
+        (np.array([0.0, 0.0, 1.0]), ()),
+        (np.array([1.0, 2.0, 3.0]), (1.5, 2.5)),
+        (np.repeat([0.0, 5.0, 6.0, 7.0, 8.0], [90, 1, 1, 1, 1]), (2.5, 6.5)),
+    ],
+)
+def test_steps_lie_between_values_and_a_frequent_value_has_its_own_bin(x, edges):
+    assert number_term("x", x, steps=2 if len(x) > 10 else 20).edges == edges
+
+
+def test_one_hot_columns_are_one_term_and_others_numbers():
+    rng = np.random.default_rng(0)
+    X = np.hstack([np.eye(3)[rng.integers(0, 3, 50)], rng.normal(size=(50, 1)), np.eye(2)[rng.integers(0, 2, 50)]])
+    terms, _ = terms_of(X, steps=0)
+    assert [term.name for term in terms.terms] == ["columns 0 to 2", "column 3", "columns 4 to 5"]
+    assert isinstance(terms, Terms)
+
+
+def test_a_constant_column_is_left_out_with_a_warning():
+    X, y, _ = logistic(400)
+    X[:, 2] = 7
+    with pytest.warns(DataWarning, match=r"Left out of the model: column 2 \(one value only\)"):
+        model = Additive(steps=0).fit(random_bags(X, y, size=4, seed=0))
+    assert np.isfinite(model.scores(X)).all()
+
+
+def test_a_column_with_one_value_for_each_row_is_left_out_with_a_warning():
+    table, y, _ = mixed(400)
+    table = table.append_column("id", pa.array([f"row {i}" for i in range(400)]))
+    with pytest.warns(DataWarning, match="'id' .*own value"):
+        model = Additive().fit(random_bags(table, y, size=4, seed=0))
+    assert np.isfinite(model.scores(table)).all()
+
+
+def test_a_column_that_separates_the_labels_is_told():
+    rng = np.random.default_rng(0)
+    y = (rng.random(4000) < 0.5).astype(float)
+    X = np.column_stack([y + 0.1 * rng.normal(size=4000), rng.normal(size=4000)])
+    with pytest.warns(DataWarning, match="separates the labels"):
+        model = Additive().fit(Bags(np.arange(4000), y, X=X))
+    assert np.isfinite(model.scores(X)).all()
+    assert ((model.scores(X) > 0) == (y == 1)).all()
+
+
+def test_more_columns_than_bags_are_told_and_near_the_prior():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 50)), (rng.random(400) < 0.3).astype(float)
+    with pytest.warns(DataWarning, match=r"more columns \(50\) than bags \(10\)"):
+        model = Additive().fit(random_bags(X, y, size=40, seed=0))
+    assert np.isfinite(model.scores(X)).all()
+    assert np.abs(model.scores(X) - special.logit(0.3)).mean() < 1
+
+
+def test_reports_that_contradict_each_other_are_told():
+    bag = np.repeat(np.arange(100), 100)
+    X = np.random.default_rng(0).normal(size=(10_000, 1))
+    report = np.where(np.arange(100) % 2 == 0, 0.1, 0.9)
+    with pytest.warns(DataWarning, match="contradict"):
+        model = Additive().fit(Bags(bag, report, X=X))
+    np.testing.assert_allclose(special.expit(model.scores(X)).mean(), 0.5, atol=0.02)
+
+
+def test_noise_so_large_that_nothing_can_be_learned_gives_the_mean_and_says_so():
+    X, y, _ = logistic(1000)
+    bags = random_bags(X, y, size=10, seed=0)
+    noisy = Bags(bags.bag, bags.report, X=bags.X, noise=np.full(len(bags), 1e6))
+    with pytest.warns(DataWarning, match="tell nothing"):
+        model = Additive().fit(noisy)
+    np.testing.assert_allclose(special.expit(model.scores(X)), y.mean(), atol=0.02)
+
+
+def test_a_plain_fit_gives_no_warning():
+    X, y, _ = logistic(1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Additive().fit(random_bags(X, y, size=10, seed=0))
