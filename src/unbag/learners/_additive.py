@@ -11,7 +11,7 @@ import numpy as np
 from scipy import linalg, sparse, special, stats
 
 from unbag.bags import Bags, Kind
-from unbag.learners._counts import Counts, counts_of
+from unbag.learners._counts import Counts, Spread, counts_of
 from unbag.learners._evidence import Evidence, Fit, fit_evidence
 from unbag.learners._protocol import Progress
 from unbag.learners._terms import DataWarning, Design, Term, Terms, terms_of
@@ -208,9 +208,7 @@ class Additive:
     name = "additive"
     needs_random_bags = False
 
-    def fit(
-        self, bags: Bags, *, seed: int = 0, progress: Progress | None = None
-    ) -> AdditiveModel:
+    def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> AdditiveModel:
         """Fit to the bags whose reports are observed."""
         bags.reported()  # refuses bags of which none is observed
         bags = bags.take(np.flatnonzero(bags.observed))
@@ -335,7 +333,9 @@ def _warn(model: AdditiveModel, problem: Evidence, fit: Fit) -> None:
         _steep(model),
         _scattered(state, counts, known),
         _nothing(model, known),
-        "" if state.converged else "The fit did not converge: its coefficients still moved in the end.",
+        ""
+        if state.converged
+        else "The fit did not converge: its coefficients still moved in the end.",
     )
     for words in checks:
         if words:
@@ -367,7 +367,8 @@ def _steep(model: AdditiveModel) -> str:
 def _scattered(state: Any, counts: Counts, known: float) -> str:
     if counts.kind == "total":
         return ""  # the dispersion of counts is estimated
-    residual = state.whitener(counts.observed - state.moments.mean)
+    usual = counts.whitener(state.moments.h, Spread())
+    residual = usual(counts.observed - state.moments.mean)
     free = max(len(residual) - known, 1.0)
     ratio = float(residual @ residual) / free
     if ratio < 1.5 or ratio < 1 + 6 * np.sqrt(2 / free):

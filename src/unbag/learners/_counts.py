@@ -16,12 +16,14 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy import linalg, sparse, special
+from scipy import linalg, optimize, sparse, special
 
 from unbag.bags import Bags, Kind
 
 STEEPEST = 30.0
 """Scores beyond this are taken to be here: probabilities then stay above the rounding error."""
+CALM = 5
+"""Pretended counts that scatter as they should, in the estimate of the spread."""
 SIXTH = 1 / 6
 """Added to counts inside a logarithm, so that none is zero (Nelder and Pregibon, 1987)."""
 LEAST = 1e-12
@@ -179,6 +181,41 @@ class Counts:
         L = linalg.cholesky(V, lower=True, check_finite=False)
         return Dense(L, 2 * float(np.log(np.diag(L)).sum()))
 
+    def spread(self, moments: Moments, known: float) -> Spread:
+        """The spread with which the squares of the residuals are as large as they should be.
+
+        Parameters
+        ----------
+        moments : Moments
+            At the fitted scores.
+        known : float
+            How many coefficients the counts determine; so many residuals are not free.
+        """
+        if self.kind == "histogram" or not self.disjoint:
+            return Spread()
+        own, residual = self.S @ self.slope(moments.h), self.count - moments.mean
+        squares = residual**2 / max(1 - known / len(residual), 1 / len(residual))
+        # pretended counts without any excess keep a few real ones from finding some by chance
+        own, noise = (
+            np.append(own, np.full(CALM, own.mean())),
+            np.append(self.noise, np.zeros(CALM)),
+        )
+        usual = own + noise
+        squares = np.append(squares, usual[len(squares) :])
+        weight = own if self.kind == "total" else own**2
+
+        def excess(more: float) -> float:
+            V = np.maximum(usual + more * weight, LEAST)
+            return float((weight / V * (squares / V - 1)).sum())
+
+        if excess(0.0) <= 0:
+            return Spread()
+        most = 1.0
+        while excess(most) > 0 and most < 1e9:
+            most *= 10
+        more = float(optimize.brentq(excess, 0.0, most))
+        return Spread(dispersion=1 + more) if self.kind == "total" else Spread(misfit=more)
+
     def jacobian(self, Z: sparse.csr_array, h: np.ndarray) -> sparse.csr_array:
         """The derivative of the means by the coefficients of each column of Z, classes one after the other."""
         if self.kind != "histogram":
@@ -189,7 +226,9 @@ class Counts:
             for k in range(c, C):
                 slope = h[:, c] * ((c == k) - h[:, k])
                 pair[c, k] = pair[k, c] = _weighted(self.S, slope) @ Z
-        rows = [[sum(Q[r, c] * pair[c, k] for c in range(C)) for k in range(C)] for r in range(C - 1)]
+        rows = [
+            [sum(Q[r, c] * pair[c, k] for c in range(C)) for k in range(C)] for r in range(C - 1)
+        ]
         return sparse.csr_array(sparse.block_array(rows, format="csr"))
 
     def log_likelihood(self, moments: Moments, whitener: Whitener, spread: Spread) -> float:

@@ -226,40 +226,26 @@ class Evidence:
         normal = np.log(precision).sum() - (precision * b**2).sum()
         return float(normal) / 2 + hyper.log_density(of_group)
 
-    def target(self, state: State, *, updates: int = 8) -> tuple[np.ndarray, float]:
-        """Precisions, and how much it knows, near the fixed point of the model that is linear about the state.
+    def target(self, state: State, *, updates: int = 8) -> tuple[np.ndarray, Spread]:
+        """Precisions near the fixed point of the model that is linear about the state, and the spread.
 
         The linear model's posterior follows the precisions at once, so that a few updates cost one.
         """
         space, hyper, of_group = state.space, self.hyperprior, state.precision
         residual = state.whitener(self.counts.observed - state.moments.mean)
-        b = state.b
-        pull = space.J.tdot(residual + space.J.dot(self.pack(b)))
+        pull = space.J.tdot(residual + space.J.dot(self.pack(state.b)))
+        known = 0.0
         for _ in range(updates):
             posterior = space.posterior(self.pack(self.precisions(of_group)))
-            b = self.unpack(posterior.solve(pull))
-            known = np.maximum(self.by_group(self.unpack(posterior.gamma)), 0.0)
-            after = (known + hyper.a) / (self.by_group(b**2) + hyper.rate(of_group))
+            b, gamma = self.unpack(posterior.solve(pull)), self.unpack(posterior.gamma)
+            known = float(gamma.sum())
+            gamma = np.maximum(self.by_group(gamma), 0.0)
+            after = (gamma + hyper.a) / (self.by_group(b**2) + hyper.rate(of_group))
             change = np.log(after / of_group)
             of_group = np.clip(after, state.precision / FURTHEST, state.precision * FURTHEST)
             if np.abs(change).max() < SMALL:
                 break
-        return of_group, self._dispersion(state, float(self.unpack(posterior.gamma).sum()))
-
-    def _dispersion(self, state: State, known: float) -> float:
-        """Squares of the residuals against how many they are, less the coefficients that are known.
-
-        Only counts of any size can scatter more than their law says; those of labels that are 0 or 1 cannot.
-        """
-        if self.counts.kind != "total":
-            return 1.0
-        residual = state.whitener(self.counts.observed - state.moments.mean)
-        own = state.spread.dispersion * (self.counts.S @ self.counts.slope(state.moments.h))
-        share = own / (own + self.counts.noise)
-        free = max(1 - known / len(residual), 1 / len(residual))
-        ratio = (share * residual**2).sum() / max(share.sum() * free, 1e-300)
-        ratio = np.clip(ratio, 1 / FURTHEST, FURTHEST)
-        return float(max(state.spread.dispersion * ratio, 1.0))
+        return of_group, self.counts.spread(state.moments, known)
 
 
 def fit_evidence(
@@ -329,13 +315,12 @@ def _fit(
 
 def _better(problem: Evidence, state: State) -> tuple[State | None, np.ndarray]:
     """The state after an update of the variances that raises the evidence; None when none does."""
-    precision, dispersion = problem.target(state)
-    before = np.append(state.precision, state.spread.dispersion)
-    change = np.log(np.append(precision, dispersion) / before)
-    for _ in range(5):
-        new = before * np.exp(change)
-        after = problem.converge(state.b, new[:-1], Spread(float(new[-1])))
+    precision, spread = problem.target(state)
+    change = np.log(precision / state.precision)
+    wider = np.subtract(spread, state.spread)
+    for share in 0.5 ** np.arange(5):
+        new = Spread(*(np.array(state.spread) + share * wider))
+        after = problem.converge(state.b, state.precision * np.exp(share * change), new)
         if after.evidence > state.evidence:
-            return after, change
-        change = change / 2
+            return after, np.append(share * change, share * wider)
     return None, change

@@ -253,7 +253,9 @@ def terms_of(X: Any, *, steps: int = 20, plan: FeaturePlan | None = None) -> tup
 
 def _table_terms(X: Any, steps: int, plan: FeaturePlan | None) -> Terms:
     plan = plan or plan_features(X, one_hot=MOST_LEVELS, most_buckets=MOST_BUCKETS)
-    dropped = [f"{column.name!r} ({column.why})" for column in plan.columns if column.kind == "drop"]
+    dropped = [
+        f"{column.name!r} ({column.why})" for column in plan.columns if column.kind == "drop"
+    ]
     if dropped:
         warnings.warn(f"Left out of the model: {', '.join(dropped)}.", DataWarning, stacklevel=2)
     levels = {name: known for column in plan.used for name, known in levels_of(column).items()}
@@ -318,7 +320,9 @@ def _matrix_terms(X: Any, steps: int) -> tuple[Term, ...]:
     blocks, numbers, constant = _blocks(X)
     if constant:
         warnings.warn(
-            f"Left out of the model: {_listed(constant)} (one value only).", DataWarning, stacklevel=2
+            f"Left out of the model: {_listed(constant)} (one value only).",
+            DataWarning,
+            stacklevel=2,
         )
     terms = [Term(_name(a, b), levels=b - a, start=a, stop=b) for a, b in blocks]
     shared = len(numbers) > WIDE
