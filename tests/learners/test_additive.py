@@ -73,7 +73,8 @@ def test_bags_of_one_of_classes_are_penalised_multinomial_regression():
 
 
 def test_one_feature_that_is_constant_in_bags_has_a_closed_form():
-    """Two kinds of bags, flat prior on the level, one coefficient for each kind: shares become logits."""
+    """Two kinds of bags, flat prior on the level, one coefficient for each kind: shares become
+    logits."""
     bag = np.repeat(np.arange(20), 10)
     kind = (np.arange(20) % 2).astype(float)
     report = np.where(kind == 1, 0.6, 0.2)
@@ -164,7 +165,8 @@ def test_a_sparse_matrix_is_the_dense_one():
 
 
 def test_the_posterior_covers_the_true_scores():
-    """50 worlds drawn from the prior; the share of scores inside the interval lies within 3 sigma of 90%."""
+    """50 worlds drawn from the prior; the share of scores inside the interval lies within 3 sigma
+    of 90%."""
     inside = []
     for seed in range(50):
         rng = np.random.default_rng(seed)
@@ -205,7 +207,8 @@ def test_bags_that_are_not_observed_are_ignored():
 
 
 def test_overlapping_counts_of_all_levels_give_the_supervised_fit():
-    """The likelihood equations ask for the totals of each column only: tables of every column are labels."""
+    """The likelihood equations ask for the totals of each column only: tables of every column are
+    labels."""
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 3, size=500), rng.integers(0, 4, size=500)
     Z = np.hstack([np.eye(3)[a], np.eye(4)[b]])

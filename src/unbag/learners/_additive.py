@@ -1,4 +1,4 @@
-"""Bags in, an additive model out: logit h = b0 + a term for each column, all variances by evidence."""
+"""Bags in, an additive model out: logit h = b0 + a term for each column, by evidence."""
 
 from __future__ import annotations
 
@@ -125,7 +125,8 @@ class AdditiveModel:
         return np.clip(p - z * error, 0, 1), np.clip(p + z * error, 0, 1)
 
     def _deviations(self, X: Any) -> Iterator[np.ndarray]:
-        """Scores along each direction of the posterior, (rows, classes, directions), some rows at a time."""
+        """Scores along each direction of the posterior, (rows, classes, directions), some rows at a
+        time."""
         Z, (_, classes, directions) = self.terms.matrix(X), self.factor.shape
         flat = self.terms.basis() @ self.factor.reshape(len(self.factor), -1).astype(float)
         for start in range(0, max(Z.shape[0], 1), ROWS):
@@ -178,8 +179,9 @@ class AdditiveModel:
 class Additive:
     """The additive learner: one coefficient for each level, a line and steps for each number.
 
-    The prior variance of each column, and the dispersion of counts, are those that the evidence chooses, so no
-    bag is held out; the bags need not be random, only the model must hold across them.
+    The prior variance of each column, and the dispersion of counts, are those that the evidence
+    chooses, so no bag is held out; the bags need not be random, only the model must hold across
+    them.
 
     Parameters
     ----------
@@ -300,7 +302,8 @@ def _strength(Z: sparse.csr_array, terms: Terms, b: np.ndarray) -> np.ndarray:
 
 
 def _grid(term: Term, terms: Terms, share: np.ndarray) -> tuple[tuple[Any, ...], np.ndarray]:
-    """Where to show a term, and the rows of Z there; levels that no row of training had are left out."""
+    """Where to show a term, and the rows of Z there; levels that no row of training had are left
+    out."""
     if term.levels:
         there = np.flatnonzero(share)
         labels = terms.labels(term)
@@ -347,8 +350,8 @@ def _few_bags(model: AdditiveModel, counts: Counts) -> str:
     if columns <= bags:
         return ""
     return (
-        f"There are more columns ({columns}) than bags ({bags}): most effects stay near 0, where their prior "
-        "holds them. Ask for more and smaller bags, or give fewer columns."
+        f"There are more columns ({columns}) than bags ({bags}): most effects stay near 0, where "
+        "their prior holds them. Ask for more and smaller bags, or give fewer columns."
     )
 
 
@@ -359,8 +362,8 @@ def _steep(model: AdditiveModel) -> str:
     if not steep:
         return ""
     return (
-        f"A column that separates the labels has no finite effect, only its prior holds it: {', '.join(steep)}. "
-        "Check that it does not contain the label."
+        "A column that separates the labels has no finite effect, only its prior holds it: "
+        f"{', '.join(steep)}. Check that it does not contain the label."
     )
 
 
@@ -374,8 +377,9 @@ def _scattered(state: Any, counts: Counts, known: float) -> str:
     if ratio < 1.5 or ratio < 1 + 6 * np.sqrt(2 / free):
         return ""
     return (
-        f"The reports scatter {ratio:.1f} times as much as labels and declared noise explain: they contradict "
-        "each other, their noise is larger than declared, or a column that matters is missing."
+        f"The reports scatter {ratio:.1f} times as much as labels and declared noise explain: they "
+        "contradict each other, their noise is larger than declared, or a column that matters is "
+        "missing."
     )
 
 
@@ -383,6 +387,6 @@ def _nothing(model: AdditiveModel, known: float) -> str:
     if known >= 0.5 or not model.terms.terms:
         return ""
     return (
-        "The reports tell nothing of the columns, so the prediction is the mean: the noise is too large, or "
-        "the bags are too few and too large."
+        "The reports tell nothing of the columns, so the prediction is the mean: the noise is too "
+        "large, or the bags are too few and too large."
     )

@@ -1,12 +1,13 @@
 """Scores of the instances in, mean and covariance of the reported counts out.
 
-Given its instances a count is a sum of independent labels. With S the matrix of who is counted where
-(counts in rows, instances in columns) and h = h(score) the mean label of an instance,
+Given its instances a count is a sum of independent labels. With S the matrix of who is counted
+where (counts in rows, instances in columns) and h = h(score) the mean label of an instance,
 
-    mean M = S h,   covariance V = S diag(d) S' + diag(noise),   d = h (1 - h), or h for Poisson counts
+    mean M = S h,   covariance V = S diag(d) S' + diag(noise),   d = h (1 - h), or h for Poisson
+    counts
 
-and the derivative of M by a coefficient is J = S diag(d) X. A histogram has a count for each class but
-one: the counts add up to the size of the bag, so they are turned into contrasts of the classes.
+and the derivative of M by a coefficient is J = S diag(d) X. A histogram has a count for each class
+but one: the counts add up to the size of the bag, so they are turned into contrasts of the classes.
 """
 
 from __future__ import annotations
@@ -217,7 +218,8 @@ class Counts:
         return Spread(dispersion=1 + more) if self.kind == "total" else Spread(misfit=more)
 
     def jacobian(self, Z: sparse.csr_array, h: np.ndarray) -> sparse.csr_array:
-        """The derivative of the means by the coefficients of each column of Z, classes one after the other."""
+        """The derivative of the means by the coefficients of each column of Z, classes one after
+        the other."""
         if self.kind != "histogram":
             return _weighted(self.S, self.slope(h)) @ Z
         C, Q = self.classes, contrasts(self.classes)
@@ -234,8 +236,9 @@ class Counts:
     def log_likelihood(self, moments: Moments, whitener: Whitener, spread: Spread) -> float:
         """The log density of the counts, up to a constant.
 
-        Classes and counts that overlap are normal. Others have the law whose score is (count - M) / V: the
-        extended quasi-likelihood, which is exact for bags of one and for Poisson counts, and fair to small ones.
+        Classes and counts that overlap are normal. Others have the law whose score is (count - M) /
+        V: the extended quasi-likelihood, which is exact for bags of one and for Poisson counts, and
+        fair to small ones.
         """
         if self.kind == "histogram" or not self.disjoint:
             residual = whitener(self.observed - moments.mean)
@@ -246,8 +249,8 @@ class Counts:
     def _deviance(self, moments: Moments, spread: Spread) -> tuple[np.ndarray, np.ndarray]:
         """Deviance of each count, and its variance were the count its mean.
 
-        The variance as a function of the mean t is c t (1 - t/k) + s = (c/k) (t + e) (k + e - t), so noise s
-        shifts the counts by e; for totals it is f t + s = f (t + s/f).
+        The variance as a function of the mean t is c t (1 - t/k) + s = (c/k) (t + e) (k + e - t),
+        so noise s shifts the counts by e; for totals it is f t + s = f (t + s/f).
         """
         M = np.maximum(moments.mean, LEAST)
         own = self.S @ self.slope(moments.h)
@@ -282,7 +285,7 @@ def counts_of(bags: Bags) -> Counts:
 
 
 def contrasts(classes: int) -> np.ndarray:
-    """An orthonormal basis of what class counts can tell besides their sum, (classes - 1, classes)."""
+    """An orthonormal basis of what class counts tell besides their sum, (classes - 1, classes)."""
     return linalg.helmert(classes)
 
 

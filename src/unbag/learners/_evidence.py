@@ -1,15 +1,17 @@
 """A design and counts in, the coefficients of an additive model and their prior variances out.
 
-The counts c have mean M(b) and covariance V(b); a coefficient of group g has a normal prior of precision
-lambda_g. At fixed precisions Gauss-Newton steps solve the score equations
+The counts c have mean M(b) and covariance V(b); a coefficient of group g has a normal prior of
+precision lambda_g. At fixed precisions Gauss-Newton steps solve the score equations
 
     J' V^-1 (c - M) = lambda b,    H = J' V^-1 J + diag(lambda)
 
 and between them each precision moves towards its fixed point, which maximises the evidence:
 
-    lambda_g <- (gamma_g + a) / (|b_g|^2 + b0),    gamma_g = sum over the group of 1 - lambda_g (H^-1)_pp
+    lambda_g <- (gamma_g + a) / (|b_g|^2 + b0),    gamma_g = sum over the group of 1 - lambda_g
+    (H^-1)_pp
 
-log evidence = log p(c | b) - lambda |b|^2 / 2 + log |lambda| / 2 - log |H| / 2, plus the weak hyperprior.
+log evidence = log p(c | b) - lambda |b|^2 / 2 + log |lambda| / 2 - log |H| / 2, plus the weak
+hyperprior.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from unbag.learners._posterior import FLAT, Space, Split, split_design
 from unbag.learners._protocol import Progress
 from unbag.learners._terms import Design
 
+AS_DECLARED = Spread()
 LONGEST = 4.0
 """The largest change of a score in one step."""
 FURTHEST = 10.0
@@ -37,14 +40,18 @@ SMALL = 0.05
 
 @dataclass(frozen=True)
 class Hyperprior:
-    """The weak prior of each precision: a Gamma law with shape a/2 and rate b/2, in its logarithm."""
+    """The weak prior of each precision: in its logarithm a Gamma law of shape a/2 and rate b/2.
+
+    The rate is the same for all groups and is estimated with them, b being where it starts from
+    with the
+    weight of so many groups: where most columns tell nothing, each needs more to tell something."""
 
     a: float = 1.0
     b: float = 0.1
     weight: float = 5.0
 
     def rate(self, of_group: np.ndarray) -> float:
-        """The most probable rate, given the precisions: what most columns are like tells of each."""
+        """The most probable rate, given the precisions."""
         weight = self.weight * self.a
         return (self.a * len(of_group) + weight) / (of_group.sum() + weight / self.b)
 
@@ -141,7 +148,8 @@ class Evidence:
         return b
 
     def _level(self, b: np.ndarray) -> np.ndarray:
-        """A Newton step, at most 1, of the intercept towards the counts' sum; shares are kept off 0 and 1."""
+        """A Newton step, at most 1, of the intercept towards the counts' sum; shares are kept off 0
+        and 1."""
         counts = self.counts
         h = counts.moments(self.score(b)).h.reshape(-1, counts.classes)
         times = np.asarray(counts.S.sum(axis=0)).ravel()
@@ -166,7 +174,7 @@ class Evidence:
         self,
         b: np.ndarray,
         of_group: np.ndarray,
-        spread: Spread = Spread(),
+        spread: Spread = AS_DECLARED,
         *,
         tolerance: float = 1e-2,
         most: int = 50,
@@ -227,7 +235,7 @@ class Evidence:
         return float(normal) / 2 + hyper.log_density(of_group)
 
     def target(self, state: State, *, updates: int = 8) -> tuple[np.ndarray, Spread]:
-        """Precisions near the fixed point of the model that is linear about the state, and the spread.
+        """Precisions near the fixed point of the model linear about the state, and the spread.
 
         The linear model's posterior follows the precisions at once, so that a few updates cost one.
         """

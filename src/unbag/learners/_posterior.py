@@ -1,7 +1,8 @@
 """A whitened Jacobian and prior precisions in, the posterior of the linearised model out.
 
-The curvature is H = J' J + diag(precision). It is factored where that is cheapest: among the coefficients,
-among the counts (Woodbury), or not at all (conjugate gradients, with traces from random probes).
+The curvature is H = J' J + diag(precision). It is factored where that is cheapest: among the
+coefficients, among the counts (Woodbury), or not at all (conjugate gradients, with traces from
+random probes).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PROBES, LANCZOS, TOLERANCE = 32, 60, 1e-9
 
 
 class Jacobian(NamedTuple):
-    """A matrix whose first columns are dense and the others sparse: much faster than either alone."""
+    """A matrix whose first columns are dense and the others sparse: faster than either alone."""
 
     dense: np.ndarray
     sparse: sparse.csr_array
@@ -165,7 +166,8 @@ class Dual:
 
     With J = (u, J1), u of the flat ones, and K = 1 + J1 diag(1/precision) J1',
 
-        w = J x,   K w = u x0 + J1 r1 / precision,   (u' K^-1 u + flat) x0 = r0 - u' K^-1 J1 r1 / precision
+        w = J x,   K w = u x0 + J1 r1 / precision,   (u' K^-1 u + flat) x0 = r0 - u' K^-1 J1 r1 /
+        precision
     """
 
     def __init__(self, J: Jacobian, precision: np.ndarray) -> None:
@@ -268,7 +270,8 @@ def _log_trace(apply: Any, probe: np.ndarray) -> float:
 
 
 class Space:
-    """Where a Jacobian is solved: the same for all precisions, so that what they share is made once."""
+    """Where a Jacobian is solved: the same for all precisions, so that what they share is made
+    once."""
 
     def __init__(self, J: Jacobian, *, seed: int = 0, space: str = "auto") -> None:
         self.J, self._seed = J, seed

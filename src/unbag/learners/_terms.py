@@ -1,9 +1,9 @@
 """The columns of a table or matrix in, a sparse design of an additive model out.
 
 Each column becomes one term or a few: a level has a coefficient of its own; a number has a line and
-steps at its quantiles. Coefficients of one term share a prior variance (a *group*). The design has two
-factors, X = Z T. A row of Z has one entry for each term, so that it is as narrow as the table; the small
-matrix T turns bins of a number into steps:
+steps at its quantiles. Coefficients of one term share a prior variance (a *group*). The design has
+two factors, X = Z T. A row of Z has one entry for each term, so that it is as narrow as the table;
+the small matrix T turns bins of a number into steps:
 
     score = Z (T b),     step k of a number is 1 when the value lies above edge k, less its mean
 """
@@ -21,9 +21,11 @@ from scipy import sparse
 from unbag.tables import FeaturePlan, levels_of, narrow, plan_features
 
 WIDE = 200
-"""More numeric columns than this are lines that share one variance: pixels, embeddings, counts of words."""
+"""More numeric columns than this are lines that share one variance: pixels, embeddings, counts of
+words."""
 MOST_LEVELS, MOST_BUCKETS = 4096, 2**18
-"""Text of at most so many values has a coefficient for each; text of more is hashed into so many buckets."""
+"""Text of at most so many values has a coefficient for each; text of more is hashed into so many
+buckets."""
 INTERCEPT = "(intercept)"
 
 
@@ -48,7 +50,8 @@ class Term:
     missing : bool
         Whether a number was missing in some rows, so that missing has a coefficient.
     start, stop : int
-        Columns of a matrix; columns of zeros and ones, and those of a sparse matrix, stay as they are.
+        Columns of a matrix; columns of zeros and ones, and those of a sparse matrix, stay as they
+        are.
     group : str
         Whose prior variance it shares; by default its own.
     """
@@ -87,7 +90,8 @@ class Term:
         return sum(levels for _, levels, _ in self.parts)
 
     def entries(self, values: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Column of Z (-1 for none) and value of each entry, one pair of arrays for each entry of a row."""
+        """Column of Z (-1 for none) and value of each entry, one pair of arrays for each entry of a
+        row."""
         one = np.ones(len(values))
         if self.levels:
             yield np.where(values < self.levels, values, -1), one
@@ -296,8 +300,8 @@ def number_term(name: str, x: np.ndarray, *, steps: int, shared: bool = False) -
 def _edges(x: np.ndarray, steps: int) -> tuple[float, ...]:
     """Edges of about `steps` + 1 bins with as many rows each; a value that fills a bin has its own.
 
-    A value as frequent as a bin (no capital gain at all) would swallow the quantiles; the other values share
-    the bins that are left.
+    A value as frequent as a bin (no capital gain at all) would swallow the quantiles; the other
+    values share the bins that are left.
     """
     value, count = np.unique(x, return_counts=True)
     if len(value) < 3 or steps < 1:
@@ -316,7 +320,7 @@ def _edges(x: np.ndarray, steps: int) -> tuple[float, ...]:
 
 
 def _matrix_terms(X: Any, steps: int) -> tuple[Term, ...]:
-    """Blocks of zeros and ones whose rows sum to one at most are one term; the others are numbers."""
+    """Blocks of zeros and ones that exclude each other are one term; the others are numbers."""
     blocks, numbers, constant = _blocks(X)
     if constant:
         warnings.warn(
@@ -371,7 +375,8 @@ def _entries(X: Any, j: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _steps(share: np.ndarray) -> np.ndarray:
-    """Bins in rows, steps in columns: bin m lies above the steps before it; less the mean over the rows."""
+    """Bins in rows, steps in columns: bin m lies above the steps before it; less the mean over the
+    rows."""
     above = np.tri(len(share), len(share) - 1, -1)
     return above - share @ above / max(share.sum(), 1e-300)
 

@@ -76,10 +76,10 @@ def narrow(column: Column, values: Any) -> dict[str, np.ndarray]:
     Returns
     -------
     dict of str to numpy.ndarray
-        Numbers (float64, NaN where one is missing), or codes (int64): of a category the place of the
-        value, then one code for missing, and -1 for a value that the plan does not know; of a boolean 0, 1 and
-        2 for missing; of a hash its bucket, 0 for missing. A date tells its hour, weekday and month as codes (the
-        last code for missing), and its trend in days as a number.
+        Numbers (float64, NaN where one is missing), or codes (int64): of a category the place of
+        the value, then one code for missing, and -1 for a value that the plan does not know; of a
+        boolean 0, 1 and 2 for missing; of a hash its bucket, 0 for missing. A date tells its hour,
+        weekday and month as codes (the last code for missing), and its trend in days as a number.
 
     >>> narrow(Column("device", "category", values=("phone", "tablet")), pa.array(["tablet", "tv", None]))
     {'device': array([ 1, -1,  2])}
@@ -182,7 +182,8 @@ def _date(column: Column, values: Any) -> np.ndarray:
 
 
 def _date_parts(column: Column, values: Any) -> dict[str, np.ndarray]:
-    """Codes of the hour, the weekday and the month, the last of each for missing; and days since 1970."""
+    """Codes of the hour, the weekday and the month, the last of each for missing; and days since
+    1970."""
     moment = as_moments(values, name=column.name)
     gap = ~np.isfinite(moment)
     moment = np.where(gap, 0.0, moment)
