@@ -32,7 +32,7 @@ from unbag.estimators._fit import AUTO, RATES
 from unbag.metrics._paired import judge_all
 from unbag.metrics._sums import predict
 from unbag.training import _sweep
-from unbag.training._validation import Watcher
+from unbag.training._validation import Validation
 
 OUT = Path(__file__).parent / "results" / "choosing.csv"
 METHODS = {name: (name, None) for name in AUTO} | {
@@ -72,16 +72,16 @@ TRIALS = {
 }
 
 
-class Looker(Watcher):
+class Looker(Validation):
     """Looks at what naive rules look at, too: plain estimates, where each model is centred by
     itself."""
 
-    def _from_bags(self, score, seed, epoch):
+    def _from_bags(self, score, seed):
         plain = {
             name: [_plain(one, self.held_out[seed], loss) for one in score]
             for name, loss in NAIVE.items()
         }
-        return super()._from_bags(score, seed, epoch) | {
+        return super()._from_bags(score, seed) | {
             name: np.array(values) for name, values in plain.items()
         }
 
@@ -271,7 +271,7 @@ def main():
     parser.add_argument("--data", nargs="+", choices=TRIALS, default=list(TRIALS))
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
-    _sweep.Watcher = Looker
+    _sweep.Validation = Looker
     run_missing(options.data, options.out)
     show(read(options.out))
 

@@ -62,7 +62,7 @@ def source(position, count=6):
 
 
 def parameters(learner):
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(learner._state)]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(learner._trainer.state)]
 
 
 def same(a, b):
@@ -324,7 +324,9 @@ def test_a_stream_is_a_plain_loop_over_chunks_batches_and_weights(method):
             )(model)
             updates, moments = adam.update(slope, moments)
             model = eqx.apply_updates(model, updates)
-    for a, b in zip(jax.tree.leaves(learner._state.params), jax.tree.leaves(model), strict=False):
+    for a, b in zip(
+        jax.tree.leaves(learner._trainer.state.params), jax.tree.leaves(model), strict=False
+    ):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
@@ -377,11 +379,11 @@ def test_drift_is_seen_from_reports_alone():
 @pytest.mark.parametrize("prior, used", [("chunk", None), ("first", None), (0.3, 0.3)])
 def test_the_prior_is_of_the_chunk_of_the_first_or_fixed(prior, used, monkeypatch):
     seen = []
+    real = unbag.training.ChunkTrainer.learn
     monkeypatch.setattr(
-        "unbag.stream._learner.learn_chunk",
-        lambda machine, state, bags, *a, _real=unbag.stream._learner.learn_chunk, **k: (
-            seen.append(float(bags.prior)) or _real(machine, state, bags, *a, **k)
-        ),
+        unbag.training.ChunkTrainer,
+        "learn",
+        lambda self, bags, *a: seen.append(float(bags.prior)) or real(self, bags, *a),
     )
     learner = StreamLearner(network(), prior=prior, **SMALL)
     mean = [learner.learn(chunk_of(number))["prior"] for number in range(2)]

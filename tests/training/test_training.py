@@ -586,7 +586,7 @@ def test_a_bar_shows_the_lowest_losses_on_stderr(capsys):
     bags, _ = world()
     train(model_for("binary"), bags, epochs=2, progress=True)
     assert capsys.readouterr().out == ""
-    from unbag.training._validation import EpochBar
+    from unbag.training._progress import EpochBar
 
     with EpochBar(2) as bar:
         bar(1, {"train": np.array([[0.7, 0.6]]), "choice": np.array([[1.0, 1.0]])})

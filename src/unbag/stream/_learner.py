@@ -14,17 +14,13 @@ import numpy as np
 from unbag._rules import broken, rows
 from unbag.bags import Bags, from_rows, random_bags
 from unbag.datasets import Chunk, Quarantine
-from unbag.losses import named_loss
 from unbag.stream import _rules, _state
 from unbag.stream._buffer import Buffer
 from unbag.stream._checkpoint import Folder, as_line, temporary_folder
 from unbag.stream._monitor import Watch, look_at_labels
 from unbag.stream._settings import Settings
-from unbag.stream._step import begin, learn_chunk, predict
 from unbag.stream._store import Name
-from unbag.training._loader import Shape
-from unbag.training._objective import Setting, default_loss
-from unbag.training._sharding import Devices, place_on
+from unbag.training import ChunkTrainer, Devices
 
 
 class StreamLearner:
@@ -67,14 +63,16 @@ class StreamLearner:
         **fields: Any,
     ) -> None:
         self.settings = replace(settings or Settings(), **fields)
-        loss = (
-            named_loss(self.settings.loss)
-            if self.settings.loss
-            else default_loss(self.settings.method, "binary")
-        )
-        method = "easy" if self.settings.method == "labels" else self.settings.method
-        self._machine, self._state = begin(
-            model, Setting(method, loss, "binary"), place_on(devices, microbatch)
+        s = self.settings
+        self._trainer = ChunkTrainer(
+            model,
+            method=s.method,
+            loss=s.loss,
+            rate=s.rate,
+            batch=s.batch,
+            seed=s.seed,
+            devices=devices,
+            microbatch=microbatch,
         )
         self.folder = Folder(folder) if folder else None
         self.every, self.position, self.chunks, self.events_learned, self.failures = (
@@ -84,7 +82,6 @@ class StreamLearner:
             0,
             0,
         )
-        self._shape: Shape | None = None
         self._features: tuple[int, ...] | None = None  # the shape of one event's features
         self._first_prior: float | None = None
         self._latest = -np.inf
@@ -93,7 +90,6 @@ class StreamLearner:
         self.rows: list[dict[str, Any]] = []
         self.quarantine = Quarantine()
         place = self.folder.path if self.folder else temporary_folder(self)
-        s = self.settings
         self._buffer = Buffer(
             place,
             self.quarantine,
@@ -109,7 +105,7 @@ class StreamLearner:
     @property
     def model(self) -> Any:
         """The model as it is now."""
-        return self._machine.model(self._state.params)
+        return self._trainer.model
 
     @property
     def counts(self) -> dict[str, int]:
@@ -126,7 +122,7 @@ class StreamLearner:
         """Scores (logits) of the model as it is now."""
         X = _rules.features(X, self._features)
         try:
-            return predict(self._machine, self._state.params, X, batch=self.settings.batch)
+            return self._trainer.predict(X)
         except TypeError as error:
             raise broken(
                 "Features must fit the model",
@@ -299,23 +295,14 @@ class StreamLearner:
             else float(s.prior)
         )
         seen = self._watch.look(score, bags, number)
-        self._machine = self._machine.fitting(int(bags.size.max()))
-        found = learn_chunk(
-            self._machine, self._state, replace(bags, known_prior=used), score,
-            rate=s.rate, batch=s.batch, seed=s.seed, number=number, shape=self._shape,
-        )  # fmt: skip
-        self._state, self._shape = found.state, found.shape
-        self.events_learned += len(bags.bag) if found.steps else 0
-        if found.steps == 0:
+        objective = self._trainer.learn(replace(bags, known_prior=used), score, number)
+        if np.isnan(objective):
             self.quarantine.add(
                 "diverged", "learning broke off; the chunk left no trace", where=number
             )
-        told = {
-            "events": len(bags.bag),
-            "bags": len(bags),
-            "prior": prior,
-            "objective": found.value,
-        }
+        else:
+            self.events_learned += len(bags.bag)
+        told = {"events": len(bags.bag), "bags": len(bags), "prior": prior, "objective": objective}
         return self._note(told | seen | labels)
 
     def _note(self, row: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from unbag._arrays import sum_by
 from unbag.bags import Bags
 from unbag.diagnosis import drift
 from unbag.metrics import Evaluator
-from unbag.training._validation import labelled_auc
+from unbag.training import labelled_auc
 
 GROUPS = (
     64  # reports kept of a chunk for the drift: the bags of a chunk together, in so many groups

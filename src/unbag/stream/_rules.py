@@ -10,7 +10,7 @@ import numpy as np
 from unbag._rules import broken, rows
 from unbag.datasets import Chunk
 from unbag.stream._store import Name
-from unbag.training._objective import Method
+from unbag.training import Method
 
 # standard deviations of its noise that a report may lie outside [0, 1]: beyond them it is a mistake
 FAR = 10

@@ -7,7 +7,7 @@ from typing import Literal
 
 from unbag._rules import broken
 from unbag.stream._buffer import Restated
-from unbag.training._objective import Method, check_method
+from unbag.training import Method, check_method
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from unbag._rules import broken
 from unbag.stream._checkpoint import METRICS, QUARANTINE, Folder, sync_file
-from unbag.stream._step import State
-from unbag.training._loader import Shape
 
 if TYPE_CHECKING:
     from unbag.stream._learner import StreamLearner
@@ -38,10 +34,9 @@ def write(learner: StreamLearner, folder: Folder) -> None:
     store = learner._buffer.store
     for path in store.fresh:
         sync_file(path)
-    arrays = {
-        f"{i:04d}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(learner._state))
-    }
-    folder.save(arrays, _told(learner))
+    leaves, settled = learner._trainer.save()
+    arrays = {f"{i:04d}": leaf for i, leaf in enumerate(leaves)}
+    folder.save(arrays, _told(learner) | settled)
     store.checkpointed()
 
 
@@ -50,9 +45,7 @@ def _told(learner: StreamLearner) -> dict[str, Any]:
     return {
         "settings": asdict(learner.settings),
         "counters": [learner.position, learner.chunks, learner.events_learned, learner.failures],
-        "shape": learner._shape,
         "features": learner._features,
-        "largest": learner._machine.setting.largest,
         "first_prior": learner._first_prior,
         "latest": learner._latest,
         "rows": learner.rows,
@@ -72,14 +65,9 @@ def resume(learner: StreamLearner, folder: Folder) -> None:
         return
     arrays, told = found
     _check_same(learner, folder, arrays, told["settings"])
-    leaves, tree = jax.tree.flatten(learner._state)
-    restored = [jnp.asarray(arrays[f"{i:04d}"].reshape(x.shape)) for i, x in enumerate(leaves)]
-    learner._state = learner._machine.place.copied(State(*jax.tree.unflatten(tree, restored)))
+    learner._trainer.load([arrays[f"{i:04d}"] for i in range(len(arrays))], told)
     learner.position, learner.chunks, learner.events_learned, learner.failures = told["counters"]
-    learner._shape = Shape(*told["shape"]) if told["shape"] else None
     learner._features = tuple(told["features"]) if told.get("features") is not None else None
-    setting = learner._machine.setting._replace(largest=told["largest"])
-    learner._machine = replace(learner._machine, setting=setting)
     learner._first_prior, learner._latest, learner.rows = (
         told["first_prior"],
         told["latest"],
@@ -99,7 +87,7 @@ def _check_same(
         for name in now
         if before.get(name) != now[name]
     ]
-    leaves = jax.tree.leaves(learner._state)
+    leaves, _ = learner._trainer.save()
     if len(leaves) != len(arrays) or any(
         (x.shape or (1,)) != arrays[f"{i:04d}"].shape for i, x in enumerate(leaves)
     ):

@@ -1,14 +1,28 @@
-"""A model and bags in, a trained model with its history out; learning rates x seeds train together.
+"""Training: a model and bags in, a trained model with its history out.
 
-`epochs` makes batches of one shape, `sharing` one array of features, `objectives` turns a method
-into the loss of a batch, `stepping` compiles the step, `watching` asks held-out bags and test
-labels after each epoch, `recording` keeps what they said, `placing` lays batches over devices,
-`checking` is what is refused, `engine` runs it all.
+`_config` has the options, `_loader` the batches, `_objective` the loss of a batch by any method,
+`_step` the one training step, `_sweep` maps it over learning rates x seeds, `_chunks` calls it for
+a stream, `_validation` has the stop rule, `_run` the results, `_sharding` the devices.
 """
 
-from unbag.training._objective import Method, Objective, default_loss
+from unbag.training._chunks import ChunkTrainer
+from unbag.training._config import TrainingConfig
+from unbag.training._objective import Method, Objective, check_method, default_loss
 from unbag.training._run import Run
 from unbag.training._sharding import Devices
 from unbag.training._sweep import sweep, train
+from unbag.training._validation import labelled_auc
 
-__all__ = ["Devices", "Method", "Objective", "Run", "default_loss", "sweep", "train"]
+__all__ = [
+    "ChunkTrainer",
+    "Devices",
+    "Method",
+    "Objective",
+    "Run",
+    "TrainingConfig",
+    "check_method",
+    "default_loss",
+    "labelled_auc",
+    "sweep",
+    "train",
+]

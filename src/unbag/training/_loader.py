@@ -1,5 +1,4 @@
-"""Bags and a seed in, the batches of an epoch as arrays of one shape out, so that a compiled step
-can run over them.
+"""The batches of an epoch as arrays of one shape, so that a compiled step can run over them.
 
 Batches of bags of any sizes are padded. A padding bag has size 0 and weight 0 and holds at least
 one padding row, so that means by bag are finite, and lies in a stratum of the batch, so that means
@@ -11,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import lcm
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,11 +22,18 @@ from unbag.weights import noise_weights
 class Batches(NamedTuple):
     """One batch of each of several runs, which share the first axis; inside the step, of one run.
 
-    row, bag, real : of each row; size, weight, stratum, report : of each bag. prior : in component
-        form.
-    further, further_stratum : rows of other bags, which help to estimate the means, and their
-        strata. noise : of each
-    bag, the variance of the noise on its count; empty where none is declared.
+    Parameters
+    ----------
+    row, bag, real : array
+        Of each row: its row in the features, its bag in the batch, whether it is no padding.
+    size, weight, stratum, report : array
+        Of each bag.
+    prior : array
+        In component form.
+    further, further_stratum : array
+        Rows of other bags, which help to estimate the means, and their strata.
+    noise : array
+        Of each bag, the variance of the noise on its count; empty where none is declared.
     """
 
     row: np.ndarray
@@ -53,7 +59,20 @@ class Shape(NamedTuple):
 class Loader:
     """The batches of one set of bags, epoch after epoch.
 
-    by_noise : whether noisier bags weigh less; not where the objective knows the noise itself.
+    Parameters
+    ----------
+    bags : Bags
+        To learn from.
+    batch : int
+        About how many instances a batch holds.
+    seed : int
+        Of the order of the bags.
+    pool : int
+        Further instances of each batch.
+    importance : array, optional
+        Of each bag, a factor on its weight.
+    by_noise : bool
+        Whether noisier bags weigh less; not where the objective knows the noise itself.
     """
 
     def __init__(
@@ -82,36 +101,35 @@ class Loader:
     def arrays(self, plan: list[np.ndarray], number: int, shape: Shape) -> Batches:
         """One batch, padded."""
         numbers = plan[number]
-        rows, size = self.bags.rows_of(numbers), self.bags.size[numbers]
-        missing, short = shape.bags - len(numbers), shape.rows - len(rows)
+        rows, size, stratum = self.bags.rows_of(numbers), self.bags.size[numbers], self._stratum
+        own, short = stratum[numbers], shape.rows - len(rows)
+        missing = shape.bags - len(numbers)
         padding = np.arange(short) % max(missing, 1) + len(numbers)
-        fill = lambda values: np.concatenate(
-            [values, np.zeros((missing, *values.shape[1:]), values.dtype)]
-        )
-        stratum = self._stratum(numbers)
         further, further_stratum = self._further(plan, number)
-        weight = bag_weights(self.bags, numbers, stratum, self.importance, by_noise=self.by_noise)
-        noise = np.zeros(0) if self.bags.noise is None else fill(self.bags.noise[numbers])
+        weight = bag_weights(self.bags, numbers, own, self.importance, by_noise=self.by_noise)
+        noise = np.zeros(0)
+        if self.bags.noise is not None:
+            noise = _filled(self.bags.noise[numbers], missing)
+        bag = np.concatenate([np.repeat(np.arange(len(numbers)), size), padding])
         return Batches(
             row=np.concatenate([rows, np.zeros(short, int)]).astype(np.int32),
-            bag=np.concatenate([np.repeat(np.arange(len(numbers)), size), padding]).astype(
-                np.int32
-            ),
+            bag=bag.astype(np.int32),
             real=np.arange(shape.rows) < len(rows),
-            size=fill(size.astype(np.float32)),
-            weight=fill(weight.astype(np.float32)),
-            stratum=np.append(stratum, np.repeat(stratum[:1], missing)).astype(np.int32),
-            report=fill(self.report[numbers]),
+            size=_filled(size.astype(np.float32), missing),
+            weight=_filled(weight.astype(np.float32), missing),
+            stratum=np.append(own, np.repeat(own[:1], missing)).astype(np.int32),
+            report=_filled(self.report[numbers], missing),
             prior=self.prior,
             further=further.astype(np.int32),
             further_stratum=further_stratum.astype(np.int32),
             noise=noise.astype(np.float32),
         )
 
-    def _stratum(self, numbers: np.ndarray) -> np.ndarray:
-        return (
-            np.zeros(len(numbers), int) if self.bags.stratum is None else self.bags.stratum[numbers]
-        )
+    @property
+    def _stratum(self) -> np.ndarray:
+        if self.bags.stratum is None:
+            return np.zeros(len(self.bags.size), int)
+        return self.bags.stratum
 
     def _further(self, plan: list[np.ndarray], number: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows of the bags that come after a batch in the epoch, and round to its beginning: never
@@ -126,52 +144,68 @@ class Loader:
                 f"{self.pool} came and there are {len(rows)} such rows",
                 "Make the pool or the batch smaller.",
             )
-        return rows[: self.pool], np.repeat(self._stratum(others), self.bags.size[others])[
-            : self.pool
-        ]
+        stratum = np.repeat(self._stratum[others], self.bags.size[others])
+        return rows[: self.pool], stratum[: self.pool]
+
+
+def _filled(values: np.ndarray, missing: int) -> np.ndarray:
+    return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)])
 
 
 def epoch_batches(
     loaders: Sequence[Loader], epoch: int, shape: Shape | None, *, multiple: int = 1
-) -> tuple[Iterator, Shape]:
-    """The batches of all runs side by side: (arrays, whether each run still has a batch), and their
-    shape.
+) -> tuple[Iterator[tuple[Batches, np.ndarray]], Shape]:
+    """The batches of all runs side by side.
 
     The shape only ever grows, in coarse steps, so that a step is compiled once or twice and not for
     every batch.
-    multiple : of which the rows are one, so that as many devices have equally many.
+
+    Parameters
+    ----------
+    loaders : sequence of Loader
+        Of each run.
+    epoch : int
+        With each loader's seed it decides the order.
+    shape : Shape, optional
+        Of the batches so far.
+    multiple : int
+        Of which the rows are one, so that as many devices have equally many.
+
+    Returns
+    -------
+    batches : iterator of (Batches, array)
+        With whether each run still has a batch.
+    shape : Shape
+        Of these batches.
     """
     plans = [loader.plan(epoch) for loader in loaders]
-    shapes = set().union(
-        *(loader.shapes(plan) for loader, plan in zip(loaders, plans, strict=True))
-    )
-    shape = _grown(shapes, shape, multiple)
+    pairs = list(zip(loaders, plans, strict=True))
+    padded = _grown(set().union(*(loader.shapes(plan) for loader, plan in pairs)), shape, multiple)
 
     def batches() -> Iterator[tuple[Batches, np.ndarray]]:
         for number in range(max(map(len, plans))):
             active = np.array([number < len(plan) for plan in plans])
-            each = [
-                loader.arrays(plan, min(number, len(plan) - 1), shape)
-                for loader, plan in zip(loaders, plans, strict=True)
-            ]
+            each = [loader.arrays(p, min(number, len(p) - 1), padded) for loader, p in pairs]
             yield Batches(*(np.stack(column) for column in zip(*each, strict=True))), active
 
-    return batches(), shape
+    return batches(), padded
 
 
 def _grown(shapes: set[tuple[int, int]], before: Shape | None, multiple: int) -> Shape:
     first = Shape(*next(iter(shapes)))
-    before = None if before is not None and before.rows % multiple else before
-    if len(shapes) == 1 and before in (None, first) and first.rows % multiple == 0:
+    if before is None or before.rows % multiple:
+        before = Shape(0, 0)
+    if len(shapes) == 1 and before in ((0, 0), first) and first.rows % multiple == 0:
         return first
-    if before is not None and all(
-        r + before.bags - b <= before.rows and b < before.bags for r, b in shapes
-    ):
+    if all(r + before.bags - b <= before.rows and b < before.bags for r, b in shapes):
         return before
-    coarse = lambda value, step: -(-value // step) * step
-    bags = coarse(1 + max(b for _, b in shapes), 8)
-    rows = coarse(max(r + bags - b for r, b in shapes), lcm(128, multiple))
-    return Shape(max(rows, before.rows if before else 0), max(bags, before.bags if before else 0))
+    bags = _coarse(1 + max(b for _, b in shapes), 8)
+    rows = _coarse(max(r + bags - b for r, b in shapes), lcm(128, multiple))
+    return Shape(max(rows, before.rows), max(bags, before.bags))
+
+
+def _coarse(value: int, step: int) -> int:
+    return -(-value // step) * step
 
 
 def bag_weights(
@@ -184,7 +218,9 @@ def bag_weights(
 ) -> np.ndarray:
     """Weights that add up to 1 in each stratum of a batch: equal, or the best ones when reports are
     noisy."""
-    noise = bags.noise[numbers] if bags.noise is not None and by_noise else np.zeros(len(numbers))
+    noise = np.zeros(len(numbers))
+    if bags.noise is not None and by_noise:
+        noise = bags.noise[numbers]
     weight = noise_weights(
         bags.size[numbers], noise, variance=label_variance(bags), stratum=stratum
     )
@@ -200,9 +236,49 @@ def declared_by_all(many: Sequence[Bags]) -> list[Bags]:
     if all(bags.noise is None for bags in many):
         return list(many)
     return [
-        bags if bags.noise is not None else replace(bags, noise=np.zeros(len(bags)))
-        for bags in many
+        replace(bags, noise=np.zeros(len(bags))) if bags.noise is None else bags for bags in many
     ]
+
+
+def shared_features(many: Sequence[Bags], X: Any) -> tuple[Any, list[Any]]:
+    """One array of features for the bags of all runs, and bags whose rows point into it.
+
+    Parameters
+    ----------
+    many : sequence of Bags
+        Of each run.
+    X : array, optional
+        Features to which the bags refer by their `rows`; by default the bags' own.
+    """
+    if X is not None:
+        return X, [_Pointing(bags, bags.rows) for bags in many]
+    if any(bags.X is None for bags in many):
+        raise broken(
+            "Bags to train on must have features",
+            "X is None",
+            "Give X to the bags, or to the trainer.",
+        )
+    if all(bags is many[0] for bags in many):
+        return many[0].X, list(many)
+    offsets = np.cumsum([0, *(len(bags.bag) for bags in many[:-1])])
+    stacked = np.concatenate([np.asarray(bags.X) for bags in many])
+    return stacked, [
+        _Pointing(bags, offset + np.arange(len(bags.bag)))
+        for bags, offset in zip(many, offsets, strict=True)
+    ]
+
+
+class _Pointing:
+    """Bags whose instances are rows of another array."""
+
+    def __init__(self, bags: Bags, rows: Any) -> None:
+        self._bags, self._rows = bags, np.asarray(rows)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bags, name)
+
+    def rows_of(self, numbers: np.ndarray) -> np.ndarray:
+        return self._rows[self._bags.rows_of(numbers)]
 
 
 def label_variance(bags: Bags) -> float:

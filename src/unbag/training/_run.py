@@ -1,4 +1,5 @@
-"""What was seen in each epoch in, runs out: history, the best model so far, and who diverged."""
+"""A run: a trained model with its history; and the record of all runs while they train, which
+keeps the best model of each and notices those that diverge."""
 
 from __future__ import annotations
 
@@ -12,24 +13,41 @@ import numpy as np
 
 from unbag.bags import Bags
 from unbag.losses import Link
+from unbag.training._step import TrainState
+from unbag.training._validation import StopRule
 
 DIVERGED = 1e6
-"""So far from 0 no objective comes, unless the loss is large by its nature (`objectives.trivial_value`)."""
+"""No sound objective is so far from 0, unless the loss is large by its nature (see `trivial_value`
+in `unbag.training._objective`)."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A trained model and how it came about.
+    """A trained model and how it was made.
 
-    model : after the epoch that held-out bags chose, or the last one. history : per epoch, `train`
-        (the objective),
-    `held_out` (loss estimated from held-out bags), `choice` (what the epoch is chosen by, see
-    `unbag.training._validation`), and `test_loss`, `test_auc` where labelled test data were given.
-    epoch : the one whose model this is, counted from 1. diverged : the epoch in which the training
-        broke off, or None.
-    bags_ : those it learned from, without features, where they have names, so that nobody evaluates
+    Parameters
+    ----------
+    model : pytree
+        After the epoch that held-out bags chose, or the last one.
+    method, loss : str
+        What it was trained by.
+    learning_rate : float
+        Of Adam.
+    seed : int
+        Of the order of the bags, and of dropout.
+    epoch : int
+        The one whose model this is, counted from 1.
+    history : dict of str to array
+        Per epoch: `train` (the objective), `held_out` (loss estimated from held-out bags),
+        `choice` (what the epoch is chosen by, see `unbag.training._validation`), and `test_loss`,
+        `test_auc` where labelled test data were given.
+    diverged : int, optional
+        The epoch in which the training broke off.
+    bags_ : Bags, optional
+        Those it learned from, without features, where they have names, so that nobody evaluates
         on them.
-    link : how its scores predict, which the name of a loss of your own does not tell.
+    link : Link, optional
+        How its scores predict, which the name of a loss of your own does not say.
     """
 
     model: Any = field(repr=False)
@@ -45,100 +63,110 @@ class Run:
 
 
 class Record:
-    """History, best models and divergence of all runs. limit : of the size of a sound objective."""
+    """History, best models and divergence of all runs, arrays of (seeds, rates).
 
-    def __init__(self, seeds: int, rates: int, params: Any, *, limit: float = DIVERGED) -> None:
+    Parameters
+    ----------
+    params : pytree
+        Parameters before the first step, with leading axes (seeds, rates).
+    rule : StopRule
+        What chooses the best moment of each run.
+    limit : float
+        Of the size of a sound objective.
+    """
+
+    def __init__(self, params: Any, rule: StopRule, *, limit: float = DIVERGED) -> None:
+        self.rule, self.limit = rule, limit
         self.history: dict[str, list[np.ndarray]] = {}
         self.best, self.last = params, params
-        self.best_value = np.full((seeds, rates), np.inf)
-        self.best_epoch = np.zeros((seeds, rates), int)
-        self.diverged = np.zeros((seeds, rates), int)
-        self.epoch, self.limit = 0, limit
+        self.diverged = np.zeros(rule.best_epoch.shape, int)
 
-    def add(self, epoch: int, seen: dict[str, np.ndarray], state: Any) -> Any:
-        """Note an epoch; a run that diverged in it goes back to its last good parameters, and stays
-        there."""
-        self.epoch = epoch
-        finite = (
-            _all_finite(state.params)
-            & np.isfinite(seen["train"])
-            & (np.abs(seen["train"]) < self.limit)
-        )
-        alive = (self.diverged == 0) & finite
-        self.diverged = np.where((self.diverged == 0) & ~finite, epoch, self.diverged)
-        params = _choose(alive, state.params, self.last)
-        self.last = params
-        for name, value in seen.items():
+    def add(self, epoch: int, observed: dict[str, np.ndarray], state: TrainState) -> TrainState:
+        """Note an epoch; a run that diverged in it goes back to its last good parameters, and
+        stays there."""
+        sound = is_sound(state.params, observed["train"], self.limit)
+        alive = (self.diverged == 0) & sound
+        self.diverged = np.where((self.diverged == 0) & ~sound, epoch, self.diverged)
+        params = self.last = _choose(alive, state.params, self.last)
+        for name, value in observed.items():
             self.history.setdefault(name, []).append(np.where(alive, value, np.nan))
-        value = seen.get("choice", np.full(alive.shape, -float(epoch)))
-        better = alive & np.isfinite(value) & (value < self.best_value)
-        self.best_value = np.where(better, value, self.best_value)
-        self.best_epoch = np.where(better, epoch, self.best_epoch)
-        self.best = _choose(better, params, self.best)
+        self.best = _choose(self.rule.better(epoch, observed, alive), params, self.best)
+        # moments that are not finite would spoil the parameters that the run went back to
         return state._replace(params=params, moments=jax.tree.map(jnp.nan_to_num, state.moments))
 
-    def finished(self, patience: int | None) -> bool:
+    def finished(self) -> bool:
         """Whether nothing more is to be expected."""
-        if (self.diverged > 0).all():
-            return True
-        return (
-            patience is not None
-            and "held_out" in self.history
-            and self.epoch - self.best_epoch.max() >= patience
-        )
+        return bool((self.diverged > 0).all()) or self.rule.finished()
 
     def runs(
         self,
         model_of: Callable[[Any], Any],
-        method: Any,
-        loss: str,
         seeds: Sequence[int],
         rates: Sequence[float],
         bags: Sequence[Bags],
-        link: Link | None = None,
+        **common: Any,
     ) -> list[list[Run]]:
-        """One `Run` for each seed and rate. bags : those of each seed. link : of the scores."""
-        remembered = [_named(each) for each in bags]
-        best = jax.tree.map(
-            np.asarray, self.best
-        )  # one copy to the host: slices of device arrays cost 1 ms a run
-        take = lambda s, r: model_of(jax.tree.map(lambda leaf: jnp.asarray(leaf[s, r]), best))
-        return [
-            [
-                Run(
-                    model=take(s, r),
-                    method=getattr(method, "__name__", method),
-                    loss=loss,
-                    learning_rate=float(rate),
-                    seed=int(seed),
-                    epoch=int(self.best_epoch[s, r]),
-                    history={
-                        name: np.stack(values)[:, s, r] for name, values in self.history.items()
-                    },
-                    diverged=int(self.diverged[s, r]) or None,
-                    bags_=remembered[s],
-                    link=link,
-                )
-                for r, rate in enumerate(rates)
-            ]
-            for s, seed in enumerate(seeds)
-        ]
+        """One `Run` for each seed and rate.
+
+        Parameters
+        ----------
+        model_of : callable
+            From the parameters of one run to its model.
+        seeds, rates : sequence
+            Of the runs.
+        bags : sequence of Bags
+            Those of each seed.
+        common : Any
+            Fields of `Run` that all of them share.
+        """
+        # one copy to the host: slices of device arrays cost 1 ms a run
+        best = jax.tree.map(np.asarray, self.best)
+        history = {name: np.stack(values) for name, values in self.history.items()}
+
+        def run(s: int, r: int) -> Run:
+            return Run(
+                model=model_of(jax.tree.map(lambda leaf: jnp.asarray(leaf[s, r]), best)),
+                learning_rate=float(rates[r]),
+                seed=int(seeds[s]),
+                epoch=int(self.rule.best_epoch[s, r]),
+                history={name: values[:, s, r] for name, values in history.items()},
+                diverged=int(self.diverged[s, r]) or None,
+                bags_=_named(bags[s]),
+                **common,
+            )
+
+        return [[run(s, r) for r in range(len(rates))] for s in range(len(seeds))]
+
+
+def is_sound(params: Any, objective: np.ndarray, limit: float = DIVERGED) -> np.ndarray:
+    """Which runs have finite parameters and an objective below the limit: the divergence guard.
+
+    Parameters
+    ----------
+    params : pytree
+        Whose leaves begin with the axes of the objective.
+    objective : array
+        One for each run.
+    limit : float
+        Of its size.
+    """
+    objective = np.asarray(objective)
+    finite = [
+        jnp.all(jnp.isfinite(leaf), axis=tuple(range(objective.ndim, leaf.ndim)))
+        for leaf in jax.tree.leaves(params)
+    ]
+    params_finite = np.asarray(jnp.all(jnp.stack(finite), axis=0))
+    return params_finite & np.isfinite(objective) & (np.abs(objective) < limit)
 
 
 def _named(bags: Bags) -> Bags | None:
-    return None if bags.names is None or bags.size.max() == 1 else replace(bags, X=None)
-
-
-def _all_finite(params: Any) -> np.ndarray:
-    leaves = [
-        jnp.all(jnp.isfinite(leaf), axis=tuple(range(2, leaf.ndim)))
-        for leaf in jax.tree.leaves(params)
-    ]
-    return np.asarray(jnp.all(jnp.stack(leaves), axis=0))
+    if bags.names is None or bags.size.max() == 1:
+        return None
+    return replace(bags, X=None)
 
 
 def _choose(where: np.ndarray, new: Any, old: Any) -> Any:
-    pick = lambda a, b: jnp.where(
-        jnp.asarray(where).reshape(where.shape + (1,) * (a.ndim - 2)), a, b
-    )
+    def pick(a: Any, b: Any) -> Any:
+        return jnp.where(jnp.asarray(where).reshape(where.shape + (1,) * (a.ndim - 2)), a, b)
+
     return jax.tree.map(pick, new, old)

@@ -1,5 +1,4 @@
-"""Devices in, a `Place` out: how a batch lies on them. Rows are divided, everything else has a copy
-on each device.
+"""How a batch lies on devices: rows are divided, everything else has a copy on each device.
 
 The scores of a batch, a few bytes a row, are brought together before the method sees them. So a bag
 may lie across devices, and matching and the likelihood, which need whole bags, are as exact as the
@@ -25,9 +24,14 @@ Devices = int | Literal["all"] | Sequence[Any]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a training takes place: the devices of a mesh, or, without one, JAX's usual device.
+    """Where a training takes place.
 
-    microbatch : rows of a batch (over all devices) whose activations are kept at once; 0 for all.
+    Parameters
+    ----------
+    mesh : Mesh, optional
+        Of devices; without one, JAX's usual device.
+    microbatch : int
+        Rows of a batch (over all devices) whose activations are kept at once; 0 for all.
     """
 
     mesh: Mesh | None = None
@@ -36,42 +40,60 @@ class Place:
     @property
     def count(self) -> int:
         """The number of devices, of which the rows of a batch must be a multiple."""
-        return 1 if self.mesh is None else self.mesh.size
+        if self.mesh is None:
+            return 1
+        return self.mesh.size
+
+    def features(self, X: Any) -> Any:
+        """Features to take batches from: on the device, or with a mesh on the host, where they may
+        be a file (`np.memmap`) of any length."""
+        X = fitting(X)
+        if self.mesh is not None:
+            return X
+        return jnp.asarray(_single(X))
+
+    def batch(self, features: Any, batch: Any) -> Any:
+        """What a step is given of the features: all of them, or with a mesh the rows of the batch
+        and of its pool."""
+        if self.mesh is None:
+            return features
+        return self.divided(features, batch.row), self.divided(features, batch.further)
+
+    def whole(self, X: Any) -> Any:
+        """Features to score all at once: on the device, or divided among the devices of a mesh,
+        padded, with the number of their rows."""
+        if self.mesh is None:
+            return self.features(X)
+        X = fitting(X)
+        return self.divided(X, np.arange(-(-len(X) // self.count) * self.count) % len(X)), len(X)
 
     def copied(self, tree: Any) -> Any:
         """Arrays with a copy on every device."""
         if self.mesh is None:
             return tree
-        return jax.tree.map(lambda leaf: self._laid(np.asarray(leaf), PartitionSpec()), tree)
+        sharding = NamedSharding(self.mesh, PartitionSpec())
+
+        def copy(leaf: Any) -> Any:
+            array = np.asarray(leaf)
+            return jax.make_array_from_callback(array.shape, sharding, array.__getitem__)
+
+        return jax.tree.map(copy, tree)
 
     def divided(self, X: np.ndarray, row: np.ndarray) -> Any:
         """The features X[row], whose rows (the last axis of `row`) are divided among the devices.
 
-        Every process reads only the rows of its own devices, so X may be a file (`np.memmap`) of
-        any length.
+        Every process reads only the rows of its own devices.
         """
         assert self.mesh is not None
-        axes = (
-            PartitionSpec(*[None] * (row.ndim - 1), "rows")
-            if row.shape[-1] % self.count == 0
-            else PartitionSpec()
-        )
-        read = lambda index: _single(X[row[index[: row.ndim]]])
-        return jax.make_array_from_callback(
-            (*row.shape, *X.shape[1:]), NamedSharding(self.mesh, axes), read
-        )
+        axes = PartitionSpec()
+        if row.shape[-1] % self.count == 0:
+            axes = PartitionSpec(*[None] * (row.ndim - 1), "rows")
 
-    def held(self, X: Any) -> tuple[Any, int]:
-        """All features, divided among the devices, and how many rows they are; the rest is
-        padding."""
-        X = fitting(X)
-        return self.divided(X, np.arange(-(-len(X) // self.count) * self.count) % len(X)), len(X)
+        def read(index: tuple[slice, ...]) -> np.ndarray:
+            return _single(X[row[index[: row.ndim]]])
 
-    def _laid(self, array: np.ndarray, axes: PartitionSpec) -> Any:
-        assert self.mesh is not None
-        return jax.make_array_from_callback(
-            array.shape, NamedSharding(self.mesh, axes), lambda index: array[index]
-        )
+        shape = (*row.shape, *X.shape[1:])
+        return jax.make_array_from_callback(shape, NamedSharding(self.mesh, axes), read)
 
     def together(self, tree: Any) -> Any:
         """Inside jit: results that every device has."""
@@ -99,7 +121,9 @@ class Place:
         @jax.checkpoint
         def one(given: tuple[Any, Any]) -> Any:
             part, number = given
-            own = None if key is None else jax.random.fold_in(key, number)
+            own = key
+            if key is not None:
+                own = jax.random.fold_in(key, number)
             return apply(part.reshape(-1, *X.shape[1:]), own)
 
         score = jax.lax.map(one, (parts, jnp.arange(blocks)))
@@ -110,7 +134,15 @@ class Place:
 
 
 def place_on(devices: Devices | None, microbatch: int | None = None) -> Place:
-    """The place that these devices make."""
+    """The place that these devices make.
+
+    Parameters
+    ----------
+    devices : int, "all" or sequence, optional
+        So many of JAX's devices, all, or these; by default JAX's usual one.
+    microbatch : int, optional
+        Rows whose activations are kept at once.
+    """
     if microbatch is not None and microbatch < 1:
         raise broken(
             "A microbatch must hold at least one row",
@@ -119,25 +151,26 @@ def place_on(devices: Devices | None, microbatch: int | None = None) -> Place:
         )
     if devices is None:
         return Place(None, microbatch or 0)
+    return Place(Mesh(np.array(_chosen(devices)), ("rows",)), microbatch or 0)
+
+
+def _chosen(devices: Devices) -> list[Any]:
     known = jax.devices()
-    if isinstance(devices, int) and not 1 <= devices <= len(known):
+    if devices == "all":
+        return known
+    if isinstance(devices, str):
+        raise broken(
+            "Devices must be a number, 'all' or devices of JAX", f"{devices!r} came", "Use 'all'."
+        )
+    if not isinstance(devices, int):
+        return list(devices)
+    if not 1 <= devices <= len(known):
         raise broken(
             "There must be as many devices as are asked for",
             f"{devices} came and JAX has {len(known)}",
             "Ask for fewer, or for 'all'.",
         )
-    if isinstance(devices, str) and devices != "all":
-        raise broken(
-            "Devices must be a number, 'all' or devices of JAX", f"{devices!r} came", "Use 'all'."
-        )
-    chosen = (
-        known
-        if isinstance(devices, str)
-        else known[:devices]
-        if isinstance(devices, int)
-        else list(devices)
-    )
-    return Place(Mesh(np.array(chosen), ("rows",)), microbatch or 0)
+    return known[:devices]
 
 
 def fitting(X: Any) -> np.ndarray:
@@ -148,10 +181,15 @@ def fitting(X: Any) -> np.ndarray:
     (dtype('int64'), dtype('float32'))
     """
     X, most = np.asarray(X), np.iinfo(np.int32)
-    small = X.dtype.kind not in "iu" or np.can_cast(X.dtype, np.int32) or X.size == 0
-    return X if small or most.min <= X.min() <= X.max() <= most.max else X.astype(np.float32)
+    if X.dtype.kind not in "iu" or np.can_cast(X.dtype, np.int32) or X.size == 0:
+        return X
+    if most.min <= X.min() <= X.max() <= most.max:
+        return X
+    return X.astype(np.float32)
 
 
 def _single(X: np.ndarray) -> np.ndarray:
     """Floats in single precision, whole numbers (bucket numbers) as they are."""
-    return np.asarray(X, np.int32 if X.dtype.kind in "iu" else np.float32)
+    if X.dtype.kind in "iu":
+        return np.asarray(X, np.int32)
+    return np.asarray(X, np.float32)

@@ -1,4 +1,8 @@
-"""A model and a batch in, the next parameters out: one compiled step of all runs of a sweep."""
+"""The one training step: from a model and a batch to the next parameters.
+
+A sweep maps it over seeds and rates (`Trainer.step_all`), a stream calls it for its one run
+(`Trainer.step_alone`). Both go through `Trainer.step`.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,14 @@ from unbag.training._loader import Batches
 from unbag.training._objective import Setting, batch_loss, predict_components
 from unbag.training._sharding import Place
 
-Reference = Literal["current", "last"]
+Reference = Literal["current", "last", "given"]
+"""What the anchored method takes as reference: the prediction of the moment, that of the instance's
+last visit, or, in a stream, the one that was served before the chunk was learned."""
 
 
 class Memory(NamedTuple):
-    """Each instance's prediction at its last visit, which rows are instances of this run's bags,
-    and their stratum."""
+    """Predictions that serve as reference, which rows are instances of this run's bags, and their
+    stratum."""
 
     value: Any
     own: Any
@@ -38,24 +44,40 @@ class Memory(NamedTuple):
         return sum_by(self.stratum, own, strata) / jnp.maximum(count, 1)[:, None]
 
 
-class State(NamedTuple):
-    """Everything that changes, with leading axes (seeds, rates)."""
+class TrainState(NamedTuple):
+    """Everything that a step changes; in a sweep with leading axes (seeds, rates)."""
 
     params: Any
     moments: Any
-    memory: Memory | None
+    memory: Memory | None = None
 
 
 @dataclass(frozen=True)
-class Machine:
-    """The compiled parts of a sweep."""
+class Trainer:
+    """The compiled parts of a training.
+
+    Parameters
+    ----------
+    setting : Setting
+        Method, loss and kind of report.
+    static : tuple
+        What of the model is no parameter, as (tree, leaves), so that it can be hashed.
+    optimizer : optax.GradientTransformation
+        Without its rate.
+    place : Place
+        Of the rows of a batch.
+    apply : callable
+        From (model, X, key) to scores.
+    reference : {"current", "last", "given"}
+        Of the anchored method.
+    """
 
     setting: Setting
-    apply: Callable[..., Any]
     static: Any
     optimizer: Any
-    reference: Reference
     place: Place
+    apply: Callable[..., Any]
+    reference: Reference = "current"
 
     def model(self, params: Any) -> Any:
         """Parameters as the model that they belong to."""
@@ -73,63 +95,132 @@ class Machine:
         """The loss of a batch, and the predictions of its rows as components."""
         score = self.scores(params, X, key)
         fixed = jax.lax.stop_gradient(predict_components(self.setting, score))
-        reference, mean = fixed, None
+        reference, mean, others = fixed, None, None
         if memory is not None:
             reference, mean = memory.value[batch.row], memory.mean(len(batch.prior))
-        others = self.scores(params, further, key) if self.setting.pool else None
+        if self.setting.pool:
+            others = self.scores(params, further, key)
         return batch_loss(self.setting, score, batch, reference, mean, others), fixed
 
-    def run_step(
-        self, state: State, rate: Any, X: Any, further: Any, batch: Batches, key: Any
-    ) -> tuple[State, Any]:
-        """One step of one run."""
+    def step(
+        self, state: TrainState, rate: Any, X: Any, further: Any, batch: Batches, key: Any
+    ) -> tuple[TrainState, Any]:
+        """One step of Adam of one run on one batch.
+
+        Parameters
+        ----------
+        state : TrainState
+            Before the step.
+        rate : float
+            Of this run.
+        X, further : array
+            Features of the batch, and of its pool.
+        batch : Batches
+            Of this run.
+        key : array
+            For dropout.
+
+        Returns
+        -------
+        state : TrainState
+            After the step.
+        value : array
+            The objective before it.
+        """
         gradient = jax.value_and_grad(self.objective, has_aux=True)
         (value, predicted), slope = gradient(state.params, X, batch, state.memory, further, key)
         updates, moments = self.optimizer.update(slope, state.moments, state.params)
         params = jax.tree.map(lambda p, u: p - rate * u, state.params, updates)
         memory = state.memory
-        if memory is not None:
+        if memory is not None and self.reference == "last":
             row = jnp.where(batch.real, batch.row, len(memory.value))
             memory = memory._replace(value=memory.value.at[row].set(predicted, mode="drop"))
-        return State(params, moments, memory), value
+        return TrainState(params, moments, memory), value
+
+    @partial(jax.jit, static_argnums=0, donate_argnums=1)
+    def step_alone(
+        self, state: TrainState, rate: Any, X: Any, batch: Batches, key: tuple[Any, Any]
+    ) -> tuple[TrainState, Any]:
+        """One step of a single run, whose state before is used up.
+
+        Parameters as in `step_all`, without the axis of seeds.
+        """
+        rows, further = self._gathered(X, batch)
+        return self.place.together(self.step(state, rate, rows, further, batch, _key(key)))
 
     @partial(jax.jit, static_argnums=0)
-    def step(
-        self, state: State, rates: Any, X: Any, batches: Batches, active: Any, keys: Any
-    ) -> tuple[State, Any]:
-        """One step of all runs: rates share their seed's batch, which is gathered once. keys : a
-        seed and a count.
+    def step_all(
+        self, state: TrainState, rates: Any, X: Any, batches: Batches, active: Any, keys: Any
+    ) -> tuple[TrainState, Any]:
+        """One step of all runs: rates share their seed's batch, which is gathered once.
 
-        X : all features; with a mesh those of the batch and its pool, by seed, already gathered.
+        Parameters
+        ----------
+        state : TrainState
+            With leading axes (seeds, rates).
+        rates : array
+            Of each rate.
+        X : array
+            All features; with a mesh those of the batch and its pool, by seed, already gathered.
+        batches : Batches
+            One of each seed.
+        active : array of bool
+            Which seeds still have a batch.
+        keys : tuple of array
+            Of each seed, the seed and a count.
         """
 
-        def of_seed(given: tuple[State, Batches, Any, tuple[Any, Any], Any]) -> tuple[State, Any]:
-            state, batch, active, (seed, count), gathered = given
-            key = jax.random.fold_in(jax.random.key(seed), count)
-            rows, further = gathered or (X[batch.row], X[batch.further])
-            over_rates = jax.vmap(self.run_step, in_axes=(0, 0, None, None, None, None))
-            new, value = over_rates(state, rates, rows, further, batch, key)
+        def of_seed(given: tuple[TrainState, Batches, Any, Any, Any]) -> tuple[TrainState, Any]:
+            state, batch, active, key, gathered = given
+            rows, further = gathered or self._gathered(X, batch)
+            over_rates = jax.vmap(self.step, in_axes=(0, 0, None, None, None, None))
+            new, value = over_rates(state, rates, rows, further, batch, _key(key))
             return jax.tree.map(lambda a, b: jnp.where(active, a, b), new, state), value
 
-        of_batch = X if self.place.mesh is not None else None
+        of_batch = X
+        if self.place.mesh is None:
+            of_batch = None  # seeds share the features and are mapped one after the other
         return self.place.together(jax.lax.map(of_seed, (state, batches, active, keys, of_batch)))
 
+    def _gathered(self, X: Any, batch: Batches) -> tuple[Any, Any]:
+        if self.place.mesh is not None:
+            return X
+        return X[batch.row], X[batch.further]
+
     @partial(jax.jit, static_argnums=0)
-    def scores_of_seed(self, params: Any, X: Any) -> Any:
+    def scores_alone(self, params: Any, X: Any) -> Any:
+        """Scores of a single run."""
+        return self.scores(params, X)
+
+    @partial(jax.jit, static_argnums=0)
+    def scores_all(self, params: Any, X: Any) -> Any:
         """Scores of the runs of one seed: a row of scores for each rate."""
         return jax.vmap(lambda p: self.scores(p, X))(params)
 
     def look(self, params: Any, X: Any) -> Any:
-        """The same for features that are divided among devices."""
+        """The same for what `Place.whole` gives, which a mesh has padded."""
         if self.place.mesh is None:
-            return self.scores_of_seed(params, X)
+            return self.scores_all(params, X)
         held, rows = X
-        return np.asarray(self.scores_of_seed(params, held))[:, :rows]
+        return np.asarray(self.scores_all(params, held))[:, :rows]
+
+
+def _key(key: tuple[Any, Any]) -> Any:
+    seed, count = key
+    return jax.random.fold_in(jax.random.key(seed), count)
+
+
+def step_key(seed: Any, epoch: int, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """What the randomness of a step depends on: the seed (or each), and a count of the steps."""
+    seeds = (np.asarray(seed, np.int64) % 2**31).astype(np.int32)
+    return seeds, np.full(seeds.shape, (epoch * 100_003 + number) % 2**31, np.int32)
 
 
 def call_model(model: Any, X: Any, key: Any) -> Any:
     """Scores of a model that may or may not take a key."""
-    return model(X) if key is None else model(X, key=key)
+    if key is None:
+        return model(X)
+    return model(X, key=key)
 
 
 def stack_models(models: Sequence[Any], rates: int) -> Any:
@@ -143,30 +234,62 @@ def stack_models(models: Sequence[Any], rates: int) -> Any:
     return jax.tree.map(stack, *models)
 
 
+def split_model(model: Any) -> tuple[Any, Any]:
+    """The parameters of a model, and what is left of it in a form that can be hashed."""
+    params, static = eqx.partition(model, eqx.is_inexact_array)
+    leaves, tree = jax.tree.flatten(static)
+    return params, (tree, tuple(leaves))
+
+
 @lru_cache
-def make_optimizer(weight_decay: float, clip: float | None) -> Any:
-    """Adam without its rate, which is each run's own."""
-    parts = [optax.clip_by_global_norm(clip)] if clip is not None else []
-    parts += [optax.scale_by_adam()]
-    parts += [optax.add_decayed_weights(weight_decay)] if weight_decay else []
+def make_optimizer(weight_decay: float = 0.0, clip: float | None = None) -> Any:
+    """Adam without its rate, which is each run's own.
+
+    Parameters
+    ----------
+    weight_decay : float
+        Of AdamW.
+    clip : float, optional
+        Largest norm of a gradient.
+    """
+    parts = [optax.scale_by_adam()]
+    if clip is not None:
+        parts.insert(0, optax.clip_by_global_norm(clip))
+    if weight_decay:
+        parts.append(optax.add_decayed_weights(weight_decay))
     return optax.chain(*parts)
 
 
-def start_state(
-    machine: Machine, params: Any, X: Any, many: Sequence[Any], seeds: int, rates: int
-) -> State:
-    """The state before the first step; the memory starts with the predictions of the first
-    model."""
-    over = lambda f: jax.vmap(jax.vmap(f))
-    moments = over(machine.optimizer.init)(params)
-    if machine.reference == "current" or machine.setting.method != "anchored":
-        return State(params, moments, None)
-    first = over(lambda p: predict_components(machine.setting, machine.scores(p, X)))
-    own = np.zeros((seeds, rates, X.shape[0]), np.float32)
-    stratum = np.zeros(own.shape, np.int32) if machine.setting.strata else None
+def start_state(trainer: Trainer, params: Any, X: Any, many: Sequence[Any]) -> TrainState:
+    """The state of a sweep before the first step; a memory starts with the first predictions.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        Of the sweep.
+    params : pytree
+        With leading axes (seeds, rates).
+    X : array
+        All features.
+    many : sequence of Bags
+        Of each seed.
+    """
+    state = TrainState(params, jax.vmap(jax.vmap(trainer.optimizer.init))(params))
+    if trainer.reference == "current" or trainer.setting.method != "anchored":
+        return state
+
+    def predictions(params: Any) -> Any:
+        return predict_components(trainer.setting, trainer.scores(params, X))
+
+    value = jax.vmap(jax.vmap(predictions))(params)
+    own = np.zeros(value.shape[:3], np.float32)
+    stratum = np.zeros(own.shape, np.int32)
     for seed, bags in enumerate(many):
         rows = bags.rows_of(np.arange(len(bags.report)))
         own[seed][:, rows] = 1
-        if stratum is not None:
+        if trainer.setting.strata:
             stratum[seed][:, rows] = np.repeat(bags.stratum, bags.size)
-    return State(params, moments, Memory(first(params), jnp.asarray(own), stratum))
+    memory = Memory(value, jnp.asarray(own))
+    if trainer.setting.strata:
+        memory = memory._replace(stratum=stratum)
+    return state._replace(memory=memory)

@@ -1,46 +1,34 @@
-"""A model and bags in, a `Run` out. Learning rates x seeds train together: a sweep is vmap over one
-compiled step."""
+"""Training: a model and bags in, a `Run` out. Learning rates x seeds train together, because a
+sweep maps one compiled step."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from functools import lru_cache
 from typing import Any
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from unbag._rules import broken
 from unbag.bags import Bags
-from unbag.losses import Loss, named_loss, smoothed
-from unbag.matching import check_reports
-from unbag.training._features import shared_features
-from unbag.training._loader import Loader, declared_by_all, epoch_batches
-from unbag.training._objective import (
-    Method,
-    Objective,
-    Setting,
-    check_method,
-    default_loss,
-    judging_loss,
-    trivial_value,
-)
-from unbag.training._rules import check_groups, check_held_out, check_link, check_place, check_pool
+from unbag.losses import Loss
+from unbag.training._config import TrainingConfig, check_groups, check_place, make_setting
+from unbag.training._loader import Loader, declared_by_all, epoch_batches, shared_features
+from unbag.training._objective import Method, Objective, Setting, judging_loss, trivial_value
+from unbag.training._progress import progress_of
 from unbag.training._run import DIVERGED, Record, Run
-from unbag.training._sharding import Devices, fitting, place_on
+from unbag.training._sharding import place_on
 from unbag.training._step import (
-    Machine,
-    Reference,
+    Trainer,
+    TrainState,
     call_model,
     make_optimizer,
+    split_model,
     stack_models,
     start_state,
+    step_key,
 )
-from unbag.training._validation import EpochBar, Watcher, as_features
+from unbag.training._validation import StopRule, Validation, check_held_out
 
 
 def train(
@@ -51,36 +39,51 @@ def train(
     *,
     learning_rate: float = 3e-3,
     seed: int = 0,
-    epochs: int = 50,
+    epochs: int | None = None,
     **options: Any,
 ) -> Run:
     """Train a model from bags.
 
     Parameters
     ----------
-    model : any JAX pytree with `model(X)` or `model(X, key=...)`, e.g. of `unbag.models`; or give
-        `apply=`.
-    bags : with features X. For `labels`, ordinary supervision, bags of one.
-    method : "anchored" (default), "upm", "easy", "matching", "likelihood" or "labels". Declared
-        noise is part of the likelihood; for the other methods, noisier bags weigh less.
-    loss : of `unbag.losses`, or its name. Default: square (Brier) for anchored, log loss (cross
+    model : pytree
+        Any JAX pytree with `model(X)` or `model(X, key=...)`, such as those of `unbag.models`; or
+        give `apply=`.
+    bags : Bags
+        With features X. For `labels`, ordinary supervision, bags of one.
+    method : str or callable
+        "anchored" (default), "upm", "easy", "matching", "likelihood" or "labels", or an objective
+        of your own. Declared noise is part of the likelihood; for the other methods, noisier bags
+        weigh less.
+    loss : Loss or str, optional
+        Of `unbag.losses`, or its name. Default: square (Brier) for anchored, log loss (cross
         entropy) for the other methods, Poisson for counts.
-    learning_rate, epochs : of Adam. seed : of the order of the bags (and of dropout).
-    options : see `sweep`.
+    learning_rate : float
+        Of Adam.
+    seed : int
+        Of the order of the bags (and of dropout).
+    epochs : int, optional
+        Passes over the bags, 50 by default.
+    **options
+        Of `sweep`: `held_out`, `test`, `X`, and the fields of `TrainingConfig`.
 
     Returns
     -------
-    A `Run`: the model, its history per epoch, and whether it diverged.
+    Run
+        The model, its history per epoch, and whether it diverged.
 
     >>> import unbag
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(4096, 2))
-    >>> bags = unbag.random_bags(x, rng.uniform(size=4096) < 1 / (1 + np.exp(-2 * x[:, 0])), size=16, seed=0)
+    >>> y = rng.uniform(size=4096) < 1 / (1 + np.exp(-2 * x[:, 0]))
+    >>> bags = unbag.random_bags(x, y, size=16, seed=0)
     >>> run = train(unbag.models.linear(2, key=0), bags, learning_rate=0.1, epochs=40)
     >>> slope = run.model.layers[-1].weight[:, 0]
     >>> bool(abs(slope[0] - 2) < 0.5 and abs(slope[1]) < 0.5)
     True
     """
+    if epochs is not None:
+        options["epochs"] = epochs
     runs = sweep(
         lambda _: model,
         bags,
@@ -88,7 +91,6 @@ def train(
         loss,
         learning_rates=(learning_rate,),
         seeds=(seed,),
-        epochs=epochs,
         **options,
     )
     run = runs[0][0]
@@ -109,174 +111,153 @@ def sweep(
     *,
     learning_rates: Sequence[float],
     seeds: Sequence[int] = (0,),
-    epochs: int = 50,
-    batch: int = 4096,
     held_out: Bags | Sequence[Bags] | None = None,
     test: tuple[Any, Any] | None = None,
     X: Any = None,
-    apply: Callable[..., Any] | None = None,
-    smoothing: float = 0.0,
-    weight_decay: float = 0.0,
-    clip: float | None = None,
-    patience: int | None = None,
-    reference: Reference = "current",
-    pool: int = 0,
-    groups: int | None = None,
-    importance: np.ndarray | None = None,
-    devices: Devices | None = None,
-    microbatch: int | None = None,
-    progress: Callable[[int, dict[str, Any]], None] | bool = False,
+    config: TrainingConfig | None = None,
+    **options: Any,
 ) -> list[list[Run]]:
     """Train learning rates x seeds together.
 
     Parameters
     ----------
-    make : from a seed to the model that this seed starts with.
-    bags, held_out : one for all seeds, or one for each. Held-out bags choose the epoch of each run.
-    batch : about how many instances; whole bags, two at least.
-    test : labelled features and labels, only ever to report `test_loss` and `test_auc`.
-    X : features that bags without X refer to by their `rows`, so that many sets of bags can share
+    make : callable
+        From a seed to the model that this seed starts with.
+    bags : Bags or sequence of Bags
+        One for all seeds, or one for each.
+    method : str or callable
+        As in `train`.
+    loss : Loss or str, optional
+        As in `train`.
+    learning_rates : sequence of float
+        Of Adam.
+    seeds : sequence of int
+        Of the order of the bags (and of dropout).
+    held_out : Bags or sequence of Bags, optional
+        One for all seeds, or one for each. They choose the epoch of each run.
+    test : tuple of array, optional
+        Labelled features and labels, only ever to report `test_loss` and `test_auc`.
+    X : array, optional
+        Features that bags without X refer to by their `rows`, so that many sets of bags can share
         them.
-    apply : from (model, X, key) to scores, when the model is not callable.
-    smoothing : of labels; off by default, because its optimum is not calibrated.
-    weight_decay : of AdamW. clip : largest norm of a gradient.
-    patience : stop when held-out bags have seen no run improve for so many epochs.
-    reference : of the anchored method: the "current" prediction, or that of the instance's "last"
-        visit.
-    pool : so many further instances estimate the means (each those of its stratum), for when a
-        batch holds few bags.
-    groups : replace the mean over bags by the median of so many group means, in which noisier bags
-        weigh less (with `upm` and bags of one size).
-    importance : of each bag, a factor on its weight; for labels (bags of one) this is what others
-        call sample weight.
-    devices : divide the rows of each batch among so many devices, or "all"; X then stays on the
-        host. See `docs/engines.md`, also for several processes.
-    microbatch : rows of a batch whose activations are in memory at once; the result is that of the
-        whole batch.
-    progress : True for a bar with losses and the time left, or a function called as progress(epoch,
-        what was seen).
+    config : TrainingConfig, optional
+        All other options.
+    **options
+        Fields of `TrainingConfig`, such as `epochs`, `batch` and `patience`, in place of those of
+        `config`.
 
     Returns
     -------
-    Runs by seed and learning rate: `runs[seed][rate]`.
+    list of list of Run
+        By seed and learning rate: `runs[seed][rate]`.
     """
-    given = [bags] * len(seeds) if isinstance(bags, Bags) else list(bags)
-    reported = many = declared_by_all([b.reported() for b in given])
-    setting = _setting(many, method, loss, smoothing, pool, groups)
-    place = place_on(devices, microbatch)
-    check_place(place, reference, groups)
-    features, many = shared_features(many, X, as_features if place.mesh is None else fitting)
-    models = [make(seed) for seed in seeds]
-    params, static = eqx.partition(stack_models(models, len(learning_rates)), eqx.is_inexact_array)
-    leaves, tree = jax.tree.flatten(static)
-    machine = Machine(
+    config = (config or TrainingConfig()).with_options(options)
+    place = place_on(config.devices, config.microbatch)
+    check_place(config, place)
+    given = _one_each(bags, len(seeds))
+    reported = declared_by_all([each.reported() for each in given])
+    setting = make_setting(reported, method, loss, config)
+    host, pointing = shared_features(reported, X)
+    features = place.features(host)
+    loaders = _loaders(given, pointing, seeds, config, setting)
+    check_groups(config, method, reported, [loader.plan(1) for loader in loaders])
+    judges = _one_each(held_out, len(seeds))
+    check_held_out(reported, judges)
+    validation = Validation(
+        judges,
+        test,
+        X,
+        kind=setting.kind,
+        loss=judging_loss(setting),
+        calm_loss=judging_loss(setting, calm=True),
+        hold=place.whole,
+    )
+    params, static = split_model(stack_models([make(seed) for seed in seeds], len(learning_rates)))
+    trainer = Trainer(
         setting,
-        apply or call_model,
-        (tree, tuple(leaves)),
-        make_optimizer(weight_decay, clip),
-        reference,
+        static,
+        make_optimizer(config.weight_decay, config.clip),
         place,
+        config.apply or call_model,
+        config.reference,
     )
-    state = place.copied(
-        start_state(machine, params, features, many, len(seeds), len(learning_rates))
+    state = place.copied(start_state(trainer, params, features, pointing))
+    record = Record(
+        state.params,
+        StopRule(len(seeds), len(learning_rates), config.patience),
+        limit=max(DIVERGED, 1000 * max(trivial_value(setting, each) for each in reported)),
     )
-    factors = [None if importance is None else importance[b.observed] for b in given]
-    loaders = [
-        Loader(
-            b, batch=batch, seed=seed, pool=pool, importance=factor, by_noise=method != "likelihood"
-        )
-        for b, seed, factor in zip(many, seeds, factors, strict=True)
-    ]
-    if groups is not None:
-        check_groups(loaders, groups, method, pool, importance)
-    judges = [held_out] * len(seeds) if isinstance(held_out, Bags) else held_out
-    check_held_out(reported, judges or ())
-    calm, hold = judging_loss(setting, calm=True), as_features if place.mesh is None else place.held
-    watcher = Watcher(judges, test, X, loss=judging_loss(setting), calm_loss=calm, hold=hold)
-    limit = max(DIVERGED, 1000 * max(trivial_value(setting, b) for b in reported))
-    record = Record(len(seeds), len(learning_rates), state.params, limit=limit)
-    rates, shape = jnp.asarray(learning_rates, jnp.float32), None
-    bar = (
-        EpochBar(epochs)
-        if progress is True
-        else nullcontext(progress or (lambda epoch, seen: None))
+    rates = jnp.asarray(learning_rates, jnp.float32)
+    _run_epochs(trainer, state, rates, features, loaders, seeds, validation, record, config)
+    return record.runs(
+        trainer.model,
+        seeds,
+        learning_rates,
+        reported,
+        method=getattr(method, "__name__", method),
+        loss=setting.loss.name,
+        link=setting.loss.form(setting.kind).link,
     )
-    with bar as told:
-        for epoch in range(1, epochs + 1):
+
+
+def _run_epochs(
+    trainer: Trainer,
+    state: TrainState,
+    rates: Any,
+    features: Any,
+    loaders: Sequence[Loader],
+    seeds: Sequence[int],
+    validation: Validation,
+    record: Record,
+    config: TrainingConfig,
+) -> None:
+    """Take the steps of all epochs, and look at the runs after each."""
+    place, shape = trainer.place, None
+    with progress_of(config.progress, config.epochs) as progress:
+        for epoch in range(1, config.epochs + 1):
             values = []
             batches, shape = epoch_batches(loaders, epoch, shape, multiple=place.count)
             for number, (arrays, active) in enumerate(batches):
-                keys = (
-                    np.asarray(seeds, np.int32),
-                    np.full(len(seeds), epoch * 100_003 + number, np.int32),
-                )
-                given = features
-                if place.mesh is not None:
-                    given = (
-                        place.divided(features, arrays.row),
-                        place.divided(features, arrays.further),
-                    )
-                state, value = machine.step(state, rates, given, arrays, active, keys)
+                X, keys = place.batch(features, arrays), step_key(seeds, epoch, number)
+                state, value = trainer.step_all(state, rates, X, arrays, active, keys)
                 values.append((value, active[:, None]))
-            seen = {"train": _mean_of_active(values)}
-            by_seed = [
-                jax.tree.map(lambda leaf, s=s: leaf[s], state.params) for s in range(len(seeds))
-            ]
-            seen |= watcher.look(machine.look, by_seed, epoch, setting.kind)
-            state = record.add(epoch, seen, state)
-            told(epoch, seen)
-            if record.finished(patience):
-                break
-    link = setting.loss.form(setting.kind).link
-    return record.runs(
-        machine.model, method, setting.loss.name, seeds, learning_rates, reported, link
-    )
+            observed = {"train": _mean_of_active(values)}
+            observed |= validation.look(trainer.look, state.params)
+            state = record.add(epoch, observed, state)
+            progress(epoch, observed)
+            if record.finished():
+                return
 
 
-def _setting(
-    many: Sequence[Bags],
-    method: Method | Objective,
-    loss: Loss | str | None,
-    smoothing: float,
-    pool: int,
-    groups: int | None,
-) -> Setting:
-    check_method(method)
-    bags = many[0]
-    chosen = (
-        default_loss(method, bags.kind)
-        if loss is None
-        else named_loss(loss)
-        if isinstance(loss, str)
-        else loss
-    )
-    chosen.form(bags.kind)
-    if method == "matching":
-        for each in many:
-            check_reports(
-                each.components().report, chosen.form(each.kind), name=chosen.name, kind=each.kind
-            )
-    sizes = np.concatenate([b.size for b in many])
-    if method == "labels" and sizes.max() > 1:
-        raise broken(
-            "The method labels must have bags of one, which are labels",
-            f"bags of up to {sizes.max()} came",
-            "Make them with random_bags(X, y, {size:1}, seed=0).",
+def _one_each(bags: Bags | Sequence[Bags] | None, count: int) -> list[Bags]:
+    """The bags of each seed."""
+    if isinstance(bags, Bags):
+        return [bags] * count
+    return list(bags or ())
+
+
+def _loaders(
+    given: Sequence[Bags],
+    pointing: Sequence[Any],
+    seeds: Sequence[int],
+    config: TrainingConfig,
+    setting: Setting,
+) -> list[Loader]:
+    """One of each seed. given : with the bags that have no report. pointing : those that have."""
+    factors: list[np.ndarray | None] = [None] * len(given)
+    if config.importance is not None:
+        factors = [config.importance[bags.observed] for bags in given]
+    return [
+        Loader(
+            bags,
+            batch=config.batch,
+            seed=seed,
+            pool=config.pool,
+            importance=factor,
+            by_noise=setting.method != "likelihood",  # which has the noise in its variance
         )
-    check_pool(pool, method)
-    check_link(method, chosen, bags.kind)
-    return Setting(
-        method="easy" if method == "labels" else method,
-        loss=_smoothed(chosen, smoothing) if smoothing else chosen,
-        kind=bags.kind,
-        strata=bags.stratum is not None,
-        largest=int(sizes.max()) if method == "likelihood" else 0,
-        pool=pool,
-        groups=groups,
-    )
-
-
-_smoothed = lru_cache(smoothed)
+        for bags, seed, factor in zip(pointing, seeds, factors, strict=True)
+    ]
 
 
 def _mean_of_active(values: list[tuple[Any, np.ndarray]]) -> np.ndarray:

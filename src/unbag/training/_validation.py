@@ -1,4 +1,12 @@
-"""Scores after an epoch in, what held-out bags and test labels say of them out."""
+"""What held-out bags and test labels say of models in training, and the stop rule.
+
+The stop rule, in full: at every look each run is judged on its held-out bags by the square loss (a
+count by its own loss) plus the standard error of its difference to the consensus, which is the mean
+of the run's predictions so far. That is `choice`. The model of the lowest `choice` is kept
+(`StopRule.better`), and training ends when no run had a new lowest one for `patience` epochs
+(`StopRule.finished`). Without held-out bags the last epoch is kept. The plain estimate is a bad
+judge (`unbag.metrics._paired`; docs/training.md has numbers).
+"""
 
 from __future__ import annotations
 
@@ -8,166 +16,199 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from unbag._rules import refuse
 from unbag.bags import Bags, Kind
 from unbag.losses import Loss
+from unbag.metrics._leakage import check_apart
 from unbag.metrics._paired import judge_all
 from unbag.metrics._sums import predict
-from unbag.training._sharding import fitting
 
 Scores = Callable[[Any, Any], Any]
 """From the parameters of one seed and features to a row of scores for each rate."""
 
 Hold = Callable[[Any], Any]
+"""From features to what is given to the scores."""
 
 
-class Watcher:
-    """What held-out bags and test labels say after each epoch, for the runs of every seed.
+class StopRule:
+    """Which moment of each run is kept, and when nothing better is to be expected.
 
-    The held-out reports never touch a model. `held_out` is the loss that they estimate; `choice` is
-    what epochs are chosen by: the square loss plus the standard error of its difference to the
-    consensus, which is the mean of the run's predictions so far. The estimate alone is a bad judge
-    (`unbag.metrics._paired`; docs/training.md has numbers).
+    Parameters
+    ----------
+    seeds, rates : int
+        How many runs there are.
+    patience : int, optional
+        Epochs without any improvement after which training ends.
+    """
 
-    loss : what models are judged by. calm_loss : what epochs are chosen by; bounded where the loss
-        is not.
-    hold : from features to what is given to the scores.
+    def __init__(self, seeds: int, rates: int, patience: int | None = None) -> None:
+        self.patience, self.epoch, self.judged = patience, 0, False
+        self.best_value = np.full((seeds, rates), np.inf)
+        self.best_epoch = np.zeros((seeds, rates), int)
+
+    def better(self, epoch: int, observed: dict[str, np.ndarray], alive: np.ndarray) -> np.ndarray:
+        """Which of the runs that are alive are now better than ever before."""
+        self.epoch, self.judged = epoch, "choice" in observed
+        value = observed.get("choice", np.full(alive.shape, -float(epoch)))
+        better = alive & np.isfinite(value) & (value < self.best_value)
+        self.best_value = np.where(better, value, self.best_value)
+        self.best_epoch = np.where(better, epoch, self.best_epoch)
+        return better
+
+    def finished(self) -> bool:
+        """Whether held-out bags saw no run improve for too long."""
+        if self.patience is None or not self.judged:
+            return False
+        return bool(self.epoch - self.best_epoch.max() >= self.patience)
+
+
+class Validation:
+    """What held-out bags and test labels say of the runs of every seed; it may look at any step.
+
+    The held-out reports never touch a model. `held_out` is the loss that they estimate, `choice`
+    what the stop rule goes by.
+
+    Parameters
+    ----------
+    held_out : sequence of Bags
+        Those of each seed; empty where none are held out.
+    test : tuple of array, optional
+        Features and labels.
+    X : array, optional
+        Features of held-out bags that have none of their own.
+    kind : str
+        Of the reports.
+    loss : Loss
+        What models are judged by.
+    calm_loss : Loss
+        What epochs are chosen by; bounded where the loss is not.
+    hold : callable
+        From features to what is given to the scores.
     """
 
     def __init__(
         self,
-        held_out: Sequence[Bags] | None,
-        test: Any,
+        held_out: Sequence[Bags],
+        test: tuple[Any, Any] | None,
         X: Any,
         *,
+        kind: Kind,
         loss: Loss,
         calm_loss: Loss,
         hold: Hold,
     ) -> None:
-        self.held_out, self.loss, self.calm_loss = held_out or (), loss, calm_loss
-        inside = {
-            id(bags): bags.X if bags.X is not None else np.asarray(X)[bags.rows]
-            for bags in self.held_out
-        }
-        for features in inside.values():
-            _check_finite(np.asarray(features))
-        once = {key: hold(features) for key, features in inside.items()}
-        self.features = [once[id(bags)] for bags in self.held_out]
-        self.test = (
-            None if test is None else (hold(test[0]), jnp.asarray(np.asarray(test[1]), jnp.float32))
-        )
+        self.held_out, self.kind, self.loss, self.calm_loss = held_out, kind, loss, calm_loss
+        once: dict[int, Any] = {}  # seeds may share their held-out bags
+        for bags in held_out:
+            if id(bags) not in once:
+                once[id(bags)] = hold(_finite(_features_of(bags, X)))
+        self.features = [once[id(bags)] for bags in held_out]
+        self.test = None
+        if test is not None:
+            self.test = hold(test[0]), jnp.asarray(np.asarray(test[1]), jnp.float32)
+        self.looks = 0
         self.consensus: dict[tuple[int, int], np.ndarray] = {}
 
-    def look(
-        self, scores: Scores, params: Sequence[Any], epoch: int, kind: Kind
-    ) -> dict[str, np.ndarray]:
-        """Everything seen after an epoch, by seed and rate. params : those of each seed."""
-        looks = [
-            self._look(scores, of_seed, seed, epoch, kind) for seed, of_seed in enumerate(params)
-        ]
-        return {name: np.stack([look[name] for look in looks]) for name in looks[0]}
+    def look(self, scores: Scores, params: Any) -> dict[str, np.ndarray]:
+        """What is observed now, by seed and rate.
 
-    def _look(
-        self, scores: Scores, params: Any, seed: int, epoch: int, kind: Kind
-    ) -> dict[str, np.ndarray]:
-        seen: dict[str, np.ndarray] = {}
+        Parameters
+        ----------
+        scores : callable
+            From the parameters of one seed and features to scores.
+        params : pytree
+            With leading axes (seeds, rates).
+        """
+        self.looks += 1
+        if not self.held_out and self.test is None:
+            return {}
+        seeds = len(jax.tree.leaves(params)[0])
+        by_seed = [jax.tree.map(lambda leaf, s=s: leaf[s], params) for s in range(seeds)]
+        observed = [self._look(scores, of_seed, seed) for seed, of_seed in enumerate(by_seed)]
+        return {name: np.stack([one[name] for one in observed]) for name in observed[0]}
+
+    def _look(self, scores: Scores, params: Any, seed: int) -> dict[str, np.ndarray]:
+        observed: dict[str, np.ndarray] = {}
         if self.held_out:
-            seen |= self._from_bags(
-                np.asarray(scores(params, self.features[seed]), float), seed, epoch
-            )
+            score = np.asarray(scores(params, self.features[seed]), float)
+            observed |= self._from_bags(score, seed)
         if self.test is not None:
-            X, y = self.test
-            score = scores(params, X)
-            seen["test_loss"] = np.asarray(
-                jax.vmap(lambda s: jnp.mean(self.loss.value(s, y, kind=kind)))(score)
-            )
-            if kind == "binary":
-                seen["test_auc"] = labelled_auc(score, y)
-        return seen
+            observed |= self._from_labels(scores(params, self.test[0]), self.test[1])
+        return observed
 
-    def _from_bags(self, score: np.ndarray, seed: int, epoch: int) -> dict[str, np.ndarray]:
-        told = [self._judge(one, (seed, rate), epoch) for rate, one in enumerate(score)]
-        return dict(zip(("held_out", "choice"), np.array(told).T, strict=True))
+    def _from_labels(self, score: Any, y: Any) -> dict[str, np.ndarray]:
+        value = jax.vmap(lambda s: jnp.mean(self.loss.value(s, y, kind=self.kind)))(score)
+        if self.kind != "binary":
+            return {"test_loss": np.asarray(value)}
+        return {"test_loss": np.asarray(value), "test_auc": labelled_auc(score, y)}
 
-    def _judge(self, score: np.ndarray, run: tuple[int, int], epoch: int) -> tuple[float, float]:
+    def _from_bags(self, score: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+        judged = [self._judge(one, (seed, rate)) for rate, one in enumerate(score)]
+        return dict(zip(("held_out", "choice"), np.array(judged).T, strict=True))
+
+    def _judge(self, score: np.ndarray, run: tuple[int, int]) -> tuple[float, float]:
         """The estimated loss of a run, and what its epochs are compared by."""
         if not np.isfinite(score).all():
             return np.nan, np.nan
         bags = self.held_out[run[0]]
         now = predict(score, self.loss, bags.kind)
         before = self.consensus.get(run, now)
-        self.consensus[run] = before + (now - before) / epoch
-        value = judge_all([score], bags, self.consensus[run], self.loss).value[0]
-        return value, judge_all([score], bags, self.consensus[run], self.calm_loss).cautious()[0]
+        consensus = self.consensus[run] = before + (now - before) / self.looks
+        value = judge_all([score], bags, consensus, self.loss).value[0]
+        return value, judge_all([score], bags, consensus, self.calm_loss).cautious()[0]
 
 
-def _check_finite(X: np.ndarray) -> None:
-    """One score that is not finite, and the held-out bags could choose no epoch at all."""
+def check_held_out(many: Sequence[Bags], held_out: Sequence[Bags]) -> None:
+    """Refuse held-out bags that are among the bags to learn from."""
+    for learned, held in zip(many, held_out, strict=False):
+        if learned.size.max() > 1:  # bags of one are rows, which many tables number alike
+            check_apart(None, held, learned)
+
+
+def _features_of(bags: Bags, X: Any) -> Any:
+    if bags.X is not None:
+        return bags.X
+    return np.asarray(X)[bags.rows]
+
+
+def _finite(given: Any) -> Any:
+    """Refuse features that are not finite: with one such score no epoch could be chosen."""
+    X = np.asarray(given)
     if X.dtype.kind in "biu":
-        return
-    X = (X if X.dtype.kind == "f" else X.astype(float)).reshape(len(X), -1)
-    finite = np.isfinite(X)
+        return given
+    if X.dtype.kind != "f":
+        X = X.astype(float)
+    finite = np.isfinite(X.reshape(len(X), -1))
     refuse(
         "Features of held-out bags must be finite",
         ~finite.all(axis=1),
         thing="row",
-        given=X[np.arange(len(X)), finite.argmin(axis=1)],
+        given=X.reshape(len(X), -1)[np.arange(len(X)), finite.argmin(axis=1)],
         remedy="Fill the gaps as in the features to train on.",
     )
+    return given
 
 
 def labelled_auc(score: Any, y: Any) -> np.ndarray:
-    """The area under the ROC curve of each row of scores, ties counted half. On the host: XLA is
-    slow at sorting.
+    """The area under the ROC curve of each row of scores, ties counted half.
+
+    On the host, because XLA is slow at sorting.
+
+    Parameters
+    ----------
+    score : array of (runs, rows)
+        Of each run.
+    y : array of rows
+        Labels, 0 or 1.
 
     >>> labelled_auc(np.array([[0.1, 0.1, 0.7]]), np.array([0, 1, 1])).round(2)
     array([0.75])
     """
     score, positive = np.asarray(score), np.asarray(y) > 0.5
     high, low = np.sort(score[:, positive], axis=1), np.sort(score[:, ~positive], axis=1)
-    below = lambda side: np.array(
-        [np.searchsorted(b, a, side=side).sum() for a, b in zip(high, low, strict=True)]
-    )
-    return (below("left") + below("right")) / 2 / max(high.shape[1] * low.shape[1], 1)
-
-
-class EpochBar:
-    """A progress bar on stderr: epochs, the lowest losses seen so far, and the time left. It
-    vanishes at the end."""
-
-    def __init__(self, epochs: int) -> None:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-        )
-        self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self.task = self.bar.add_task("training", total=epochs)
-        self.lowest: dict[str, float] = {}
-        self.bar.start()
-
-    def __call__(self, epoch: int, seen: dict[str, np.ndarray]) -> None:
-        """Note an epoch."""
-        for name, value in seen.items():
-            if name in ("train", "held_out", "test_loss") and np.isfinite(value).any():
-                self.lowest[name] = min(self.lowest.get(name, np.inf), float(np.nanmin(value)))
-        text = ", ".join(f"{name} {value:.4f}" for name, value in self.lowest.items())
-        self.bar.update(self.task, completed=epoch, description=f"lowest {text}")
-
-    def __enter__(self) -> EpochBar:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Take the bar away, whatever happened."""
-        self.bar.stop()
-
-
-def as_features(X: Any) -> jax.Array:
-    """Features as a device array: floats in single precision; whole numbers (bucket numbers) stay
-    so if they fit."""
-    X = fitting(X)
-    return jnp.asarray(X, jnp.int32 if X.dtype.kind in "iu" else jnp.float32)
+    wins = [  # those below count on both sides, ties on one
+        np.searchsorted(b, a, side="left").sum() + np.searchsorted(b, a, side="right").sum()
+        for a, b in zip(high, low, strict=True)
+    ]
+    return np.array(wins) / 2 / max(high.shape[1] * low.shape[1], 1)

@@ -1,0 +1,238 @@
+"""The options of a training in one place, and what of them does not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from unbag._rules import broken
+from unbag.bags import Bags, Kind
+from unbag.losses import Loss, named_loss, smoothed
+from unbag.matching import check_reports
+from unbag.metrics._sums import predict
+from unbag.training._objective import Method, Objective, Setting, check_method, default_loss
+from unbag.training._sharding import Devices, Place
+from unbag.training._step import Reference
+
+TAKE_MEANS = ("anchored", "upm", "easy")
+
+Progress = Callable[[int, dict[str, Any]], None]
+"""Called after each epoch with its number and what was observed, by seed and rate."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingConfig:
+    """How models are trained, whatever the model, the bags, the method and the rate.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over the bags.
+    batch : int
+        About how many instances a step sees; whole bags, two at least.
+    apply : callable, optional
+        From (model, X, key) to scores, when the model is not callable.
+    smoothing : float
+        Of labels; off by default, because its optimum is not calibrated.
+    weight_decay : float
+        Of AdamW.
+    clip : float, optional
+        Largest norm of a gradient.
+    patience : int, optional
+        Stop when held-out bags saw no run improve for so many epochs.
+    reference : {"current", "last"}
+        Of the anchored method: the current prediction, or that of the instance's last visit.
+    pool : int
+        So many further instances estimate the means (each those of its stratum), for batches of
+        few bags.
+    groups : int, optional
+        Replace the mean over bags by the median of so many group means, in which noisier bags
+        weigh less (with `upm` and bags of one size).
+    importance : array, optional
+        Of each bag, a factor on its weight; for bags of one, which are labels, this is what others
+        call the sample weight.
+    devices : int, "all" or sequence, optional
+        Divide the rows of each batch among so many devices; X then stays on the host. See
+        `docs/engines.md`, also for several processes.
+    microbatch : int, optional
+        Rows of a batch whose activations are in memory at once; the result is that of the whole
+        batch.
+    progress : bool or callable
+        True for a bar with losses and the time left, or a function called after each epoch as
+        progress(epoch, observed).
+    """
+
+    epochs: int = 50
+    batch: int = 4096
+    apply: Callable[..., Any] | None = None
+    smoothing: float = 0.0
+    weight_decay: float = 0.0
+    clip: float | None = None
+    patience: int | None = None
+    reference: Reference = "current"
+    pool: int = 0
+    groups: int | None = None
+    importance: np.ndarray | None = None
+    devices: Devices | None = None
+    microbatch: int | None = None
+    progress: Progress | bool = False
+
+    def with_options(self, options: dict[str, Any]) -> TrainingConfig:
+        """The same with some options changed; a name that is no option is refused.
+
+        >>> TrainingConfig().with_options({"epoch": 3})
+        Traceback (most recent call last):
+        unbag.Refused: An option of a training must be one of epochs, batch, apply, smoothing, \
+weight_decay, clip, patience, reference, pool, groups, importance, devices, microbatch, progress: \
+epoch is none. Did you mean epochs=?
+        """
+        known = [field.name for field in fields(self)]
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            near = get_close_matches(unknown[0], known, n=1)
+            remedy = "Leave it out."
+            if near:
+                remedy = f"Did you mean {{{near[0]}}}?"
+            raise broken(
+                f"An option of a training must be one of {', '.join(known)}",
+                f"{unknown[0]} is none",
+                remedy,
+            )
+        return replace(self, **options)
+
+
+def make_setting(
+    many: Sequence[Bags],
+    method: Method | Objective,
+    loss: Loss | str | None,
+    config: TrainingConfig,
+) -> Setting:
+    """What stays the same over a training, checked against the bags of all seeds."""
+    check_method(method)
+    kind, largest = many[0].kind, int(max(bags.size.max() for bags in many))
+    chosen = resolve_loss(loss, method, kind)
+    form = chosen.form(kind)
+    if method == "matching":
+        for bags in many:
+            check_reports(bags.components().report, form, name=chosen.name, kind=kind)
+    if method == "labels" and largest > 1:
+        raise broken(
+            "The method labels must have bags of one, which are labels",
+            f"bags of up to {largest} came",
+            "Make them with random_bags(X, y, {size:1}, seed=0).",
+        )
+    _check_pool(config.pool, method)
+    _check_link(method, chosen, kind)
+    if config.smoothing:
+        chosen = _smoothed(chosen, config.smoothing)
+    return Setting(
+        # labels are bags of one, for which EasyLLP is the ordinary loss
+        method={"labels": "easy"}.get(method, method),  # pyright: ignore
+        loss=chosen,
+        kind=kind,
+        strata=many[0].stratum is not None,
+        largest=largest * (method == "likelihood"),  # other methods need not compile it in
+        pool=config.pool,
+        groups=config.groups,
+    )
+
+
+_smoothed = lru_cache(smoothed)  # one object for each loss, so that a compiled step is found again
+
+
+def resolve_loss(loss: Loss | str | None, method: Method | Objective, kind: Kind) -> Loss:
+    """A loss by its name, the method's usual one where none is named."""
+    if not loss:
+        return default_loss(method, kind)
+    if isinstance(loss, str):
+        return named_loss(loss)
+    return loss
+
+
+def _check_pool(pool: int, method: Method | Objective) -> None:
+    """A pool lends its instances to means; other methods have none."""
+    if pool and method not in TAKE_MEANS:
+        raise broken(
+            "A pool must go with a method that takes means over instances, "
+            f"{', '.join(TAKE_MEANS)}",
+            f"{getattr(method, '__name__', method)} came",
+            "Leave the pool out.",
+        )
+
+
+def _check_link(method: Method | Objective, loss: Loss, kind: Kind) -> None:
+    """The likelihood reads scores as logits, class scores or log rates; its loss must do so too."""
+    if method != "likelihood":
+        return
+    score = np.array([[-1.0, 0.5], [0.0, 2.0]])
+    if kind != "histogram":
+        score = score[0]
+    usual = default_loss("likelihood", kind)
+    if not np.allclose(predict(score, loss, kind), predict(score, usual, kind)):
+        raise broken(
+            f"The likelihood must go with a loss that reads scores as {usual.name} does",
+            f"{loss.name} came",
+            "Leave the loss out.",
+        )
+
+
+def check_groups(
+    config: TrainingConfig,
+    method: Method | Objective,
+    many: Sequence[Bags],
+    plans: Sequence[list[np.ndarray]],
+) -> None:
+    """Medians are of upm's losses by bag, and each batch has a bag for each group.
+
+    Parameters
+    ----------
+    config : TrainingConfig
+        With its number of groups.
+    method : str or callable
+        Of the training.
+    many : sequence of Bags
+        Of each seed.
+    plans : sequence of list of array
+        The batches of each seed in the first epoch.
+    """
+    if config.groups is None:
+        return
+    smallest, largest = min(b.size.min() for b in many), max(b.size.max() for b in many)
+    excluded = {
+        "strata": many[0].stratum is not None,
+        "a pool": config.pool > 0,
+        "importance": config.importance is not None,
+    }
+    if method != "upm" or smallest != largest or any(excluded.values()):
+        given = [str(getattr(method, "__name__", method)), f"sizes {smallest} to {largest}"]
+        given += [name for name, present in excluded.items() if present]
+        raise broken(
+            "Medians of group means must have the method upm and bags of one size, without "
+            "strata, pool and importance",
+            f"{', '.join(given)} came",
+            "Leave groups out.",
+        )
+    fewest = min(len(numbers) for plan in plans for numbers in plan)
+    if not 1 <= config.groups <= fewest:
+        raise broken(
+            f"The number of groups must lie between 1 and {fewest}, the fewest bags in a batch",
+            f"{config.groups} came",
+            "Make the batch larger, or take fewer groups.",
+        )
+
+
+def check_place(config: TrainingConfig, place: Place) -> None:
+    """Refuse what needs all rows on one device."""
+    needs = {"reference='last'": config.reference == "last", "groups": config.groups is not None}
+    if place.mesh is not None and any(needs.values()):
+        first = next(name for name, needed in needs.items() if needed)
+        raise broken(
+            f"A training with {first} must be on one device",
+            "devices came",
+            "Leave one of them out.",
+        )
