@@ -9,7 +9,7 @@ import pytest
 import unbag
 from unbag import Bags, losses, models, random_bags, weights
 from unbag.likelihood import count_likelihood
-from unbag.training import default_loss, sweep, train
+from unbag.training import TrainingConfig, default_loss, sweep, train
 from unbag.training._loader import Loader, Shape, epoch_batches
 from unbag.training._objective import Setting, batch_loss, predict_components
 
@@ -648,7 +648,25 @@ def named(part):
     return Bags(bags.bag, bags.report, X=bags.X, names=names).take(np.arange(12)[part])
 
 
+def test_options_are_those_of_the_config_and_may_replace_some_of_it():
+    bags, _ = world(n=96)
+    config = TrainingConfig(epochs=2, batch=40)
+    options = {"learning_rates": (1e-2,), "seeds": (3,)}
+    make = lambda seed: model_for("binary")
+    given = sweep(make, bags, "upm", config=config, **options)[0][0]
+    named = sweep(make, bags, "upm", epochs=2, batch=40, **options)[0][0]
+    shorter = sweep(make, bags, "upm", config=config, epochs=1, **options)[0][0]
+    np.testing.assert_array_equal(given.history["train"], named.history["train"])
+    np.testing.assert_array_equal(shorter.history["train"], named.history["train"][:1])
+
+
 MESSAGES = [
+    (
+        lambda: train(model_for("binary"), world()[0], patiance=3),
+        "An option of a training must be one of epochs, batch, apply, smoothing, weight_decay, "
+        "clip, patience, reference, pool, groups, importance, devices, microbatch, progress: "
+        "patiance is none. Did you mean patience=?",
+    ),
     (
         lambda: train(model_for("binary"), world()[0], "magic"),
         (
