@@ -53,6 +53,7 @@ _NAMES = {
     "train": "training",
     "sweep": "training",
     "Run": "training",
+    "TrainingConfig": "training",
     "BagClassifier": "estimators",
     "BagRegressor": "estimators",
     "BagScorer": "estimators",
