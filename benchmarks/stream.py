@@ -28,8 +28,8 @@ from rich.console import Console
 from rich.table import Table
 
 from unbag import models
-from unbag.datasets import read_clicks, read_criteo, write_clicks
-from unbag.datasets._criteo_records import BUCKETS, DIMENSIONS, NAMES
+from unbag.datasets import BUCKETS, DIMENSIONS, read_clicks, read_criteo, write_clicks
+from unbag.datasets._criteo_records import NAMES
 from unbag.stream import StreamLearner
 
 METHODS = ("labels", "upm", "easy", "matching", "likelihood", "anchored")

@@ -29,7 +29,6 @@ PACKAGE = SOURCE / "unbag"
 NOT_YET = (
     "bags",
     "boosting",
-    "datasets",
     "diagnosis",
     "estimators",
     "lab",

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from unbag._rules import broken
-from unbag.datasets import read_clicks, read_criteo
-from unbag.datasets._chunk import Chunks
+from unbag.datasets import Chunks, read_clicks, read_criteo
 from unbag.lab._online_plan import NETWORKS
 from unbag.stream import Settings, StreamLearner, run_stream
 from unbag.stream._replay import View

@@ -1,5 +1,4 @@
-"""The shipped census files in, Adult as the paper prepares it out: does a person earn over $50,000
-a year?
+"""Adult, shipped with unbag and prepared as in the paper: does a person earn over $50,000 a year?
 
 Source, licence (CC BY 4.0) and citation: `files/LICENCE-adult.md`.
 """
@@ -9,33 +8,23 @@ from __future__ import annotations
 import hashlib
 import lzma
 from importlib.resources import files
+from typing import Any, Literal
 
 import numpy as np
 
 from unbag._rules import broken
-from unbag.datasets._columns import one_hot, scaled, side_by_side
+from unbag.datasets._columns import encode_columns
 from unbag.datasets._dataset import Dataset
 
 COLUMNS = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
+    "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week",
     "native-country",
-)
+)  # fmt: skip
 NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 SHA256 = {
-    "adult.data": "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-    "adult.test": "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+    "data": "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+    "test": "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
 }
 CITATION = "Becker and Kohavi: Adult, UCI Machine Learning Repository, 1996"
 
@@ -50,52 +39,31 @@ def load_adult() -> Dataset:
     >>> adult.X.shape, adult.X_test.shape, round(float(adult.y.mean()), 4)
     ((32561, 108), (16281, 108), 0.2408)
     """
-    train, test = _read("adult.data"), _read("adult.test")
-    encoder = lambda column: scaled if column in NUMBERS else one_hot
-    X, X_test, names = side_by_side(
-        [encoder(c)(c, train[:, i], test[:, i]) for i, c in enumerate(COLUMNS)]
-    )
-    return Dataset(
-        X,
-        _label(train),
-        X_test,
-        _label(test),
-        names,
-        name="adult/income",
-        citation=CITATION,
-        licence="CC BY 4.0",
-    )
+    (train, y), (test, y_test) = read_adult("data"), read_adult("test")
+    table = {name: np.concatenate([train[name], test[name]]) for name in COLUMNS}
+    is_test = np.arange(len(y) + len(y_test)) >= len(y)
+    X, X_test, names = encode_columns(table, is_test, set(COLUMNS) - set(NUMBERS))
+    about: dict[str, Any] = {"name": "adult/income", "citation": CITATION, "licence": "CC BY 4.0"}
+    return Dataset(X, y, X_test, y_test, names, **about)
 
 
-def read_adult(part: str = "data") -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """The people as they stand in the files, column by column, and who earns over $50,000: part
-    "data" or "test".
+def read_adult(part: Literal["data", "test"] = "data") -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The people as they stand in the files, column by column, and who earns over $50,000.
 
     >>> people, rich = read_adult()
     >>> people["age"][:3].tolist(), people["workclass"][0].item(), int(rich.sum())
     ([39.0, 50.0, 38.0], 'State-gov', 7841)
     """
-    table = _read(f"adult.{part}")
-    column = lambda i, name: table[:, i].astype(float) if name in NUMBERS else table[:, i]
-    return {name: column(i, name) for i, name in enumerate(COLUMNS)}, _label(table)
-
-
-def _read(name: str) -> np.ndarray:
-    packed = files("unbag.datasets").joinpath("files", f"{name}.xz").read_bytes()
+    packed = files("unbag.datasets").joinpath("files", f"adult.{part}.xz").read_bytes()
     text = lzma.decompress(packed)
-    if hashlib.sha256(text).hexdigest() != SHA256[name]:
+    if hashlib.sha256(text).hexdigest() != SHA256[part]:
         raise broken(
-            f"The shipped file {name} must have sha256 {SHA256[name]}",
+            f"The shipped file adult.{part} must have sha256 {SHA256[part]}",
             "another came",
             "Install unbag again.",
         )
-    rows = [
-        line.split(", ")
-        for line in text.decode("ascii").splitlines()
-        if line.count(", ") == len(COLUMNS)
-    ]
-    return np.array(rows)
-
-
-def _label(table: np.ndarray) -> np.ndarray:
-    return np.char.startswith(table[:, -1], ">50K").astype(np.float32)
+    lines = [line.split(", ") for line in text.decode("ascii").splitlines()]
+    table = np.array([line for line in lines if len(line) == len(COLUMNS) + 1])
+    people: dict[str, np.ndarray] = dict(zip(COLUMNS, table.T, strict=False))
+    people |= {name: people[name].astype(float) for name in NUMBERS}
+    return people, np.char.startswith(table[:, -1], ">50K").astype(np.float32)

@@ -1,21 +1,35 @@
-"""What a stream is made of: chunks of events, each with the position from which the stream goes on
-after it."""
+"""What a stream is made of: chunks of events, and the records that were set aside."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+LONGEST = 2000  # characters kept of a record that is set aside
 
 
 class Chunk(NamedTuple):
     """Events that arrive together.
 
-    X : features, one row per event. y : their labels, to make bags of and for the truth, or None.
-    bag : the id of each event's bag, where the bags are given; otherwise bags are drawn at random.
-    time : of each event, or None. truth : P(y = 1 | x), where the data were made and it is known.
-    position : where the source goes on after this chunk, to resume from.
+    Parameters
+    ----------
+    X : array or table
+        Features, one row per event.
+    y : array, optional
+        Labels, to make bags of and for the truth.
+    bag : array, optional
+        The id of each event's bag, where the bags are given; otherwise bags are drawn at random.
+    time : array, optional
+        When each event happened.
+    truth : array, optional
+        P(y = 1 | x), where the data were made and it is known.
+    position : int
+        Where the source goes on after this chunk, to resume from.
     """
 
     X: Any
@@ -27,4 +41,69 @@ class Chunk(NamedTuple):
 
 
 Chunks = Callable[[int], Iterator[Chunk]]
-"""From a position (0 is the beginning) to the chunks after it; the same chunks each time it is asked."""
+"""From a position (0 is the beginning) to the chunks after it, the same ones at every call."""
+
+
+class Quarantine:
+    """Records that were set aside, with their reasons, and how many there are of each kind.
+
+    They go to the file when their lines are taken, so that a crash can be undone.
+
+    Parameters
+    ----------
+    path : str or Path, optional
+        The file; without it nothing is written.
+
+    Examples
+    --------
+    >>> quarantine = Quarantine()
+    >>> quarantine.add("number", "the count in column 3 is 'x'", where="a.txt:17", record="0\\tx")
+    >>> dict(quarantine.counts), len(quarantine.take_lines())
+    ({'number': 1}, 1)
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path: Path | None = None
+        if path is not None:
+            self.path = Path(path)
+        self.counts: Counter[str] = Counter()
+        self._lines: list[str] = []
+
+    def add(
+        self, kind: str, reason: str, *, where: Any = None, record: Any = None, count: int = 1
+    ) -> None:
+        """Set a record aside.
+
+        Parameters
+        ----------
+        kind : str
+            The kind of fault.
+        reason : str
+            The fault in words.
+        where : Any, optional
+            Where the record stood.
+        record : Any, optional
+            The record itself.
+        count : int
+            How many records the line stands for.
+        """
+        self.counts[kind] += count
+        if not isinstance(record, int | float | None):
+            record = str(record)[:LONGEST]
+        line = {"kind": kind, "reason": reason, "where": where, "record": record}
+        self._lines.append(json.dumps(line) + "\n")
+
+    def take_lines(self) -> list[str]:
+        """The lines that are not in the file yet, which the caller now owns."""
+        lines, self._lines = self._lines, []
+        return lines
+
+    def give_back(self, lines: list[str]) -> None:
+        """Lines that could not be written after all."""
+        self._lines = lines + self._lines
+
+    def write(self) -> None:
+        """Append what is new to the file."""
+        if self.path and self._lines:
+            with self.path.open("a") as file:
+                file.writelines(self.take_lines())

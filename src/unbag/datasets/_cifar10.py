@@ -1,16 +1,15 @@
-"""The binary files of CIFAR-10 in, small colour images out: animal against machine, or cat against
-the rest."""
+"""CIFAR-10 from its binary files: animal against machine, or cat against the rest."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from unbag._rules import broken
 from unbag.datasets._dataset import Dataset
-from unbag.datasets._files import Found, Source, data_folder, fetch, find
+from unbag.datasets._files import LocalFile, Source, damaged, data_folder, fetch, find
 
 Task = Literal["animal_machine", "cat_rest"]
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -40,20 +39,24 @@ def load_cifar10(
     download: bool = False,
     unofficial: bool = False,
 ) -> Dataset:
-    """CIFAR-10: 50,000 images to train on (five files of 10,000) and 10,000 to test on, pixels
-    divided by 255.
+    """CIFAR-10: 50,000 images to train on (five files) and 10,000 to test on, pixels / 255.
 
     Training files that are not there are left out; `note` then says how many were read, and
     `official` is False.
 
     Parameters
     ----------
-    task : "animal_machine", where 1 means animal, or "cat_rest", where 1 means cat, both as in the
-        paper.
-    images : rows of shape (32, 32, 3) instead of 3072 columns, which are the same numbers in the
-        same order.
-    folder, download, unofficial : where the files lie, and what may be done; see
-        `unbag.datasets._files`.
+    task : {"animal_machine", "cat_rest"}
+        1 means animal, or 1 means cat, both as in the paper.
+    images : bool
+        Rows of shape (32, 32, 3) instead of 3072 columns, which are the same numbers in the same
+        order.
+    folder : str or Path, optional
+        The data folder; see `data_folder`.
+    download : bool
+        Fetch the files when they are not there.
+    unofficial : bool
+        Take files with another digest too.
     """
     if task not in POSITIVE:
         raise broken(
@@ -62,66 +65,50 @@ def load_cifar10(
             "Choose one of these.",
         )
     files = _files(data_folder(folder), download, unofficial)
-    parts = [_read(file.path, images) for file in files]
-    X, digit = (np.concatenate(part) for part in zip(*parts[:-1], strict=True))
+    *train, (X_test, kind_test) = (_read(file.path) for file in files)
+    X, kind = (np.concatenate(part) for part in zip(*train, strict=True))
     positive = np.isin(CLASSES, POSITIVE[task]).astype(np.float32)
+    colours, side = ("red", "green", "blue"), range(32)
+    names = tuple(f"{c}_{i}_{j}" for i in side for j in side for c in colours)
+    if images:
+        names = ()
+    else:
+        X, X_test = X.reshape(len(X), -1), X_test.reshape(len(X_test), -1)
     note = _note(files)
+    about: dict[str, Any] = {"name": f"cifar10/{task}", "citation": CITATION, "note": note}
     return Dataset(
-        X,
-        positive[digit],
-        parts[-1][0],
-        positive[parts[-1][1]],
-        ()
-        if images
-        else tuple(
-            f"{c}_{i}_{j}" for i in range(32) for j in range(32) for c in ("red", "green", "blue")
-        ),
-        name=f"cifar10/{task}",
-        citation=CITATION,
-        licence="none stated; cite the report",
-        official=not note,
-        note=note,
-    )
+        X, positive[kind], X_test, positive[kind_test], names,
+        official=not note, licence="none stated; cite the report", **about,
+    )  # fmt: skip
 
 
-def _sources() -> list[Source]:
-    return [
-        Source(FOLDER, name, URL, sha, f"{FOLDER}/{name}", ARCHIVE_SHA256)
-        for name, sha in SHA256.items()
-    ]
-
-
-def _files(root: Path, download: bool, unofficial: bool) -> list[Found]:
+def _files(root: Path, download: bool, unofficial: bool) -> list[LocalFile]:
     """The training files that are there, at least one, and the test file."""
-    there = lambda source: (root / source.folder / source.name).exists()
-    absent = [source for source in _sources() if not there(source)]
+    sources = [
+        Source(FOLDER, name, URL, sha256, f"{FOLDER}/{name}", ARCHIVE_SHA256)
+        for name, sha256 in SHA256.items()
+    ]
+    absent = [source for source in sources if not source.path(root).exists()]
     if absent and download:
         fetch(absent, root)
-    *train, test = _sources()
-    train = [source for source in train if there(source)] or train[:1]
+    *train, test = sources
+    train = [source for source in train if source.path(root).exists()] or train[:1]
     return [find(source, folder=root, unofficial=unofficial) for source in (*train, test)]
 
 
-def _note(files: list[Found]) -> str:
+def _note(files: list[LocalFile]) -> str:
     if not all(file.official for file in files):
         return "the files are not the official ones"
-    return "" if len(files) == 6 else f"{len(files) - 1} of the 5 training files"
+    if len(files) < len(SHA256):
+        return f"{len(files) - 1} of the 5 training files"
+    return ""
 
 
-def _read(path: Path, images: bool) -> tuple[np.ndarray, np.ndarray]:
+def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
     raw = np.fromfile(path, np.uint8)
     if len(raw) == 0 or len(raw) % RECORD or raw[::RECORD].max() > 9:
-        raise broken(
-            (
-                f"The file {path} must hold records of {RECORD} bytes that begin with a class "
-                "from 0 to 9"
-            ),
-            f"its {len(raw)} bytes do not",
-            "Delete it and get it again.",
-        )
+        rule = f"hold records of {RECORD} bytes that begin with a class from 0 to 9"
+        raise damaged(path, rule, f"its {len(raw)} bytes do not")
     table = raw.reshape(-1, RECORD)
-    X = (
-        table[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1).astype(np.float32, order="C")
-        / 255
-    )
-    return X if images else X.reshape(len(X), -1), table[:, 0]
+    X = table[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1).astype(np.float32, order="C")
+    return X / 255, table[:, 0]

@@ -1,5 +1,4 @@
-"""A seed in, an endless made-up click stream with Criteo's schema out, whose click probability is
-known.
+"""An endless stream of made clicks with Criteo's schema, whose click probability is known.
 
 Categories follow a power law, a share of them is born within the day and gone the next, and the
 click rate moves with the hour. The probability is not linear in the features:
@@ -37,10 +36,9 @@ from unbag.datasets._criteo_records import (
 RATE, TIDE = 0.25, 0.35
 STRENGTH = 0.9 / np.sqrt(np.arange(1, CATEGORIES + 1))  # a_j, in a mixed order of the features
 PAIRS = ((0, 1), (4, 7), (5, 13), (2, 8), (16, 19))  # features whose categories act together
-VALUES = np.array([4 * b if b > 1000 else max(b, 4) for b in BUCKETS[INTEGERS:]])
-NEW = np.array(
-    [0.3 if b > 1000 else 0.0 for b in BUCKETS[INTEGERS:]]
-)  # share of categories born lately
+_BUCKETS = np.array(BUCKETS[INTEGERS:])
+VALUES = np.where(_BUCKETS > 1000, 4 * _BUCKETS, np.maximum(_BUCKETS, 4))
+NEW = 0.3 * (_BUCKETS > 1000)  # share of categories born lately
 GONE = np.array([0.0, 0.0, 0.05, 0.05, *[0.0] * 15, 0.4, 0.05, 0.75, 0.0, 0.05, 0.4, 0.4])
 LACKING = np.array([0.4, 0.0, 0.2, 0.2, 0.03, 0.2, 0.04, 0.0, 0.04, 0.4, 0.04, 0.7, 0.2])
 SPREAD = np.linspace(0.8, 2.2, INTEGERS)
@@ -49,14 +47,20 @@ SPREAD = np.linspace(0.8, 2.2, INTEGERS)
 def read_clicks(
     *, seed: int = 0, rows: int = CHUNK, chunks: int | None = None, start: int = 0, day: int = 2**20
 ) -> Iterator[Chunk]:
-    """Stream made-up clicks; the same seed and rows give the same chunks, wherever one starts.
+    """Stream made clicks; the same seed and rows give the same chunks, wherever one starts.
 
     Parameters
     ----------
-    seed : of everything that is drawn. rows : of a chunk.
-    chunks : how many there are in all; None for a stream without an end.
-    start : the `position` of the chunk to go on after; here the number of the next chunk.
-    day : events in a day, in which the click rate rises and falls once and half of the new
+    seed : int
+        Of everything that is drawn.
+    rows : int
+        Events in a chunk.
+    chunks : int, optional
+        How many there are in all; by default the stream has no end.
+    start : int
+        The `position` of the chunk to go on after; here the number of the next chunk.
+    day : int
+        Events in a day, in which the click rate rises and falls once and half of the new
         categories are replaced.
 
     >>> chunk = next(read_clicks(seed=0, rows=4096))
@@ -89,13 +93,8 @@ def draw_clicks(
         _level(seed) + TIDE * np.sin(2 * np.pi * time) + _score(categories, integers, seed)
     )
     label = (rng.random(rows) < truth).astype(np.float32)
-    return (
-        Records(
-            label, integers, np.where(rng.random(categories.shape) < GONE, MISSING, categories)
-        ),
-        truth,
-        time,
-    )
+    categories = np.where(rng.random(categories.shape) < GONE, MISSING, categories)
+    return Records(label, integers, categories), truth, time
 
 
 def _draw_categories(rng: np.random.Generator, time: np.ndarray, seed: int) -> np.ndarray:
@@ -103,9 +102,8 @@ def _draw_categories(rng: np.random.Generator, time: np.ndarray, seed: int) -> n
     rank = np.exp(rng.random((len(time), CATEGORIES)) * np.log(VALUES + 1)).astype(np.uint64)
     born = np.floor(2 * time).astype(np.uint64)[:, None] + np.uint64(1)
     birth = np.where(rng.random(rank.shape) < NEW, born, np.uint64(0))
-    return (
-        _hash(rank + (birth << np.uint64(24)), np.arange(CATEGORIES), seed) >> np.uint64(32)
-    ).astype(np.int64)
+    hashed = _hash(rank + (birth << np.uint64(24)), np.arange(CATEGORIES), seed)
+    return (hashed >> np.uint64(32)).astype(np.int64)
 
 
 def _draw_integers(rng: np.random.Generator, categories: np.ndarray, seed: int) -> np.ndarray:
@@ -128,9 +126,8 @@ def _score(categories: np.ndarray, integers: np.ndarray, seed: int) -> np.ndarra
     for number, (i, j) in enumerate(PAIRS):
         together = (categories[:, i] & 15) * 16 + (categories[:, j] & 15)
         score += 0.35 * _effect(together, np.array([200 + number]), seed)
-    return score + 0.25 * np.where(
-        integers == MISSING, 0.0, np.sin(np.log1p(np.maximum(integers, 0)))
-    ).sum(axis=1)
+    wave = np.sin(np.log1p(np.maximum(integers, 0)))
+    return score + 0.25 * np.where(integers == MISSING, 0.0, wave).sum(axis=1)
 
 
 def _strength() -> np.ndarray:
@@ -139,10 +136,8 @@ def _strength() -> np.ndarray:
 
 
 def _effect(value: np.ndarray, feature: np.ndarray, seed: int) -> np.ndarray:
-    uniform = (_hash(value.astype(np.uint64), feature, seed) >> np.uint64(11)).astype(
-        float
-    ) * 2.0**-53
-    return np.sqrt(12) * (uniform - 0.5)
+    bits = _hash(value.astype(np.uint64), feature, seed) >> np.uint64(11)
+    return np.sqrt(12) * (bits.astype(float) * 2.0**-53 - 0.5)
 
 
 def _hash(value: np.ndarray, feature: np.ndarray, seed: int) -> np.ndarray:
@@ -153,13 +148,34 @@ def _hash(value: np.ndarray, feature: np.ndarray, seed: int) -> np.ndarray:
 
 
 def write_clicks(path: str | Path, rows: int, *, seed: int = 0, day: int = 2**20) -> np.ndarray:
-    """Write made-up clicks as a file of the challenge's format; returns their click
-    probabilities."""
+    """Write made clicks as a file of the challenge's format.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    rows : int
+        How many events it has.
+    seed : int
+        Of everything that is drawn.
+    day : int
+        Events in a day; see `read_clicks`.
+
+    Returns
+    -------
+    array
+        The click probability of each event.
+    """
     records, truth, _ = draw_clicks(0, rows, seed=seed, day=day)
-    number = lambda n: "" if n == MISSING else str(n)
-    category = lambda c: "" if c == MISSING else f"{c:08x}"
     with Path(path).open("w", newline="") as file:
         for y, integers, categories in zip(*(part.tolist() for part in records), strict=True):
-            fields = [str(int(y)), *map(number, integers), *map(category, categories)]
+            fields = [str(int(y)), *(_field(n, "d") for n in integers)]
+            fields += [_field(c, "08x") for c in categories]
             file.write("\t".join(fields) + "\n")
     return truth
+
+
+def _field(value: int, form: str) -> str:
+    if value == MISSING:
+        return ""
+    return format(value, form)

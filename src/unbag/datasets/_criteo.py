@@ -1,8 +1,4 @@
-"""Files of the Criteo display advertising challenge in, chunks of bucket numbers and clicks out, as
-a stream.
-
-Files may be plain, gzip (.gz) or Parquet (columns label, I1 to I13, C1 to C26).
-"""
+"""Criteo's Display Advertising Challenge as a stream: chunks of events from text or Parquet."""
 
 from __future__ import annotations
 
@@ -16,11 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unbag._rules import broken
-from unbag.datasets._chunk import Chunk
-from unbag.datasets._criteo_parser import BLOCK, Faults, parse_lines, parse_rows
-from unbag.datasets._criteo_records import NAMES, Records, encode
-from unbag.datasets._files import Source, data_folder, missing
-from unbag.datasets._quarantine import Quarantine
+from unbag.datasets._chunk import Chunk, Quarantine
+from unbag.datasets._criteo_records import (
+    BLOCK,
+    NAMES,
+    Faults,
+    Records,
+    encode,
+    parse_lines,
+    parse_rows,
+)
+from unbag.datasets._files import Source, damaged, data_folder, missing
 
 SOURCE = Source(
     "criteo", "train.txt", "https://www.kaggle.com/c/criteo-display-ad-challenge", by_us=False
@@ -37,49 +39,60 @@ def read_criteo(
     quarantine: Quarantine | None = None,
     folder: str | Path | None = None,
 ) -> Iterator[Chunk]:
-    """Stream chunks of `rows` events in the order of the file; the last one may be shorter, or
-    empty after bad records.
+    """Stream the events of the challenge, in the order of the file.
 
-    A bad record (a truncated line, a field that is no number or no category) goes to the
-    quarantine, the stream goes on, and chunks are filled up with the records after it. A hundred
-    bad records in a row, or other columns in a Parquet file, are a new schema, which stops the
-    stream. Bad records are set aside together with their chunk: those after the last chunk that was
-    given out are found again by whoever goes on after it.
+    The last chunk may be shorter, or empty after bad records. A bad record (a truncated line, a
+    field that is no number or no category) goes to the quarantine, the stream goes on, and chunks
+    are filled up with the records after it. A hundred bad records in a row, or other columns in a
+    Parquet file, are a new schema, which stops the stream. Bad records are set aside together with
+    their chunk: those after the last chunk that was given out are met again by whoever goes on
+    after it.
 
     Parameters
     ----------
-    path : a file; by default `criteo/train.txt`, else any `criteo/train*`, in the data folder.
-    rows : of a chunk; the paper takes 2^16.
-    start : the `position` of the chunk to go on after.
-    quarantine : where bad records go. folder : the data folder, see `unbag.datasets.data_folder`.
+    path : str or Path, optional
+        A file: text, gzip (.gz) or Parquet (columns label, I1 to I13, C1 to C26). By default
+        `criteo/train.txt`, else any `criteo/train*`, in the data folder.
+    rows : int
+        Events in a chunk; the paper takes 2^16.
+    start : int
+        The `position` of the chunk to go on after.
+    quarantine : Quarantine, optional
+        Where bad records go.
+    folder : str or Path, optional
+        The data folder; see `data_folder`.
+
+    Returns
+    -------
+    Iterator[Chunk]
+        Bucket numbers of the features, and the clicks.
     """
-    path = Path(path) if path is not None else find_criteo(folder)
+    path = Path(path or find_criteo(folder))
     if rows < 1:
         raise broken("A chunk must have at least one row", f"{rows} came", "The paper takes 65536.")
-    aside = quarantine if quarantine is not None else Quarantine()
+    faults = Faults(path, quarantine or Quarantine())
     if path.suffix == ".parquet":
-        return _read_parquet(path, rows, start, aside)
-    return _read_text(path, rows, start, aside)
+        return _read_parquet(path, rows, start, faults)
+    return _read_text(path, rows, start, faults)
 
 
 def find_criteo(folder: str | Path | None = None) -> Path:
     """The file of the challenge in the data folder, or an excerpt of it."""
     place = data_folder(folder) / SOURCE.folder
-    found = [place / SOURCE.name, *sorted(place.glob("train*"))]
-    for path in found:
+    for path in (place / SOURCE.name, *sorted(place.glob("train*"))):
         if path.exists():
             return path
     raise FileNotFoundError(missing(SOURCE, place / SOURCE.name))
 
 
 def _open(path: Path, start: int) -> IO[bytes]:
-    file: Any = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115
+    opened = {True: gzip.open, False: open}[path.suffix == ".gz"]
+    file: Any = opened(path, "rb")
     file.seek(start)
     return file
 
 
-def _read_text(path: Path, rows: int, start: int, aside: Quarantine) -> Iterator[Chunk]:
-    faults = Faults(path, aside)
+def _read_text(path: Path, rows: int, start: int, faults: Faults) -> Iterator[Chunk]:
     with _open(path, start) as file:
         lines = _Lines(file, path)
         while True:
@@ -107,7 +120,9 @@ class _Lines:
             more = self._read()
             self.done, self.rest = not more, self.rest + more
             ends = self._ends()
-        cut = int(ends[count - 1]) + 1 if len(ends) >= count else len(self.rest)
+        cut = len(self.rest)
+        if len(ends) >= count:
+            cut = int(ends[count - 1]) + 1
         block, self.rest = self.rest[:cut], self.rest[cut:]
         return block
 
@@ -118,16 +133,13 @@ class _Lines:
         try:
             return self.file.read(BLOCK)
         except (EOFError, OSError) as error:
-            raise broken(
-                f"The file {self.path} must be whole",
-                f"it breaks off or cannot be read ({error})",
-                "What came before was given out; get the file again and resume.",
-            ) from error
+            given = f"it breaks off or cannot be read ({error})"
+            remedy = "What came before was given out; get the file again and resume."
+            raise damaged(self.path, "be whole", given, remedy) from error
 
 
-def _read_parquet(path: Path, rows: int, start: int, aside: Quarantine) -> Iterator[Chunk]:
-    """Rows of a Parquet file."""
-    faults, parts, got = Faults(path, aside), [], 0
+def _read_parquet(path: Path, rows: int, start: int, faults: Faults) -> Iterator[Chunk]:
+    parts, got = [], 0
     for table, first in _pieces(path, start):
         while len(table):
             piece = table.slice(0, rows - got)
@@ -150,9 +162,7 @@ def _pieces(path: Path, start: int) -> Iterator[tuple[pa.Table, int]]:
     try:
         file = pq.ParquetFile(path)
     except (OSError, pa.ArrowInvalid) as error:
-        raise broken(
-            f"The file {path} must be a whole Parquet file", f"{error}", "Get it again."
-        ) from error
+        raise damaged(path, "be a whole Parquet file", error, "Get it again.") from error
     with file:
         if tuple(file.schema_arrow.names) != NAMES:
             raise broken(

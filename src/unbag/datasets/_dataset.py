@@ -14,20 +14,29 @@ class Dataset(NamedTuple):
 
     Parameters
     ----------
-    X, y, X_test, y_test : rows of features (or images) and their labels.
-    features : names of the columns of `X`; empty for images.
-    name : the data set and its task, as in "mnist/even_odd".
-    kind : what a bag of these labels reports: "binary", "histogram" (y is a class number) or
-        "total" (y is a count).
-    classes : how many classes there are; 2 for binary labels, 0 for counts.
-    offset, offset_test : log exposure of each row, added to the score of a count; None when every
-        row counts once.
-    truth, truth_test : P(y = 1 | x), or E[y | x] of a count, where the data were made and it is
-        known.
-    campaign, campaign_test : the campaign each row belongs to, where there are campaigns.
-    citation, licence : whom to cite, and what may be done with the data.
-    official : whether these are all rows of the published files, with the published split.
-    note : what differs from the published data when they are not, or "".
+    X, y, X_test, y_test : array
+        Rows of features (or images) and their labels.
+    features : tuple of str
+        Names of the columns of `X`; empty for images.
+    name : str
+        The data set and its task, as in "mnist/even_odd".
+    kind : {"binary", "histogram", "total"}
+        What a bag of these labels reports; `y` is a class number for a histogram, a count for a
+        total.
+    classes : int
+        How many classes there are; 2 for binary labels, 0 for counts.
+    offset, offset_test : array, optional
+        Log exposure of each row, added to the score of a count; None when every row counts once.
+    truth, truth_test : array, optional
+        P(y = 1 | x), or E[y | x] of a count, where the data were made and it is known.
+    campaign, campaign_test : array, optional
+        The campaign each row belongs to, where there are campaigns.
+    citation, licence : str
+        Whom to cite, and what may be done with the data.
+    official : bool
+        Whether these are all rows of the published files, with the published split.
+    note : str
+        What differs from the published data when they are not, or "".
     """
 
     X: np.ndarray

@@ -1,5 +1,4 @@
-"""The file of French motor claims in, drivers and cars out, with the number of claims and the log
-of the exposure.
+"""French motor claims: drivers and cars, the number of claims, and the log of the exposure.
 
 A policy tests when its number, times Knuth's 2654435761 and modulo 2^32, falls into the first
 fifth: a split that does not depend on the order of the rows or on a random generator.
@@ -11,15 +10,16 @@ import gzip
 import re
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
 from unbag._rules import broken
-from unbag.datasets._columns import one_hot, scaled, side_by_side
+from unbag.datasets._columns import encode_columns
 from unbag.datasets._dataset import Dataset
-from unbag.datasets._files import Found, Source, data_folder, find
+from unbag.datasets._files import LocalFile, Source, damaged, data_folder, find
 
 SOURCE = Source(
     "fremtpl2",
@@ -27,10 +27,8 @@ SOURCE = Source(
     "https://www.openml.org/data/v1/download/20649148/freMTPL2freq.arff",
     "a45363e056e2ea56408b38eeb9d4d04d7f6c6982eb7a14ed5e807c7c71807cdd",
 )
-TABLES = (
-    "freMTPL2freq.csv.gz",
-    "freMTPL2freq.csv",
-)  # the same rows as CSV, read when the file above is not there
+# The same rows as CSV, read when the file above is not there.
+TABLES = ("freMTPL2freq.csv.gz", "freMTPL2freq.csv")
 CATEGORIES = ("Area", "VehBrand", "VehGas", "Region")
 CAPS = {"VehPower": np.inf, "VehAge": 20, "DrivAge": 90, "BonusMalus": 150, "Density": np.inf}
 NUMBERS = ("IDpol", "ClaimNb", "Exposure", *CAPS)
@@ -46,50 +44,43 @@ def load_fremtpl2(
     download: bool = False,
     unofficial: bool = False,
 ) -> Dataset:
-    """French motor claims: 678,013 policies, a fifth of them to test on; `offset` is the log of the
-    exposure in years.
+    """French motor claims: 678,013 policies, a fifth of them to test on.
 
-    Area, brand, fuel and region are one-hot; power, age of the car (at most 20) and of the driver
-    (at most 90), bonus-malus (at most 150) and the log of the density are scaled to [0, 1] by the
-    training part.
+    The label is the number of claims, and `offset` the log of the exposure in years. Area, brand,
+    fuel and region are one-hot; power, age of the car (at most 20) and of the driver (at most 90),
+    bonus-malus (at most 150) and the log of the density are scaled to [0, 1] by the training part.
 
     Parameters
     ----------
-    capped : take at most 4 claims and at most 1 year a policy, as is usual with these data: the few
+    capped : bool
+        Take at most 4 claims and at most 1 year a policy, as is usual with these data: the few
         above are held for errors (Noll, Salzmann and Wuethrich, 2018).
-    folder, download, unofficial : where the files lie, and what may be done; see
-        `unbag.datasets._files`.
+    folder : str or Path, optional
+        The data folder; see `data_folder`.
+    download : bool
+        Fetch the file when it is not there.
+    unofficial : bool
+        Take a file with another digest too.
     """
     file = _file(folder, download, unofficial)
     table = _read(file.path)
     test = is_test(table["IDpol"])
     if test.all() or not test.any():
-        raise broken(
-            f"The file {file.path} must hold more policies",
-            f"{len(test)} came",
-            "Get the whole file.",
-        )
-    X, X_test, names = _features(table, test)
-    y = np.minimum(table["ClaimNb"], MOST_CLAIMS if capped else np.inf).astype(np.float32)
-    exposure = np.minimum(table["Exposure"], LONGEST_EXPOSURE if capped else np.inf)
-    offset = np.log(exposure).astype(np.float32)
-    official = file.official or (len(y), table["ClaimNb"].sum()) == (ROWS, CLAIMS)
+        raise damaged(file.path, "hold more policies", f"{len(test)} came", "Get the whole file.")
+    claims, exposure = table["ClaimNb"], table["Exposure"]
+    note = ""
+    if not file.official and (len(claims), claims.sum()) != (ROWS, CLAIMS):
+        note = f"{len(claims):,} policies; the official file has {ROWS:,}"
+    if capped:
+        claims, exposure = np.minimum(claims, MOST_CLAIMS), np.minimum(exposure, LONGEST_EXPOSURE)
+    y, offset = claims.astype(np.float32), np.log(exposure).astype(np.float32)
+    X, X_test, names = encode_columns(_features(table), test, CATEGORIES)
+    about: dict[str, Any] = {"name": "fremtpl2/claims", "citation": CITATION, "note": note}
     return Dataset(
-        X,
-        y[~test],
-        X_test,
-        y[test],
-        names,
-        name="fremtpl2/claims",
-        kind="total",
-        classes=0,
-        offset=offset[~test],
-        offset_test=offset[test],
-        citation=CITATION,
-        licence="GPL-2 or later (CASdatasets)",
-        official=official,
-        note="" if official else f"{len(y):,} policies; the official file has {ROWS:,}",
-    )
+        X, y[~test], X_test, y[test], names, kind="total", classes=0, offset=offset[~test],
+        offset_test=offset[test], licence="GPL-2 or later (CASdatasets)", official=not note,
+        **about,
+    )  # fmt: skip
 
 
 def is_test(policy: np.ndarray) -> np.ndarray:
@@ -101,36 +92,30 @@ def is_test(policy: np.ndarray) -> np.ndarray:
     return (policy.astype(np.uint64) * np.uint64(2654435761)) % np.uint64(2**32) < 2**32 / 5
 
 
-def _features(
-    table: dict[str, np.ndarray], test: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    numbers = {name: np.minimum(table[name], cap) for name, cap in CAPS.items()}
-    numbers["log Density"] = np.log(numbers.pop("Density"))
-    columns = [scaled(name, x[~test], x[test]) for name, x in numbers.items()]
-    return side_by_side(
-        columns + [one_hot(name, table[name][~test], table[name][test]) for name in CATEGORIES]
-    )
+def _features(table: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    features = {name: np.minimum(table[name], cap) for name, cap in CAPS.items()}
+    features["log Density"] = np.log(features.pop("Density"))
+    return features | {name: table[name] for name in CATEGORIES}
 
 
-def _file(folder: str | Path | None, download: bool, unofficial: bool) -> Found:
+def _file(folder: str | Path | None, download: bool, unofficial: bool) -> LocalFile:
     place = data_folder(folder) / SOURCE.folder
     tables = [place / name for name in TABLES if (place / name).exists()]
-    if tables and not (place / SOURCE.name).exists():
-        return Found(tables[0], False)
+    if tables and not SOURCE.path(folder).exists():
+        return LocalFile(tables[0], False)
     return find(SOURCE, folder=folder, download=download, unofficial=unofficial)
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     """The columns of the ARFF file or of the CSV file; both quote with '."""
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        raw = path.read_bytes()
+        if path.suffix == ".gz":
+            raw = gzip.decompress(raw)
         table = _parse(raw, arff=path.suffix == ".arff")
     except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
-        raise broken(
-            f"The file {path} must be the whole table of policies with its header",
-            f"{error}",
-            "Delete it and get it again.",
-        ) from error
+        rule = "be the whole table of policies with its header"
+        raise damaged(path, rule, error) from error
     bad = ~((table["Exposure"] > 0) & (table["ClaimNb"] >= 0) & (table["Density"] > 0))
     if bad.any():
         raise broken(

@@ -1,4 +1,4 @@
-"""The file of the Higgs data in, simulated collisions out: was a Higgs boson made?
+"""Higgs: simulated collisions; was a Higgs boson made?
 
 The paper says that "each example has 21 features which are a mix of directly measured properties of
 the system and hand-crafted high level features". The published data have 28: 21 measured ones, then
@@ -9,6 +9,7 @@ number, and `high_level=True` gives all 28.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +17,12 @@ from pyarrow import csv
 
 from unbag._rules import broken
 from unbag.datasets._dataset import Dataset
-from unbag.datasets._files import Found, Source, data_folder, find
+from unbag.datasets._files import LocalFile, Source, damaged, data_folder, find
 
 LOW_LEVEL = (
-    "lepton_pT",
-    "lepton_eta",
-    "lepton_phi",
-    "missing_energy_magnitude",
-    "missing_energy_phi",
+    "lepton_pT", "lepton_eta", "lepton_phi", "missing_energy_magnitude", "missing_energy_phi",
     *(f"jet_{i}_{what}" for i in (1, 2, 3, 4) for what in ("pt", "eta", "phi", "btag")),
-)
+)  # fmt: skip
 HIGH_LEVEL = ("m_jj", "m_jjj", "m_lv", "m_jlv", "m_bb", "m_wbb", "m_wwbb")
 ROWS, TEST_ROWS = 11_000_000, 10_000
 SOURCE = Source(
@@ -34,7 +31,10 @@ SOURCE = Source(
     "https://archive.ics.uci.edu/ml/machine-learning-databases/00280/HIGGS.csv.gz",
     "ea302c18164d4e3d916a1e2e83a9a8d07069fa6ebc7771e4c0540d54e593b698",
 )
-CITATION = "Baldi, Sadowski and Whiteson: Searching for exotic particles in high-energy physics, 2014 (UCI HIGGS)"
+CITATION = (
+    "Baldi, Sadowski and Whiteson: Searching for exotic particles in high-energy physics, 2014 "
+    "(UCI HIGGS)"
+)
 
 
 def load_higgs(
@@ -45,21 +45,28 @@ def load_higgs(
     download: bool = False,
     unofficial: bool = False,
 ) -> Dataset:
-    """Higgs: the first 10,000 rows to test on, as in the paper, and the others to train on; 1 means
-    signal.
+    """Higgs: the first 10,000 rows to test on, as in the paper, the others to train on.
 
-    The published file has 11,000,000 rows (2.6 GB). Where it is not there, another file
-    `higgs/HIGGS*.csv.gz` of the same form is read; `note` then says which and how many rows it has,
-    and `official` is False. The numbers stay as they were published.
+    The label 1 means signal. The published file has 11,000,000 rows (2.6 GB). Where it is not
+    there, another file `higgs/HIGGS*.csv.gz` of the same form is read; `note` then says which and
+    how many rows it has, and `official` is False. The numbers stay as they were published.
 
     Parameters
     ----------
-    high_level : also give the 7 features made by hand, after the 21 measured ones.
-    test_rows : how many of the first rows are for testing.
-    folder, download, unofficial : where the files lie, and what may be done; see
-        `unbag.datasets._files`.
+    high_level : bool
+        Also give the 7 features made by hand, after the 21 measured ones.
+    test_rows : int
+        How many of the first rows are for testing.
+    folder : str or Path, optional
+        The data folder; see `data_folder`.
+    download : bool
+        Fetch the file when it is not there.
+    unofficial : bool
+        Take a file with another digest too.
     """
-    features = LOW_LEVEL + (HIGH_LEVEL if high_level else ())
+    name, features = "higgs/low_level", LOW_LEVEL
+    if high_level:
+        name, features = "higgs/all", LOW_LEVEL + HIGH_LEVEL
     file = _file(folder, download, unofficial)
     y, X = _read(file.path, features)
     if not 0 < test_rows < len(y):
@@ -68,53 +75,39 @@ def load_higgs(
             f"{test_rows} of {len(y)} came",
             "Lower test_rows.",
         )
-    notes = (
-        []
-        if file.official
-        else [f"{len(y):,} rows from {file.path.name}; the official file has {ROWS:,}"]
-    )
-    notes += (
-        []
-        if test_rows == TEST_ROWS
-        else [f"{test_rows:,} rows to test on; the paper takes {TEST_ROWS:,}"]
-    )
-    return Dataset(
-        X[test_rows:],
-        y[test_rows:],
-        X[:test_rows],
-        y[:test_rows],
-        features,
-        name="higgs/all" if high_level else "higgs/low_level",
-        citation=CITATION,
-        licence="CC BY 4.0",
-        official=not notes,
-        note=", ".join(notes),
-    )
+    notes = []
+    if not file.official:
+        notes.append(f"{len(y):,} rows from {file.path.name}; the official file has {ROWS:,}")
+    if test_rows != TEST_ROWS:
+        notes.append(f"{test_rows:,} rows to test on; the paper takes {TEST_ROWS:,}")
+    about: dict[str, Any] = {
+        "name": name,
+        "citation": CITATION,
+        "licence": "CC BY 4.0",
+        "note": ", ".join(notes),
+    }
+    train, test = slice(test_rows, None), slice(test_rows)
+    return Dataset(X[train], y[train], X[test], y[test], features, official=not notes, **about)
 
 
-def _file(folder: str | Path | None, download: bool, unofficial: bool) -> Found:
-    place = data_folder(folder) / SOURCE.folder
-    others = sorted(place.glob("HIGGS*.csv.gz"))
-    if others and not download and not (place / SOURCE.name).exists():
-        return Found(others[0], False)
+def _file(folder: str | Path | None, download: bool, unofficial: bool) -> LocalFile:
+    others = sorted((data_folder(folder) / SOURCE.folder).glob("HIGGS*.csv.gz"))
+    if others and not download and not SOURCE.path(folder).exists():
+        return LocalFile(others[0], False)
     return find(SOURCE, folder=folder, download=download, unofficial=unofficial)
 
 
 def _read(path: Path, features: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
     names = ["label", *LOW_LEVEL, *HIGH_LEVEL]
+    types = dict.fromkeys(names, pa.float32())
     convert = csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.float32()),
-        include_columns=["label", *features],
-        null_values=[],
+        column_types=types, include_columns=["label", *features], null_values=[]
     )
     try:
         table = csv.read_csv(path, csv.ReadOptions(column_names=names), convert_options=convert)
     except (OSError, pa.ArrowInvalid) as error:
-        raise broken(
-            f"The file {path} must be a whole gzip file of a label and 28 numbers in each row",
-            f"{error}",
-            "Delete it and get it again.",
-        ) from error
+        rule = "be a whole gzip file of a label and 28 numbers in each row"
+        raise damaged(path, rule, error) from error
     y, *columns = (column.to_numpy() for column in table.itercolumns())
     X = np.column_stack(columns)
     if not (np.isin(y, (0, 1)).all() and np.isfinite(X).all()):

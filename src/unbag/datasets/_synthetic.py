@@ -1,20 +1,17 @@
-"""A seed in, made data with known truth out: P(y = 1 | x) or E[y | x] of every row, so the best
-possible loss is known.
+"""Made data with known truth: P(y = 1 | x) or E[y | x] of every row, so the best loss is known.
 
 All scores are linear, z = x . w + intercept, with w_i proportional to 1/i and |w| = `strength`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
 
 from unbag._rules import broken
 from unbag.datasets._dataset import Dataset
-
-Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 
 
 def make_gaussian(
@@ -30,25 +27,30 @@ def make_gaussian(
 
     Parameters
     ----------
-    rows, test_rows : how many rows to train and to test on.
-    seed : of everything that is drawn.
-    features : number of columns.
-    strength : |w|; the score has this standard deviation, and 0 means that x says nothing.
-    intercept : the score at x = 0.
+    rows, test_rows : int
+        How many rows to train and to test on.
+    seed : int
+        Of everything that is drawn.
+    features : int
+        Number of columns.
+    strength : float
+        |w|; the score has this standard deviation, and 0 means that x says nothing.
+    intercept : float
+        The score at x = 0.
 
     Returns
     -------
-    Dataset with `truth` and `truth_test`, the probabilities from which the labels were drawn.
+    Dataset
+        With `truth` and `truth_test`, the probabilities from which the labels were drawn.
 
     >>> data = make_gaussian(1000, 500, seed=0)
     >>> data.X.shape, data.y_test.shape, bool(((data.truth > 0) & (data.truth < 1)).all())
     ((1000, 10), (500,), True)
     """
     _sizes(rows, test_rows, features)
-    normal = lambda rng, shape: rng.normal(size=shape)
-    return _logistic(
-        "gaussian", normal, (rows, test_rows), seed, _direction(features, strength), intercept
-    )
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows + test_rows, features))
+    return _logistic("gaussian", rng, X, rows, _direction(features, strength), intercept)
 
 
 def make_heavy_tailed(
@@ -67,6 +69,26 @@ def make_heavy_tailed(
     and above do not exist: at 2.5 the log loss of a linear model has a variance and no fourth
     moment, so means over bags are far from normal.
 
+    Parameters
+    ----------
+    rows, test_rows : int
+        How many rows to train and to test on.
+    seed : int
+        Of everything that is drawn.
+    features : int
+        Number of columns.
+    strength : float
+        |w|; the score has this standard deviation, and 0 means that x says nothing.
+    intercept : float
+        The score at x = 0.
+    freedom : float
+        Degrees of freedom.
+
+    Returns
+    -------
+    Dataset
+        With `truth` and `truth_test`, the probabilities from which the labels were drawn.
+
     >>> data = make_heavy_tailed(1000, 500, seed=0)
     >>> bool(np.abs(data.X).max() > 10)
     True
@@ -76,10 +98,9 @@ def make_heavy_tailed(
         raise broken(
             "Degrees of freedom must be positive", f"{freedom} came", "Use 2.5 for heavy tails."
         )
-    student = lambda rng, shape: rng.standard_t(freedom, size=shape)
-    return _logistic(
-        "heavy_tailed", student, (rows, test_rows), seed, _direction(features, strength), intercept
-    )
+    rng = np.random.default_rng(seed)
+    X = rng.standard_t(freedom, size=(rows + test_rows, features))
+    return _logistic("heavy_tailed", rng, X, rows, _direction(features, strength), intercept)
 
 
 def make_campaigns(
@@ -95,32 +116,47 @@ def make_campaigns(
     label_effect: float = 0.5,
     known: bool = False,
 ) -> Dataset:
-    """Campaigns of unequal size that differ in their features and in their labels: bags cut along
-    them are not random.
+    """Campaigns whose features and labels differ, so that bags cut along them are not random.
 
         x = m_c + noise,   P(y = 1 | x, c) = sigmoid(x . w + intercept + u_c),
-        m_c ~ N(0, feature_effect^2 I),   u_c ~ N(0, label_effect^2),   shares of the campaigns ~
-        Dirichlet(2)
+        m_c ~ N(0, feature_effect^2 I),   u_c ~ N(0, label_effect^2),   shares ~ Dirichlet(2)
 
     The rows come in random order; `campaign` says which is whose. Training and test rows share the
     campaigns.
 
     Parameters
     ----------
-    campaigns : how many there are.
-    feature_effect : how far apart the campaigns' features are; 0 means not at all.
-    label_effect : how far apart their labels are for equal features; 0 means not at all.
-    known : whether the campaign is a feature (one-hot, after the others).
+    rows, test_rows : int
+        How many rows to train and to test on.
+    seed : int
+        Of everything that is drawn.
+    campaigns : int
+        How many there are.
+    features : int
+        Number of columns.
+    strength : float
+        |w|; the score has this standard deviation, and 0 means that x says nothing.
+    intercept : float
+        The score at x = 0.
+    feature_effect : float
+        How far apart the campaigns' features are; 0 means not at all.
+    label_effect : float
+        How far apart their labels are for equal features; 0 means not at all.
+    known : bool
+        Whether the campaign is a feature (one-hot, after the others).
 
     Returns
     -------
-    Dataset with `campaign` and `truth`, the probability given the features: P(y = 1 | x, c) when
-    the campaign is known, otherwise P(y = 1 | x) = sum_c P(c | x) P(y = 1 | x, c), which no model
-    that sees x alone can beat.
+    Dataset
+        With `campaign` and `truth`, the probability given the features: P(y = 1 | x, c) when the
+        campaign is known, otherwise P(y = 1 | x) = sum_c P(c | x) P(y = 1 | x, c), which no model
+        that sees x alone can beat.
 
     >>> data = make_campaigns(1000, 500, seed=0, campaigns=5)
-    >>> data.X.shape, np.unique(data.campaign).tolist(), make_campaigns(9, 9, seed=0, campaigns=5, known=True).X.shape
-    ((1000, 10), [0, 1, 2, 3, 4], (9, 15))
+    >>> data.X.shape, np.unique(data.campaign).tolist()
+    ((1000, 10), [0, 1, 2, 3, 4])
+    >>> make_campaigns(9, 9, seed=0, campaigns=5, known=True).X.shape
+    (9, 15)
     """
     _sizes(rows, test_rows, features)
     if campaigns < 1:
@@ -141,15 +177,15 @@ def make_campaigns(
     given = expit((X @ w)[:, None] + intercept + lift)  # P(y = 1 | x, c) for every c
     own = given[np.arange(n), c]
     y = (rng.uniform(size=n) < own).astype(np.float32)
-    log_density = (
-        X @ centre.T - (centre**2).sum(axis=1) / 2 + np.log(share)
-    )  # up to what all campaigns share
-    truth = own if known else (softmax(log_density, axis=1) * given).sum(axis=1)
+    # Up to what all campaigns share.
+    log_density = X @ centre.T - (centre**2).sum(axis=1) / 2 + np.log(share)
+    truth = (softmax(log_density, axis=1) * given).sum(axis=1)
+    data = _split("synthetic/campaigns", rows, X, y, truth)
     if known:
-        X = np.hstack([X, np.eye(campaigns, dtype=np.float32)[c]])
-    names = _names(features) + (tuple(f"campaign={i}" for i in range(campaigns)) if known else ())
-    data = _split(rows, X, y, truth, names)
-    return data._replace(name="synthetic/campaigns", campaign=c[:rows], campaign_test=c[rows:])
+        both = np.hstack([X, np.eye(campaigns, dtype=np.float32)[c]])
+        names = (*data.features, *(f"campaign={i}" for i in range(campaigns)))
+        data = _split(data.name, rows, both, y, own)._replace(features=names)
+    return data._replace(campaign=c[:rows], campaign_test=c[rows:])
 
 
 def make_counts(
@@ -167,14 +203,27 @@ def make_counts(
 
     Parameters
     ----------
-    least_exposure : exposures are uniform between this and 1; `offset` is their log. 1 means no
-        exposures, no offset.
-    dispersion : G is a Gamma variable of mean 1 and this variance, so Var[y | x] = r + dispersion
-        r^2; 0 means G = 1.
+    rows, test_rows : int
+        How many rows to train and to test on.
+    seed : int
+        Of everything that is drawn.
+    features : int
+        Number of columns.
+    strength : float
+        |w|; the score has this standard deviation, and 0 means that x says nothing.
+    intercept : float
+        The score at x = 0.
+    least_exposure : float
+        Exposures are uniform between this and 1; `offset` is their log. 1 means no exposures, no
+        offset.
+    dispersion : float
+        G is a Gamma variable of mean 1 and this variance, so Var[y | x] = r + dispersion r^2; 0
+        means G = 1.
 
     Returns
     -------
-    Dataset of kind "total" whose `truth` is r, the expected count of the row with its exposure.
+    Dataset
+        Of kind "total", whose `truth` is r, the expected count of the row with its exposure.
 
     >>> data = make_counts(1000, 500, seed=0, least_exposure=0.1)
     >>> data.kind, data.offset.shape, bool((data.offset <= 0).all())
@@ -195,44 +244,43 @@ def make_counts(
     X = rng.normal(size=(n, features)).astype(np.float32)
     offset = np.log(rng.uniform(least_exposure, 1, size=n))
     rate = np.exp(X @ _direction(features, strength) + intercept + offset)
-    mixing = rng.gamma(1 / dispersion, dispersion, size=n) if dispersion else 1.0
+    mixing = np.ones(n)
+    if dispersion:
+        mixing = rng.gamma(1 / dispersion, dispersion, size=n)
     y = rng.poisson(rate * mixing).astype(np.float32)
-    data = _split(rows, X, y, rate, _names(features))._replace(
-        name="synthetic/counts", kind="total", classes=0
-    )
+    data = _split("synthetic/counts", rows, X, y, rate)._replace(kind="total", classes=0)
     if least_exposure == 1:
         return data
-    return data._replace(
-        offset=offset[:rows].astype(np.float32), offset_test=offset[rows:].astype(np.float32)
-    )
+    offset = offset.astype(np.float32)
+    return data._replace(offset=offset[:rows], offset_test=offset[rows:])
 
 
 def _logistic(
-    name: str, draw: Draw, parts: tuple[int, int], seed: int, w: np.ndarray, intercept: float
+    name: str, rng: np.random.Generator, X: np.ndarray, rows: int, w: np.ndarray, intercept: float
 ) -> Dataset:
-    rng = np.random.default_rng(seed)
-    X = draw(rng, (sum(parts), len(w))).astype(np.float32)
+    X = X.astype(np.float32)
     truth = expit(X @ w + intercept)
     y = (rng.uniform(size=len(X)) < truth).astype(np.float32)
-    return _split(parts[0], X, y, truth, _names(len(w)))._replace(name=f"synthetic/{name}")
+    return _split(f"synthetic/{name}", rows, X, y, truth)
 
 
-def _split(
-    rows: int, X: np.ndarray, y: np.ndarray, truth: np.ndarray, names: tuple[str, ...]
-) -> Dataset:
-    data = Dataset(
-        X[:rows], y[:rows], X[rows:], y[rows:], names, truth=truth[:rows], truth_test=truth[rows:]
-    )
-    return data._replace(citation="made by unbag.datasets._synthetic", licence="no restriction")
+def _split(name: str, rows: int, X: np.ndarray, y: np.ndarray, truth: np.ndarray) -> Dataset:
+    names = tuple(f"x{i}" for i in range(X.shape[1]))
+    about: dict[str, Any] = {
+        "citation": "made by unbag.datasets",
+        "licence": "no restriction",
+        "name": name,
+    }
+    train, test = slice(rows), slice(rows, None)
+    return Dataset(
+        X[train], y[train], X[test], y[test], names,
+        truth=truth[train], truth_test=truth[test], **about,
+    )  # fmt: skip
 
 
 def _direction(features: int, strength: float) -> np.ndarray:
     w = 1 / np.arange(1, features + 1)
     return strength * w / np.linalg.norm(w)
-
-
-def _names(features: int) -> tuple[str, ...]:
-    return tuple(f"x{i}" for i in range(features))
 
 
 def _sizes(rows: int, test_rows: int, features: int) -> None:

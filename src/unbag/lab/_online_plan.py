@@ -14,8 +14,7 @@ import numpy as np
 
 from unbag import models
 from unbag._rules import broken
-from unbag.datasets._criteo import CHUNK
-from unbag.datasets._criteo_records import BUCKETS, DIMENSIONS
+from unbag.datasets import BUCKETS, CHUNK, DIMENSIONS
 from unbag.lab._methods import Way
 
 GRID = tuple(float(f"{rate:.6g}") for rate in np.logspace(-7, -1, 16))

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from unbag.datasets._chunk import Chunk, Chunks
+from unbag.datasets import Chunk, Chunks
 from unbag.stream._learner import StreamLearner
 
 Told = Callable[[dict[str, Any]], None]
