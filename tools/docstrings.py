@@ -41,6 +41,7 @@ NOT_YET = (
     "models",
     "noise",
     "planning",
+    "plots",
     "pytorch",
     "recalibration",
     "report",
