@@ -368,18 +368,13 @@ def test_bad_input_gets_a_clear_error(make, message, unchecked_shapes):
 
 
 RULES = Path(unbag.__file__).parent / "_rules.py"
-HELPERS = ("refuse", "_refuse", "rows", "two_bags")
-
-
-def called(node):
-    """The name of the function or method that a call calls."""
-    return getattr(node.func, "id", getattr(node.func, "attr", ""))
+HELPERS = ("refuse", "rows", "two_bags", "self._refuse")
 
 
 def refusals(path):
     """Line ranges of the places in a source file that refuse something."""
     for node in ast.walk(ast.parse(path.read_text())):
-        helper = isinstance(node, ast.Call) and called(node) in HELPERS
+        helper = isinstance(node, ast.Call) and ast.unparse(node.func) in HELPERS
         made_by = getattr(getattr(getattr(node, "exc", None), "func", None), "id", "")
         raises = isinstance(node, ast.Raise) and made_by in ("ValueError", "broken")
         if helper or raises:

@@ -9,6 +9,7 @@ from unbag import (
     losses,
     matching,
     medians,
+    methods,
     metrics,
     noise,
     planning,
@@ -23,6 +24,7 @@ from unbag.diagnosis import BagsNotRandom, Diagnosis, diagnose, drift
 from unbag.losses import Loss
 from unbag.matching import proportion_matching
 from unbag.medians import median_of_means
+from unbag.methods import METHODS
 from unbag.metrics import Evaluation, Evaluator, compare, evaluate, evaluate_labels
 from unbag.recalibration import Recalibration, recalibrate
 from unbag.selection import Choice, choose
@@ -75,6 +77,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "METHODS",
     "Bags",
     "BagsNotRandom",
     "Choice",
@@ -102,6 +105,7 @@ __all__ = [
     "matching",
     "median_of_means",
     "medians",
+    "methods",
     "metrics",
     "noise",
     "planning",

@@ -35,7 +35,8 @@ from unbag._arrays import (
 )
 from unbag._rules import broken, refuse
 from unbag.bags import Kind, check_noise, largest_report
-from unbag.losses import cross_entropy, log
+from unbag.losses import Loss, cross_entropy, log
+from unbag.methods import usual_loss
 
 FLOOR = 1 / (2 * np.pi)
 """Smallest variance of a Gaussian count: its density then peaks at 1, the largest probability a count can have.
@@ -118,7 +119,8 @@ def count_likelihood(
             "Use 1 for Gaussians where possible.",
         )
     if all(is_numpy(given) for given in (bag, size, report)):
-        _check(bag, size, report, noise, kind)
+        _check_sizes(bag, size)
+        check_counts(size, report, noise, kind)
     xp = namespace(score)
     width = min(exact, largest or (int(size.max(initial=1)) if is_numpy(size) else len(bag)))
     size, report = like(score, size), like(score, report)
@@ -131,6 +133,29 @@ def count_likelihood(
     report = xp.where(real[:, None], report, xp.zeros_like(report))
     value = _KINDS[kind](score, bag, size, report, noise, width)
     return xp.where(real, value, xp.zeros_like(value))
+
+
+def check_link(loss: Loss, kind: Kind) -> None:
+    """Refuse a loss that reads scores in another way than the likelihood does.
+
+    Parameters
+    ----------
+    loss : Loss
+        What predictions are made with.
+    kind : {"binary", "total", "histogram"}
+        What the reports are.
+    """
+    usual = usual_loss("likelihood", kind)
+    score = np.array([[-1.0, 0.5], [0.0, 2.0]])
+    if kind != "histogram":
+        score = score[0]
+    read, expected = (each.form(kind).link.prediction(score, kind) for each in (loss, usual))
+    if read.shape != expected.shape or not np.allclose(read, expected):
+        raise broken(
+            f"The likelihood must go with a loss that reads scores as {usual.name} does",
+            f"{loss.name} came",
+            "Leave the loss out.",
+        )
 
 
 def _binary(score: Any, bag: Any, size: Any, report: Any, noise: Any, width: int) -> Any:
@@ -268,45 +293,63 @@ def _log_convolve(a: Any, b: Any) -> Any:
     return top + xp.log(xp.sum(xp.exp(grid - top[..., None, :]), axis=-2))
 
 
-def _check(bag: np.ndarray, size: np.ndarray, report: np.ndarray, noise: Any, kind: Kind) -> None:
-    """Whole bags, and reports that the law of the count can give; bags of size 0 may hold
-    anything."""
-    real = size > 0
-    counted = np.bincount(bag, minlength=len(size))
+def _check_sizes(bag: np.ndarray, size: np.ndarray) -> None:
+    counted = np.bincount(bag, minlength=len(size))[: len(size)]
     refuse(
         "A size must be the number of instances of the bag, or 0 for padding",
-        (counted[: len(size)] != size) & real,
+        (counted != size) & (size > 0),
         thing="bag",
-        given=[f"size {k} and {c} instances" for k, c in zip(size, counted, strict=False)],
+        given=[f"size {k} and {c} instances" for k, c in zip(size, counted, strict=True)],
         remedy="Batches must hold whole bags.",
     )
-    came = report if kind == "histogram" else report[:, 1]
-    value = came.reshape(len(came), -1)
+
+
+def check_counts(size: np.ndarray, report: np.ndarray, noise: Any, kind: Kind) -> None:
+    """Refuse reports that the law of the count cannot give.
+
+    Parameters
+    ----------
+    size : array of int
+        Of each bag; a bag of size 0 is padding and may hold anything.
+    report : array of float
+        Of each bag, in component form.
+    noise : array of float, optional
+        Variance of the noise on each bag's count.
+    kind : {"binary", "total", "histogram"}
+        What the reports are.
+    """
+    real, given = size > 0, report
+    if kind != "histogram":
+        given = report[:, 1]
+    value = given.reshape(len(given), -1)
     refuse(
         "A report must be finite",
         ~np.isfinite(value).all(axis=1) & real,
         thing="bag",
-        given=came,
-        remedy="Leave out bags that were suppressed for their size, or fix the export; never write 0 for them.",
+        given=given,
+        remedy="Leave out bags that were suppressed for their size, or fix the export; never write "
+        "0 for them.",
     )
-    noise = np.zeros(len(size)) if noise is None else np.asarray(noise)
-    check_noise(noise, used=real)
+    exact = real
+    if noise is not None:
+        check_noise(noise, used=real)
+        exact = real & (np.asarray(noise) == 0)
     high = largest_report(kind)
     refuse(
-        (
-            f"The likelihood of a report without noise must have it in [0, {high:g}], because no "
-            "labels give another"
-        ),
-        ((value < -1e-9) | (value > high + 1e-9)).any(axis=1) & (noise == 0) & real,
+        f"The likelihood of a report without noise must have it in [0, {high:g}], because no "
+        "labels give another",
+        ((value < -1e-9) | (value > high + 1e-9)).any(axis=1) & exact,
         thing="bag",
-        given=came,
-        remedy="If noise was added on purpose, declare its variance with {noise}; divide totals by the bag size.",
+        given=given,
+        remedy="If noise was added on purpose, declare its variance with {noise}; divide totals by "
+        "the bag size.",
     )
-    if kind == "histogram":
-        refuse(
-            "The likelihood of a histogram without noise must have it add up to 1",
-            (np.abs(value.sum(axis=1) - 1) > 1e-6) & (noise == 0) & real,
-            thing="bag",
-            given=value.sum(axis=1),
-            remedy="Divide class counts by the bag size; if noise was added, declare its variance with {noise}.",
-        )
+    total = value.sum(axis=1)
+    refuse(
+        "The likelihood of a histogram without noise must have it add up to 1",
+        (np.abs(total - 1) > 1e-6) & exact & (kind == "histogram"),
+        thing="bag",
+        given=total,
+        remedy="Divide class counts by the bag size; if noise was added, declare its variance with "
+        "{noise}.",
+    )

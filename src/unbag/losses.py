@@ -30,6 +30,26 @@ class Link(NamedTuple):
     predict: Callable[[Any], Any]
     log_space: bool
 
+    def prediction(self, score: Any, kind: Kind) -> Any:
+        """What scores predict: class probabilities, or the probability or count of each instance.
+
+        Parameters
+        ----------
+        score : array
+            One score per instance; for histograms one per instance and class.
+        kind : {"binary", "total", "histogram"}
+            What the reports are.
+
+        >>> float(log.form("binary").link.prediction(np.array([0.0]), "binary")[0])
+        0.5
+        """
+        prediction = self.predict(score)
+        if self.log_space:
+            prediction = namespace(prediction).exp(prediction)
+        if kind != "histogram" and prediction.ndim > 1:
+            return prediction[..., 1]  # of the pair (1 - h, h)
+        return prediction
+
 
 @dataclass(frozen=True)
 class Form:

@@ -372,7 +372,7 @@ MESSAGES = [
     ),
     (
         lambda: fit_lightgbm(BAGS, method="easy"),
-        "A method of boosting must be anchored or upm: 'easy' came. Anchored is less noisy.",
+        "A method of boosting must be one of anchored, upm: 'easy' came. Choose one of these.",
     ),
     (
         lambda: fit_xgboost(COUNTS, loss="log"),

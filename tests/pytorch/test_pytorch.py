@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 
 from unbag import Bags, as_components, losses, random_bags, weights
+from unbag.likelihood import count_likelihood
 from unbag.losses import from_callable, poisson_loss, smoothed
 from unbag.matching import proportion_matching
+from unbag.methods import FROM_BAGS
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from unbag.pytorch import BagBatchSampler, BagDataset, BagLoss, bag_loader, collate  # noqa: E402
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pytorch_adult.py"
-METHODS = ("upm", "easy", "anchored", "matching")
+METHODS = FROM_BAGS
 DEFAULT = {
     ("anchored", "binary"): losses.square,
     ("anchored", "histogram"): losses.brier,
@@ -44,7 +46,12 @@ LOSSES = {
     "smoothed(log, 0.1)": smoothed(losses.log, 0.1),
     "poisson(cap=3)": poisson_loss(cap=3),
 }
-CASES = list(itertools.product(METHODS, PREDICTION))
+OTHER_LINKS = {("binary", "poisson"), ("total", "poisson(cap=3)"), ("total", "square")}
+CASES = [
+    (method, case)
+    for method, case in itertools.product(METHODS, PREDICTION)
+    if not (method == "likelihood" and case in OTHER_LINKS)
+]
 
 
 def random_batch(kind, *, strata=False, seed=0):
@@ -77,6 +84,9 @@ def formula(xp, method, kind, loss, batch, z):
             return by_bag.mean()
         share = np.array([size[::2].sum(), size[1::2].sum()]) / size.sum()
         return (share[further["stratum"]] * further["weight"] * by_bag).sum()
+    if method == "likelihood":
+        by_bag = count_likelihood(z, xp.asarray(bag), size, report, kind=kind) / size.mean()
+        return (by_bag * further.get("weight", 1 / 4)).sum() / 2  # two strata of as many bags
     fixed = z if xp is np else jax.lax.stop_gradient(z)
     g = PREDICTION[kind, loss.name](xp, fixed)
     g = g if kind == "histogram" else xp.stack([xp.ones_like(g), g], axis=-1)
@@ -135,8 +145,33 @@ def test_each_kind_has_its_default_loss(method, kind):
     assert BagLoss(0.5, method=method, kind=kind).loss is expected
 
 
-@pytest.mark.parametrize("method", ["easy", "matching"])
-@pytest.mark.parametrize("case", PREDICTION, ids=str)
+def test_the_value_of_the_likelihood_is_that_of_training():
+    from unbag.training._loader import Loader, Shape
+    from unbag.training._objective import Setting, batch_loss
+
+    rng = np.random.default_rng(0)
+    bags = random_bags(rng.normal(size=(60, 1)), rng.integers(0, 2, size=60), size=6, seed=0)
+    bags = Bags(bags.bag, bags.report, X=bags.X, noise=np.arange(10.0))
+    loader = Loader(bags, batch=60, seed=0, by_noise=False)
+    (numbers,) = loader.plan(1)
+    batch = loader.arrays([numbers], 0, Shape(60, 10))
+    setting = Setting("likelihood", losses.log, "binary", largest=6)
+    rows, part = bags.rows_of(numbers), bags.take(numbers)
+    expected = batch_loss(setting, bags.X[rows, 0], batch, None, None, None)
+    value = BagLoss(bags.prior, method="likelihood")(
+        torch.tensor(part.X[:, 0]), part.bag, part.report, part.size, noise=part.noise
+    )
+    assert value.item() == pytest.approx(float(expected), rel=1e-6)
+
+
+LOG_LOSSES = [("binary", "log"), ("total", "poisson"), ("histogram", "cross_entropy")]
+ORDINARY = [
+    *itertools.product(["easy", "matching"], PREDICTION),
+    *itertools.product(["likelihood"], LOG_LOSSES),
+]
+
+
+@pytest.mark.parametrize("method, case", ORDINARY, ids=str)
 def test_bags_of_one_are_ordinary_labels(method, case):
     kind, loss = case[0], LOSSES[case[1]]
     z = (
@@ -411,6 +446,17 @@ def test_noise_makes_the_weights_that_are_best(kind):
 
 MESSAGES = [
     (
+        lambda: BagLoss(0.3, method="likelihood", loss=losses.poisson),
+        "The likelihood must go with a loss that reads scores as log does: poisson came. Leave "
+        "the loss out.",
+    ),
+    (
+        lambda: BagLoss(0.3, method="likelihood")(Z, BAG, [0.5, 1.5], SIZE),
+        "The likelihood of a report without noise must have it in [0, 1], because no labels give "
+        "another: bag 1 has 1.5 (1 such bag). If noise was added on purpose, declare its variance "
+        "with noise=; divide totals by the bag size.",
+    ),
+    (
         lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, noise=[1, 2], weight=[0.5, 0.5]),
         "Bags must be weighed by weight= or by noise=: both came. Leave one out.",
     ),
@@ -428,7 +474,8 @@ MESSAGES = [
     ),
     (
         lambda: BagLoss(0.3, method="pm"),
-        "A method must be one of upm, easy, anchored, matching: 'pm' came. Choose one of these.",
+        "A method must be one of anchored, upm, easy, matching, likelihood: 'pm' came. Choose one "
+        "of these.",
     ),
     (
         lambda: BagLoss(0.3, kind="ternary"),

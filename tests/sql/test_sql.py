@@ -22,10 +22,9 @@ ibis = pytest.importorskip("ibis", reason='Ibis is not installed: pip install "u
 import duckdb  # noqa: E402
 
 from unbag import check_tables, design_bags, join, sql, weights  # noqa: E402
-from unbag.bags import as_components  # noqa: E402
+from unbag.bags import as_components, mean_label_variance  # noqa: E402
 from unbag.cli import _weights, app  # noqa: E402
 from unbag.sql._summary import CHECKS  # noqa: E402
-from unbag.training._loader import label_variance  # noqa: E402
 
 
 def named(table, name):
@@ -51,7 +50,10 @@ def by_numpy(events, reports, *, method="upm", reference=None, **said):
         noisy
         if noisy is None
         else weights.noise_weights(
-            bags.size, noisy, variance=label_variance(bags), stratum=bags.stratum
+            bags.size,
+            noisy,
+            variance=mean_label_variance(bags.prior, bags.kind),
+            stratum=bags.stratum,
         )
     )
     given_ = (bags.size, *bags.components())
@@ -668,7 +670,7 @@ MESSAGES = [
     ),
     (
         lambda: ask(method="matching"),
-        "A method in SQL must be one of upm, easy, anchored: 'matching' came. Choose one.",
+        "A method in SQL must be one of anchored, upm, easy: 'matching' came. Choose one of these.",
     ),
     (
         lambda: ask(method="anchored"),

@@ -9,7 +9,8 @@ import pytest
 import unbag
 from unbag import Bags, losses, models, random_bags, weights
 from unbag.likelihood import count_likelihood
-from unbag.training import TrainingConfig, default_loss, sweep, train
+from unbag.methods import usual_loss
+from unbag.training import TrainingConfig, sweep, train
 from unbag.training._loader import Loader, Shape, epoch_batches
 from unbag.training._objective import Setting, batch_loss, predict_components
 
@@ -72,7 +73,7 @@ def objective_by_hand(bags, method, score, loss, kind):
 @pytest.mark.parametrize("method", METHODS)
 def test_the_objective_of_a_padded_batch_is_the_formula(method, kind):
     bags = ragged(kind)
-    loss = default_loss(method, kind)
+    loss = usual_loss(method, kind)
     loader = Loader(bags, batch=10**6, seed=0)
     plan = loader.plan(1)
     rows, count = next(iter(loader.shapes(plan)))
@@ -257,7 +258,7 @@ def test_labels_are_ordinary_supervision():
 def test_every_method_learns_every_kind(method, kind):
     bags, _ = world(kind, n=4000, size=4)
     test, labels = world(kind, n=2000, seed=1, size=4)
-    loss = default_loss("any", kind)
+    loss = usual_loss("any", kind)
     start = loss.trivial_score(bags.prior)
     model = models.mlp(3, (), key=0, outputs=3 if kind == "histogram" else 1, start=start)
     run = train(
@@ -323,7 +324,7 @@ def first_batch(bags, loader, *, extra=0):
 @pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
 def test_with_a_pool_the_mean_of_the_anchor_is_taken_over_batch_and_pool(kind):
     bags = ragged(kind)
-    loss = default_loss("anchored", kind)
+    loss = usual_loss("anchored", kind)
     setting = Setting("anchored", loss, kind, pool=90)
     own, batch, score = first_batch(bags, Loader(bags, batch=60, seed=0, pool=90), extra=3)
     now, later = score[batch.row], score[batch.further]
@@ -371,7 +372,7 @@ def test_strata_count_by_their_instances_in_matching_and_by_their_bags_in_the_li
 @pytest.mark.parametrize("method", ["anchored", "upm", "easy"])
 def test_a_padded_batch_may_lack_a_stratum(method):
     bags = stratified()
-    setting = Setting(method, default_loss(method, "binary"), "binary", strata=True)
+    setting = Setting(method, usual_loss(method, "binary"), "binary", strata=True)
     loader, last = Loader(bags, batch=10**6, seed=0), [np.flatnonzero(bags.stratum == 2)]
     values = []
     for extra in (0, 3):
@@ -389,7 +390,7 @@ def test_a_padded_batch_may_lack_a_stratum(method):
 @pytest.mark.parametrize("method", ["anchored", "upm", "easy"])
 def test_a_pool_serves_each_stratum_with_its_own_instances(method):
     bags = stratified()
-    loss = default_loss(method, "binary")
+    loss = usual_loss(method, "binary")
     setting = Setting(method, loss, "binary", strata=True, pool=90)
     own, batch, score = first_batch(bags, Loader(bags, batch=180, seed=0, pool=90), extra=3)
     now, later = score[batch.row], score[batch.further]

@@ -14,7 +14,9 @@ from unbag.bags._reports import (
     Status,
     as_components,
     check_noise,
+    label_variance,
     largest_report,
+    mean_label_variance,
 )
 from unbag.bags._split import batch_plan
 
@@ -31,7 +33,9 @@ __all__ = [
     "check_noise",
     "design_bags",
     "from_rows",
+    "label_variance",
     "largest_report",
+    "mean_label_variance",
     "random_bags",
     "stable_hash",
     "take_rows",

@@ -352,6 +352,30 @@ class Reports:
             )
 
 
+def label_variance(prior: Any, kind: Kind) -> Any:
+    """Var y of one instance, of each class: p (1 - p), and p for counts, which are taken for
+    Poisson variables.
+
+    Parameters
+    ----------
+    prior : array, or a column of a relation
+        The label marginal p.
+    kind : {"binary", "total", "histogram"}
+        What the reports are.
+
+    >>> label_variance(0.25, "binary"), label_variance(0.25, "total")
+    (0.1875, 0.25)
+    """
+    if kind == "total":
+        return prior
+    return prior * (1 - prior)
+
+
+def mean_label_variance(prior: Any, kind: Kind) -> float:
+    """Var y on average over strata and classes, above 0, as the weights of noisy bags need it."""
+    return max(float(np.mean(label_variance(np.asarray(prior, float), kind))), 1e-6)
+
+
 def largest_report(kind: Kind, cap: float | None = None) -> float:
     """The largest report that labels can give: 1, or the cap of a count."""
     if kind != "total":

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from unbag import losses, weights
 from unbag._arrays import softplus
 from unbag._rules import broken, refuse, rows
 from unbag.bags import Bags, Kind, as_components
+from unbag.methods import BOUNDED, LINEAR, METHODS, Method, check_method
 
-Method = Literal["anchored", "upm"]
+METHODS_OF_BOOSTING = tuple(name for name in LINEAR if METHODS[name].leave_one_out)
 
 
 class Curve(NamedTuple):
@@ -169,19 +170,14 @@ def checked_loss(kind: Kind, method: str, loss: str | None) -> str:
             f"{kind} came",
             "Boost each class against the rest, with its share as the proportion.",
         )
-    if method not in ("anchored", "upm"):
-        raise broken(
-            "A method of boosting must be anchored or upm",
-            f"{method!r} came",
-            "Anchored is less noisy.",
-        )
+    check_method(method, among=METHODS_OF_BOOSTING, thing="A method of boosting")
     if loss is not None and loss not in CURVES[kind]:
         raise broken(
             f"A loss to boost with must be {' or '.join(CURVES[kind])} for {kind} reports",
             f"{loss!r} came",
             "Leave it out to take the first.",
         )
-    return loss or next(iter(CURVES[kind]))
+    return loss or BOUNDED[kind]
 
 
 def _prior_of_all(bags: Bags) -> float:

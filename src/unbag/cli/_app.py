@@ -17,6 +17,7 @@ from unbag.cli._predict import predict
 from unbag.cli._select import select
 from unbag.cli._train import train
 from unbag.cli._weights import weights
+from unbag.methods import METHODS
 
 app = typer.Typer(
     no_args_is_help=True, help="Learning from label proportions.", add_completion=False
@@ -136,9 +137,7 @@ def stream(
     folder: Annotated[
         Path, typer.Option(help="for checkpoints, metrics and the report; resumed when it has any")
     ],
-    method: Annotated[
-        str, typer.Option(help="anchored, upm, easy, matching, likelihood or labels")
-    ] = "anchored",
+    method: Annotated[str, typer.Option(help=", ".join(METHODS))] = "anchored",
     loss: Annotated[str, typer.Option(help="by default the method's usual one")] = "",
     rate: Annotated[float, typer.Option(help="learning rate of Adam")] = 1e-3,
     size: Annotated[int, typer.Option(help="bag size")] = 512,

@@ -29,6 +29,7 @@ from unbag.cli._select import selected
 from unbag.cli._story import predicted
 from unbag.cli._train import joined, learned, parted
 from unbag.datasets import read_adult
+from unbag.methods import FROM_BAGS
 from unbag.metrics import Evaluation, evaluate, evaluate_labels
 from unbag.metrics._scores import scores_of
 from unbag.noise import geometric, noisy
@@ -44,7 +45,6 @@ from unbag.report import (
     write_page,
 )
 
-METHODS = ("anchored", "upm", "easy", "matching", "likelihood")
 MARK = "made-by-unbag-demo.txt"
 SAID: dict[str, Any] = {
     "on": "bag",
@@ -91,7 +91,7 @@ def run(
     *,
     size: int = 64,
     epochs: int = 60,
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str] = FROM_BAGS,
     console: Console | None = None,
 ) -> Path:
     """The whole way, told on the console as it goes; returns the path of the report page.

@@ -25,6 +25,7 @@ from unbag.cli._options import (
 from unbag.cli._outputs import check_output, check_page
 from unbag.cli._story import made_by, prior_over_time, training_story, write_story
 from unbag.diagnosis import Diagnosis
+from unbag.methods import FROM_BAGS
 from unbag.metrics._evaluate import evaluate_and_note
 from unbag.metrics._leakage import marks
 from unbag.report import remedy
@@ -39,10 +40,7 @@ def train(
     features: Features = None,
     plan: Plan = None,
     method: Annotated[
-        str,
-        typer.Option(
-            help="anchored, upm, easy, matching, likelihood; auto tries several and bags choose"
-        ),
+        str, typer.Option(help=f"{', '.join(FROM_BAGS)}; auto tries several and bags choose")
     ] = "anchored",
     loss: Annotated[str | None, typer.Option(help="by default the method's usual one")] = None,
     hidden: Annotated[

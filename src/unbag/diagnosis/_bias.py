@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unbag._arrays import mean_by, sum_by
-from unbag.bags import Bags, Kind
+from unbag.bags import Bags, Kind, label_variance
 from unbag.diagnosis._variance import FLOOR, Chance, Layout, Variance
 from unbag.losses import Loss
 
@@ -126,7 +126,7 @@ def _reports(bags: Bags, seen: np.ndarray) -> _Reports:
     k, a = size[:, None].astype(float), bags.report[seen].reshape(len(seen), -1)
     noise = np.zeros((len(seen), 1)) if bags.noise is None else bags.noise[seen][:, None] / k
     p = sum_by(layout.stratum, a * k, layout.strata) / layout.instances[:, None]
-    each = np.maximum(p, 0) if bags.kind == "total" else np.maximum(p * (1 - p), 0)
+    each = np.maximum(label_variance(p, bags.kind), 0)
     heard = 1 - k / layout.instances[layout.stratum][:, None]
     return _Reports(layout, k, a, p, a - p[layout.stratum], each, noise, heard)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from unbag._arrays import mean_by, sum_by
 from unbag._rules import broken, refuse
-from unbag.bags import Bags
+from unbag.bags import Bags, label_variance
 from unbag.diagnosis._variance import holm
 from unbag.plots import draw_drift, new_figure
 
@@ -241,7 +241,7 @@ def _sum_windows(bags: Bags, seen: np.ndarray, window: np.ndarray, count: int) -
     noise = np.zeros((len(seen), 1)) if bags.noise is None else bags.noise[seen][:, None]
     n = sum_by(window, k, count)
     p, pooled = sum_by(window, a * k, count) / n, (a * k).sum(axis=0) / k.sum()
-    each = np.maximum(pooled, 0) if bags.kind == "total" else np.maximum(pooled * (1 - pooled), 0)
+    each = np.maximum(label_variance(pooled, bags.kind), 0)
     return _Sums(
         n, p, sum_by(window, noise, count) / n**2, pooled, each, a, k, noise / k**2, window
     )

@@ -33,10 +33,11 @@ from unbag.estimators._fit import (
     without_strata,
 )
 from unbag.losses import Loss
+from unbag.methods import usual_loss
 from unbag.metrics._leakage import join_marks, marks
 from unbag.selection import choose_and_note
 from unbag.tables._plan import FeaturePlan
-from unbag.training import Method, Run, default_loss, sweep
+from unbag.training import Method, Run, sweep
 
 WITHOUT_MATCHING = "Matching was left out: noise puts reports where its loss has no lower bound."
 
@@ -230,7 +231,7 @@ class BagEstimator(BaseEstimator):
         return RATES[1] if self.learning_rate == "auto" else float(self.learning_rate)
 
     def _loss(self, kind: Kind, method: str) -> Loss:
-        return default_loss(method, kind) if self.loss is None else losses.named_loss(self.loss)
+        return usual_loss(method, kind) if self.loss is None else losses.named_loss(self.loss)
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores in double precision, so that they do not depend on which rows come together."""

@@ -16,11 +16,12 @@ from unbag.bags import Bags
 from unbag.diagnosis import BagsNotRandom, diagnose
 from unbag.losses import Form
 from unbag.matching import unbounded
+from unbag.methods import FROM_BAGS, METHODS
 from unbag.tables._plan import FeaturePlan
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
-AUTO = ("anchored", "upm", "matching", "likelihood")
-ACROSS_BAGS = ("matching", "likelihood")  # need no random bags, only a model that holds across them
+AUTO = tuple(name for name in FROM_BAGS if name != "easy")  # whose variance is never the lowest
+ACROSS_BAGS = tuple(name for name in FROM_BAGS if not METHODS[name].needs_random_bags)
 LOOK_AT = 2e6  # numbers in bags, so that the diagnosis stays a small part of a fit
 
 

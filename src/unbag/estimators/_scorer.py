@@ -10,8 +10,8 @@ import numpy as np
 from unbag._rules import broken
 from unbag.bags import Kind, from_rows
 from unbag.estimators._fit import flat
+from unbag.methods import usual_loss
 from unbag.metrics import evaluate, evaluate_labels
-from unbag.training import default_loss
 
 
 def estimate_loss(
@@ -22,7 +22,7 @@ def estimate_loss(
 
     further : stratum and noise of the rows' bags.
     """
-    loss = default_loss("any", kind)
+    loss = usual_loss("any", kind)
     if bag is None:
         return float(np.average(loss.value(score, y, kind=kind), weights=sample_weight))
     found = evaluate(score, from_rows(bag, y, kind=kind, **further), losses=[loss], scale="score")

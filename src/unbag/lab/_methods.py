@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast, get_args
+from typing import NamedTuple
 
 from unbag._rules import broken
 from unbag.bags import Kind
 from unbag.losses import LOSSES
-from unbag.training import Method, Objective, default_loss
+from unbag.methods import METHODS as KNOWN
+from unbag.methods import Method, usual_loss
+from unbag.training import Objective
 
 
 class Way(NamedTuple):
@@ -40,7 +42,7 @@ class Way(NamedTuple):
                 f"{method!r} came",
                 "Choose one, or add it.",
             )
-        loss = loss or USUAL_LOSS.get(method) or default_loss(method, kind).name
+        loss = loss or USUAL_LOSS.get(method) or usual_loss(method, kind).name
         if loss not in LOSSES:
             raise broken(
                 f"A method's loss must be one of {', '.join(LOSSES)}",
@@ -57,15 +59,9 @@ class Way(NamedTuple):
 
 
 SMOOTHING = 0.1  # of labels, in the paper
-METHODS: dict[str, Method | Objective] = {name: cast(Method, name) for name in get_args(Method)}
+METHODS: dict[str, Method | Objective] = {facts.name: facts.name for facts in KNOWN.values()}
 USUAL_LOSS: dict[str, str] = {}
-TITLES = {
-    "matching": "PM",
-    "easy": "EasyLLP",
-    "upm": "GeneralUPM",
-    "likelihood": "count likelihood",
-    "all": "any method",
-}
+TITLES = {name: facts.title for name, facts in KNOWN.items()} | {"all": "any method"}
 WAYS: dict[Kind, tuple[str, ...]] = {
     "binary": ("matching", "easy", "upm", "anchored:log", "anchored", "likelihood", "labels"),
     "histogram": (
@@ -92,7 +88,7 @@ def add_method(
     The name is part of a run's identity: change the name when you change the method, or old runs
     count as new ones. `docs/adding.md` has an example.
     """
-    if not callable(objective) or not name.isidentifier() or name in get_args(Method):
+    if not callable(objective) or not name.isidentifier() or name in KNOWN:
         raise broken(
             "A method to add must be a function with a new name of letters, digits and _",
             f"{name!r} came",

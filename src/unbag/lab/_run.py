@@ -20,7 +20,8 @@ from unbag.lab._methods import METHODS
 from unbag.lab._plan import Group, Plan, RunSettings
 from unbag.lab._store import HISTORY, RunStore
 from unbag.lab._tasks import TASKS, build, data_of, trivial_score
-from unbag.training import Run, default_loss, sweep
+from unbag.methods import usual_loss
+from unbag.training import Run, sweep
 
 MICROBATCH = {"cnn": 16}
 """Images whose activations are in memory at once, so that they stay in the cache: see benchmarks/cnn.py."""
@@ -218,7 +219,7 @@ def _trivial_loss(score: Any, data: Dataset, kind: Kind) -> float:
     """The test loss of a model without features."""
     alike = np.broadcast_to(score, (len(data.y_test), *np.shape(score)))
     alike = alike if data.offset_test is None else alike + data.offset_test
-    return float(np.mean(default_loss("any", kind).value(alike, data.y_test, kind=kind)))
+    return float(np.mean(usual_loss("any", kind).value(alike, data.y_test, kind=kind)))
 
 
 def _scores(run: Run, data: Dataset, held: Bags | None) -> dict[str, Any]:

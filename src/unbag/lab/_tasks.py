@@ -14,7 +14,7 @@ from unbag import datasets, models
 from unbag._rules import broken
 from unbag.bags import Kind
 from unbag.datasets import Dataset
-from unbag.training import default_loss
+from unbag.methods import usual_loss
 
 
 class Task(NamedTuple):
@@ -104,7 +104,7 @@ def build(model: str, data: Dataset, **options: Any) -> Any:
 
 def trivial_score(data: Dataset, prior: Any, kind: Kind) -> Any:
     """The score that a model without features gives every row, before its offset."""
-    score = default_loss("any", kind).trivial_score(prior, kind=kind)
+    score = usual_loss("any", kind).trivial_score(prior, kind=kind)
     return score if data.offset is None else score - np.log(np.mean(np.exp(data.offset)))
 
 

@@ -9,10 +9,8 @@ import numpy as np
 from unbag._rules import broken
 from unbag.bags import Kind
 from unbag.losses import Link, Loss, named_loss
+from unbag.methods import PROPER
 from unbag.metrics._sums import predict_by
-
-USUAL: dict[Kind, str] = {"binary": "log", "total": "poisson", "histogram": "cross_entropy"}
-"""The losses that say what scores mean: logits, log rates, class scores."""
 
 
 def scores_of(
@@ -29,7 +27,7 @@ def scores_of(
         raise broken(
             "A scale must be score or probability", f"{scale!r} came", "Leave it out for scores."
         )
-    usual = named_loss(USUAL[kind])
+    usual = named_loss(PROPER[kind])
     loss = loss or usual
     if is_array(model):
         return _given(np.asarray(model, float), kind, scale, loss)
@@ -135,7 +133,7 @@ def _are_shares(score: np.ndarray) -> bool:
 
 def _from_prediction(prediction: np.ndarray, kind: Kind, loss: Loss) -> np.ndarray:
     """Predictions as scores that a loss reads; as they are where it takes these for its scores."""
-    form, usual = loss.form(kind), named_loss(USUAL[kind])
+    form, usual = loss.form(kind), named_loss(PROPER[kind])
     if not form.log_space:
         return _of_one(prediction) if kind == "binary" else prediction
     if form.link != usual.form(kind).link:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unbag.bags import Kind
+from unbag.bags import Kind, label_variance
 from unbag.losses import Loss
 from unbag.metrics._estimate import Estimated, Judge
 from unbag.metrics._evaluation import Band, Evaluation
@@ -112,7 +112,7 @@ def _averages(sums: Sums, judge: Judge, level: float, kind: Kind) -> dict[str, E
     gap = Estimated(-missed.value, *-missed.parts())
     p = report.value
     told = {"mean_prediction": prediction, "mean_report": report, "prediction_minus_report": gap}
-    one = {"mean_report": max(p if kind == "total" else p * (1 - p), 0.0)}  # Poisson counts
+    one = {"mean_report": max(label_variance(p, kind), 0.0)}
     return {
         name: interval(v, judge, level=level, variance_of_one=one.get(name))
         for name, v in told.items()

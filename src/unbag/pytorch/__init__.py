@@ -17,7 +17,8 @@ except ImportError as error:
         "'unbag[torch]'"
     ) from error
 
+from unbag.methods import Method
 from unbag.pytorch._loader import BagBatchSampler, BagDataset, bag_loader, collate
-from unbag.pytorch._loss import BagLoss, Method
+from unbag.pytorch._loss import BagLoss
 
 __all__ = ["BagBatchSampler", "BagDataset", "BagLoss", "Method", "bag_loader", "collate"]

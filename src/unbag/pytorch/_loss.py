@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
 
 from unbag import weights
+from unbag._arrays import sum_by
 from unbag._rules import broken
-from unbag.bags import Kind, as_components
-from unbag.losses import Loss, brier, cross_entropy, log, poisson, square
+from unbag.bags import Kind, as_components, mean_label_variance
+from unbag.likelihood import check_counts, check_link, count_likelihood
+from unbag.losses import Loss
 from unbag.matching import check_reports, proportion_matching
+from unbag.methods import FROM_BAGS, METHODS, Method, check_method, usual_loss
 from unbag.pytorch._rules import (
     Batch,
     as_numpy,
@@ -24,24 +27,21 @@ from unbag.pytorch._rules import (
     one_of,
 )
 
-Method = Literal["upm", "easy", "anchored", "matching"]
-ANCHORED: dict[Kind, Loss] = {"binary": square, "total": poisson, "histogram": brier}
-OTHERWISE: dict[Kind, Loss] = {"binary": log, "total": poisson, "histogram": cross_entropy}
-
 
 class BagLoss(torch.nn.Module):
     """What a batch of bags says about the loss, as a scalar tensor.
 
-    The value is sum_i W_i . f(x_i) with the signed weights W of the method, or for matching the
-    mean over the bags of the loss of their mean prediction. Wrong input is refused, except under
-    `torch.compile`.
+    The value is sum_i W_i . f(x_i) with the signed weights W of the method; for matching the mean
+    over the bags of the loss of their mean prediction; for the likelihood the mean over the bags of
+    minus the log likelihood of their count, divided by the mean size. Wrong input is refused,
+    except under `torch.compile`.
 
     Parameters
     ----------
     prior : of the whole data set, never of the batch: what `Bags.prior` gives, which is a
         proportion, a mean count or class marginals, and with strata one of these per stratum.
-    method : "anchored" (unbiased, and less noisy the better the model is), "upm", "easy" or
-        "matching".
+    method : "anchored" (unbiased, and less noisy the better the model is), "upm", "easy",
+        "matching" or "likelihood".
     loss : of `unbag.losses`. By default square for anchored (brier for histograms), else log
         (cross_entropy for histograms), and poisson for totals.
     kind : what the reports are: "binary", "total" or "histogram".
@@ -62,12 +62,14 @@ class BagLoss(torch.nn.Module):
         kind: Kind = "binary",
     ):
         super().__init__()
-        one_of(method, get_args(Method), "method")
+        check_method(method, among=FROM_BAGS)
         one_of(kind, get_args(Kind), "kind of report")
         self.method: Method = method
         self.kind: Kind = kind
-        self.loss = loss or (ANCHORED if method == "anchored" else OTHERWISE)[kind]
+        self.loss = loss or usual_loss(method, kind)
         self.loss.form(kind)
+        if method == "likelihood":
+            check_link(self.loss, kind)
         self.prior = np.asarray(
             as_numpy(prior) if isinstance(prior, torch.Tensor) else prior, float
         )
@@ -104,11 +106,13 @@ class BagLoss(torch.nn.Module):
         weight : of each bag, adding up to 1 in the batch (in each stratum of it). A bag of weight 0
             may have the report NaN, because it is pending.
         noise : of each bag, the variance of the noise on its count, so that noisier bags weigh
-            less: `weight` is then made by itself, proportional to 1 / (Var y + noise / size).
+            less: `weight` is then made by itself, proportional to 1 / (Var y + noise / size). For
+            the likelihood it is part of the law of the count.
         """
         scores = self._as_scores(scores)
         batch = self._as_batch(scores, bag, report, size, stratum, weight)
-        if noise is not None and weight is not None:
+        of_law = noise is not None and self.method == "likelihood"
+        if noise is not None and weight is not None and not of_law:
             raise broken(
                 "Bags must be weighed by weight= or by noise=", "both came", "Leave one out."
             )
@@ -121,9 +125,15 @@ class BagLoss(torch.nn.Module):
         if not torch.compiler.is_compiling():
             check_shapes(batch, self.prior, self.kind)
             check_scores(scores, batch, self.loss, self.kind)
-            check_bags(batch, leave_one_out=self.method in ("upm", "anchored"))
+            check_bags(batch, leave_one_out=METHODS[self.method].leave_one_out)
         if noise is not None:
-            batch = batch._replace(weight=self._by_noise(batch, _floats(scores, noise)))
+            noise = _floats(scores, noise)
+            if not torch.compiler.is_compiling():
+                check_noise(noise, batch)
+        if self.method == "likelihood":
+            return self._likelihood(scores, batch, noise)
+        if noise is not None:
+            batch = batch._replace(weight=self._by_noise(batch, noise))
         if self.method == "matching":
             return self._matched(scores, batch)
         with torch.no_grad():
@@ -152,13 +162,10 @@ class BagLoss(torch.nn.Module):
 
     def _by_noise(self, b: Batch, noise: torch.Tensor) -> torch.Tensor:
         """`weights.noise_weights` for tensors, with Var y from the prior."""
-        if not torch.compiler.is_compiling():
-            check_noise(noise, b)
-        p = self.prior
-        variance = max(float(np.mean(p if self.kind == "total" else p * (1 - p))), 1e-6)
-        raw = 1 / (variance + noise / b.size)
-        s = torch.zeros_like(b.size) if b.stratum is None else b.stratum
-        return raw / raw.new_zeros(1 if b.stratum is None else len(p)).index_add(0, s, raw)[s]
+        raw = 1 / (mean_label_variance(self.prior, self.kind) + noise / b.size)
+        if b.stratum is None:
+            return raw / raw.sum()
+        return raw / sum_by(b.stratum, raw, len(self.prior))[b.stratum]
 
     def _weights(self, scores: torch.Tensor, b: Batch, reference: Any) -> torch.Tensor:
         options = {"stratum": b.stratum, "weight": b.weight}
@@ -175,10 +182,9 @@ class BagLoss(torch.nn.Module):
         """What the scores predict, in the form of a report: a probability, a count or class
         probabilities."""
         form = self.loss.form(self.kind)
-        prediction = form.predict(scores)
-        prediction = prediction.exp() if form.log_space else prediction
-        pair = self.kind == "binary" and form.log_space and prediction.ndim == 2  # (1 - h, h)
-        return prediction[:, 1] if pair else prediction
+        if not form.log_space:  # a loss of the user's own, which may take scores of any shape
+            return form.predict(scores)
+        return form.link.prediction(scores, self.kind)
 
     def _matched(self, scores: torch.Tensor, b: Batch) -> torch.Tensor:
         # a bag's weight (times the share of its stratum) is what EasyLLP gives it for a component
@@ -192,6 +198,26 @@ class BagLoss(torch.nn.Module):
             )
         by_bag = proportion_matching(scores, b.bag, b.size, report, loss=self.loss, kind=self.kind)
         return (w[:, 0] * by_bag).sum()
+
+    def _likelihood(self, scores: torch.Tensor, b: Batch, noise: Any) -> torch.Tensor:
+        """As in `unbag.train`: a stratum counts by its bags, because the likelihood of all bags is
+        the product over them."""
+        w = torch.ones_like(b.report[:, 0])
+        if b.weight is not None:
+            w = b.weight
+            if b.stratum is not None:
+                real = (w > 0).to(w.dtype)
+                w = w * sum_by(b.stratum, real, len(self.prior))[b.stratum]
+        size = torch.where(w > 0, b.size, 0)  # a pending bag is padding
+        largest = None
+        if not torch.compiler.is_compiling():
+            largest = int(size.max())
+            check_counts(as_numpy(size), as_numpy(b.report), as_numpy(noise), self.kind)
+        by_bag = count_likelihood(
+            scores, b.bag, size, b.report, kind=self.kind, largest=largest, noise=noise
+        )
+        mean_size = size.sum() / (size > 0).sum()
+        return (w * by_bag).sum() / w.sum() / mean_size
 
 
 def _floats(scores: torch.Tensor, value: Any) -> torch.Tensor:

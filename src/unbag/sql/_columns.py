@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
-from typing import Any, Literal, get_args
+from typing import Any
 
 from unbag._rules import broken
+from unbag.methods import LINEAR, Method, check_method
 from unbag.tables._columns import Asked, ids_are_text
 from unbag.tables._reports import check_cut
 from unbag.tables._sources import Table
 from unbag.tables._values import as_moments, as_numbers
 
-Method = Literal["upm", "easy", "anchored"]
 OWN = "unbag_"  # begins the names of columns that live inside the expression only
 CLOCK = "[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?"
 ZONE = "(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
@@ -60,12 +60,7 @@ def ask(
     typed: bool,
 ) -> Asking:
     """Check names and types of the columns before anything is run."""
-    if method not in get_args(Method):
-        raise broken(
-            f"A method in SQL must be one of {', '.join(get_args(Method))}",
-            f"{method!r} came",
-            "Choose one.",
-        )
+    check_method(method, among=LINEAR, thing="A method in SQL")
     ours, theirs = _as_table(events, "events", typed), _as_table(reports, "reports", typed)
     variance = columns.noise if isinstance(columns.noise, str) else None
     numbers = [*columns.values, columns.size, variance]

@@ -8,17 +8,8 @@ from typing import Any, NamedTuple
 
 from unbag._rules import broken
 from unbag.bags import Kind
-from unbag.sql._columns import (
-    OWN,
-    Asking,
-    Method,
-    ask,
-    constant,
-    ibis,
-    id_column,
-    number_column,
-    total,
-)
+from unbag.methods import Method
+from unbag.sql._columns import OWN, Asking, ask, constant, ibis, id_column, number_column, total
 from unbag.sql._counts import match_bags, read_events, read_reports
 from unbag.sql._faults import find_faults
 from unbag.sql._weights import weigh_bags

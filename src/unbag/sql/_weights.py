@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from unbag.bags import label_variance
 from unbag.sql._columns import Asking, constant, ibis, total
 
 
@@ -48,8 +49,8 @@ def _label_variance(seen: Any, asking: Asking) -> Any:
     variable."""
     if asking.columns.counts is not None:
         p = [seen[f"p_{i}"] for i in range(len(asking.parts))]
-        return total([each * (1 - each) for each in p]) / len(p)
-    return seen.p_1 if asking.columns.reports_are == "total" else seen.p_1 * (1 - seen.p_1)
+        return total([label_variance(each, "histogram") for each in p]) / len(p)
+    return label_variance(seen.p_1, asking.columns.reports_are)
 
 
 def _residuals(seen: Any, asking: Asking) -> Any:

@@ -9,8 +9,8 @@ import numpy as np
 
 from unbag._rules import broken, rows
 from unbag.datasets import Chunk
+from unbag.methods import METHODS, Method
 from unbag.stream._store import Name
-from unbag.training import Method
 
 # standard deviations of its noise that a report may lie outside [0, 1]: beyond them it is a mistake
 FAR = 10
@@ -87,7 +87,7 @@ def bad_report(
         return "a report must be finite, its noise not negative, its size positive"
     if method == "labels" and size is not None and size > 1:
         return f"a label is a report on one event, and this one is on {size}; use a method for bags"
-    may = noise > 0 and method not in ("matching", "labels")
+    may = noise > 0 and METHODS[method].takes_noise
     if not may and not 0 <= value <= 1:
         return f"a proportion must lie in [0, 1] when it has no noise or is learned by {method}"
     far = (

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from unbag._rules import broken
+from unbag.methods import Method, check_method
 from unbag.stream._buffer import Restated
-from unbag.training import Method, check_method
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@
 a stream, `_validation` has the stop rule, `_run` the results, `_sharding` the devices.
 """
 
+from unbag.methods import Method
 from unbag.training._chunks import ChunkTrainer
 from unbag.training._config import TrainingConfig
-from unbag.training._objective import Method, Objective, check_method, default_loss
+from unbag.training._objective import Objective
 from unbag.training._run import Run
 from unbag.training._sharding import Devices
 from unbag.training._sweep import sweep, train
@@ -20,8 +21,6 @@ __all__ = [
     "Objective",
     "Run",
     "TrainingConfig",
-    "check_method",
-    "default_loss",
     "labelled_auc",
     "sweep",
     "train",

@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from unbag.bags import Bags
+from unbag.methods import Method, check_method
 from unbag.training._config import resolve_loss
 from unbag.training._loader import Batches, Loader, Shape, epoch_batches
-from unbag.training._objective import Method, Setting, check_method, predict_components
+from unbag.training._objective import Setting, predict_components
 from unbag.training._run import is_sound
 from unbag.training._sharding import Devices, place_on
 from unbag.training._step import (

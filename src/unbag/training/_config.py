@@ -12,14 +12,15 @@ import numpy as np
 
 from unbag._rules import broken
 from unbag.bags import Bags, Kind
+from unbag.likelihood import check_link
 from unbag.losses import Loss, named_loss, smoothed
 from unbag.matching import check_reports
-from unbag.metrics._sums import predict
-from unbag.training._objective import Method, Objective, Setting, check_method, default_loss
+from unbag.methods import METHODS, Method, check_method, usual_loss
+from unbag.training._objective import Objective, Setting
 from unbag.training._sharding import Devices, Place
 from unbag.training._step import Reference
 
-TAKE_MEANS = ("anchored", "upm", "easy")
+TAKE_MEANS = tuple(name for name, facts in METHODS.items() if facts.takes_pool)
 
 Progress = Callable[[int, dict[str, Any]], None]
 """Called after each epoch with its number and what was observed, by seed and rate."""
@@ -113,7 +114,8 @@ def make_setting(
     config: TrainingConfig,
 ) -> Setting:
     """What stays the same over a training, checked against the bags of all seeds."""
-    check_method(method)
+    if not callable(method):
+        check_method(method)
     kind, largest = many[0].kind, int(max(bags.size.max() for bags in many))
     chosen = resolve_loss(loss, method, kind)
     form = chosen.form(kind)
@@ -127,7 +129,8 @@ def make_setting(
             "Make them with random_bags(X, y, {size:1}, seed=0).",
         )
     _check_pool(config.pool, method)
-    _check_link(method, chosen, kind)
+    if method == "likelihood":
+        check_link(chosen, kind)
     if config.smoothing:
         chosen = _smoothed(chosen, config.smoothing)
     return Setting(
@@ -148,7 +151,7 @@ _smoothed = lru_cache(smoothed)  # one object for each loss, so that a compiled 
 def resolve_loss(loss: Loss | str | None, method: Method | Objective, kind: Kind) -> Loss:
     """A loss by its name, the method's usual one where none is named."""
     if not loss:
-        return default_loss(method, kind)
+        return usual_loss(method, kind)
     if isinstance(loss, str):
         return named_loss(loss)
     return loss
@@ -162,22 +165,6 @@ def _check_pool(pool: int, method: Method | Objective) -> None:
             f"{', '.join(TAKE_MEANS)}",
             f"{getattr(method, '__name__', method)} came",
             "Leave the pool out.",
-        )
-
-
-def _check_link(method: Method | Objective, loss: Loss, kind: Kind) -> None:
-    """The likelihood reads scores as logits, class scores or log rates; its loss must do so too."""
-    if method != "likelihood":
-        return
-    score = np.array([[-1.0, 0.5], [0.0, 2.0]])
-    if kind != "histogram":
-        score = score[0]
-    usual = default_loss("likelihood", kind)
-    if not np.allclose(predict(score, loss, kind), predict(score, usual, kind)):
-        raise broken(
-            f"The likelihood must go with a loss that reads scores as {usual.name} does",
-            f"{loss.name} came",
-            "Leave the loss out.",
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag._rules import broken
-from unbag.bags import Bags, batch_plan
+from unbag.bags import Bags, batch_plan, mean_label_variance
 from unbag.weights import noise_weights
 
 
@@ -222,7 +222,10 @@ def bag_weights(
     if bags.noise is not None and by_noise:
         noise = bags.noise[numbers]
     weight = noise_weights(
-        bags.size[numbers], noise, variance=label_variance(bags), stratum=stratum
+        bags.size[numbers],
+        noise,
+        variance=mean_label_variance(bags.prior, bags.kind),
+        stratum=stratum,
     )
     if importance is None:
         return weight
@@ -279,10 +282,3 @@ class _Pointing:
 
     def rows_of(self, numbers: np.ndarray) -> np.ndarray:
         return self._rows[self._bags.rows_of(numbers)]
-
-
-def label_variance(bags: Bags) -> float:
-    """Var y: p (1 - p) for binary labels and on average over classes; for counts that of a Poisson
-    variable."""
-    p = np.asarray(bags.prior, float)
-    return float(max(np.mean(p if bags.kind == "total" else p * (1 - p)), 1e-6))

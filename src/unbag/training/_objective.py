@@ -4,7 +4,7 @@ count's likelihood."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,28 +12,18 @@ import numpy as np
 
 from unbag import weights
 from unbag._arrays import mean_by, sum_by
-from unbag._rules import broken
 from unbag.bags import Bags, Kind
 from unbag.likelihood import count_likelihood
 from unbag.losses import LOSSES, Loss
 from unbag.matching import proportion_matching
 from unbag.medians import median_objective
+from unbag.methods import BOUNDED, PROPER, Method
 from unbag.training._loader import Batches
-
-Method = Literal["anchored", "upm", "easy", "matching", "likelihood", "labels"]
 
 Objective = Callable[[Any, Batches, Loss], Any]
 """A method of your own: from (score, batch, loss) to the value that training lowers, in JAX.
 
 Rows where `batch.real` is false and bags whose `batch.weight` is 0 are padding: they must not count."""
-
-DEFAULT_LOSS: dict[tuple[str | Objective, Kind], str] = {
-    ("anchored", "binary"): "square",
-    ("anchored", "histogram"): "brier",
-    ("any", "binary"): "log",
-    ("any", "total"): "poisson",
-    ("any", "histogram"): "cross_entropy",
-}
 
 
 class Setting(NamedTuple):
@@ -48,20 +38,13 @@ class Setting(NamedTuple):
     groups: int | None = None
 
 
-def default_loss(method: str | Objective, kind: Kind) -> Loss:
-    """Square (Brier) for anchored, the log loss (cross entropy) for the other methods, Poisson for
-    counts."""
-    return LOSSES[DEFAULT_LOSS.get((method, kind), DEFAULT_LOSS["any", kind])]
-
-
 def judging_loss(setting: Setting, *, calm: bool = False) -> Loss:
     """What models are judged by, however trained: log loss, square (Brier) to be calm; for counts
     their own loss."""
-    return (
-        setting.loss
-        if setting.kind == "total"
-        else default_loss("anchored" if calm else "any", setting.kind)
-    )
+    if setting.kind == "total":
+        return setting.loss
+    losses = BOUNDED if calm else PROPER
+    return LOSSES[losses[setting.kind]]
 
 
 def trivial_value(setting: Setting, bags: Bags) -> float:
@@ -73,16 +56,6 @@ def trivial_value(setting: Setting, bags: Bags) -> float:
         np.atleast_1d(setting.loss.trivial_score(bags.prior, kind="total")), kind="total"
     )
     return float(np.nanmax(np.abs(np.sum(bags.components().prior * f, axis=-1))))
-
-
-def check_method(method: str | Objective) -> None:
-    """Refuse a method that does not exist."""
-    if not callable(method) and method not in get_args(Method):
-        raise broken(
-            f"A method must be one of {', '.join(get_args(Method))}",
-            f"{method!r} came",
-            "Choose one of these.",
-        )
 
 
 def predict_components(setting: Setting, score: Any) -> Any:

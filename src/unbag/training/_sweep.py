@@ -12,9 +12,10 @@ import numpy as np
 
 from unbag.bags import Bags
 from unbag.losses import Loss
+from unbag.methods import Method
 from unbag.training._config import TrainingConfig, check_groups, check_place, make_setting
 from unbag.training._loader import Loader, declared_by_all, epoch_batches, shared_features
-from unbag.training._objective import Method, Objective, Setting, judging_loss, trivial_value
+from unbag.training._objective import Objective, Setting, judging_loss, trivial_value
 from unbag.training._progress import progress_of
 from unbag.training._run import DIVERGED, Record, Run
 from unbag.training._sharding import place_on

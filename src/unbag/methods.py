@@ -1,0 +1,160 @@
+"""The one table of methods: what each makes of reports, its usual losses, and what it needs.
+
+Training, PyTorch, boosting, SQL, the lab and the command line read this table; none keeps a list of
+its own.
+
+| method | objective | bags | noise |
+|---|---|---|---|
+| anchored, upm, easy | signed weights, linear in the loss components | random | unbiased under it |
+| matching | loss of a bag's mean prediction | any | only reports in the loss's range |
+| likelihood | law of a bag's count under the model | any | part of the law |
+| labels | the ordinary loss | of one | none |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from unbag._rules import broken
+from unbag.bags import Kind
+from unbag.losses import LOSSES, Loss
+
+Method = Literal["anchored", "upm", "easy", "matching", "likelihood", "labels"]
+
+PROPER: Mapping[Kind, str] = {"binary": "log", "total": "poisson", "histogram": "cross_entropy"}
+"""The losses that say what scores mean (logits, log rates, class scores) and that judge models."""
+
+BOUNDED: Mapping[Kind, str] = {"binary": "square", "total": "poisson", "histogram": "brier"}
+"""Losses of probabilities that no sure mistake can blow up; for counts there is none."""
+
+
+@dataclass(frozen=True)
+class MethodFacts:
+    """What is to be known of a method.
+
+    Parameters
+    ----------
+    name : str
+        What users call it.
+    title : str
+        What figures and tables call it.
+    description : str
+        One line for people who choose.
+    objective : {"weights", "matching", "likelihood"}
+        Signed weights times loss components, or a value of each bag that is not linear.
+    losses : mapping from kind of report to the name of a loss
+        The usual loss for each kind of report that the method takes.
+    needs_random_bags : bool
+        Whether bags must be random (within strata). The others only need one model that holds
+        across bags, and make nothing of strata.
+    leave_one_out : bool
+        Whether each bag is centred by the means of the others, so that a bag must not be alone.
+    takes_noise : bool
+        Whether noisy reports outside their range can be learned from.
+    takes_pool : bool
+        Whether further instances without a report help.
+    """
+
+    name: Method
+    title: str
+    description: str
+    objective: Literal["weights", "matching", "likelihood"] = "weights"
+    losses: Mapping[Kind, str] = field(default_factory=lambda: PROPER)
+    needs_random_bags: bool = True
+    leave_one_out: bool = False
+    takes_noise: bool = True
+    takes_pool: bool = True
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of report that it takes."""
+        return tuple(self.losses)
+
+
+ANCHORED = MethodFacts(
+    "anchored",
+    "anchored",
+    "unbiased, and less noisy the better the model is",
+    losses=BOUNDED,
+    leave_one_out=True,
+)
+UPM = MethodFacts(
+    "upm",
+    "GeneralUPM",
+    "unbiased, with a variance that does not grow with the bag",
+    leave_one_out=True,
+)
+EASY = MethodFacts("easy", "EasyLLP", "unbiased, with a variance that grows with the bag")
+MATCHING = MethodFacts(
+    "matching",
+    "PM",
+    "a bag's mean prediction should be its report",
+    objective="matching",
+    needs_random_bags=False,
+    takes_noise=False,
+    takes_pool=False,
+)
+LIKELIHOOD = MethodFacts(
+    "likelihood",
+    "count likelihood",
+    "a bag's count should be likely under the predictions and the noise",
+    objective="likelihood",
+    needs_random_bags=False,
+    takes_pool=False,
+)
+LABELS = MethodFacts(
+    "labels",
+    "labels",
+    "bags of one, which are labels: the ceiling to compare with",
+    needs_random_bags=False,
+    takes_noise=False,
+    takes_pool=False,
+)
+
+METHODS: Mapping[str, MethodFacts] = {
+    facts.name: facts for facts in (ANCHORED, UPM, EASY, MATCHING, LIKELIHOOD, LABELS)
+}
+FROM_BAGS = tuple(name for name in METHODS if name != "labels")
+LINEAR = tuple(name for name in FROM_BAGS if METHODS[name].objective == "weights")
+
+
+def usual_loss(method: Any, kind: Kind) -> Loss:
+    """The loss that a method is used with unless another is asked for.
+
+    Parameters
+    ----------
+    method : str or callable
+        A method's name; one that the table does not have takes the log loss, the Poisson loss or
+        the cross entropy.
+    kind : {"binary", "total", "histogram"}
+        What the reports are.
+
+    >>> usual_loss("anchored", "binary").name, usual_loss("upm", "histogram").name
+    ('square', 'cross_entropy')
+    """
+    losses = PROPER
+    if method in METHODS:
+        losses = METHODS[method].losses
+    return LOSSES[losses[kind]]
+
+
+def check_method(
+    method: Any, *, among: Collection[str] = tuple(METHODS), thing: str = "A method"
+) -> None:
+    """Refuse a method that does not exist here.
+
+    Parameters
+    ----------
+    method : str
+        What was asked for.
+    among : collection of str
+        The methods that exist here.
+    thing : str
+        What the message calls it: "A method in SQL".
+    """
+    if method not in among:
+        raise broken(
+            f"{thing} must be one of {', '.join(among)}", f"{method!r} came", "Choose one of these."
+        )
