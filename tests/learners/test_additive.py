@@ -132,7 +132,9 @@ def test_all_spaces_give_the_same_coefficients_and_evidence(kind):
         problem, fit = fit_evidence(
             design, counts_of(bags), precision=np.full(groups, 3.0), space=space
         )
-        posterior = fit.state.space.posterior(problem.pack(problem.precisions(fit.state.precision)))
+        posterior = fit.state.linear.space.posterior(
+            problem.pack(problem.precisions(fit.state.precision))
+        )
         fits[space] = fit.state.b, problem.unpack(posterior.gamma), posterior.logdet
     b, gamma, logdet = fits["coefficients"]
     for other in ("counts", "gradients"):

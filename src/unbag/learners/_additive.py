@@ -135,18 +135,17 @@ class AdditiveModel:
 
     def effects(self) -> list[Effect]:
         """What each column does to the score, the strongest first: the data of its picture."""
-        T, start, effects = self.terms.basis(), 1, []
+        T, row, column, effects = self.terms.basis(), 1, 1, []
         for term, strength in zip(self.terms.terms, self.strength, strict=True):
-            columns = slice(start, start + term.width)
-            at, rows = _grid(term, self.terms, self.terms.share[columns])
-            basis = (rows - self.terms.share[columns]) @ T[columns].toarray()
-            effect = basis @ self.b
-            error = np.sqrt((np.tensordot(basis, self.factor, axes=1) ** 2).sum(axis=-1))
-            flat = self.kind != "histogram"
-            effects.append(Effect(term.name, float(strength), at,
-                                  effect[:, 0] if flat else effect,
-                                  error[:, 0] if flat else error))  # fmt: skip
-            start += term.width
+            rows, columns = slice(row, row + term.width), slice(column, column + term.count)
+            at, entries = _grid(term, self.terms, self.terms.share[rows])
+            basis = (entries - self.terms.share[rows]) @ T[rows, columns].toarray()
+            effect, along = basis @ self.b[columns], np.tensordot(basis, self.factor[columns], 1)
+            error = np.sqrt((along**2).sum(axis=-1))
+            if self.kind != "histogram":
+                effect, error = effect[:, 0], error[:, 0]
+            effects.append(Effect(term.name, float(strength), at, effect, error))
+            row, column = rows.stop, columns.stop
         return sorted(effects, key=_weaker)
 
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -263,14 +262,14 @@ def _model(problem: Evidence, fit: Fit, terms: Terms, *, seed: int) -> AdditiveM
         factor[:size].astype(np.float32),
         state.precision[: len(terms.groups)],
         _strength(problem.design.Z, terms, b[:size]),
-        state.spread.dispersion,
+        state.linear.spread.dispersion,
         state.evidence,
     )
 
 
 def _factor(problem: Evidence, fit: Fit, seed: int) -> np.ndarray:
     """A root of the posterior covariance: exact, or of draws d = H^-1 (J' e + lambda^1/2 z)."""
-    space = fit.state.space
+    space = fit.state.linear.space
     precision = problem.pack(problem.precisions(fit.state.precision))
     posterior, size = space.posterior(precision), len(precision)
     if size <= EXACT:
@@ -330,7 +329,7 @@ def _warn(model: AdditiveModel, problem: Evidence, fit: Fit) -> None:
     """Say what limits the fit, each with its own words."""
     state, counts = fit.state, problem.counts
     precision = problem.pack(problem.precisions(state.precision))
-    known = float(state.space.posterior(precision).gamma.sum()) - counts.classes
+    known = float(state.linear.space.posterior(precision).gamma.sum()) - counts.classes
     checks = (
         _few_bags(model, counts),
         _steep(model),
@@ -358,7 +357,12 @@ def _few_bags(model: AdditiveModel, counts: Counts) -> str:
 def _steep(model: AdditiveModel) -> str:
     if model.kind == "total":
         return ""
-    steep = [e.name for e in model.effects() if np.abs(e.effect).max(initial=0) > STEEP]
+    level, start, steep = model.terms.basis() @ model.b, 1, []
+    for term in model.terms.terms:
+        part = level[start : start + term.width]
+        if np.ptp(part[model.terms.share[start : start + term.width] != 0]) > STEEP:
+            steep.append(term.name)
+        start += term.width
     if not steep:
         return ""
     return (
@@ -370,8 +374,8 @@ def _steep(model: AdditiveModel) -> str:
 def _scattered(state: Any, counts: Counts, known: float) -> str:
     if counts.kind == "total":
         return ""  # the dispersion of counts is estimated
-    usual = counts.whitener(state.moments.h, Spread())
-    residual = usual(counts.observed - state.moments.mean)
+    usual = counts.whitener(state.linear.moments.h, Spread())
+    residual = usual(counts.observed - state.linear.moments.mean)
     free = max(len(residual) - known, 1.0)
     ratio = float(residual @ residual) / free
     if ratio < 1.5 or ratio < 1 + 6 * np.sqrt(2 / free):

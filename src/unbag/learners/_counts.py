@@ -38,6 +38,8 @@ class Whitener(Protocol):
 
     def __call__(self, A: Any) -> Any: ...
 
+    def adjoint(self, r: np.ndarray) -> np.ndarray: ...
+
 
 class Diagonal(NamedTuple):
     """Counts that share no instance."""
@@ -51,6 +53,10 @@ class Diagonal(NamedTuple):
             return sparse.csr_array(sparse.diags_array(self.root) @ A)
         return A * self.root.reshape((-1,) + (1,) * (A.ndim - 1))
 
+    def adjoint(self, r: np.ndarray) -> np.ndarray:
+        """W' r."""
+        return self.root * r
+
 
 class Blocks(NamedTuple):
     """Counts of several classes in bags that share no instance: one small block for each bag."""
@@ -61,6 +67,10 @@ class Blocks(NamedTuple):
     def __call__(self, A: Any) -> Any:
         """W A, for a vector, a dense or a sparse matrix."""
         return self.root @ A
+
+    def adjoint(self, r: np.ndarray) -> np.ndarray:
+        """W' r."""
+        return self.root.T @ r
 
 
 class Dense(NamedTuple):
@@ -73,6 +83,10 @@ class Dense(NamedTuple):
         """W A, for a vector, a dense or a sparse matrix."""
         A = A.toarray() if sparse.issparse(A) else A
         return linalg.solve_triangular(self.factor, A, lower=True, check_finite=False)
+
+    def adjoint(self, r: np.ndarray) -> np.ndarray:
+        """W' r."""
+        return linalg.solve_triangular(self.factor, r, lower=True, trans=1, check_finite=False)
 
 
 class Spread(NamedTuple):
@@ -181,6 +195,14 @@ class Counts:
         V[np.diag_indices_from(V)] += extra + LEAST + 1e-9 * own
         L = linalg.cholesky(V, lower=True, check_finite=False)
         return Dense(L, 2 * float(np.log(np.diag(L)).sum()))
+
+    def back(self, of_mean: np.ndarray, h: np.ndarray) -> np.ndarray:
+        """A derivative by the means turned into one by the scores, (instances, classes)."""
+        if self.kind != "histogram":
+            return (self.slope(h) * (self.S.T @ of_mean))[:, None]
+        of_count = of_mean.reshape(self.classes - 1, -1).T @ contrasts(self.classes)
+        of_label = self.S.T @ of_count
+        return h * (of_label - (h * of_label).sum(axis=1, keepdims=True))
 
     def spread(self, moments: Moments, known: float) -> Spread:
         """The spread with which the squares of the residuals are as large as they should be.

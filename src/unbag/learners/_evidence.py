@@ -32,7 +32,9 @@ LONGEST = 4.0
 """The largest change of a score in one step."""
 FURTHEST = 10.0
 """The largest factor of a precision in one update."""
-FEW = 600
+SLOW = 0.7
+"""Where a step gains less than this share less than the one before, the curvature is made anew."""
+FEW = 3000
 """Coefficients, or counts, that one thread solves."""
 SMALL = 0.05
 """Precisions that change by less than this share have converged."""
@@ -62,6 +64,19 @@ class Hyperprior:
         return float(own.sum() + weight * (np.log(rate) - rate / self.b)) / 2
 
 
+class Linear(NamedTuple):
+    """The model linear about some coefficients: moments and Jacobian of the counts there."""
+
+    b: np.ndarray
+    """(coefficients, classes)."""
+    spread: Spread
+    """Of the counts."""
+    score: np.ndarray
+    moments: Moments
+    whitener: Whitener
+    space: Space
+
+
 class State(NamedTuple):
     """Coefficients converged at given precisions, and what follows from them."""
 
@@ -69,12 +84,8 @@ class State(NamedTuple):
     """(coefficients, classes)."""
     precision: np.ndarray
     """Of each group."""
-    spread: Spread
-    """Of the counts."""
     evidence: float
-    moments: Moments
-    whitener: Whitener
-    space: Space
+    linear: Linear
     converged: bool
 
 
@@ -170,38 +181,60 @@ class Evidence:
         b[self.split.order] = x
         return b.reshape(self.counts.classes, -1).T
 
+    def linearise(self, b: np.ndarray, spread: Spread) -> Linear:
+        """The model that is linear about these coefficients."""
+        score = self.score(b)
+        moments = self.counts.moments(score)
+        whitener = self.counts.whitener(moments.h, spread)
+        J = self.split.jacobian(self.counts, moments.h, whitener)
+        space = Space(J, seed=self.seed, space=self.space)
+        return Linear(b, spread, score, moments, whitener, space)
+
     def converge(
         self,
-        b: np.ndarray,
+        linear: Linear,
         of_group: np.ndarray,
         spread: Spread = AS_DECLARED,
         *,
         tolerance: float = 1e-2,
-        most: int = 50,
+        most: int = 60,
     ) -> State:
-        """Gauss-Newton steps at fixed precisions until the expected gain is below the tolerance."""
+        """Steps at fixed precisions until the expected gain is below the tolerance.
+
+        The gradient is that of the place, the curvature that of the last linear model, as long as
+        it leads on: a gradient is much cheaper.
+        """
         precision = self.precisions(of_group)
-        score, counts = self.score(b), self.counts
-        converged = False
+        posterior = linear.space.posterior(self.pack(precision))
+        b, score, gain, converged = linear.b, linear.score, np.inf, False
         for _ in range(most):
-            moments = counts.moments(score)
-            whitener = counts.whitener(moments.h, spread)
-            space = Space(self.split.jacobian(counts, moments.h, whitener), seed=self.seed,
-                          space=self.space)  # fmt: skip
-            posterior = space.posterior(self.pack(precision))
-            residual = whitener(counts.observed - moments.mean)
-            gradient = space.J.tdot(residual) - self.pack(precision * b)
-            change = posterior.solve(gradient)
-            converged = bool(gradient @ change < tolerance)
-            step = self.unpack(change)
-            b, score, moved = self._move(b, score, step, precision, whitener)
-            if converged or not moved:
+            moments = self.counts.moments(score)
+            whitener = self.counts.whitener(moments.h, spread)
+            gradient = self._gradient(moments, whitener) - precision * b
+            step = self.unpack(posterior.solve(self.pack(gradient)))
+            before, gain = gain, float((gradient * step).sum())
+            if abs(gain) < tolerance:
+                converged = True
                 break
-        moments = counts.moments(score)
-        whitener = counts.whitener(moments.h, spread)
-        penalty = self._prior(b, of_group) - posterior.logdet / 2
-        value = counts.log_likelihood(moments, whitener, spread) + penalty
-        return State(b, of_group, spread, value, moments, whitener, space, converged)
+            if gain > SLOW * before:
+                linear = self.linearise(b, spread)
+                posterior = linear.space.posterior(self.pack(precision))
+                step = self.unpack(posterior.solve(self.pack(gradient)))
+                gain = float((gradient * step).sum())
+            b, score, moved = self._move(b, score, step, precision, whitener)
+            if not moved:
+                break
+        linear = self.linearise(b, spread)
+        posterior = linear.space.posterior(self.pack(precision))
+        value = self.counts.log_likelihood(linear.moments, linear.whitener, spread)
+        evidence = value + self._prior(b, of_group) - posterior.logdet / 2
+        return State(b, of_group, evidence, linear, converged)
+
+    def _gradient(self, moments: Moments, whitener: Whitener) -> np.ndarray:
+        """J' V^-1 (c - M), without the matrix J."""
+        residual = whitener(self.counts.observed - moments.mean)
+        of_score = self.counts.back(whitener.adjoint(residual), moments.h)
+        return self.design.T.T @ (self.design.Z.T @ of_score)
 
     def _move(
         self,
@@ -234,13 +267,14 @@ class Evidence:
         normal = np.log(precision).sum() - (precision * b**2).sum()
         return float(normal) / 2 + hyper.log_density(of_group)
 
-    def target(self, state: State, *, updates: int = 8) -> tuple[np.ndarray, Spread]:
+    def target(self, state: State, *, updates: int = 4) -> tuple[np.ndarray, Spread]:
         """Precisions near the fixed point of the model linear about the state, and the spread.
 
         The linear model's posterior follows the precisions at once, so that a few updates cost one.
         """
-        space, hyper, of_group = state.space, self.hyperprior, state.precision
-        residual = state.whitener(self.counts.observed - state.moments.mean)
+        linear, hyper, of_group = state.linear, self.hyperprior, state.precision
+        space = linear.space
+        residual = linear.whitener(self.counts.observed - linear.moments.mean)
         pull = space.J.tdot(residual + space.J.dot(self.pack(state.b)))
         known = 0.0
         for _ in range(updates):
@@ -253,7 +287,7 @@ class Evidence:
             of_group = np.clip(after, state.precision / FURTHEST, state.precision * FURTHEST)
             if np.abs(change).max() < SMALL:
                 break
-        return of_group, self.counts.spread(state.moments, known)
+        return of_group, self.counts.spread(linear.moments, known)
 
 
 def fit_evidence(
@@ -302,9 +336,11 @@ def _fit(
 ) -> Fit:
     if precision is not None or problem.groups == 0:
         fixed = np.zeros(0) if precision is None else np.asarray(precision, float)
-        state = problem.converge(problem.start(), fixed, tolerance=1e-12)
+        linear = problem.linearise(problem.start(), AS_DECLARED)
+        state = problem.converge(linear, fixed, tolerance=1e-12, most=200)
         return Fit(state, (state.evidence,))
-    state = problem.converge(problem.start(), np.full(problem.groups, start))
+    linear = problem.linearise(problem.start(), AS_DECLARED)
+    state = problem.converge(linear, np.full(problem.groups, start))
     trace = [state.evidence]
     for step in range(most):
         after, change = _better(problem, state)
@@ -317,7 +353,7 @@ def _fit(
             progress(step + 1, None, f"log evidence {state.evidence:.2f}")
         if np.abs(change).max() < SMALL or gain < 1e-2:
             break
-    final = problem.converge(state.b, state.precision, state.spread, tolerance=1e-8)
+    final = problem.converge(state.linear, state.precision, state.linear.spread, tolerance=1e-5)
     return Fit(final, tuple(trace))
 
 
@@ -325,10 +361,10 @@ def _better(problem: Evidence, state: State) -> tuple[State | None, np.ndarray]:
     """The state after an update of the variances that raises the evidence; None when none does."""
     precision, spread = problem.target(state)
     change = np.log(precision / state.precision)
-    wider = np.subtract(spread, state.spread)
+    wider = np.subtract(spread, state.linear.spread)
     for share in 0.5 ** np.arange(5):
-        new = Spread(*(np.array(state.spread) + share * wider))
-        after = problem.converge(state.b, state.precision * np.exp(share * change), new)
+        new = Spread(*(np.array(state.linear.spread) + share * wider))
+        after = problem.converge(state.linear, state.precision * np.exp(share * change), new)
         if after.evidence > state.evidence:
             return after, np.append(share * change, share * wider)
     return None, change

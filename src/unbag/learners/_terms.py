@@ -89,6 +89,11 @@ class Term:
         """How many columns of Z it has."""
         return sum(levels for _, levels, _ in self.parts)
 
+    @property
+    def count(self) -> int:
+        """How many coefficients it has."""
+        return sum(count for _, _, count in self.parts)
+
     def entries(self, values: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Column of Z (-1 for none) and value of each entry, one pair of arrays for each entry of a
         row."""
