@@ -36,10 +36,9 @@ from unbag.lab._online_report import write_online_report
 from unbag.lab._online_run import _runs, best_rate, run_online
 from unbag.lab._online_store import OnlineStore
 from unbag.metrics import evaluate, evaluate_labels
-from unbag.stream import Settings, StreamLearner, _checkpoint, run_stream
+from unbag.stream import StreamLearner, StreamSettings, View, _checkpoint, run_stream
 from unbag.stream._buffer import Buffer
-from unbag.stream._checkpoint import CHECKPOINT, METRICS, QUARANTINE, Folder
-from unbag.stream._replay import View
+from unbag.stream._checkpoint import METRICS, QUARANTINE, StreamStore
 
 METHODS = ("anchored", "upm", "easy", "matching", "likelihood", "labels")
 SMALL = {"size": 8, "batch": 64, "rate": 0.02, "chunk": 256}
@@ -127,17 +126,17 @@ MESSAGES = [
         ),
     ),
     (
-        lambda: Settings(size=0),
+        lambda: StreamSettings(size=0),
         "A stream's size must be a whole number of at least 1: 0 came. Change it.",
     ),
-    (lambda: Settings(rate=0.0), "A learning rate must be positive: 0.0 came. Try 0.001."),
+    (lambda: StreamSettings(rate=0.0), "A learning rate must be positive: 0.0 came. Try 0.001."),
     (
-        lambda: Settings(prior=2.0),
+        lambda: StreamSettings(prior=2.0),
         "A stream's prior must be 'chunk', 'first' or a number between 0 and 1: 2.0 came. Use "
         "'chunk' when the rate moves.",
     ),
     (
-        lambda: Settings(restated="average"),
+        lambda: StreamSettings(restated="average"),
         "Restated reports must be dealt with by 'replace' or 'refuse': 'average' came. Choose one.",
     ),
     (
@@ -462,7 +461,12 @@ def test_the_reference_is_the_prediction_made_when_the_event_came():
 def quiet_buffer(**changes):
     options = {"bound": 100, "patience": 50, "remembered": 3, "restated": "replace"} | changes
     aside = Quarantine()
-    return Buffer(Path(tempfile.mkdtemp(dir=PLACE)), aside, **options), aside
+    return Buffer(StreamStore(), aside, **options), aside
+
+
+def on_disk(store):
+    """How many events the database holds."""
+    return sum(len(score) // 4 for (score,) in store.db.execute("SELECT score FROM events"))
 
 
 def put(buffer, names):
@@ -542,7 +546,7 @@ def test_the_buffer_is_bounded_and_gives_up_the_oldest():
     assert aside.counts["late"] == 1
 
 
-def test_bags_of_many_files_come_together_and_their_files_go():
+def test_bags_of_many_calls_come_together_and_leave_nothing_behind():
     buffer, _ = quiet_buffer()
     rng = np.random.default_rng(0)
     names, total = rng.integers(0, 6, size=90), 0
@@ -561,8 +565,7 @@ def test_bags_of_many_files_come_together_and_their_files_go():
     for name in (2, 3, 5):
         buffer.add_report(name, 0.5)
     assert len(buffer.take(1000).bag) == 90 - total
-    assert not buffer.store.files
-    assert list(buffer.store.folder.iterdir()) == []
+    assert on_disk(buffer.store) == 0
 
 
 def test_reports_that_no_method_may_learn_from_are_set_aside():
@@ -673,7 +676,7 @@ def test_what_came_after_the_checkpoint_is_undone(tmp_path):
     learner.close()
     again = StreamLearner(network(), method="upm", folder=tmp_path, **SMALL)
     assert (again.position, again.chunks, again.waiting) == (17, 0, 300)
-    assert len(list(tmp_path.glob("events-*"))) == 1
+    assert on_disk(again._store) == 300
     again.events(X[300:], names[300:])
     again.report(np.arange(30), report[:30])
     assert same(learner, again)
@@ -681,20 +684,17 @@ def test_what_came_after_the_checkpoint_is_undone(tmp_path):
     assert again.counts["repeated"] == 1
 
 
-def test_a_full_disk_leaves_the_old_checkpoint_and_the_stream_goes_on(tmp_path, monkeypatch):
+def test_a_full_disk_leaves_the_old_checkpoint_and_the_stream_goes_on(tmp_path):
     learner = StreamLearner(network(), folder=tmp_path, every=1, **SMALL)
     learner.learn(chunk_of(0))
 
-    def full(*args):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(_checkpoint, "save_arrays", full)
-        with pytest.warns(
-            UserWarning,
-            match=r"The checkpoint after chunk 2 could not be written \(.*No space left",
-        ):
-            learner.learn(chunk_of(1))
+    db = learner._store.db
+    db.execute(f"PRAGMA max_page_count = {db.execute('PRAGMA page_count').fetchone()[0]}")
+    learner.report(np.arange(5000), np.full(5000, 0.5))  # a state that needs more room
+    with pytest.warns(
+        UserWarning, match=r"The checkpoint after chunk 2 could not be written \(.*disk is full"
+    ):
+        learner.learn(chunk_of(1))
     assert learner.counts == {"checkpoint": 1}
     learner.close()
     crashed = StreamLearner(network(), folder=tmp_path, every=1, **SMALL)
@@ -708,8 +708,8 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_the_stream_goes_on(tmp_path, 
 
 
 def test_a_log_that_cannot_be_written_is_as_before(tmp_path, monkeypatch):
-    folder = Folder(tmp_path)
-    folder.append(METRICS, ["one\n"])
+    store = StreamStore(tmp_path)
+    store._append(METRICS, ["one\n"])
 
     def full(handle):
         raise OSError(28, "No space left on device")
@@ -717,9 +717,9 @@ def test_a_log_that_cannot_be_written_is_as_before(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(_checkpoint.os, "fsync", full)
         with pytest.raises(OSError, match="No space left"):
-            folder.append(METRICS, ["two\n"])
+            store._append(METRICS, ["two\n"])
     assert (tmp_path / METRICS).read_text() == "one\n"
-    folder.close()
+    store.close()
 
 
 WORKER = """
@@ -734,7 +734,7 @@ def feed(folder, steps=60):
     """Both ways at once: labelled chunks, and events whose reports come late; a checkpoint after
     every third chunk.
 
-    The third bag of each step is reported later than the others, so that its file is written anew.
+    The third bag of each step is reported later than the others.
     """
     learner = StreamLearner(network(), folder=folder, every=3, **{**SMALL, "chunk": 128})
     X, names, report = bags_in_order(count=3 * steps)
@@ -757,7 +757,7 @@ def test_a_killed_process_resumes_to_the_same_bits(tmp_path):
     assert whole.counts["clock"] > 0
     code = WORKER.format(tests=str(Path(__file__).parent))
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
-    rng, file = np.random.default_rng(0), tmp_path / "cut" / CHECKPOINT
+    rng, file = np.random.default_rng(0), tmp_path / "cut" / METRICS
     for _ in range(3):  # let it make a checkpoint, then kill it at any moment after
         stamp = file.stat().st_mtime_ns if file.exists() else 0
         worker = subprocess.Popen(

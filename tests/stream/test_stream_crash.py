@@ -1,39 +1,48 @@
-"""A crash at every point of a checkpoint at which the disk changes: what it leaves resumes to the
-same bits."""
+"""A crash before every statement and every sync of a stream: what it leaves resumes to the same
+bits."""
 
 import os
 import shutil
-from pathlib import Path
 
+import numpy as np
 from test_stream import everything, feed, same
 
+from unbag.stream import _checkpoint
+
 STEPS = 24
+LOG = "stream.db-wal"
 
 
 def snapshots(folder, copies, monkeypatch):
-    """Copies of the folder before each sync, rename and removal, and with what is being written cut
-    in half.
+    """Copies of the folder before each statement of SQLite and each sync of a log, and with what
+    was last written to SQLite's log cut off at any byte.
 
     A killed process leaves the files as they are at that moment; nothing that it wrote is lost,
     nothing is tidied up.
     """
+    rng = np.random.default_rng(0)
 
-    def before(name, real):
-        def wrapped(*args, **kwargs):
-            place = copies / f"{len(list(copies.iterdir())):03d}-{name}"
-            shutil.copytree(folder, place)
-            drafts = [path for path in place.iterdir() if path.name.startswith(".")]
-            if drafts:
-                torn = shutil.copytree(place, copies / f"{len(list(copies.iterdir())):03d}-torn")
-                for path in drafts:
-                    os.truncate(torn / path.name, path.stat().st_size // 2)
-            return real(*args, **kwargs)
+    def keep(name):
+        place = copies / f"{len(list(copies.iterdir())):04d}-{name}"
+        shutil.copytree(folder, place)
+        size = os.path.getsize(place / LOG) if (place / LOG).exists() else 0
+        if size:
+            torn = shutil.copytree(place, copies / f"{len(list(copies.iterdir())):04d}-torn")
+            os.truncate(torn / LOG, rng.integers(size))
 
-        return wrapped
+    connect, fsync = _checkpoint._connect, os.fsync
 
-    for name in ("fsync", "replace"):
-        monkeypatch.setattr(os, name, before(name, getattr(os, name)))
-    monkeypatch.setattr(Path, "unlink", before("unlink", Path.unlink))
+    def traced(path):
+        db = connect(path)
+        db.set_trace_callback(lambda statement: keep(statement.split()[0].lower()))
+        return db
+
+    def synced(handle):
+        keep("fsync")
+        fsync(handle)
+
+    monkeypatch.setattr(_checkpoint, "_connect", traced)
+    monkeypatch.setattr(os, "fsync", synced)
 
 
 def test_a_crash_at_any_point_of_a_checkpoint_resumes_to_the_same_bits(tmp_path, monkeypatch):
@@ -43,12 +52,11 @@ def test_a_crash_at_any_point_of_a_checkpoint_resumes_to_the_same_bits(tmp_path,
         snapshots(whole, copies, patch)
         learner = feed(whole, STEPS)
     learner.close()
-    found = sorted(copies.iterdir())
-    kinds = {path.name.partition("-")[2] for path in found}
-    assert kinds == {"fsync", "replace", "unlink", "torn"}
-    assert len(found) > 30
-    assert any(copies.glob("*/events-*-1.arrow"))  # files that were written anew
-    for place in found[:: len(found) // 30]:
+    made = sorted(copies.iterdir())
+    kinds = {path.name.partition("-")[2] for path in made}
+    assert {"fsync", "begin", "insert", "delete", "replace", "commit", "pragma", "torn"} <= kinds
+    assert len(made) > 100
+    for place in made[:: len(made) // 30]:
         again = feed(place, STEPS)
         again.close()
         assert same(learner, again), place.name

@@ -4,7 +4,6 @@ is counted."""
 import json
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from test_stream import (
     SMALL,
@@ -12,16 +11,15 @@ from test_stream import (
     chunk_of,
     everything,
     network,
+    on_disk,
     put,
     quiet_buffer,
     same,
     source,
 )
 
-from unbag._model_file import save_arrays
-from unbag.stream import StreamLearner, _rules, run_stream
-from unbag.stream._checkpoint import CHECKPOINT, METRICS, QUARANTINE, Folder
-from unbag.stream._report import read_metrics
+from unbag.stream import StreamLearner, _rules, read_metrics, run_stream
+from unbag.stream._checkpoint import METRICS, QUARANTINE, STORE, StreamStore
 
 # --- sources that break off ---
 
@@ -152,66 +150,133 @@ def test_without_a_folder_nothing_piles_up():
     learner.report([0], [0.5])
     assert learner.counts == {"late": 1, "leftover": 4}
     assert learner.waiting == 0
-    assert list(learner._buffer.store.folder.iterdir()) == []
-    assert (learner._lines, learner.quarantine.take_lines()) == ([], [])
+    assert on_disk(learner._store) == 0
+    assert (learner._logs[METRICS], learner.quarantine.take_lines()) == ([], [])
 
 
-def rows_on_disk(store):
-    return sum(
-        pa.ipc.open_file(pa.OSFile(str(path))).read_all().num_rows
-        for path in store.folder.iterdir()
-    )
-
-
-def test_stragglers_do_not_keep_their_files_whole():
+def test_stragglers_do_not_keep_what_arrived_with_them():
     buffer, _ = quiet_buffer(bound=1000)
     score = np.arange(200.0)
     for start in range(
         0, 200, 20
-    ):  # in each file 18 events of a bag that is soon reported, and two stragglers
+    ):  # in each call 18 events of a bag that is soon reported, and two stragglers
         own = [f"bag {start}"] * 18
         mine = score[start : start + 20]
         buffer.add_events([*own[:9], "x", *own[9:], "y"], np.stack([mine] * 3, axis=1), mine)
         buffer.add_report(f"bag {start}", 0.5)
         buffer.take(1)
-        assert rows_on_disk(buffer.store) == buffer.waiting
-    buffer.restore(json.loads(json.dumps(buffer.manifest())))  # as after a crash
-    assert buffer.waiting == rows_on_disk(buffer.store) == 20
+        assert on_disk(buffer.store) == buffer.waiting
+    buffer.restore(json.loads(json.dumps(buffer.state())))  # as after a crash
+    assert buffer.waiting == on_disk(buffer.store) == 20
     buffer.add_report("x", 0.5)
     found = buffer.take(1)
     assert found.score.tolist() == found.X[:, 2].tolist() == list(range(9, 200, 20))
-    assert rows_on_disk(buffer.store) <= 2 * buffer.waiting
+    assert on_disk(buffer.store) == buffer.waiting
 
 
-def test_a_file_that_cannot_be_written_anew_serves_as_it_is(monkeypatch):
-    buffer, _ = quiet_buffer()
-    put(buffer, ["a", "a", "b", "a"])
-    buffer.add_report("a", 0.5)
+def full(store):
+    """As if the disk had no room for another page."""
+    pages = store.db.execute("PRAGMA page_count").fetchone()[0]
+    store.db.execute(f"PRAGMA max_page_count = {pages}")
 
-    def full(*args):
-        raise OSError(28, "No space left on device")
+
+def test_events_that_a_full_disk_refuses_leave_no_trace(tmp_path):
+    learner = StreamLearner(network(), method="upm", folder=tmp_path, **SMALL)
+    X, names, report = bags_in_order()
+    learner.events(X[:16], names[:16])
+    full(learner._store)
+    with pytest.raises(OSError, match=r"stream\.db: database or disk is full"):
+        learner.events(np.tile(X, (20, 1)), np.tile(names, 20))
+    assert (learner.waiting, on_disk(learner._store)) == (16, 16)
+    learner._store.db.execute("PRAGMA max_page_count = 1000000")
+    learner.events(X[16:], names[16:])
+    learner.report(np.arange(32), report)
+    assert (learner.events_learned, learner.counts) == (512, {})
+
+
+def test_events_that_cannot_be_deleted_at_once_go_with_the_next_checkpoint(tmp_path, monkeypatch):
+    store = StreamStore(tmp_path)
+    store.add(np.ones((4, 2)), np.zeros(4), np.array([1, 1, 2, 1]))
+
+    def refuse():
+        raise OSError("disk I/O error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("unbag.stream._store.pa.OSFile", full)
-        buffer.take(1)
-    buffer.add_report("b", 0.5)
-    assert buffer.take(1).X.tolist() == [[4, 5]]
-    assert list(buffer.store.folder.iterdir()) == []
+        patch.setattr(store, "_transaction", refuse)
+        store.drop([1])
+    assert on_disk(store) == 4
+    store.save({}, [], {})
+    assert on_disk(store) == 1
+    store.close()
 
 
-def test_a_file_stays_while_a_checkpoint_refers_to_it():
-    buffer, _ = quiet_buffer()
-    put(buffer, ["a", "a", "b", "a"])
-    kept = json.loads(json.dumps(buffer.manifest()))
-    buffer.store.checkpointed()
-    buffer.add_report("a", 0.5)
-    buffer.take(1)
-    assert [path.name for path in sorted(buffer.store.folder.iterdir())] == [
-        "events-00000001-1.arrow",
-        "events-00000001.arrow",
-    ]
-    buffer.restore(kept)
-    assert (buffer.waiting, rows_on_disk(buffer.store)) == (4, 4)
+def test_events_stay_while_a_checkpoint_refers_to_them(tmp_path):
+    store = StreamStore(tmp_path)
+    store.add(np.ones((3, 2)), np.zeros(3), np.array([1, 1, 2]))
+    store.save({}, [], {})
+    store.add(np.ones((2, 2)), np.zeros(2), np.array([1, 3]))
+    store.drop([1, 3])
+    assert on_disk(store) == 3
+    store.close()
+    again = StreamStore(tmp_path)
+    again.load()
+    assert (on_disk(again), again.read([1]).bag.tolist()) == (3, [1, 1])
+    again.drop([1])
+    again.save({}, [], {})
+    assert on_disk(again) == 1
+    again.close()
+
+
+def stopped(folder):
+    """A stream with a checkpoint and waiting events, which no process works on."""
+    learner = StreamLearner(network(), method="upm", folder=folder, **SMALL)
+    X, names, report = bags_in_order()
+    learner.events(X, names)
+    learner.report(np.arange(20), report[:20])
+    learner.finish()
+    learner.close()
+    return folder / STORE
+
+
+def resume(folder):
+    return StreamLearner(network(), method="upm", folder=folder, **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "fault"),
+    [
+        (lambda file: file.write_bytes(b"something else" * 999), "file is not a database"),
+        (lambda file: file.write_bytes(file.read_bytes()[:9000]), "malformed|Page|page"),
+        (
+            lambda file: change(file, b'"settings"', b'"sittings"'),
+            "its last checkpoint has changed",
+        ),
+    ],
+)
+def test_a_damaged_database_gets_a_clear_error(tmp_path, spoil, fault):
+    spoil(stopped(tmp_path))
+    rule = r"The database of a stream must be whole: .*stream\.db is damaged \(.*"
+    for _ in range(2):  # nothing holds the folder after the first
+        with pytest.raises(ValueError, match=rf"(?s){rule}({fault}).*Put a copy of the folder"):
+            resume(tmp_path)
+
+
+def change(file, old, new):
+    content = file.read_bytes()
+    assert old in content
+    file.write_bytes(content.replace(old, new))
+
+
+def test_events_that_changed_on_disk_are_not_learned(tmp_path):
+    file = stopped(tmp_path)
+    X, _, report = bags_in_order()
+    mine = np.arange(20 * 16, 32 * 16)
+    change(file, X[mine[:16]].tobytes(), X[mine[::-1][:16]].tobytes())
+    learner = resume(tmp_path)
+    learner.report(np.arange(20, 31), report[20:31])
+    with pytest.raises(ValueError, match="the events of its bag number 20 have changed"):
+        learner.finish()
+    learner.close()
 
 
 def test_early_reports_are_bounded_though_no_event_comes():
@@ -238,7 +303,7 @@ def test_counters_are_what_counting_gives():
         assert buffer.ready_events == sum(buffer.bags[name].events for name in buffer.ready)
         assert buffer.waiting == sum(bag.events for bag in buffer.bags.values()) <= 60
         assert list(buffer.early) == [name for name, bag in buffer.bags.items() if bag.events == 0]
-        assert rows_on_disk(buffer.store) <= 2 * buffer.waiting
+        assert on_disk(buffer.store) == buffer.waiting
 
 
 def test_the_log_is_json_and_is_read_back_with_its_nan(tmp_path):
@@ -251,22 +316,15 @@ def test_the_log_is_json_and_is_read_back_with_its_nan(tmp_path):
     assert json.dumps(read_metrics(tmp_path)) == json.dumps([row])
 
 
-def test_a_checkpoint_of_many_bags_has_a_small_header_and_old_ones_are_read(tmp_path):
-    learner = StreamLearner(network(), folder=tmp_path / "a", **SMALL)
+def test_many_bags_that_wait_are_known_again(tmp_path):
+    learner = StreamLearner(network(), folder=tmp_path, **SMALL)
     learner.report(np.arange(2000), np.full(2000, 0.5))
+    learner.report(["a"], [0.5])
     learner.finish()
     learner.close()
-    path = tmp_path / "a" / CHECKPOINT
-    assert (
-        int.from_bytes(path.read_bytes()[:8], "little") < 5000
-    )  # safetensors refuses more than 100 MB
-    folder = Folder(tmp_path / "a")
-    arrays, state = folder.load()
-    save_arrays(path, arrays, state)  # as it was before: the state in the header
-    folder.close()
-    again = StreamLearner(network(), folder=tmp_path / "a", **SMALL)
-    assert len(again._buffer.bags) == 2000
-    assert same(learner, again)
+    again = StreamLearner(network(), folder=tmp_path, **SMALL)
+    assert again._buffer.state() == learner._buffer.state()
+    assert list(again._buffer.bags) == [*range(2000), "a"]
 
 
 @pytest.mark.parametrize(

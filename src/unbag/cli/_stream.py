@@ -1,4 +1,4 @@
-"""Words of the command line in, a stream followed with a live view."""
+"""`unbag stream`: a stream followed with a live view, and its page."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unbag._rules import broken
 from unbag.datasets import Chunks, read_clicks, read_criteo
 from unbag.lab._online_plan import NETWORKS
-from unbag.stream import Settings, StreamLearner, run_stream
-from unbag.stream._replay import View
-from unbag.stream._report import write_page
+from unbag.plots import stream_figure
+from unbag.report import stream_page, write_page
+from unbag.stream import StreamLearner, StreamSettings, View, read_metrics, run_stream
 
 
 def follow(
@@ -33,11 +35,9 @@ def follow(
             f"{model!r} came",
             "Choose one.",
         )
-    told = {
-        "prior": _prior(fields.get("prior", "chunk")),
-        "source": f"{source} in chunks of {rows}",
-    }
-    settings = Settings(**(fields | told))
+    fields["prior"] = _prior(fields.get("prior", "chunk"))
+    fields["source"] = f"{source} in chunks of {rows}"
+    settings = StreamSettings(**fields)
     size = 1 if settings.method == "labels" else settings.size
     if rows < 2 * size:
         raise broken(
@@ -50,8 +50,8 @@ def follow(
         print(f"resumed after chunk {learner.chunks}", file=sys.stderr)
     try:
         with View(learner, chunks) as view:
-            run_stream(_source(source, rows, learner), learner, chunks=chunks, told=view)
-        return write_page(learner, folder)
+            run_stream(_source(source, rows, learner), learner, chunks=chunks, progress=view)
+        return _write_report(learner, folder)
     finally:
         learner.close()
 
@@ -67,10 +67,55 @@ def _prior(text: str) -> str | float:
 def _source(name: str, rows: int, learner: StreamLearner) -> Chunks:
     if name == "clicks":
         return lambda position: read_clicks(rows=rows, start=position)
-    path = None if name == "criteo" else Path(name)
+    path = None  # Criteo's file in the data folder
+    if name != "criteo":
+        path = Path(name)
     if path is not None and not path.exists():
         raise broken(
             "A source must be clicks, criteo or a file", f"{name!r} is none", "Look at the path."
         )
     read = partial(read_criteo, path, rows=rows, quarantine=learner.quarantine)
     return lambda position: read(start=position)
+
+
+def _write_report(learner: StreamLearner, folder: Path) -> Path:
+    """A page on a stream: what it was, how it went, what was set aside; `report.html`, and beside
+    it `report.md`."""
+    rows = read_metrics(folder)
+    stream_figure(rows).savefig(folder / "stream.png", dpi=150)
+    s = learner.settings
+    lines = [
+        "# A stream\n",
+        f"{s.method}, rate {s.rate:g}, bags of {s.size}, batches of {s.batch}, prior: "
+        f"{s.prior}, seed {s.seed}.",
+        f"{learner.chunks} chunks, {learner.events_learned:,} events learned, "
+        f"{learner.waiting:,} waiting.\n",
+        "![log loss, AUC and prior](stream.png)\n",
+        "| average over chunks | from reports | from labels | of the truth |",
+        "|---|---|---|---|",
+    ]
+    for title, name in (("log loss", "log_loss"), ("AUC", "auc"), ("predicted - observed", "gap")):
+        averages = [_average(rows, key) for key in (name, f"label_{name}", f"true_{name}")]
+        lines.append(f"| {title} | {' | '.join(averages)} |")
+    alarms = [row["chunk"] for row in rows if row.get("drift")]
+    lines += [f"\nDrift of the prior was seen in {len(alarms)} of {len(rows)} chunks.\n"]
+    if learner.counts:
+        lines += ["| set aside | how often |", "|---|---|"]
+        lines += [f"| {kind} | {count} |" for kind, count in learner.counts.items()]
+    else:
+        lines.append("Nothing was set aside.")
+    (folder / "report.md").write_text("\n".join(lines) + "\n")
+    line = f"{s.method}, rate {s.rate:g}, bags of {s.size}, prior: {s.prior}"
+    counts = {
+        "learned": learner.events_learned,
+        "waiting": learner.waiting,
+        "aside": learner.counts,
+    }
+    return write_page(stream_page(rows, line, **counts), folder / "report.html", force=True)
+
+
+def _average(rows: list[dict[str, Any]], name: str) -> str:
+    values = np.array([row.get(name, np.nan) for row in rows], float)
+    if not np.isfinite(values).any():
+        return ""
+    return f"{np.nanmean(values):.4f}"

@@ -1,13 +1,13 @@
 """Learning while data arrives: predict first, learn when the report comes, resume after a crash.
 
-`learning` has the learner, `settings` what decides it, `entering` checks what comes in, `stepping`
-makes its steps, `waiting` keeps events until their report comes, `storing` has their files,
-`watching` says how good the model is, `keeping` and `resuming` make everything last, `running`
-follows a source, `reporting` writes the page.
+`_learner` has the learner, `_settings` what decides it, `_rules` what it refuses, `_buffer` keeps
+events until their report comes, `_checkpoint` makes everything last, `_monitor` says how good the
+model is, `_replay` follows a source.
 """
 
+from unbag.stream._checkpoint import read_metrics
 from unbag.stream._learner import StreamLearner
-from unbag.stream._replay import run_stream
-from unbag.stream._settings import Settings
+from unbag.stream._replay import View, run_stream
+from unbag.stream._settings import StreamSettings
 
-__all__ = ["Settings", "StreamLearner", "run_stream"]
+__all__ = ["StreamLearner", "StreamSettings", "View", "read_metrics", "run_stream"]

@@ -1,5 +1,4 @@
-"""Events and reports in any order in, complete bags out; what waits lies in Arrow files, not in
-memory.
+"""Events and reports in any order in, complete bags out; the events that wait lie on disk.
 
 A bag is complete when its report is there and it has as many events as the report says; a report
 without a size closes its bag as it stands. The policy, in full:
@@ -14,9 +13,9 @@ without a size closes its bag as it stands. The policy, in full:
   its report counts that event too; what comes for it later comes too late;
 - a report before its events waits for them for `patience` further events, and then counts as one of
   an unknown bag; so do the oldest when more than `bound` reports wait;
-- when more than `bound` events wait, the oldest are given up with their bags ("no report"). A file
-  of which less than half still waits is written anew without the rest, so that the files in use
-  hold at most twice what waits; only the files of the last checkpoint stay until the next one.
+- when more than `bound` events wait, the oldest are given up with their bags ("no report"). The
+  events of a bag leave the disk with it, unless the last checkpoint refers to them: then with the
+  next one.
 
 Everything refused or given up goes to the quarantine. The last `remembered` bags that were learned
 or given up are remembered; a report for an older one counts as one of an unknown bag.
@@ -25,20 +24,20 @@ or given up are remembered; a report for an older one counts as one of an unknow
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from unbag.datasets import Quarantine
-from unbag.stream._store import Name, Store
+from unbag.stream._checkpoint import StreamStore
 
+Name = int | str
 Restated = Literal["replace", "refuse"]
 
 
 @dataclass
-class _Bag:
+class WaitingBag:
     """A bag that waits. since : how many events had arrived when it was first heard of."""
 
     number: int
@@ -47,14 +46,20 @@ class _Bag:
     report: float | None = None
     size: int | None = None
     noise: float = 0.0
-    files: list[list[int]] = field(default_factory=list)  # which files hold how many of its events
 
     def complete(self) -> bool:
-        return (
-            self.report is not None
-            and self.events > 0
-            and self.events == (self.size or self.events)
-        )
+        """Whether the report is there, and all events that it counts."""
+        if self.report is None or self.events == 0:
+            return False
+        return self.size is None or self.events == self.size
+
+    def room(self) -> float:
+        """How many more events the bag takes."""
+        if self.report is not None and self.size is not None:
+            return self.size - self.events
+        if self.complete():
+            return 0
+        return np.inf
 
 
 class Complete(NamedTuple):
@@ -70,11 +75,27 @@ class Complete(NamedTuple):
 
 
 class Buffer:
-    """What waits for its report, or for its events."""
+    """What waits for its report, or for its events.
+
+    Parameters
+    ----------
+    store : StreamStore
+        Where events wait.
+    aside : Quarantine
+        For everything refused or given up.
+    bound : int
+        The most events that wait, and the most reports without events.
+    patience : int
+        Events that arrive until a report without events is given up.
+    remembered : int
+        Bags that are remembered after their end.
+    restated : {"replace", "refuse"}
+        What is done with a report that changes.
+    """
 
     def __init__(
         self,
-        folder: Path,
+        store: StreamStore,
         aside: Quarantine,
         *,
         bound: int,
@@ -82,28 +103,13 @@ class Buffer:
         remembered: int,
         restated: Restated,
     ) -> None:
-        self.store, self.aside = Store(folder), aside
-        self.bound, self.patience, self.remembered, self.restated = (
-            bound,
-            patience,
-            remembered,
-            restated,
-        )
-        self.bags: OrderedDict[Name, _Bag] = OrderedDict()
-        self.early: OrderedDict[Name, None] = (
-            OrderedDict()
-        )  # bags with a report and no event, in the order they came
-        self.ready: OrderedDict[Name, int] = (
-            OrderedDict()
-        )  # complete bags, and how many events each has
+        self.store, self.aside, self.bound, self.patience = store, aside, bound, patience
+        self.remembered, self.restated = remembered, restated
+        self.bags: OrderedDict[Name, WaitingBag] = OrderedDict()
+        self.early: OrderedDict[Name, None] = OrderedDict()  # bags with a report and no event
+        self.ready: OrderedDict[Name, int] = OrderedDict()  # complete bags, and their events
         self.ended: OrderedDict[Name, str] = OrderedDict()
-        self.arrived = self.numbered = 0
-        self.ready_events = 0  # events of complete bags
-
-    @property
-    def waiting(self) -> int:
-        """Events that are on disk and not learned."""
-        return self.store.waiting
+        self.arrived = self.numbered = self.waiting = self.ready_events = 0
 
     def add_events(
         self,
@@ -113,106 +119,133 @@ class Buffer:
         *,
         sound: np.ndarray | None = None,
     ) -> int:
-        """Take events with the scores they got; returns how many were taken. sound : which are
-        finite, else all."""
+        """Take events with the scores they got.
+
+        Parameters
+        ----------
+        names : list
+            The bag of each event.
+        X, score : array
+            Of each event.
+        sound : array of bool, optional
+            Which events are finite; by default all.
+
+        Returns
+        -------
+        int
+            How many were taken.
+        """
         unique, bag = _number(names)
-        taken, late = np.ones(len(names), bool), []
-        sound = np.ones(len(names), bool) if sound is None else sound
-        for i, name in enumerate(unique):
-            room = self._room(name)
-            if room < np.inf and len(rows := np.flatnonzero(bag == i)) > room:
-                taken[rows[int(room) :]] = False
-                late.append((name, len(rows) - int(room)))
-        came, bad = (
-            np.bincount(bag[rows], minlength=len(unique)) for rows in (taken, taken & ~sound)
-        )
+        room = np.array([self._room(name) for name in unique])
+        taken = _rank(bag, len(unique)) < room[bag]
+        late = np.bincount(bag[~taken], minlength=len(unique))
+        bad = np.zeros(len(unique), int)
+        if sound is not None:
+            bad = np.bincount(bag[taken & ~sound], minlength=len(unique))
+        good = np.bincount(bag[taken], minlength=len(unique)) - bad
         taken &= bad[bag] == 0
         count = np.bincount(bag[taken], minlength=len(unique))
-        fresh = [name for name, n in zip(unique, count, strict=True) if n and name not in self.bags]
-        number = {name: self.numbered + i for i, name in enumerate(fresh)}
-        number |= {name: self.bags[name].number for name in unique if name in self.bags}
         if taken.any():  # the only thing that can fail comes first
-            self.store.write(
-                X[taken],
-                score[taken],
-                np.array([number.get(name, -1) for name in unique])[bag[taken]],
-            )
+            self.store.add(X[taken], score[taken], self._numbers(unique, count)[bag[taken]])
         self.arrived += len(names)
-        for name, n in late:
-            self.aside.add(
-                "late event",
-                f"{n} events came for a bag that was complete or at its end",
-                where=name,
-            )
-        for name, n in zip(unique, count.tolist(), strict=True):
-            if n:
-                held = self.bags.get(name) or self._new(name)
-                held.events += n
-                held.files.append([self.store.last, n])
-                self.store.files[self.store.last].bags[name] = held.number
-                self.early.pop(name, None)
-                self._settle(name)
+        for i in np.flatnonzero(late):
+            why = f"{late[i]} events came for a bag that was complete or at its end"
+            self.aside.add("late event", why, where=unique[i])
+        for i in np.flatnonzero(count):
+            self._hold(unique[i], int(count[i]))
         for i in np.flatnonzero(bad):
-            self._break(unique[i], int(bad[i]), int(came[i]))
+            self._break(unique[i], int(bad[i]), int(good[i]))
         return int(taken.sum())
 
-    def _break(self, name: Name, bad: int, came: int) -> None:
-        """Set a bag aside, of which some events just came and some of these are bad."""
-        held = self.bags.get(name) or self._new(name)
-        self.aside.add(
-            "feature",
-            f"{bad} events have features or a score that is not finite",
-            where=name,
-            count=bad,
-        )
-        why = f"its report counts the bad events too; {held.events + came - bad} good ones are not learned from"
-        self.aside.add("broken bag", why, where=name, record=held.report)
+    def _room(self, name: Name) -> float:
+        if name in self.ended:
+            return 0
+        if name in self.bags:
+            return self.bags[name].room()
+        return np.inf
+
+    def _numbers(self, names: list[Name], count: np.ndarray) -> np.ndarray:
+        """The number of each bag, with those that the bags with new events will get."""
+        numbers, following = np.full(len(names), -1), self.numbered
+        for i, name in enumerate(names):
+            if name in self.bags:
+                numbers[i] = self.bags[name].number
+            elif count[i]:
+                numbers[i] = following
+                following += 1
+        return numbers
+
+    def _hold(self, name: Name, count: int) -> None:
+        """Note that events of a bag now wait."""
+        waiting = self._waiting_bag(name)
+        if (
+            waiting.events == 0
+        ):  # the order is that of the first events, so that the oldest go first
+            self.bags.move_to_end(name)
+            self.early.pop(name, None)
+        waiting.events += count
+        self.waiting += count
+        self._settle(name)
+
+    def _waiting_bag(self, name: Name) -> WaitingBag:
+        if name not in self.bags:
+            self.bags[name] = WaitingBag(self.numbered, self.arrived)
+            self.numbered += 1
+        return self.bags[name]
+
+    def _break(self, name: Name, bad: int, good: int) -> None:
+        """Set a bag aside of whose new events some are bad."""
+        waiting = self._waiting_bag(name)
+        fault = f"{bad} events have features or a score that is not finite"
+        self.aside.add("feature", fault, where=name, count=bad)
+        lost = waiting.events + good
+        why = f"its report counts the bad events too; {lost} good ones are not learned from"
+        self.aside.add("broken bag", why, where=name, record=waiting.report)
         self._end([name], "set aside")
 
     def events_of(self, name: Name) -> int:
         """How many events of a bag wait."""
-        held = self.bags.get(name)
-        return held.events if held else 0
-
-    def _room(self, name: Name) -> float:
-        """How many more events a bag takes."""
-        if name in self.ended:
+        if name not in self.bags:
             return 0
-        held = self.bags.get(name)
-        if held is None or held.report is None:
-            return np.inf
-        return held.size - held.events if held.size is not None else 0 if held.events else np.inf
-
-    def _new(self, name: Name) -> _Bag:
-        self.bags[name] = _Bag(self.numbered, self.arrived)
-        self.numbered += 1
-        return self.bags[name]
+        return self.bags[name].events
 
     def add_report(
         self, name: Name, report: float, size: int | None = None, noise: float = 0.0
     ) -> bool:
-        """Take a report; returns whether it was taken."""
+        """Take a report.
+
+        Parameters
+        ----------
+        name : int or str
+            Of the bag.
+        report : float
+            A proportion.
+        size : int, optional
+            Events that it is about.
+        noise : float
+            Variance of the noise on the count.
+
+        Returns
+        -------
+        bool
+            Whether it was taken.
+        """
         if name in self.ended:
             return self._refuse("late", f"the bag was {self.ended[name]} before", name, report)
-        held = self.bags.get(name) or self._new(name)
-        if held.events == 0:
+        bag = self._waiting_bag(name)
+        if bag.events == 0:
             self.early[name] = None
-        if held.report is not None:
-            if (held.report, held.size, held.noise) == (report, size, noise):
-                return self._refuse("repeated", "the same report came before", name, report)
-            if self.restated == "refuse":
-                return self._refuse(
-                    "restated", f"the bag reported {held.report:g} before", name, report
-                )
-        if size is not None and size < held.events:
-            return self._refuse(
-                "size", f"the report is of {size} events and {held.events} wait", name, report
-            )
-        if held.report is not None:
-            self.aside.add(
-                "replaced", f"a new report came: {report:g}", where=name, record=held.report
-            )
-        held.report, held.size, held.noise = report, size, noise
+        if bag.report is not None and (bag.report, bag.size, bag.noise) == (report, size, noise):
+            return self._refuse("repeated", "the same report came before", name, report)
+        if bag.report is not None and self.restated == "refuse":
+            return self._refuse("restated", f"the bag reported {bag.report:g} before", name, report)
+        if size is not None and size < bag.events:
+            why = f"the report is of {size} events and {bag.events} wait"
+            return self._refuse("size", why, name, report)
+        if bag.report is not None:
+            why = f"a new report came: {report:g}"
+            self.aside.add("replaced", why, where=name, record=bag.report)
+        bag.report, bag.size, bag.noise = report, size, noise
         self._settle(name)
         return True
 
@@ -221,36 +254,31 @@ class Buffer:
         return False
 
     def _settle(self, name: Name) -> None:
-        before = self.ready.get(name, 0)
+        """Note whether a bag is complete."""
+        self.ready_events -= self.ready.get(name, 0)
         if self.bags[name].complete():
             self.ready[name] = self.bags[name].events
+            self.ready_events += self.ready[name]
         else:
             self.ready.pop(name, None)
-        self.ready_events += self.ready.get(name, 0) - before
 
     def give_up(self) -> None:
         """Forget early reports that waited too long or are too many, and the oldest events when
         there are too many."""
         while self.early and (len(self.early) > self.bound or self._longest_wait() > self.patience):
             name, _ = self.early.popitem(last=False)
-            self.aside.add(
-                "unknown bag",
-                "no event of the bag came",
-                where=name,
-                record=self.bags.pop(name).report,
-            )
-        while self.waiting > self.bound:
-            oldest = self.store.files[next(iter(self.store.files))]
-            names = sorted(oldest.bags, key=lambda name: oldest.bags[name])
-            for name in names:
-                held = self.bags[name]
-                self.aside.add(
-                    "no report",
-                    f"{held.events} events waited too long",
-                    where=name,
-                    record=held.report,
-                )
-            self._end(names, "given up")
+            report = self.bags.pop(name).report
+            self.aside.add("unknown bag", "no event of the bag came", where=name, record=report)
+        names, excess = [], self.waiting - self.bound
+        for name, bag in self.bags.items():
+            if excess <= 0:
+                break
+            if bag.events:
+                names.append(name)
+                excess -= bag.events
+                why = f"{bag.events} events waited too long"
+                self.aside.add("no report", why, where=name, record=bag.report)
+        self._end(names, "given up")
 
     def _longest_wait(self) -> int:
         """How many events arrived since the oldest early report."""
@@ -260,64 +288,52 @@ class Buffer:
         """The first complete bags, with at least `events` events if there are so many; they count
         as learned."""
         names, total = [], 0
-        for name in self.ready:
+        for name, count in self.ready.items():
             if total >= events:
                 break
             names.append(name)
-            total += self.bags[name].events
-        held = [self.bags[name] for name in names]
-        X, score, number = self.store.read(sorted({file for bag in held for file, _ in bag.files}))
-        order = np.argsort([bag.number for bag in held])
-        numbers = np.array([held[i].number for i in order])
-        place = np.minimum(np.searchsorted(numbers, number), len(numbers) - 1)
-        mine = numbers[place] == number
-        bag = order[place[mine]]
+            total += count
+        bags = [self.bags[name] for name in names]
+        numbers = np.array([bag.number for bag in bags])
+        stored = self.store.read(numbers.tolist())
+        order = np.argsort(numbers)
+        place = order[np.searchsorted(numbers[order], stored.bag)]
+        report = np.array([bag.report for bag in bags], float)
+        noise = np.array([bag.noise for bag in bags])
         self._end(names, "learned")
-        report, noise = (
-            np.array([bag.report for bag in held], float),
-            np.array([bag.noise for bag in held]),
-        )
-        return Complete(bag, X[mine], score[mine], names, report, noise)
+        return Complete(place, stored.X, stored.score, names, report, noise)
 
     def _end(self, names: list[Name], how: str) -> None:
-        touched: dict[int, None] = {}
+        if not names:
+            return
+        self.store.drop([self.bags[name].number for name in names])
         for name in names:
-            for number, count in self.bags[name].files:
-                self.store.release(number, name, count)
-                touched[number] = None
+            self.waiting -= self.bags.pop(name).events
             self.ready_events -= self.ready.pop(name, 0)
             self.early.pop(name, None)
-            del self.bags[name]
             self.ended[name] = how
-        for number in touched:
-            self.store.shrink(number)
         while len(self.ended) > self.remembered:
             self.ended.popitem(last=False)
 
-    def manifest(self) -> dict[str, Any]:
-        """Everything but the files, for a checkpoint."""
+    def state(self) -> dict[str, Any]:
+        """Everything but the events, for a checkpoint."""
         return {
-            "bags": [[name, asdict(bag)] for name, bag in self.bags.items()],
+            "bags": [[name, *vars(bag).values()] for name, bag in self.bags.items()],
+            "early": list(self.early),
             "ready": list(self.ready),
             "ended": list(self.ended.items()),
-            "counters": [self.arrived, self.numbered, self.store.last],
-            **self.store.manifest(),
+            "counters": [self.arrived, self.numbered],
         }
 
-    def restore(self, manifest: dict[str, Any]) -> None:
-        """Go back to a manifest; files that came after it are removed."""
-        self.bags = OrderedDict((name, _Bag(**bag)) for name, bag in manifest["bags"])
-        self.early = OrderedDict.fromkeys(
-            name for name, bag in self.bags.items() if bag.events == 0
-        )
-        self.ready = OrderedDict((name, self.bags[name].events) for name in manifest["ready"])
-        self.ended = OrderedDict(manifest["ended"])
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go back to a state."""
+        self.bags = OrderedDict((name, WaitingBag(*values)) for name, *values in state["bags"])
+        self.early = OrderedDict.fromkeys(state["early"])
+        self.ready = OrderedDict((name, self.bags[name].events) for name in state["ready"])
+        self.ended = OrderedDict(state["ended"])
+        self.arrived, self.numbered = state["counters"]
+        self.waiting = sum(bag.events for bag in self.bags.values())
         self.ready_events = sum(self.ready.values())
-        self.arrived, self.numbered, last = manifest["counters"]
-        self.store.restore(manifest, last)
-        for name, bag in self.bags.items():
-            for number, _ in bag.files:
-                self.store.files[number].bags[name] = bag.number
 
 
 def _number(names: list[Name]) -> tuple[list[Name], np.ndarray]:
@@ -325,3 +341,11 @@ def _number(names: list[Name]) -> tuple[list[Name], np.ndarray]:
     known: dict[Name, int] = {}
     bag = np.array([known.setdefault(name, len(known)) for name in names], np.int64)
     return list(known), bag
+
+
+def _rank(bag: np.ndarray, bags: int) -> np.ndarray:
+    """How many events of its bag come before each event."""
+    order = np.argsort(bag, kind="stable")
+    rank = np.empty(len(bag), int)
+    rank[order] = np.arange(len(bag)) - np.searchsorted(bag[order], np.arange(bags))[bag[order]]
+    return rank

@@ -1,148 +1,274 @@
-"""The state of a stream in, one file out, whole or not at all; and back, with everything later
-undone.
+"""The SQLite database in which a stream lasts: its state, and the events that wait for a report.
 
-A checkpoint is written in this order: the logs (metrics, quarantine) are appended and synced, the
-files of waiting events are synced, the state is written beside the old one, synced, renamed over
-it, and the folder is synced. Only then are files removed that nothing refers to any more. Whoever
-is killed in between finds the old state, and resuming cuts the logs and the files back to it.
+Events are written as they arrive, each call in a transaction of its own. A checkpoint is one
+transaction: it replaces the state (parameters, counters, what is known of the bags that wait) and
+deletes the events that only the checkpoint before needed. Whoever is killed at any point finds the
+last checkpoint whole; resuming deletes the events that came after it. The logs are plain text
+beside the database, for people and their tools. They are synced before the transaction, which
+holds their lengths, and resuming cuts them back.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
+import sqlite3
 import weakref
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError
 
-from unbag._model_file import load_arrays, save_arrays
-from unbag._rules import broken
+from unbag._rules import Refused, broken
 
-try:
-    import fcntl
-except ImportError:  # Windows: no lock
-    fcntl = None
+STORE, METRICS, QUARANTINE = "stream.db", "metrics.jsonl", "quarantine.jsonl"
+# A row of events holds those of one bag in one call, so that a bag can be read and deleted alone.
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS state (number INTEGER PRIMARY KEY, value BLOB, checksum INTEGER);
+CREATE TABLE IF NOT EXISTS events (
+    part INTEGER PRIMARY KEY, bag INTEGER, dtype TEXT, X BLOB, score BLOB, checksum INTEGER);
+CREATE INDEX IF NOT EXISTS events_of_bag ON events (bag);
+"""
+OF_BAGS = "bag IN (SELECT value FROM json_each(?))"
 
-CHECKPOINT, METRICS, QUARANTINE = "checkpoint.safetensors", "metrics.jsonl", "quarantine.jsonl"
-STATE = "state"  # beside the arrays and not in the file's header, which may not grow large
-LOCK = "stream.lock"  # also the sign that a folder is a stream's
+
+class Stored(NamedTuple):
+    """Events that were read: of each its features, score and bag number."""
+
+    X: np.ndarray
+    score: np.ndarray
+    bag: np.ndarray
 
 
-class Folder:
-    """The folder of a stream; one process at a time."""
+class StreamStore:
+    """The database and the logs of a stream; one process at a time.
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        if self.path.exists() and not (self.path / LOCK).exists() and any(self.path.iterdir()):
-            raise broken(
-                "A stream must have a folder of its own",
-                f"{self.path} holds something else",
-                "Name another one.",
-            )
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT)
-        self._let_go = weakref.finalize(self, os.close, self._lock)
-        if fcntl is not None:
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self._let_go()
-                raise broken(
-                    "A stream must be run by one process at a time",
-                    f"another one works in {self.path}",
-                    "Wait for it, or use another folder.",
-                ) from None
+    Parameters
+    ----------
+    folder : path, optional
+        Without one, the database is a temporary file that goes with the process.
+    """
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        self.folder: Path | None = None
+        if folder is not None:
+            self.folder = _own_folder(Path(folder))
+        with self._clear_errors():
+            self.db = _connect(self.folder)
+        self._let_go = weakref.finalize(self, self.db.close)
+        self.last = 0  # part that was written
+        self.kept = 0  # last part that the checkpoint refers to
+        self.ended: list[int] = []  # bags whose events only the last checkpoint refers to
+        self.shape: tuple[int, ...] = ()  # of one event's features
         self.lengths = {METRICS: 0, QUARANTINE: 0}
 
     def close(self) -> None:
         """Let others in."""
         self._let_go()
 
-    def load(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-        """The last checkpoint, or None; the logs are cut back to it."""
-        for draft in self.path.glob(f".{CHECKPOINT}.*"):
-            draft.unlink()
-        found = (
-            _unpack(*load_arrays(self.path / CHECKPOINT))
-            if (self.path / CHECKPOINT).exists()
-            else None
-        )
-        self.lengths = found[1]["lengths"] if found else self.lengths
-        for name, length in self.lengths.items():
-            self._cut(name, length)
-        return found
+    def add(self, X: np.ndarray, score: np.ndarray, bag: np.ndarray) -> None:
+        """Write events, or none of them where the disk refuses.
 
-    def _cut(self, name: str, length: int) -> None:
-        path = self.path / name
-        if path.exists():
-            os.truncate(path, length)
+        Parameters
+        ----------
+        X, score : array
+            Features of the events, and the scores they got.
+        bag : array of int
+            The number of each event's bag.
+        """
+        order = np.argsort(bag, kind="stable")
+        X, score, bag = X[order], score[order].astype(np.float32), bag[order]
+        starts = np.flatnonzero(np.diff(bag, prepend=bag[0] - 1)).tolist()
+        rows = []
+        for part, (i, j) in enumerate(zip(starts, [*starts[1:], len(bag)], strict=True), start=1):
+            blobs = X[i:j].tobytes(), score[i:j].tobytes()
+            rows.append((self.last + part, int(bag[i]), X.dtype.str, *blobs, _checksum(*blobs)))
+        with self._transaction():
+            self.db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", rows)
+        self.last, self.shape = self.last + len(rows), X.shape[1:]
 
-    def append(self, name: str, lines: list[str]) -> None:
+    def read(self, bags: list[int]) -> Stored:
+        """The events of some bags, in the order in which they arrived."""
+        query = f"SELECT bag, dtype, X, score, checksum FROM events WHERE {OF_BAGS} ORDER BY part"
+        with self._clear_errors():
+            rows = self.db.execute(query, (json.dumps(bags),)).fetchall()
+        for bag, _, *blobs, checksum in rows:
+            if _checksum(*blobs) != checksum:
+                raise self._damaged(f"the events of its bag number {bag} have changed")
+        score = [np.frombuffer(row[3], np.float32) for row in rows]
+        X = np.concatenate([np.frombuffer(row[2], row[1]) for row in rows])
+        bag = np.repeat([row[0] for row in rows], [len(part) for part in score])
+        return Stored(X.reshape(-1, *self.shape), np.concatenate(score), bag)
+
+    def drop(self, bags: list[int]) -> None:
+        """The events of some bags wait no more; those in the checkpoint stay until the next one."""
+        query, deleted = f"DELETE FROM events WHERE part > ? AND {OF_BAGS}", False
+        with suppress(OSError), self._transaction():
+            self.db.execute(query, (self.kept, json.dumps(bags)))
+            deleted = True
+        if self.kept or not deleted:  # a full disk may refuse a deletion, too
+            self.ended += bags
+
+    def save(
+        self, state: dict[str, Any], leaves: list[np.ndarray], logs: dict[str, list[str]]
+    ) -> None:
+        """Make a checkpoint, in one transaction.
+
+        Parameters
+        ----------
+        state : dict
+            What JSON can hold.
+        leaves : list of array
+            Parameters and moments.
+        logs : dict of str to list of str
+            New lines of each log, which are taken out of the lists once they are written.
+        """
+        for name, lines in logs.items():
+            self._append(name, lines)
+            lines.clear()
+        kinds = [[leaf.dtype.name, leaf.shape] for leaf in leaves]
+        written = state | {"leaves": kinds, "lengths": self.lengths, "last": self.last}
+        blobs = [json.dumps(written | {"shape": self.shape}).encode()]
+        blobs += [leaf.tobytes() for leaf in leaves]
+        rows = [(number, blob, _checksum(blob)) for number, blob in enumerate(blobs)]
+        with self._transaction():
+            self.db.execute(f"DELETE FROM events WHERE {OF_BAGS}", (json.dumps(self.ended),))
+            self.db.executemany("REPLACE INTO state VALUES (?, ?, ?)", rows)
+        self.kept, self.ended = self.last, []
+        with self._clear_errors():  # moves the log into the database and syncs both
+            self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def load(self) -> tuple[dict[str, Any], list[np.ndarray]] | None:
+        """The state and arrays of the last checkpoint, or None; everything later is undone."""
+        with self._clear_errors():
+            checked = self.db.execute("PRAGMA quick_check").fetchone()[0]
+            rows = self.db.execute("SELECT * FROM state ORDER BY number").fetchall()
+        if checked != "ok":
+            raise self._damaged(checked)
+        if any(_checksum(blob) != checksum for _, blob, checksum in rows):
+            raise self._damaged("its last checkpoint has changed")
+        result, state = None, {"last": 0, "lengths": self.lengths, "shape": ()}
+        if rows:
+            state = json.loads(rows[0][1])
+            pairs = zip(rows[1:], state["leaves"], strict=True)
+            leaves = [np.frombuffer(row[1], kind).reshape(shape) for row, (kind, shape) in pairs]
+            result = state, leaves
+        self.last = self.kept = state["last"]
+        self.lengths, self.shape = state["lengths"], tuple(state["shape"])
+        with self._transaction():
+            self.db.execute("DELETE FROM events WHERE part > ?", (self.last,))
+        for name in self.lengths:
+            self._cut(name)
+        return result
+
+    def _append(self, name: str, lines: list[str]) -> None:
         """Append to a log and sync it; when that fails, the log is as before."""
+        assert self.folder is not None
+        if not lines:
+            return
         try:
-            with (self.path / name).open("ab") as file:
+            with (self.folder / name).open("ab") as file:
                 length = file.write("".join(lines).encode())
                 file.flush()
                 os.fsync(file.fileno())
         except OSError:
-            self._cut(name, self.lengths[name])
+            self._cut(name)
             raise
         self.lengths[name] += length
 
-    def save(self, arrays: dict[str, np.ndarray], state: dict[str, Any]) -> None:
-        """Write a checkpoint."""
-        text = json.dumps(state | {"lengths": dict(self.lengths)})
+    def _cut(self, name: str) -> None:
+        if self.folder and (self.folder / name).exists():
+            os.truncate(self.folder / name, self.lengths[name])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._clear_errors(), self.db:
+            yield
+
+    @contextmanager
+    def _clear_errors(self) -> Iterator[None]:
+        """Errors of SQLite as those of the disk, of another process, or of a damaged file."""
         try:
-            save_arrays(
-                self.path / CHECKPOINT, arrays | {STATE: np.frombuffer(text.encode(), np.uint8)}, {}
-            )
-        except SafetensorError as error:
-            raise OSError(f"The checkpoint could not be written: {error}") from error
-        self.sync()
+            yield
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                raise broken(
+                    "A stream must be run by one process at a time",
+                    f"another one works in {self.folder}",
+                    "Wait for it, or use another folder.",
+                ) from None
+            raise OSError(f"{STORE}: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(str(error)) from error
 
-    def sync(self) -> None:
-        """Make renames last."""
-        handle = os.open(self.path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    def _damaged(self, fault: str) -> Refused:
+        return broken(
+            "The database of a stream must be whole",
+            f"{self.folder}/{STORE} is damaged ({fault})",
+            "Put a copy of the folder in its place, or begin again in another one.",
+        )
 
 
-def _unpack(
-    arrays: dict[str, np.ndarray], header: dict[str, Any]
-) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and state of a checkpoint; older ones have the state in the header."""
-    state = arrays.pop(STATE, None)
-    return arrays, header if state is None else json.loads(state.tobytes())
+def _own_folder(folder: Path) -> Path:
+    if folder.exists() and not (folder / STORE).exists() and any(folder.iterdir()):
+        raise broken(
+            "A stream must have a folder of its own",
+            f"{folder} holds something else",
+            "Name another one.",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _connect(folder: Path | None) -> sqlite3.Connection:
+    name = ""  # SQLite's name for a temporary file
+    if folder is not None:
+        name = str(folder / STORE)
+    db = sqlite3.connect(name, timeout=0, check_same_thread=False)
+    try:
+        db.execute("PRAGMA locking_mode = EXCLUSIVE")  # one process, until it ends
+        # A commit goes to the write-ahead log, which the system keeps when a process is killed. In
+        # this mode SQLite syncs only when it moves the log into the database: a power cut may undo
+        # the commits since then, but never tears one apart, and every checkpoint moves the log.
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
+    except sqlite3.Error:
+        db.close()
+        raise
+    return db
+
+
+def _checksum(*blobs: bytes) -> int:
+    """SQLite notices torn pages, but not bits that changed inside of a value."""
+    total = 0
+    for blob in blobs:
+        total = zlib.crc32(blob, total)
+    return total
 
 
 def as_line(row: dict[str, Any]) -> str:
     """A row of a log; JSON knows no NaN, so that is null."""
-    plain = {
-        name: None if isinstance(a, float) and not np.isfinite(a) else a for name, a in row.items()
-    }
+    plain = dict(row)
+    for name, value in row.items():
+        if isinstance(value, float) and not np.isfinite(value):
+            plain[name] = None
     return json.dumps(plain, allow_nan=False) + "\n"
 
 
-def from_line(line: str) -> dict[str, Any]:
-    """A row that `as_line` wrote."""
-    return {name: np.nan if a is None else a for name, a in json.loads(line).items()}
+def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
+    """What was observed of every chunk of the stream in a folder, in order."""
+    path = Path(folder) / METRICS
+    if not path.exists():
+        return []
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return [{name: _or_nan(value) for name, value in row.items()} for row in rows]
 
 
-def temporary_folder(owner: Any) -> Path:
-    """A folder that goes when its owner goes."""
-    path = tempfile.mkdtemp(prefix="unbag-")
-    weakref.finalize(owner, shutil.rmtree, path, ignore_errors=True)
-    return Path(path)
-
-
-def sync_file(path: Path) -> None:
-    """Make what was written to a file last."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+def _or_nan(value: Any) -> Any:
+    if value is None:
+        return np.nan
+    return value

@@ -1,11 +1,11 @@
-"""Chunks, or events and reports, in; predictions first, then a model that has learned: once from
-every event."""
+"""The learner of a stream: it predicts first, and learns once from every event when the report is
+there."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,36 +14,47 @@ import numpy as np
 from unbag._rules import broken, rows
 from unbag.bags import Bags, from_rows, random_bags
 from unbag.datasets import Chunk, Quarantine
-from unbag.stream import _rules, _state
-from unbag.stream._buffer import Buffer
-from unbag.stream._checkpoint import Folder, as_line, temporary_folder
-from unbag.stream._monitor import Watch, look_at_labels
-from unbag.stream._settings import Settings
-from unbag.stream._store import Name
+from unbag.stream import _rules
+from unbag.stream._buffer import Buffer, Name
+from unbag.stream._checkpoint import METRICS, QUARANTINE, StreamStore, as_line
+from unbag.stream._monitor import Monitor, label_metrics
+from unbag.stream._settings import StreamSettings
 from unbag.training import ChunkTrainer, Devices
+
+# what a checkpoint holds of the learner itself, beside its model, its buffer and its monitor
+KEPT = ("position", "chunks", "events_learned", "failures", "rows")
+KEPT += ("_features", "_first_prior", "_latest")
 
 
 class StreamLearner:
     """Predict, evaluate, and learn when the report is there; survives a crash.
 
+    Reports are proportions of a binary label. `rows` holds what was observed of the last `window`
+    chunks, the log `metrics.jsonl` in the folder that of all; `counts` says how often something was
+    refused or went wrong.
+
     Parameters
     ----------
-    model : any JAX pytree with `model(X)` and `model(X, key=...)`, giving one score for each row.
-    settings : see `Settings`; or give its fields as keywords.
-    folder : for checkpoints, logs and waiting events. A folder that holds a checkpoint is resumed:
+    model : pytree
+        Any JAX pytree with `model(X)` and `model(X, key=...)`, giving one score for each row.
+    settings : StreamSettings, optional
+        What decides how the stream is learned; or give its fields as keywords.
+    folder : path, optional
+        For checkpoints, logs and waiting events. A folder that holds a checkpoint is resumed:
         `position` then says what was taken in, and everything after it must be given again. Without
         a folder nothing outlives the process.
-    every : chunks between checkpoints.
-    devices, microbatch : as in `unbag.sweep`; a stream may be resumed on others.
-
-    Reports are proportions of a binary label. `rows` holds what was seen of the last `window`
-    chunks, the log `metrics.jsonl` in the folder of all; `counts` how often something was refused
-    or went wrong.
+    every : int
+        Chunks between checkpoints.
+    devices, microbatch : int, optional
+        As in `unbag.TrainingConfig`; a stream may be resumed on others.
+    **fields
+        Of `StreamSettings`.
 
     >>> from unbag import models
     >>> from unbag.datasets import Chunk
     >>> rng = np.random.default_rng(0)
-    >>> learner = StreamLearner(models.linear(2, key=0, start=0.0), method="upm", size=16, batch=256, rate=0.05)
+    >>> model = models.linear(2, key=0, start=0.0)
+    >>> learner = StreamLearner(model, method="upm", size=16, batch=256, rate=0.05)
     >>> for _ in range(4):
     ...     x = rng.normal(size=(4096, 2))
     ...     row = learner.learn(Chunk(x, y=rng.random(4096) < 1 / (1 + np.exp(-2 * x[:, 0]))))
@@ -54,7 +65,7 @@ class StreamLearner:
     def __init__(
         self,
         model: Any,
-        settings: Settings | None = None,
+        settings: StreamSettings | None = None,
         *,
         folder: str | Path | None = None,
         every: int = 8,
@@ -62,8 +73,7 @@ class StreamLearner:
         microbatch: int | None = None,
         **fields: Any,
     ) -> None:
-        self.settings = replace(settings or Settings(), **fields)
-        s = self.settings
+        s = self.settings = replace(settings or StreamSettings(), **fields)
         self._trainer = ChunkTrainer(
             model,
             method=s.method,
@@ -74,33 +84,32 @@ class StreamLearner:
             devices=devices,
             microbatch=microbatch,
         )
-        self.folder = Folder(folder) if folder else None
-        self.every, self.position, self.chunks, self.events_learned, self.failures = (
-            every,
-            0,
-            0,
-            0,
-            0,
-        )
+        self.every, self.position, self.chunks, self.events_learned = every, 0, 0, 0
+        self.failures = 0
+        self.rows: list[dict[str, Any]] = []
+        self.quarantine = Quarantine()
         self._features: tuple[int, ...] | None = None  # the shape of one event's features
         self._first_prior: float | None = None
         self._latest = -np.inf
         self._since = 0  # chunks since the last checkpoint
-        self._lines: list[str] = []
-        self.rows: list[dict[str, Any]] = []
-        self.quarantine = Quarantine()
-        place = self.folder.path if self.folder else temporary_folder(self)
+        self._logs: dict[str, list[str]] = {METRICS: [], QUARANTINE: []}
+        self._store = StreamStore(folder)
+        self.folder = self._store.folder
         self._buffer = Buffer(
-            place,
+            self._store,
             self.quarantine,
             bound=s.waiting,
             patience=s.patience,
             remembered=s.remembered,
             restated=s.restated,
         )
-        self._watch = Watch(s.window)
+        self._monitor = Monitor(s.window)
         if self.folder:
-            _state.resume(self, self.folder)
+            try:
+                self._resume()
+            except BaseException:
+                self.close()
+                raise
 
     @property
     def model(self) -> Any:
@@ -110,8 +119,10 @@ class StreamLearner:
     @property
     def counts(self) -> dict[str, int]:
         """How often each thing was refused, given up or went wrong."""
-        failed = {"checkpoint": self.failures} if self.failures else {}
-        return dict(sorted(self.quarantine.counts.items())) | failed
+        counts = dict(sorted(self.quarantine.counts.items()))
+        if self.failures:
+            counts["checkpoint"] = self.failures
+        return counts
 
     @property
     def waiting(self) -> int:
@@ -165,35 +176,37 @@ class StreamLearner:
 
     def _learn_labelled(self, chunk: Chunk, bags: Bags | None, score: np.ndarray) -> dict[str, Any]:
         count = len(score)
-        labels = look_at_labels(score, np.asarray(chunk.y), chunk.truth)
-        if (
-            bags is None or len(bags) < 2
-        ):  # the end of a file: predicted and evaluated, too few to learn from
+        labels = label_metrics(score, np.asarray(chunk.y), chunk.truth)
+        if bags is None or len(bags) < 2:  # the end of a file: too few to learn from
             self._leave_out(count)
             return self._note({"events": count, "bags": 0, **labels})
-        kept = np.arange(count) if bags.rows is None else bags.rows
+        kept = bags.rows
+        if kept is None:
+            kept = np.arange(count)
         self._leave_out(count - len(kept))
-        return self._learn(
-            replace(bags, X=np.asarray(chunk.X)[kept], rows=None), score[kept], labels
-        )
+        X = np.asarray(chunk.X)[kept]
+        return self._learn(replace(bags, X=X, rows=None), score[kept], labels)
 
     def _remember(self, X: np.ndarray, time: Any) -> None:
         """The shape of the features, and how late it is."""
-        self._features = X.shape[1:] if len(X) else self._features
+        if len(X):
+            self._features = X.shape[1:]
         self._check_clock(time)
 
     def _set_aside(self, kind: str, fault: str, count: Any) -> None:
         """Single events of a labelled chunk: their bags are then made without them."""
         if count:
-            self.quarantine.add(
-                kind, f"{count} events {fault}", where=self.chunks + 1, count=int(count)
-            )
+            why = f"{count} events {fault}"
+            self.quarantine.add(kind, why, where=self.chunks + 1, count=int(count))
 
     def _leave_out(self, count: int) -> None:
         """Events that fill no bag, or too few bags, are predicted and judged but not learned from;
         they are counted."""
         if count:
-            why = f"{count} events are too few for bags of {self.settings.size}; predicted and judged, not learned from"
+            why = (
+                f"{count} events are too few for bags of {self.settings.size}; predicted and "
+                "judged, not learned from"
+            )
             self.quarantine.add("leftover", why, where=self.chunks + 1, count=count)
 
     def events(
@@ -204,15 +217,25 @@ class StreamLearner:
         time: Any = None,
         position: int | None = None,
     ) -> np.ndarray:
-        """Predict for events that will be reported later, and keep them; returns their scores.
+        """Predict for events that will be reported later, and keep them.
 
         Parameters
         ----------
-        bag : the id of each event's bag, whole numbers or strings.
-        time : of each event. Nothing rests on it: order is that of arrival, and a clock that runs
-            back is noted.
-        position : where the source stands after these events. With it, checkpoints are made when
-            they are due.
+        X : array
+            Features, one row per event.
+        bag : sequence of int or str
+            The id of each event's bag.
+        time : array, optional
+            Of each event. Nothing rests on it: order is that of arrival, and a clock that runs back
+            is noted.
+        position : int, optional
+            Where the source stands after these events. With it, checkpoints are made when they are
+            due.
+
+        Returns
+        -------
+        array
+            The scores of the events.
         """
         X, names = np.asarray(X), _rules.names(bag)
         rows(len(names), len(X), thing="bag", of="event")
@@ -231,26 +254,42 @@ class StreamLearner:
         noise: Any = None,
         position: int | None = None,
     ) -> int:
-        """Take reports, in any order, and learn when the events of a chunk are complete; returns
-        how many were taken.
+        """Take reports, in any order, and learn when the events of a chunk are complete.
 
         Parameters
         ----------
-        bag, report : ids of bags, and the proportion of each: its count divided by its size.
-        size : how many events each report is about; without it, a report closes its bag as it
-            stands.
-        noise : variance of the noise on each bag's count. With it a proportion may lie outside [0,
-            1], but not far.
+        bag : sequence of int or str
+            Ids of bags.
+        report : array
+            The proportion of each: its count divided by its size.
+        size : array of int, optional
+            How many events each report is about; without it, a report closes its bag as it stands.
+        noise : array, optional
+            Variance of the noise on each bag's count. With it a proportion may lie outside [0, 1],
+            but not far.
+        position : int, optional
+            Where the source stands after these reports.
+
+        Returns
+        -------
+        int
+            How many reports were taken.
         """
         names, values = _rules.names(bag), np.asarray(report, float)
         rows(len(values), len(names), thing="report", of="bag")
-        sizes = [None] * len(names) if size is None else np.asarray(size).astype(int).tolist()
-        noises = np.zeros(len(names)) if noise is None else np.asarray(noise, float)
+        method = self.settings.method
+        if size is None:
+            usual = {"labels": 1}.get(method)  # a label is a report on one event
+            sizes: list[int | None] = [usual] * len(names)
+        else:
+            sizes = np.asarray(size).astype(int).tolist()
+        noises = np.zeros(len(names))
+        if noise is not None:
+            noises = np.asarray(noise, float)
         rows(len(sizes), len(names), thing="size", of="bag")
         rows(len(noises), len(names), thing="noise", of="bag")
-        taken, method = 0, self.settings.method
+        taken = 0
         for name, value, k, s2 in zip(names, values.tolist(), sizes, noises.tolist(), strict=True):
-            k = 1 if k is None and method == "labels" else k
             why = _rules.bad_report(
                 value, k, s2, method=method, events=self._buffer.events_of(name)
             )
@@ -279,38 +318,34 @@ class StreamLearner:
         self._move(position)
 
     def _learn_complete(self) -> None:
-        found = self._buffer.take(self.settings.chunk)
-        noise = found.noise if found.noise.any() else None
-        self._learn(Bags(found.bag, found.report, X=found.X, noise=noise), found.score, {})
+        complete, noise = self._buffer.take(self.settings.chunk), None
+        if complete.noise.any():
+            noise = complete.noise
+        bags = Bags(complete.bag, complete.report, X=complete.X, noise=noise)
+        self._learn(bags, complete.score, {})
 
     def _learn(self, bags: Bags, score: np.ndarray, labels: dict[str, float]) -> dict[str, Any]:
-        s, number = self.settings, self.chunks + 1
-        prior = float(bags.prior)
-        self._first_prior = prior if self._first_prior is None else self._first_prior
-        used = (
-            prior
-            if s.prior == "chunk"
-            else self._first_prior
-            if s.prior == "first"
-            else float(s.prior)
-        )
-        seen = self._watch.look(score, bags, number)
+        number, prior = self.chunks + 1, float(bags.prior)
+        if self._first_prior is None:
+            self._first_prior = prior
+        observed = self._monitor.observe(score, bags, number)
+        priors = {"chunk": prior, "first": self._first_prior}
+        used = priors.get(self.settings.prior, self.settings.prior)
         objective = self._trainer.learn(replace(bags, known_prior=used), score, number)
         if np.isnan(objective):
-            self.quarantine.add(
-                "diverged", "learning broke off; the chunk left no trace", where=number
-            )
+            why = "learning broke off; the chunk left no trace"
+            self.quarantine.add("diverged", why, where=number)
         else:
             self.events_learned += len(bags.bag)
-        told = {"events": len(bags.bag), "bags": len(bags), "prior": prior, "objective": objective}
-        return self._note(told | seen | labels)
+        row = {"events": len(bags.bag), "bags": len(bags), "prior": prior, "objective": objective}
+        return self._note(row | observed | labels)
 
     def _note(self, row: dict[str, Any]) -> dict[str, Any]:
         self.chunks += 1
         self._since += 1
         row = {"chunk": self.chunks, **row}
         self.rows = [*self.rows, row][-self.settings.window :]
-        self._lines.append(as_line(row))
+        self._logs[METRICS].append(as_line(row))
         return row
 
     def _check_clock(self, time: Any) -> None:
@@ -319,29 +354,37 @@ class StreamLearner:
         ticks = _rules.ticks(time)
         known = ticks[np.isfinite(ticks)]
         if len(known) < len(ticks):
-            self.quarantine.add(
-                "clock", "an event has no time; it is learned all the same", where=self.position
-            )
+            why = "an event has no time; it is learned all the same"
+            self.quarantine.add("clock", why, where=self.position)
         low, high = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
         if low < self._latest:
-            back = f"the clock ran back by {self._latest - low:g}; the events are learned in the order they came"
-            self.quarantine.add("clock", back, where=self.position)
+            why = (
+                f"the clock ran back by {self._latest - low:g}; the events are learned in the "
+                "order they came"
+            )
+            self.quarantine.add("clock", why, where=self.position)
         self._latest = max(self._latest, high)
 
     def _move(self, position: int | None) -> None:
-        """Note where the source stands, if it is told, and make a checkpoint when one is due."""
-        self.position = self.position if position is None else position
+        """Note where the source stands, if that is said, and make a checkpoint when one is due."""
+        if position is not None:
+            self.position = position
         if self.folder is None:  # nothing will be resumed, so no log is kept
-            self._lines = []
+            self._logs[METRICS].clear()
             self.quarantine.take_lines()
         elif position is not None and self._since >= self.every:
             self.checkpoint()
 
     def checkpoint(self, position: int | None = None) -> bool:
-        """Make everything so far last; false when the disk refuses, in which case the old
-        checkpoint stays.
+        """Make everything so far last.
 
-        The stream goes on, and the next chunk tries again; a failure is counted and warned of.
+        When the disk refuses, the old checkpoint stays and the stream goes on; the next chunk tries
+        again, and the failure is counted and warned of.
+
+        Returns
+        -------
+        bool
+            Whether it was made.
         """
         if self.folder is None:
             raise broken(
@@ -349,9 +392,12 @@ class StreamLearner:
                 "none was given",
                 "Make the learner with {folder}.",
             )
-        self.position = self.position if position is None else position
+        if position is not None:
+            self.position = position
+        self._logs[QUARANTINE] += self.quarantine.take_lines()
+        leaves, settled = self._trainer.save()
         try:
-            _state.write(self, self.folder)
+            self._store.save(self._state() | {"trainer": settled}, leaves, self._logs)
         except OSError as error:
             self.failures += 1
             warnings.warn(
@@ -363,7 +409,49 @@ class StreamLearner:
         self._since = 0
         return True
 
+    def _state(self) -> dict[str, Any]:
+        """Everything but the model."""
+        return {
+            "settings": asdict(self.settings),
+            "learner": {name: getattr(self, name) for name in KEPT},
+            "monitor": self._monitor.state(),
+            "quarantine": dict(self.quarantine.counts),
+            "buffer": self._buffer.state(),
+        }
+
+    def _resume(self) -> None:
+        """Take up the last checkpoint, if there is one."""
+        loaded = self._store.load()
+        if loaded is None:
+            return
+        state, leaves = loaded
+        self._check_same(state["settings"], leaves)
+        self._trainer.load(leaves, state["trainer"])
+        for name, value in state["learner"].items():
+            setattr(self, name, value)
+        if self._features is not None:
+            self._features = tuple(self._features)  # JSON knows only lists
+        self._monitor.restore(state["monitor"])
+        self.quarantine.counts.update(state["quarantine"])
+        self._buffer.restore(state["buffer"])
+
+    def _check_same(self, before: dict[str, Any], leaves: list[np.ndarray]) -> None:
+        """Refuse to resume with other settings or another model."""
+        differences = [
+            f"{name} was {before.get(name)!r} and is {value!r}"
+            for name, value in asdict(self.settings).items()
+            if before.get(name) != value
+        ]
+        own, _ = self._trainer.save()
+        if [leaf.shape for leaf in own] != [leaf.shape for leaf in leaves]:
+            differences.append("the model has other parameters")
+        if differences:
+            raise broken(
+                "A stream must be resumed as it was begun",
+                f"in {self.folder} {', '.join(differences)}",
+                "Use the same, or another folder.",
+            )
+
     def close(self) -> None:
         """Let the folder go."""
-        if self.folder:
-            self.folder.close()
+        self._store.close()

@@ -1,5 +1,4 @@
-"""Scores made before learning, reports and labels in, what a chunk says of the model out; memory
-stays flat.
+"""What a chunk says of the model that predicted it, in memory that stays flat.
 
 From reports alone: log loss, AUC, the gap between prediction and report, the prior and its drift,
 each with its error. The window is the mean over the last few chunks, whose errors are independent.
@@ -21,37 +20,40 @@ from unbag.diagnosis import drift
 from unbag.metrics import Evaluator
 from unbag.training import labelled_auc
 
-GROUPS = (
-    64  # reports kept of a chunk for the drift: the bags of a chunk together, in so many groups
-)
+GROUPS = 64  # into which the reports of a chunk are merged for the drift
 METRICS = {"log_loss": "log_loss", "auc": "auc", "gap": "prediction_minus_report"}
 
 
-class Watch:
-    """What was seen in the last `window` chunks."""
+class Monitor:
+    """What was observed in the last `window` chunks."""
 
     def __init__(self, window: int) -> None:
-        self.seen: dict[str, deque] = {name: deque(maxlen=window) for name in ("log_loss", "auc")}
+        names = ("log_loss", "auc")
+        self.window: dict[str, deque] = {name: deque(maxlen=window) for name in names}
         self.reports: deque = deque(maxlen=window)
 
-    def look(self, score: np.ndarray, bags: Bags, number: int) -> dict[str, Any]:
+    def observe(self, score: np.ndarray, bags: Bags, number: int) -> dict[str, Any]:
         """What the reports of a chunk say of the scores that its instances got before; NaN where
         nothing can be said.
 
-        Bags of one, which are labels, are left to `look_at_labels`; of them only the prior is told.
+        Bags of one, which are labels, are left to `label_metrics`; of them only the prior is kept.
+
+        Parameters
+        ----------
+        score : array
+            Of each instance.
+        bags : Bags
+            Of the chunk.
+        number : int
+            Of the chunk.
         """
-        found = (
-            Evaluator(("log",)).update(score, bags).compute().estimates
-            if bags.size.max() > 1
-            else {}
-        )
-        row: dict[str, Any] = {}
-        for name, called in METRICS.items():
-            estimate = found.get(called)
-            row[name], row[f"{name}_error"] = (
-                (estimate.value, estimate.error) if estimate else (np.nan, np.nan)
-            )
-        for name, values in self.seen.items():
+        row = dict.fromkeys([*METRICS, *(f"{name}_error" for name in METRICS)], np.nan)
+        if bags.size.max() > 1:
+            estimates = Evaluator(("log",)).update(score, bags).compute().estimates
+            for name, metric in METRICS.items():
+                if metric in estimates:
+                    row[name], row[f"{name}_error"] = estimates[metric][:2]
+        for name, values in self.window.items():
             values.append((row[name], row[f"{name}_error"]))
             row[f"window_{name}"], row[f"window_{name}_error"] = _mean(values)
         return row | self._drift(bags, number)
@@ -59,66 +61,71 @@ class Watch:
     def _drift(self, bags: Bags, number: int) -> dict[str, Any]:
         """Whether the prior moved within the window, and the chance of such a move without
         drift."""
-        size, report, noise = _grouped(bags)
-        self.reports.append((number, size.tolist(), report.tolist(), noise.tolist()))
-        start = [n for n, *_ in self.reports]
-        if len(start) < 2 or sum(len(size) for _, size, *_ in self.reports) <= len(start):
+        self.reports.append((number, *(column.tolist() for column in _grouped(bags))))
+        chunks, sizes, reports, noises = zip(*self.reports, strict=True)
+        lengths = [len(size) for size in sizes]
+        if len(chunks) < 2 or sum(lengths) <= len(chunks):
             return {"drift": False, "drift_p": np.nan}
-        size, report, noise = (
-            np.concatenate([np.array(w[i]) for w in self.reports]) for i in (1, 2, 3)
+        size = np.concatenate(sizes)
+        merged = Bags(
+            np.repeat(np.arange(len(size)), size),
+            np.concatenate(reports),
+            noise=np.concatenate(noises),
         )
-        time = np.repeat(start, [len(w[1]) for w in self.reports]).astype(float)
-        bag = np.repeat(np.arange(len(size)), size)
-        found = drift(Bags(bag, report, noise=noise if noise.any() else None), time, windows=start)
-        return {"drift": found.alarm, "drift_p": float(found.p.min())}
+        result = drift(merged, np.repeat(chunks, lengths).astype(float), windows=list(chunks))
+        return {"drift": result.alarm, "drift_p": float(result.p.min())}
 
     def state(self) -> dict[str, Any]:
         """For a checkpoint."""
-        return {
-            "seen": {name: list(values) for name, values in self.seen.items()},
-            "reports": list(self.reports),
-        }
+        window = {name: list(values) for name, values in self.window.items()}
+        return {"window": window, "reports": list(self.reports)}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go back to a state."""
-        for name, values in state["seen"].items():
-            self.seen[name].extend(tuple(value) for value in values)
-        self.reports.extend(tuple(window) for window in state["reports"])
+        for name, values in state["window"].items():
+            self.window[name].extend(tuple(value) for value in values)
+        self.reports.extend(tuple(chunk) for chunk in state["reports"])
 
 
-def look_at_labels(
+def label_metrics(
     score: np.ndarray, y: np.ndarray, truth: np.ndarray | None = None
 ) -> dict[str, float]:
-    """Log loss, AUC and gap from labels; `true_log_loss` is the loss of the true probability on the
-    same labels."""
+    """Log loss, AUC and gap from labels.
+
+    Parameters
+    ----------
+    score, y : array
+        Of each event.
+    truth : array, optional
+        The true probability; `true_log_loss` is its loss on the same labels.
+    """
     score, y = np.asarray(score, float), np.asarray(y, float)
-    one_kind = bool(y.min() == y.max())
     row = {
         "label_log_loss": float(np.mean(losses.log.value(score, y))),
-        "label_auc": np.nan if one_kind else float(labelled_auc(score[None], y)[0]),
+        "label_auc": np.nan,
         "label_gap": float(np.mean(expit(score)) - y.mean()),
     }
+    if y.min() != y.max():
+        row["label_auc"] = float(labelled_auc(score[None], y)[0])
     if truth is not None:
         row["true_log_loss"] = float(-np.mean(y * np.log(truth) + (1 - y) * np.log1p(-truth)))
     return row
 
 
 def _mean(values: deque) -> tuple[float, float]:
-    told = np.array([pair for pair in values if np.isfinite(pair[0])])
-    if len(told) == 0:
+    known = np.array([pair for pair in values if np.isfinite(pair[0])])
+    if len(known) == 0:
         return np.nan, np.nan
-    return float(told[:, 0].mean()), float(np.sqrt((told[:, 1] ** 2).sum()) / len(told))
+    return float(known[:, 0].mean()), float(np.sqrt((known[:, 1] ** 2).sum()) / len(known))
 
 
 def _grouped(bags: Bags) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sizes, reports and noise of the observed bags, taken together in at most `GROUPS` groups."""
+    """Sizes, reports and noise of the observed bags, merged into at most `GROUPS` groups."""
     kept = bags.reported()
     group = np.arange(len(kept)) % GROUPS
-    count = int(group.max()) + 1
-    noise = np.zeros(len(kept)) if kept.noise is None else kept.noise
+    count, noise = int(group.max()) + 1, np.zeros(len(kept))
+    if kept.noise is not None:
+        noise = kept.noise
     size = sum_by(group, kept.size.astype(float), count)
-    return (
-        size.astype(int),
-        sum_by(group, kept.report * kept.size, count) / size,
-        sum_by(group, noise, count),
-    )
+    report = sum_by(group, kept.report * kept.size, count) / size
+    return size.astype(int), report, sum_by(group, noise, count)

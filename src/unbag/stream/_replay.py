@@ -1,5 +1,4 @@
-"""A source and a learner in, the learner after the whole source out, with a live view on the
-way."""
+"""A stream followed to the end of its source, with a live view on the way."""
 
 from __future__ import annotations
 
@@ -15,28 +14,43 @@ from rich.table import Table
 from unbag.datasets import Chunk, Chunks
 from unbag.stream._learner import StreamLearner
 
-Told = Callable[[dict[str, Any]], None]
+Progress = Callable[[dict[str, Any]], None]
 
 
 def run_stream(
-    source: Chunks, learner: StreamLearner, *, chunks: int | None = None, told: Told | None = None
+    source: Chunks,
+    learner: StreamLearner,
+    *,
+    chunks: int | None = None,
+    progress: Progress | None = None,
 ) -> StreamLearner:
-    """Learn from a source until it ends or the learner has seen `chunks` chunks; resumes where the
-    learner stands.
+    """Learn from a source until it ends or the learner has learned `chunks` chunks.
 
-    When the source breaks off or a chunk is refused, everything before it is made to last, and then
-    the error is raised: the same call would stop at the same place again.
+    It goes on where the learner stands. When the source breaks off or a chunk is refused,
+    everything before it is made to last, and then the error is raised: the same call would stop at
+    the same place again.
 
     Parameters
     ----------
-    source : from a position to the chunks after it.
-    told : called with what was seen of each chunk.
+    source : callable
+        From a position to the chunks after it.
+    learner : StreamLearner
+        To be taught.
+    chunks : int, optional
+        Where to end; by default with the source.
+    progress : callable, optional
+        Called with what was observed of each chunk.
+
+    Returns
+    -------
+    StreamLearner
+        The same learner.
     """
     if chunks is None or learner.chunks < chunks:
         for chunk in _chunks(source, learner):
             row = _learn(learner, chunk)
-            if told:
-                told(row)
+            if progress:
+                progress(row)
             if chunks is not None and learner.chunks >= chunks:
                 break
     learner.finish()
@@ -83,34 +97,36 @@ class View:
 
     def __init__(self, learner: StreamLearner, chunks: int | None) -> None:
         self.learner, self.chunks = learner, chunks
-        self.console = Console(stderr=True)
-        self.live = Live(console=self.console, transient=True) if self.console.is_terminal else None
+        self.live: Any = nullcontext()
+        console = Console(stderr=True)
+        if console.is_terminal:
+            self.live = Live(console=console, transient=True)
 
     def __enter__(self) -> View:
-        (self.live or nullcontext()).__enter__()
+        self.live.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        (self.live or nullcontext()).__exit__(*error)
+        self.live.__exit__(*error)
 
     def __call__(self, row: dict[str, Any]) -> None:
         """Show the chunk that was just learned."""
-        if self.live:
+        if isinstance(self.live, Live):
             self.live.update(self.table())
 
     def table(self) -> Table:
         """The last chunks, and the means over the window below."""
         rows = self.learner.rows
         shown = [name for name in COLUMNS if any(_known(row.get(name)) for row in rows)]
-        done = (
-            f"{self.learner.chunks} of {self.chunks}" if self.chunks else str(self.learner.chunks)
-        )
+        done = f"{self.learner.chunks}"
+        if self.chunks:
+            done += f" of {self.chunks}"
         table = Table(title=f"{self.learner.settings.method}: {done} chunks")
         for name in shown:
             table.add_column(COLUMNS[name], justify="right")
         for row in rows:
             table.add_row(*(_show(row.get(name)) for name in shown))
-        last = rows[-1] if rows else {}
+        last = (rows or [{}])[-1]
         counts = ", ".join(f"{kind} {n}" for kind, n in self.learner.counts.items()) or "none"
         means = ", ".join(f"{n} {_show(last.get(f'window_{n}'))}" for n in ("log_loss", "auc"))
         table.caption = f"window: {means}; waiting: {self.learner.waiting}; set aside: {counts}"
@@ -124,10 +140,8 @@ def _known(value: Any) -> bool:
 def _show(value: Any) -> str:
     if not _known(value):
         return ""
-    return (
-        ("yes" if value else "no")
-        if isinstance(value, bool)
-        else f"{value:,}"
-        if isinstance(value, int)
-        else f"{value:.4f}"
-    )
+    if isinstance(value, bool):
+        return {True: "yes", False: "no"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4f}"

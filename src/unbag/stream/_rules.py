@@ -1,5 +1,4 @@
-"""What comes into a stream in; checked, or the reason why it is set aside, out. Nothing is changed
-here."""
+"""What is refused or set aside of what comes into a stream; nothing is changed here."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ import numpy as np
 from unbag._rules import broken, rows
 from unbag.datasets import Chunk
 from unbag.methods import METHODS, Method
-from unbag.stream._store import Name
+from unbag.stream._buffer import Name
 
 # standard deviations of its noise that a report may lie outside [0, 1]: beyond them it is a mistake
 FAR = 10
@@ -39,15 +38,15 @@ def features(X: Any, shape: tuple[int, ...] | None) -> np.ndarray:
 def names(bag: Any) -> list[Name]:
     """Ids of bags, refused when a checkpoint could not hold them."""
     ids = np.asarray(bag)
-    found = ids.tolist()
-    other = [name for name in found if ids.dtype.kind in "mM" or not isinstance(name, int | str)]
+    listed = ids.tolist()
+    other = [name for name in listed if ids.dtype.kind in "mM" or not isinstance(name, int | str)]
     if other:
         raise broken(
             "A bag id must be a whole number or a string",
             f"{other[0]!r} came",
             "Turn all ids into strings, with str().",
         )
-    return found
+    return listed
 
 
 def finite(*columns: np.ndarray) -> np.ndarray:
@@ -78,21 +77,31 @@ def take_events(chunk: Chunk, kept: np.ndarray) -> Chunk:
 def bad_report(
     value: float, size: int | None, noise: float, *, method: Method, events: int
 ) -> str | None:
-    """Why no method may learn from a report, or None. events : of its bag that are there."""
-    if (
-        not np.isfinite(value)
-        or not (np.isfinite(noise) and noise >= 0)
-        or (size is not None and size < 1)
-    ):
+    """Why no method may learn from a report, or None.
+
+    Parameters
+    ----------
+    value : float
+        A proportion.
+    size : int, optional
+        Events that it is about.
+    noise : float
+        Variance of the noise on its count.
+    method : str
+        That will learn from it.
+    events : int
+        Of its bag that are there.
+    """
+    sound = np.isfinite(value) and np.isfinite(noise) and noise >= 0
+    if not sound or (size is not None and size < 1):
         return "a report must be finite, its noise not negative, its size positive"
     if method == "labels" and size is not None and size > 1:
         return f"a label is a report on one event, and this one is on {size}; use a method for bags"
-    may = noise > 0 and METHODS[method].takes_noise
-    if not may and not 0 <= value <= 1:
+    outside = noise > 0 and METHODS[method].takes_noise
+    if not outside and not 0 <= value <= 1:
         return f"a proportion must lie in [0, 1] when it has no noise or is learned by {method}"
-    far = (
-        FAR * np.sqrt(noise) / (size or events or 1)
-    )  # the noise is on the count, the report is a proportion
+    # the noise is on the count, the report is a proportion
+    far = FAR * np.sqrt(noise) / (size or events or 1)
     if not -far <= value <= 1 + far:
         return (
             f"a proportion must lie within {FAR} standard deviations of its noise from [0, 1], "
@@ -104,6 +113,6 @@ def bad_report(
 def ticks(time: Any) -> np.ndarray:
     """Times as numbers, NaN where there is none."""
     given = np.asarray(time)
-    return (
-        given.astype("datetime64[us]").astype(np.int64) if given.dtype.kind == "M" else given
-    ).astype(float)
+    if given.dtype.kind == "M":
+        given = given.astype("datetime64[us]").astype(np.int64)
+    return given.astype(float)

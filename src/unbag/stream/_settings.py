@@ -9,21 +9,45 @@ from unbag._rules import broken
 from unbag.methods import Method, check_method
 from unbag.stream._buffer import Restated
 
+COUNTS = ("size", "chunk", "batch", "window", "waiting", "patience", "remembered")
+
 
 @dataclass(frozen=True)
-class Settings:
+class StreamSettings:
     """What decides how a stream is learned; a stream is resumed with the settings it was begun
     with.
 
-    method, loss : as in `unbag.train`; the loss "" is the method's usual one. rate : of Adam.
-    size : of the bags that labelled events are shuffled into. chunk : events learned together when
-        reports come late.
-    batch : events in a step. prior : "chunk" estimates it for each chunk, "first" keeps that of the
-        first chunk, a number is the prior itself. seed : of bags and their order. window : chunks
-        in the moving means and the drift.
-    restated, waiting, patience, remembered : what is done with reports and events, see
-        `unbag.stream._buffer`.
-    source : what the events come from, in your words; a stream is not resumed from another one.
+    Parameters
+    ----------
+    method : str
+        As in `unbag.train`.
+    loss : str
+        As in `unbag.train`; "" is the method's usual one.
+    rate : float
+        Of Adam.
+    size : int
+        Of the bags that labelled events are shuffled into.
+    chunk : int
+        Events learned together when reports come late.
+    batch : int
+        Events in a step.
+    prior : {"chunk", "first"} or float
+        "chunk" estimates it for each chunk, "first" keeps that of the first chunk, a number is the
+        prior itself.
+    seed : int
+        Of bags and their order.
+    window : int
+        Chunks in the moving means and the drift.
+    restated : {"replace", "refuse"}
+        What is done with a report that changes before its bag was learned.
+    waiting : int
+        The most events, and the most reports without events, that wait.
+    patience : int
+        Events that arrive until a report without events is given up.
+    remembered : int
+        Bags that are remembered after they were learned or given up.
+    source : str
+        What the events come from, in your words; a stream is not resumed from another one.
     """
 
     method: Method = "anchored"
@@ -43,13 +67,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_method(self.method)
-        for name in ("size", "chunk", "batch", "window", "waiting", "patience", "remembered"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise broken(
-                    f"A stream's {name} must be a whole number of at least 1",
-                    f"{getattr(self, name)!r} came",
-                    "Change it.",
-                )
+        for name in COUNTS:
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                rule = f"A stream's {name} must be a whole number of at least 1"
+                raise broken(rule, f"{value!r} came", "Change it.")
         if not self.rate > 0:
             raise broken("A learning rate must be positive", f"{self.rate} came", "Try 0.001.")
         if self.prior not in ("chunk", "first") and not (
