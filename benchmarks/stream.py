@@ -110,6 +110,41 @@ def memory(rows: int, size: int) -> list[tuple]:
     return found
 
 
+def storing(rows: int, rounds: int, size: int) -> list[tuple]:
+    """Events per second through the store against events per second learned, and a checkpoint.
+
+    "store" is all that an event goes through on disk: written when it arrives, read when its report
+    comes, deleted. Ratios are to the time that the paper's network takes to learn the same chunk.
+    """
+    network = models.embedding_network(BUCKETS, DIMENSIONS, key=0)
+    chunks = list(read_clicks(rows=rows, chunks=rounds + 1))
+    bag = np.arange(rows) // size
+    with tempfile.TemporaryDirectory() as folder:
+        learner = StreamLearner(network, method="upm", size=size, folder=folder, every=10**6)
+        learner.learn(chunks[0])  # compiles
+        store = learner._store
+        times = []
+        for number, chunk in enumerate(chunks[1:]):
+            score, own = np.zeros(rows), (bag + number * rows).tolist()
+            learn = timed(lambda chunk=chunk: learner.learn(chunk))
+            write = timed(lambda X=chunk.X, s=score, b=own: learner._buffer.add_events(b, X, s))
+            for name in dict.fromkeys(own):
+                learner._buffer.add_report(name, 0.25)
+            take = timed(lambda: learner._buffer.take(rows))
+            times.append((learn, write + take, timed(learner.checkpoint)))
+        pages, page = (
+            store.db.execute(f"PRAGMA {x}").fetchone()[0] for x in ("page_count", "page_size")
+        )
+        learner.close()
+    learn, through, kept = np.median(times, axis=0)
+    ratio = np.median([(b / a, c / a) for a, b, c in times], axis=0)
+    return [
+        (f"store: learn, upm, k={size}", rows / learn, 1.0),
+        (f"store: write, read and delete, k={size}", rows / through, ratio[0]),
+        (f"store: checkpoint of {pages * page / 2**20:.0f} MB, seconds", kept, ratio[1]),
+    ]
+
+
 def adam(rows: int, rounds: int) -> list[tuple]:
     """A step of dense Adam on the embeddings against one that touches only the rows used; the
     gradient is given.
@@ -176,7 +211,7 @@ def adam(rows: int, rounds: int) -> list[tuple]:
 def parts(rows: int) -> list[tuple]:
     """Where a chunk's time goes, in seconds: making, predicting, evaluating, learning."""
     from unbag.bags import random_bags
-    from unbag.stream._monitor import Watch, look_at_labels
+    from unbag.stream._monitor import Monitor, label_metrics
 
     chunk = next(read_clicks(rows=rows))
     learner = StreamLearner(
@@ -184,7 +219,7 @@ def parts(rows: int) -> list[tuple]:
     )
     learner.learn(chunk)
     score, bags = learner.predict(chunk.X), random_bags(None, chunk.y, size=64, seed=0)
-    look = lambda: (Watch(8).look(score[bags.rows], bags, 1), look_at_labels(score, chunk.y))
+    look = lambda: (Monitor(8).observe(score[bags.rows], bags, 1), label_metrics(score, chunk.y))
     steps = {
         "make the made-up clicks": lambda: next(read_clicks(rows=rows)),
         "predict": lambda: learner.predict(chunk.X),
@@ -234,7 +269,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=2**16)
-    parser.add_argument("--only", nargs="*", help="memory, reading, adam, throughput, chunk, step")
+    parser.add_argument(
+        "--only", nargs="*", help="memory, reading, store, adam, throughput, chunk, step"
+    )
     parser.add_argument(
         "--out", type=Path, help="rows of what was measured take the place of old ones"
     )
@@ -243,6 +280,7 @@ def main() -> None:
     measures = {
         "memory": lambda: memory(4096, 64),
         "reading": lambda: reading(min(options.rows, 2**16), some),
+        "store": lambda: storing(options.rows, some, 64),
         "adam": lambda: adam(options.rows, some),
         "throughput": lambda: throughput(options.rows, options.rounds, 64),
         "chunk": lambda: parts(options.rows),
@@ -256,7 +294,10 @@ def main() -> None:
             f"{value:,.3g}" if value < 100 else f"{value:,.0f}",
             "" if np.isnan(ratio) else f"{ratio:.3f}",
         )
-    table.caption = "learn and read in events per second; ratio to labels, pyarrow, dense, step; goal for learn 1.05"
+    table.caption = (
+        "learn, read and store in events per second; ratio to labels, pyarrow, learning, dense, "
+        "step; goal for learn 1.05"
+    )
     Console().print(table)
     if options.out:
         rows = {w: (f"{v:.5g}", "" if np.isnan(r) else f"{r:.4f}") for w, v, r in found}
