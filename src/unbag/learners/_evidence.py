@@ -32,6 +32,8 @@ LONGEST = 4.0
 """The largest change of a score in one step."""
 FURTHEST = 10.0
 """The largest factor of a precision in one update."""
+NEGLIGIBLE = 0.05
+"""A gain of log evidence that no prediction would notice."""
 SLOW = 0.7
 """Where a step gains less than this share less than the one before, the curvature is made anew."""
 FEW = 3000
@@ -224,8 +226,9 @@ class Evidence:
             b, score, moved = self._move(b, score, step, precision, whitener)
             if not moved:
                 break
-        linear = self.linearise(b, spread)
-        posterior = linear.space.posterior(self.pack(precision))
+        if linear.b is not b or linear.spread != spread:
+            linear = self.linearise(b, spread)
+            posterior = linear.space.posterior(self.pack(precision))
         value = self.counts.log_likelihood(linear.moments, linear.whitener, spread)
         evidence = value + self._prior(b, of_group) - posterior.logdet / 2
         return State(b, of_group, evidence, linear, converged)
@@ -351,9 +354,9 @@ def _fit(
         trace.append(state.evidence)
         if progress is not None:
             progress(step + 1, None, f"log evidence {state.evidence:.2f}")
-        if np.abs(change).max() < SMALL or gain < 1e-2:
+        if np.abs(change).max() < SMALL or gain < NEGLIGIBLE:
             break
-    final = problem.converge(state.linear, state.precision, state.linear.spread, tolerance=1e-5)
+    final = problem.converge(state.linear, state.precision, state.linear.spread, tolerance=1e-4)
     return Fit(final, tuple(trace))
 
 
@@ -362,7 +365,7 @@ def _better(problem: Evidence, state: State) -> tuple[State | None, np.ndarray]:
     precision, spread = problem.target(state)
     change = np.log(precision / state.precision)
     wider = np.subtract(spread, state.linear.spread)
-    for share in 0.5 ** np.arange(5):
+    for share in 0.5 ** np.arange(4):
         new = Spread(*(np.array(state.linear.spread) + share * wider))
         after = problem.converge(state.linear, state.precision * np.exp(share * change), new)
         if after.evidence > state.evidence:
