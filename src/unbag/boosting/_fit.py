@@ -111,8 +111,8 @@ def _fit(
     params: dict[str, Any],
     choices: dict[str, Any],
 ) -> Boosted:
-    choices["loss"] = checked_loss(bags.kind, choices["method"], choices["loss"])
     _check(bags, held_out, params, rounds)
+    choices["loss"] = checked_loss(bags.kind, choices["method"], choices["loss"])
     bags, held_out = bags.reported(), None if held_out is None else held_out.reported()
     learn, judges = bags.split(0.8, seed=choices["seed"]) if held_out is None else (bags, held_out)
     objective = BagObjective(learn, **choices)
@@ -146,6 +146,12 @@ def _check(bags: Bags, held_out: Bags | None, params: Mapping[str, Any], rounds:
             "Objective and rounds must be chosen with method=, loss= and rounds=",
             f"{taken[0]} came",
             "Leave it out.",
+        )
+    if bags.kind == "histogram":
+        raise broken(
+            "Reports to boost from must be binary or total, because each instance has one score",
+            f"{bags.kind} came",
+            "Use unbag.learners.Trees, or boost each class against the rest.",
         )
     if rounds < 1:
         raise ValueError(

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from unbag import losses, weights
-from unbag._arrays import softplus
+from unbag._arrays import sum_by
 from unbag._rules import broken, refuse, rows
 from unbag.bags import Bags, Kind, as_components
 from unbag.methods import BOUNDED, LINEAR, METHODS, Method, check_method
@@ -19,28 +20,70 @@ METHODS_OF_BOOSTING = tuple(name for name in LINEAR if METHODS[name].leave_one_o
 
 
 class Curve(NamedTuple):
-    """A loss as trees see it: score -> prediction, then the factors of the residual and of the
-    sample weight."""
+    """A loss as trees see it: score -> prediction h, then the gradient at h for a missing amount u
+    (the target is h + u), and the curvature."""
 
     predict: Callable[[Any], Any]
-    slope: Callable[[Any], Any]
+    gradient: Callable[[Any, Any], Any]
     curvature: Callable[[Any], Any]
     priors: tuple[float, float] = (-np.inf, np.inf)  # between which it can start
 
 
-_sigmoid = lambda z: np.exp(-softplus(-z))
-_variance = lambda h: h * (1 - h)
+def _variance(h: Any) -> Any:
+    return h * (1 - h)
+
+
+def _plain(h: Any, u: Any) -> Any:
+    """The gradient of a loss whose link is canonical: log, cross entropy, Poisson."""
+    return -u
+
+
+def _square_gradient(h: Any, u: Any) -> Any:
+    return -2 * _variance(h) * u
+
+
+def _square_curvature(h: Any) -> Any:
+    return 2 * _variance(h) ** 2
+
+
+def _brier_gradient(h: Any, u: Any) -> Any:
+    return -2 / h.shape[-1] * h * (u - np.sum(h * u, axis=-1, keepdims=True))
+
+
+def _brier_curvature(h: Any) -> Any:
+    return 2 / h.shape[-1] * h**2 * (1 - 2 * h + np.sum(h**2, axis=-1, keepdims=True))
+
+
+def _softmax(score: Any) -> Any:
+    from scipy.special import softmax
+
+    return softmax(score, axis=-1)
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+def _double(h: Any, u: Any) -> Any:
+    return -2 * u
+
+
+def _two(h: Any) -> Any:
+    return np.full_like(h, 2)
+
 
 CURVES: dict[Kind, dict[str, Curve]] = {
     "binary": {
-        "square": Curve(
-            _sigmoid, lambda h: 2 * _variance(h), lambda h: 2 * _variance(h) ** 2, (0, 1)
-        ),
-        "log": Curve(_sigmoid, np.ones_like, _variance, (0, 1)),
+        "square": Curve(expit, _square_gradient, _square_curvature, (0, 1)),
+        "log": Curve(expit, _plain, _variance, (0, 1)),
     },
     "total": {
-        "poisson": Curve(np.exp, np.ones_like, lambda h: h, (0, np.inf)),
-        "square": Curve(lambda z: z, lambda h: np.full_like(h, 2), lambda h: np.full_like(h, 2)),
+        "poisson": Curve(np.exp, _plain, _identity, (0, np.inf)),
+        "square": Curve(_identity, _double, _two),
+    },
+    "histogram": {
+        "brier": Curve(_softmax, _brier_gradient, _brier_curvature, (0, 1)),
+        "cross_entropy": Curve(_softmax, _plain, _variance, (0, 1)),
     },
 }
 """The losses for each kind of report, the default first."""
@@ -60,10 +103,10 @@ class BagObjective:
 
     Parameters
     ----------
-    bags : with binary reports or totals.
+    bags : with reports of any kind.
     method : "anchored", with the current prediction as the reference, or "upm".
-    loss : "square" or "log" for binary reports, "poisson" or "square" for totals; by default the
-        first of these.
+    loss : "square" or "log" for binary reports, "poisson" or "square" for totals, "brier" or
+        "cross_entropy" for histograms; by default the first of these.
     share : of the bags (of each stratum) that a call listens to; below 1 the calls are counted, and
         each draws anew.
     seed : of these draws.
@@ -103,15 +146,17 @@ class BagObjective:
         self.bags = replace(bags, X=None)  # LightGBM copies its objective
         self.method, self.share, self.seed, self.calls = method, share, seed, 0
         self.curve, prior = CURVES[bags.kind][self.loss], _prior_of_all(bags)
-        if not self.curve.priors[0] < prior < self.curve.priors[1]:
+        low, high = self.curve.priors
+        if not np.all((low < prior) & (prior < high)):
             raise broken(
                 f"A prior to boost from must lie inside {self.curve.priors}",
-                f"{prior:.6g} came",
+                f"{np.ravel(prior)[np.argmin((low < prior) & (prior < high))]:.6g} came",
                 "Give more bags, or the prior if it is known.",
             )
-        self.start = float(losses.LOSSES[self.loss].trivial_score(prior, kind=bags.kind))
-        self.unit = float(self.curve.curvature(np.float64(prior)))
-        self._bag_weight = _noise_weights(bags, prior)
+        start = losses.LOSSES[self.loss].trivial_score(prior, kind=bags.kind)
+        self.start = np.asarray(start) if bags.kind == "histogram" else float(start)
+        self.unit = float(np.mean(self.curve.curvature(prior)))
+        self._prior, self._bag_weight = prior, _noise_weights(bags, prior)
 
     def __call__(self, score: Any, data: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """What a booster asks for in each round; its data set is not looked at."""
@@ -121,38 +166,97 @@ class BagObjective:
     def derivatives(self, score: Any, *, draw: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and hessian of N times the estimated loss, with the weights held fixed: an
         instance counts as 1."""
-        W, h = self.weights(score, draw=draw), self.predict(score)
-        t, s = weights.pseudo_labels(len(h) * W)
-        return s * self.curve.slope(h) * (h - t), s * np.maximum(
-            self.curve.curvature(h), FLOOR * self.unit
-        )
+        h = self.predict(score)
+        if self.method == "anchored":
+            u, s = len(h) * self._residual_weights(h, draw)[self.bags.bag], 1.0
+        else:
+            t, s = weights.pseudo_labels(len(h) * self.weights(score, draw=draw))
+            u = t - h
+        curvature = np.maximum(self.curve.curvature(h), FLOOR * self.unit)
+        return s * self.curve.gradient(h, u), s * curvature
 
     def weights(self, score: Any, *, draw: int | None = None) -> np.ndarray:
         """Signed weights of each instance, from all bags or from the draw of this number."""
         b, h = self.bags, self.predict(score)
-        bag_weight = self._bag_weight if draw is None or self.share == 1 else self._drawn(draw)
         if self.method == "upm":
-            return weights.upm(b.size, *b.components(), weight=bag_weight, stratum=b.stratum)[b.bag]
-        return weights.anchored(
-            b.bag, b.size, *b.components(), as_components(h), weight=bag_weight, stratum=b.stratum
+            weight = self._weight(draw)
+            return weights.upm(b.size, *b.components(), weight=weight, stratum=b.stratum)[b.bag]
+        W = self._residual_weights(h, draw)[b.bag]
+        if b.kind == "histogram":
+            return h / len(h) + W
+        return as_components(h) / len(h) + np.stack([np.zeros_like(W), W], axis=1)
+
+    def _residual_weights(self, h: np.ndarray, draw: int | None) -> np.ndarray:
+        """What `unbag.weights.anchored` adds to h / N, by bag: GeneralUPM of the residuals.
+
+        The first of the components (1, y) has no residual, so only the others are reckoned with,
+        and no array of the size of the data is made but the prediction.
+        """
+        b = self.bags
+        columns = h.reshape(len(h), -1)
+        k = b.size[:, None].astype(float)
+        mean = sum_by(b.bag, columns, len(b)) / k
+        stratum = self._stratum
+        strata = b.strata
+        instances = sum_by(stratum, k, strata)
+        centre = sum_by(stratum, k * mean, strata) / np.where(instances > 0, instances, 1.0)
+        prior = np.reshape(b.prior, (strata, -1)) - centre
+        W = weights.upm(
+            b.size,
+            b.report.reshape(len(b), -1) - mean,
+            prior if b.stratum is not None else prior[0],
+            weight=self._weight(draw),
+            stratum=b.stratum,
         )
+        return W if b.kind == "histogram" else W[:, 0]
 
     def predict(self, score: Any) -> np.ndarray:
         """Scores of the instances as probabilities or mean counts."""
-        rows(np.size(score), len(self.bags.bag), thing="score", of="instance")
-        return self.curve.predict(np.asarray(score, float).ravel())
+        return self.curve.predict(self._checked(score))
+
+    def level(self, score: Any, *, steps: int = 2) -> Any:
+        """What to add to the scores so that the mean prediction is the mean report.
+
+        Trees that fit residuals of bags lose the level, slowly and for good, while the mean of all
+        reports is the best known number there is. For class scores one number per class. From round
+        to round the level moves little, so that two of Newton's steps find it.
+        """
+        score, shift = self._checked(score), np.zeros(np.shape(self.start))
+        for _ in range(steps):
+            h = self.curve.predict(score + shift)
+            mean = h.mean(axis=0)
+            if self.bags.kind == "binary":
+                missing = (self._prior - mean) / max(float(_variance(h).mean()), 1e-12)
+                shift = shift + np.clip(missing, -1.0, 1.0)
+            else:
+                shift = shift + np.log(self._prior / mean)
+        return shift
+
+    def _checked(self, score: Any) -> np.ndarray:
+        rows(len(score), len(self.bags.bag), thing="score", of="instance")
+        score = np.asarray(score, float)
+        return score if self.bags.kind == "histogram" else score.ravel()
 
     def value(self, score: Any) -> float:
         """The loss as these bags estimate it: without bias, if they had no part in making the
         scores."""
-        components = losses.LOSSES[self.loss].components(
-            np.asarray(score, float).ravel(), kind=self.bags.kind
-        )
+        components = losses.LOSSES[self.loss].components(self._checked(score), kind=self.bags.kind)
         return float(np.sum(self.weights(score) * components))
+
+    @property
+    def _stratum(self) -> np.ndarray:
+        s = self.bags.stratum
+        return np.zeros(len(self.bags), int) if s is None else s
+
+    def _weight(self, draw: int | None) -> np.ndarray | None:
+        """Of each bag: by its noise, or in this draw."""
+        if draw is None or self.share == 1:
+            return self._bag_weight
+        return self._drawn(draw)
 
     def _drawn(self, draw: int) -> np.ndarray:
         """Bag weights with 0 for the bags that are left out; at least two of each stratum stay."""
-        s = np.zeros(len(self.bags), int) if self.bags.stratum is None else self.bags.stratum
+        s = self._stratum
         order = np.lexsort((np.random.default_rng([self.seed, draw]).uniform(size=len(s)), s))
         count = np.bincount(s)
         place = np.empty_like(s)
@@ -164,12 +268,6 @@ class BagObjective:
 
 def checked_loss(kind: Kind, method: str, loss: str | None) -> str:
     """The loss to use, after a look at the choices that belong together."""
-    if kind not in CURVES:
-        raise broken(
-            "Reports to boost from must be binary or total, because each instance has one score",
-            f"{kind} came",
-            "Boost each class against the rest, with its share as the proportion.",
-        )
     check_method(method, among=METHODS_OF_BOOSTING, thing="A method of boosting")
     if loss is not None and loss not in CURVES[kind]:
         raise broken(
@@ -177,20 +275,23 @@ def checked_loss(kind: Kind, method: str, loss: str | None) -> str:
             f"{loss!r} came",
             "Leave it out to take the first.",
         )
+    if kind == "histogram" and method == "upm":
+        raise broken(
+            "Histograms must be boosted by the anchored method", "upm came", "Leave it out."
+        )
     return loss or BOUNDED[kind]
 
 
-def _prior_of_all(bags: Bags) -> float:
-    return float(
-        bags.prior
-        if bags.stratum is None
-        else np.average(bags.prior[bags.stratum], weights=bags.size)
-    )
+def _prior_of_all(bags: Bags) -> np.ndarray:
+    if bags.stratum is None:
+        return np.asarray(bags.prior, float)
+    return np.average(bags.prior[bags.stratum], axis=0, weights=bags.size)
 
 
-def _noise_weights(bags: Bags, prior: float) -> np.ndarray | None:
+def _noise_weights(bags: Bags, prior: np.ndarray) -> np.ndarray | None:
     """Noisier reports weigh less; counts are taken to vary as Poisson counts do."""
     if bags.noise is None:
         return None
-    variance = _variance(prior) if bags.kind == "binary" else abs(prior)
+    of_one = abs(prior) if bags.kind == "total" else _variance(prior)
+    variance = float(np.mean(of_one))
     return weights.noise_weights(bags.size, bags.noise, variance=variance, stratum=bags.stratum)
