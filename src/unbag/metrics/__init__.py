@@ -10,6 +10,16 @@ are not random, `scoring` asks any model for scores, `drawing` draws.
 from unbag.metrics._compare import compare
 from unbag.metrics._evaluate import Evaluator, evaluate, evaluate_labels
 from unbag.metrics._evaluation import Band, Evaluation
+from unbag.metrics._folds import evaluate_folds
 from unbag.metrics._intervals import Estimate
 
-__all__ = ["Band", "Estimate", "Evaluation", "Evaluator", "compare", "evaluate", "evaluate_labels"]
+__all__ = [
+    "Band",
+    "Estimate",
+    "Evaluation",
+    "Evaluator",
+    "compare",
+    "evaluate",
+    "evaluate_folds",
+    "evaluate_labels",
+]

@@ -69,7 +69,9 @@ class Judge:
         count = np.bincount(self.s, weights=self.observed)[self.s]
         return np.sqrt((1 - 1 / count) / np.maximum(1 - share, 1e-9))
 
-    def expectation(self, T: np.ndarray, S: np.ndarray) -> Estimated:
+    def expectation(
+        self, T: np.ndarray, S: np.ndarray, drift: np.ndarray | float = 0.0
+    ) -> Estimated:
         """E[f1 + y f2] from the sums T of f1 + g f2 and S of f2 (bags, components).
 
             mean T  +  sum_j w_j [(e_j - e)(S_j - k_j m) / (1 - r_j) + e m_j]
@@ -94,4 +96,5 @@ class Judge:
             + self.by_size * moved / self.instances
         )
         psi = self.by_weight * self.w * (co - about) + sized
+        psi = np.where(psi < 0, -1.0, 1.0) * np.sqrt(psi**2 + self.w**2 * drift)
         return Estimated(value, self.share * psi, self.share * sized)

@@ -40,7 +40,9 @@ def auc(sums: Sums, judge: Judge) -> tuple[Estimated, float]:
     ranks, b = rank(sums.scores), sums.scores
     by_bag = lambda values: np.bincount(b.bag, weights=values, minlength=len(judge.k))
     F = ranks.rank[ranks.entry]
-    joint = judge.expectation(by_bag(b.reference * F), by_bag(b.instances * F)[:, None])
+    joint = judge.expectation(
+        by_bag(b.reference * F), by_bag(b.instances * F)[:, None], sums.drift[:, -1]
+    )
     p = prior(sums, judge)
     above = np.cumsum(ranks.joint[::-1])[::-1] - ranks.joint / 2
     moved = by_bag(b.instances * above[ranks.entry])

@@ -41,7 +41,7 @@ def summarise(
     n = judge.k.sum()
     found: dict[str, Estimate] = {}
     for i, name in enumerate(names_of(losses, kind)):
-        value = judge.expectation(sums.T[:, i], sums.S[:, i])
+        value = judge.expectation(sums.T[:, i], sums.S[:, i], sums.drift[:, i])
         one = max(
             float(sums.Q[:, i].sum() / n - (sums.T[:, i].sum() / n) ** 2), 0.0
         )  # both under the reference

@@ -39,6 +39,7 @@ class Sums(NamedTuple):
     T: np.ndarray  # (bags, metrics)
     S: np.ndarray  # (bags, metrics, components)
     Q: np.ndarray  # (bags, metrics): sum of the loss squared, expected under the reference
+    drift: np.ndarray  # (bags, metrics and rank): see `unbag.metrics._folds`; 0 for one model
     scores: Scores
 
 
@@ -82,7 +83,12 @@ def collect(
         else _no_scores()
     )
     return empty_sums(bags, g)._replace(
-        prediction=sum_by(bags.bag, h, count), T=T, S=S, Q=Q, scores=scores
+        prediction=sum_by(bags.bag, h, count),
+        T=T,
+        S=S,
+        Q=Q,
+        drift=np.zeros((count, len(losses) + 1)),
+        scores=scores,
     )
 
 
@@ -137,6 +143,7 @@ def empty_sums(bags: Bags, g: np.ndarray) -> Sums:
         T=nothing,
         S=nothing[:, :, None],
         Q=nothing,
+        drift=nothing,
         scores=_no_scores(),
     )
 
@@ -260,7 +267,7 @@ def _add_up(whole: Sums, name: np.ndarray, first: np.ndarray, which: np.ndarray)
     }
     added = {
         field: add(getattr(whole, field))
-        for field in ("size", "prediction", "reference", "square", "T", "S", "Q")
+        for field in ("size", "prediction", "reference", "square", "T", "S", "Q", "drift")
     }
     scores = group_scores(which[b.bag], b.score, b.instances, b.prediction, b.reference)
     return Sums(name=name, scores=scores, **kept, **added)

@@ -1,0 +1,127 @@
+"""Bags and a seed in, folds of bags out, and models that never learned from the bags they score."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from unbag.bags import Bags
+from unbag.learners._protocol import Learner, Model, Progress
+
+FEWEST = 4
+"""So many bags are needed for folds: two to learn from and two to judge."""
+
+
+class FoldFit(NamedTuple):
+    """What a learner made of bags in folds.
+
+    Parameters
+    ----------
+    models : list of Model
+        One for each fold, which learned from the bags of the other folds.
+    final : Model
+        The model to predict with, which learned from all bags.
+    notes : tuple of str
+        What a user should know about it.
+    """
+
+    models: list[Model]
+    final: Model
+    notes: tuple[str, ...] = ()
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Scores of all rows by each fold's model: (folds, rows) or (folds, rows, classes)."""
+        return np.stack([np.asarray(model.scores(X), float) for model in self.models])
+
+
+@runtime_checkable
+class FoldLearner(Protocol):
+    """A learner that fits all folds at once, because they share work or choose something together."""
+
+    def fit_folds(
+        self, bags: Bags, fold: np.ndarray, *, seed: int = 0, progress: Progress | None = None
+    ) -> FoldFit:
+        """Models of all folds, and the final one; see `fit_folds`."""
+        ...
+
+
+def folds_of(bags: Bags, folds: int, *, seed: int) -> np.ndarray:
+    """The fold of each bag: as even as possible, within each stratum and in all.
+
+    Parameters
+    ----------
+    bags : Bags
+        To divide.
+    folds : int
+        How many are wanted; there are fewer where a fold would have fewer than two bags.
+    seed : int
+        Which of the possible folds.
+
+    Returns
+    -------
+    numpy.ndarray
+        Fold number of each bag.
+
+    >>> bags = Bags(np.arange(6), np.array([0, 1, 0, 1, 0, 1.0]), stratum=[0, 0, 0, 1, 1, 1])
+    >>> np.bincount(folds_of(bags, 3, seed=0)).tolist()
+    [2, 2, 2]
+    """
+    count = max(1, min(folds, len(bags) // 2))
+    stratum = bags.stratum if bags.stratum is not None else np.zeros(len(bags), int)
+    order = np.lexsort((np.random.default_rng(seed).uniform(size=len(bags)), stratum))
+    fold = np.empty(len(bags), np.int64)
+    fold[order] = np.arange(len(bags)) % count
+    return fold
+
+
+def fit_folds(
+    learner: Learner,
+    bags: Bags,
+    fold: np.ndarray,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> FoldFit:
+    """A model for each fold from the bags of the other folds, and one from all bags.
+
+    Parameters
+    ----------
+    learner : Learner
+        Any; one with a method `fit_folds` is asked to do it by itself.
+    bags : Bags
+        With observed reports.
+    fold : numpy.ndarray
+        Fold number of each bag, as `folds_of` gives it.
+    seed : int
+        Of everything that is drawn.
+    progress : Progress, optional
+        Informed after each model.
+    """
+    if isinstance(learner, FoldLearner):
+        return learner.fit_folds(bags, fold, seed=seed, progress=progress)
+    models, total = [], int(fold.max()) + 2
+    for number in range(total - 1):
+        models.append(learner.fit(bags.take(np.flatnonzero(fold != number)), seed=seed))
+        if progress is not None:
+            progress(number + 1, total, f"{learner.name}: fold {number + 1}")
+    final = learner.fit(bags, seed=seed)
+    if progress is not None:
+        progress(total, total, f"{learner.name}: all bags")
+    return FoldFit(models, final)
+
+
+def scores_by_own_fold(scores: np.ndarray, row_fold: np.ndarray) -> np.ndarray:
+    """Of each row the score by the model of its fold, which never learned from its bag.
+
+    Parameters
+    ----------
+    scores : numpy.ndarray
+        By each fold's model, (folds, rows) or (folds, rows, classes).
+    row_fold : numpy.ndarray
+        Fold of each row's bag.
+
+    >>> scores_by_own_fold(np.array([[1, 2, 3], [4, 5, 6]]), np.array([0, 1, 0]))
+    array([1, 5, 3])
+    """
+    return scores[row_fold, np.arange(scores.shape[1])]

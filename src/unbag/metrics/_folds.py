@@ -1,0 +1,169 @@
+"""Scores by the models of several folds in, one `Evaluation` from all bags out.
+
+Each bag is judged by the model of its fold, which never learned from it. But the means that a bag is
+centred by must not come from other models: these did learn from the bag, and the covariance of its
+report with their mean score would bias the estimate by about 1 / B. So each model is centred by its
+own means over the rows of all bags, which need no report. With m_k and g_k the means of f2 and of the
+reference under model k (in a stratum), and m and g their means over folds, the sums of a bag j of fold
+k become
+
+    S_j - k_j (m_k - m),   G_j - k_j (g_k - g)
+
+and the estimate is that of the mean loss of the fold models, once - mean (g_k - g)(m_k - m), which
+takes no label, is added.
+
+The interval must know that folds share bags. Let i and j be bags of different folds, and a_ij what
+the label noise of bag i, by way of the model that learned from it, puts into the product of bag j.
+What j puts into the product of i is the same, a_ij = a_ji, because a bag teaches and judges by the same
+product. So in the variance of the sum of all products each pair counts (a_ij + a_ji)^2 = 2 (a_ij^2 +
+a_ji^2), twice of what the spread between bags shows. What it shows of it is the variance of a bag's
+product by what its model learned, and this the models tell: by the jackknife it is K - 1 times the
+variance of the product between the models of folds. (Those of the other folds: they all learned from
+the bag itself, so that this does not add to the variance between them.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from unbag._arrays import sum_by
+from unbag.bags import Bags
+from unbag.losses import Loss
+from unbag.metrics._estimate import Judge
+from unbag.metrics._evaluate import chosen_losses
+from unbag.metrics._evaluation import Evaluation
+from unbag.metrics._intervals import check_level
+from unbag.metrics._sums import Scores, Sums, checked_scores, collect, group_scores, predict
+from unbag.metrics._summary import summarise
+
+
+def evaluate_folds(
+    scores: Any,
+    bags: Bags,
+    fold: np.ndarray,
+    *,
+    losses: Sequence[Loss | str] | None = None,
+    level: float = 0.95,
+    bands: int = 10,
+) -> Evaluation:
+    """The mean loss of the models of several folds, from all bags, each judged by its own fold's.
+
+    Parameters
+    ----------
+    scores : array
+        Of all rows by each fold's model, (folds, rows) or (folds, rows, classes).
+    bags : Bags
+        All of them.
+    fold : numpy.ndarray
+        Fold number of each bag; the model of this number never learned from it.
+    losses : sequence of Loss or str, optional
+        By default those of `evaluate`.
+    level : float
+        Of the intervals.
+    bands : int
+        Number of bands in the calibration.
+
+    Returns
+    -------
+    Evaluation
+        Of the fold models: their mean, weighted by the rows of each fold.
+
+    >>> from unbag import random_bags
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=20_000)
+    >>> bags = random_bags(None, rng.uniform(size=20_000) < 1 / (1 + np.exp(-x)), size=100, seed=0)
+    >>> print(evaluate_folds([x, x], bags, np.arange(200) % 2)["log_loss"])   # twice the same model
+    0.6235 [0.5599, 0.6871]
+    """
+    check_level(level)
+    chosen = chosen_losses(losses, bags.kind)
+    scores = [checked_scores(score, bags) for score in scores]
+    pieces = [collect(score, bags, chosen, ordered=False) for score in scores]
+    sums = _recentred(scores, pieces, bags, fold, chosen[0])
+    judge = Judge(sums)
+    ranked = [_sums_of_ranks(score, bags) for score in scores]
+    products = [np.concatenate([p.S, r], axis=1) for p, r in zip(pieces, ranked, strict=True)]
+    sums = sums._replace(drift=_drift(np.stack(products), judge, fold))
+    return summarise(sums, judge, chosen, bags.kind, level, bands, "bags")
+
+
+def _sums_of_ranks(score: np.ndarray, bags: Bags) -> np.ndarray:
+    """Of each bag the sum of the ranks of its scores among all, as one more metric."""
+    if bags.kind == "histogram":
+        return np.zeros((len(bags), 1, score.shape[1]))
+    _, number, count = np.unique(score, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(count) - count / 2) / len(score)
+    return sum_by(bags.bag, rank[number], len(bags))[:, None, None]
+
+
+def _drift(S: np.ndarray, judge: Judge, fold: np.ndarray) -> np.ndarray:
+    """Variance of each bag's product by what its fold's model learned: (bags, metrics).
+
+    S has the sums of f2 of each bag by each fold's model, (folds, bags, metrics, components).
+    """
+    folds, every = len(S), np.arange(S.shape[1])
+    k, n = judge.k[:, None, None], judge.instances[:, None, None]
+    means = np.stack([sum_by(judge.s, one, judge.strata)[judge.s] for one in S]) / n
+    centred = np.where(judge.observed[:, None], judge.e - judge.residual, 0.0)
+    product = np.einsum("fbmc,bc->fbm", S - k * means, centred) / (1 - judge.seen)[:, None]
+    others = np.ones(product.shape, bool)
+    if folds > 2:  # of two models both are needed for a variance
+        others[fold, every] = False
+    return (folds - 1) * np.var(product, axis=0, ddof=1, where=others)
+
+
+def _recentred(
+    scores: Sequence[np.ndarray], pieces: Sequence[Sums], bags: Bags, fold: np.ndarray, loss: Loss
+) -> Sums:
+    """Sums of each bag by its own fold's model, moved to the common means."""
+    every, stratum = np.arange(len(bags)), np.unique(pieces[0].stratum, return_inverse=True)[1]
+    own: dict[str, np.ndarray] = {}
+    gap: dict[str, np.ndarray] = {}
+    share = _shares(bags.size, fold, stratum, len(scores))
+    for name in ("prediction", "reference", "T", "S"):
+        values = np.stack([getattr(piece, name) for piece in pieces])
+        of_one = lambda array: array.reshape(array.shape + (1,) * (values.ndim - 2))
+        n = of_one(np.bincount(stratum, weights=bags.size))
+        means = np.stack([sum_by(stratum, one, int(stratum.max()) + 1) / n for one in values])
+        gap[name] = means - np.sum(of_one(share) * means, axis=0)
+        moved = of_one(bags.size) * gap[name][fold, stratum]
+        own[name] = values[fold, every] - moved
+    together = np.sum(gap["reference"][:, :, None, :] * gap["S"], axis=-1)
+    constant = -np.sum(share[:, :, None] * together, axis=0)
+    own["T"] = own["T"] + bags.size[:, None] * constant[stratum]
+    of_fold = {f: np.stack([getattr(piece, f) for piece in pieces]) for f in ("square", "Q")}
+    rest = {name: values[fold, every] for name, values in of_fold.items()}
+    ordered = _ordered(scores, bags, fold, loss, gap["reference"][fold, stratum])
+    return pieces[0]._replace(**own, **rest, scores=ordered)
+
+
+def _shares(size: np.ndarray, fold: np.ndarray, stratum: np.ndarray, folds: int) -> np.ndarray:
+    """Share of each fold in the instances of each stratum, (folds, strata)."""
+    strata = int(stratum.max()) + 1
+    instances = np.bincount(fold * strata + stratum, weights=size, minlength=folds * strata)
+    table = instances.reshape(folds, strata)
+    return table / table.sum(axis=0)
+
+
+def _ordered(
+    scores: Sequence[np.ndarray], bags: Bags, fold: np.ndarray, loss: Loss, gap: np.ndarray
+) -> Scores:
+    """Scores of each bag by its own fold's model, made comparable between folds: the value that has
+    the same rank in the mean of the sorted scores of all folds."""
+    empty = np.zeros(0)
+    if bags.kind == "histogram":
+        return Scores(empty.astype(int), empty, empty, empty, empty)
+    row_fold = fold[bags.bag]
+    ranked = [np.sort(score) for score in scores]
+    common = np.mean(ranked, axis=0)
+    value, h = np.empty(len(row_fold)), np.empty(len(row_fold))
+    for number, score in enumerate(scores):
+        rows = np.flatnonzero(row_fold == number)
+        own = score[rows]
+        value[rows] = common[np.searchsorted(ranked[number], own)]
+        h[rows] = predict(own, loss, bags.kind)[:, 0]
+    reference = h - gap[bags.bag, 0]
+    return group_scores(bags.bag, value, np.ones(len(h)), h, reference)
