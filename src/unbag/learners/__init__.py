@@ -1,7 +1,34 @@
-"""Learners: bags in, a fitted model out, all behind one protocol."""
+"""Learners: bags in, a fitted model out, all behind one protocol.
+
+`fit` cross-fits, combines and judges the learners of the table `LEARNERS`.
+"""
 
 from unbag.learners._additive import Additive, AdditiveModel, Effect
+from unbag.learners._combine import Combination, combine
+from unbag.learners._fitted import LEARNERS, Entry, Fitted, fit
+from unbag.learners._folds import FoldFit, FoldLearner, fit_folds, folds_of
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._terms import DataWarning
+from unbag.learners._trees import Trees, TreesModel
 
-__all__ = ["Additive", "AdditiveModel", "DataWarning", "Effect", "Learner", "Model", "Progress"]
+__all__ = [
+    "LEARNERS",
+    "Additive",
+    "AdditiveModel",
+    "Combination",
+    "DataWarning",
+    "Effect",
+    "Entry",
+    "Fitted",
+    "FoldFit",
+    "FoldLearner",
+    "Learner",
+    "Model",
+    "Progress",
+    "Trees",
+    "TreesModel",
+    "combine",
+    "fit",
+    "fit_folds",
+    "folds_of",
+]

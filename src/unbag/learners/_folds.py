@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from unbag.bags import Bags
 from unbag.learners._protocol import Learner, Model, Progress
+from unbag.learners._terms import DataWarning
 
 FEWEST = 4
 """So many bags are needed for folds: two to learn from and two to judge."""
@@ -37,7 +39,7 @@ class FoldFit(NamedTuple):
 
 @runtime_checkable
 class FoldLearner(Protocol):
-    """A learner that fits all folds at once, because they share work or choose something together."""
+    """A learner that fits all folds at once: they share work, or choose something together."""
 
     def fit_folds(
         self, bags: Bags, fold: np.ndarray, *, seed: int = 0, progress: Progress | None = None
@@ -102,7 +104,9 @@ def fit_folds(
         return learner.fit_folds(bags, fold, seed=seed, progress=progress)
     models, total = [], int(fold.max()) + 2
     for number in range(total - 1):
-        models.append(learner.fit(bags.take(np.flatnonzero(fold != number)), seed=seed))
+        with warnings.catch_warnings():  # the fit of all bags will say it once
+            warnings.simplefilter("ignore", DataWarning)
+            models.append(learner.fit(bags.take(np.flatnonzero(fold != number)), seed=seed))
         if progress is not None:
             progress(number + 1, total, f"{learner.name}: fold {number + 1}")
     final = learner.fit(bags, seed=seed)

@@ -1,10 +1,10 @@
 """Boosted trees as a learner: LightGBM on the gradient of `unbag.boosting`, all folds at once.
 
-Every fold's booster grows on the same binned data; bags of its own fold have gradient and hessian 0,
-so their rows are scored for free and never learned from. After each round the level is set so that
-the mean prediction is the mean report (boosting on residuals of bags loses it). The likelihood of the
-counts of held-out bags says when to stop; for each fold the *other* folds say it, so that a fold's
-predictions stay free of its own reports. The final model is the mean of the fold models.
+Every fold's booster grows on the same binned data; bags of its own fold have gradient and hessian
+0, so their rows are scored for free and never learned from. After each round the level is set so
+that the mean prediction is the mean report (boosting on residuals of bags loses it). The likelihood
+of the counts of held-out bags says when to stop; for each fold the *other* folds say it, so that a
+fold's predictions stay free of its own reports. The final model is the mean of the fold models.
 
 One thread for each booster and one booster for each core: OpenMP's threads wait for each other in
 every round, which made a fit ten times slower on a machine that had other work to do.
@@ -169,8 +169,8 @@ def load_lightgbm() -> Any:
         import lightgbm
     except (ImportError, OSError) as error:  # its wheel needs libgomp, which slim images lack
         raise ImportError(
-            f"LightGBM cannot be loaded ({error}), so there are no trees. Install libgomp1 with the "
-            "system's package manager, or LightGBM with pip."
+            f"LightGBM cannot be loaded ({error}), so there are no trees. Install libgomp1 with "
+            "the system's package manager, or LightGBM with pip."
         ) from error
     return lightgbm
 
@@ -198,10 +198,8 @@ class Trees:
     threads : int, optional
         Boosters that grow at the same time; by default one for each core.
 
-    Notes
-    -----
-    A leaf knows as much as it has bags, not rows: it holds at least two bags' worth of rows, and the
-    L2 penalty is worth four bags.
+    Notes ----- A leaf knows as much as it has bags, not rows: it holds at least two bags' worth of
+    rows, and the L2 penalty is worth four bags.
     """
 
     rounds: int = 400
@@ -319,7 +317,7 @@ class _Growth:
         self.objective = BagObjective(part, share=trees.share, seed=draw)
         self.offset = data.offset
         self.level: Any = self.objective.start
-        self.level = self.level + self._shift(np.zeros((len(bags.bag),)), steps=30)
+        self.level = self.level + self._shift(0.0, steps=30)
         self.levels: list[Any] = []
         self.curve: list[float] = []
         classes = bags.report.shape[1] if bags.kind == "histogram" else 1
@@ -349,8 +347,7 @@ class _Growth:
         return self.gradient, self.hessian
 
     def _shift(self, score: Any, *, steps: int) -> Any:
-        level = getattr(self, "level", self.objective.start)
-        total = self.offset + level + score
+        total = self.offset + self.level + score
         return self.objective.level(total[self.rows], steps=steps)
 
     def _judged(self, score: np.ndarray) -> float:
@@ -386,7 +383,7 @@ def _chosen(
 def _params(
     trees: Trees, objective: BagObjective, depth: int, seed: int, spread: float
 ) -> dict[str, Any]:
-    """LightGBM's parameters; rows of other folds count in a leaf, so leaves are larger by `spread`."""
+    """LightGBM's parameters; rows of its own fold count in a leaf too, hence `spread`."""
     size, rows = float(np.mean(objective.bags.size)), len(objective.bags.bag)
     penalty = 4 * size * objective.unit
     return {
@@ -409,7 +406,8 @@ def _params(
 
 
 def _enough_in_strata(bags: Bags, numbers: np.ndarray) -> np.ndarray:
-    """The bags whose stratum has another bag among these: a lone bag has no mean to be compared with."""
+    """The bags whose stratum has another bag among these: a lone bag has no mean to be compared
+    with."""
     if bags.stratum is None:
         return numbers
     count = np.bincount(bags.stratum[numbers], minlength=bags.strata)

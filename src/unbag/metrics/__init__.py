@@ -8,6 +8,7 @@ are not random, `scoring` asks any model for scores, `drawing` draws.
 """
 
 from unbag.metrics._compare import compare
+from unbag.metrics._counts import evaluate_counts
 from unbag.metrics._evaluate import Evaluator, evaluate, evaluate_labels
 from unbag.metrics._evaluation import Band, Evaluation
 from unbag.metrics._folds import evaluate_folds
@@ -20,6 +21,7 @@ __all__ = [
     "Evaluator",
     "compare",
     "evaluate",
+    "evaluate_counts",
     "evaluate_folds",
     "evaluate_labels",
 ]

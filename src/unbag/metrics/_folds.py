@@ -1,11 +1,11 @@
 """Scores by the models of several folds in, one `Evaluation` from all bags out.
 
-Each bag is judged by the model of its fold, which never learned from it. But the means that a bag is
-centred by must not come from other models: these did learn from the bag, and the covariance of its
-report with their mean score would bias the estimate by about 1 / B. So each model is centred by its
-own means over the rows of all bags, which need no report. With m_k and g_k the means of f2 and of the
-reference under model k (in a stratum), and m and g their means over folds, the sums of a bag j of fold
-k become
+Each bag is judged by the model of its fold, which never learned from it. But the means that a bag
+is centred by must not come from other models: these did learn from the bag, and the covariance of
+its report with their mean score would bias the estimate by about 1 / B. So each model is centred by
+its own means over the rows of all bags, which need no report. With m_k and g_k the means of f2 and
+of the reference under model k (in a stratum), and m and g their means over folds, the sums of a bag
+j of fold k become
 
     S_j - k_j (m_k - m),   G_j - k_j (g_k - g)
 
@@ -14,12 +14,12 @@ takes no label, is added.
 
 The interval must know that folds share bags. Let i and j be bags of different folds, and a_ij what
 the label noise of bag i, by way of the model that learned from it, puts into the product of bag j.
-What j puts into the product of i is the same, a_ij = a_ji, because a bag teaches and judges by the same
-product. So in the variance of the sum of all products each pair counts (a_ij + a_ji)^2 = 2 (a_ij^2 +
-a_ji^2), twice of what the spread between bags shows. What it shows of it is the variance of a bag's
-product by what its model learned, and this the models tell: by the jackknife it is K - 1 times the
-variance of the product between the models of folds. (Those of the other folds: they all learned from
-the bag itself, so that this does not add to the variance between them.)
+What j puts into the product of i is the same, a_ij = a_ji, because a bag teaches and judges by the
+same product. So in the variance of the sum of all products each pair counts (a_ij + a_ji)^2 = 2
+(a_ij^2 + a_ji^2), twice of what the spread between bags shows. What it shows of it is the variance
+of a bag's product by what its model learned, and this the models tell: by the jackknife it is K - 1
+times the variance of the product between the models of folds. (Those of the other folds: they all
+learned from the bag itself, so that this does not add to the variance between them.)
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from unbag.metrics._estimate import Judge
 from unbag.metrics._evaluate import chosen_losses
 from unbag.metrics._evaluation import Evaluation
 from unbag.metrics._intervals import check_level
-from unbag.metrics._sums import Scores, Sums, checked_scores, collect, group_scores, predict
 from unbag.metrics._summary import summarise
+from unbag.metrics._sums import Scores, Sums, checked_scores, collect, group_scores, predict
 
 
 def evaluate_folds(
@@ -125,11 +125,11 @@ def _recentred(
     share = _shares(bags.size, fold, stratum, len(scores))
     for name in ("prediction", "reference", "T", "S"):
         values = np.stack([getattr(piece, name) for piece in pieces])
-        of_one = lambda array: array.reshape(array.shape + (1,) * (values.ndim - 2))
-        n = of_one(np.bincount(stratum, weights=bags.size))
+        wide = (1,) * (values.ndim - 2)
+        n = np.bincount(stratum, weights=bags.size).reshape(-1, *wide)
         means = np.stack([sum_by(stratum, one, int(stratum.max()) + 1) / n for one in values])
-        gap[name] = means - np.sum(of_one(share) * means, axis=0)
-        moved = of_one(bags.size) * gap[name][fold, stratum]
+        gap[name] = means - np.sum(share.reshape(*share.shape, *wide) * means, axis=0)
+        moved = bags.size.reshape(-1, *wide) * gap[name][fold, stratum]
         own[name] = values[fold, every] - moved
     together = np.sum(gap["reference"][:, :, None, :] * gap["S"], axis=-1)
     constant = -np.sum(share[:, :, None] * together, axis=0)

@@ -1,0 +1,240 @@
+"""Fold scores of several learners in, one combination of very few parameters out.
+
+    score = offset + level + sum over learners of b_l (z_l - mean z_l)
+
+The level and the weights b are those under which the reported counts are most likely, given scores
+by models that never learned from the bags, with a prior that knows what to do when bags are few:
+the plain mean of the learners, with a slope of 1. So one fit combines, and repairs level and slope.
+It needs no random bags, only models that hold across them.
+
+When the learners make the reports hardly more likely than the prior does (by less than one nat for
+each weight), the weights are shrunk towards 0 by the ratio of the likelihoods: when bags teach
+nothing, the answer is the prior.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from unbag._arrays import sum_by
+from unbag.bags import Bags, Kind
+from unbag.likelihood import count_likelihood
+
+SLOPE, APART = 0.3, 0.5
+"""Standard deviations of the prior: of the sum of the weights around 1, and of the weights among
+themselves around equal ones."""
+STEPS, LONGEST = 50, 1.0
+LEAST = 1e-9
+
+
+@dataclass(frozen=True)
+class Combination:
+    """How the scores of several learners become one.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of the learners.
+    weights : numpy.ndarray
+        Of each learner; all 0 is the prior.
+    level : numpy.ndarray
+        The score where all learners say their mean; for class scores one for each class.
+    centre : numpy.ndarray
+        The mean score of each learner, (learners,) or (learners, classes).
+    kind : {"binary", "total", "histogram"}
+        What the scores mean.
+    """
+
+    names: tuple[str, ...]
+    weights: np.ndarray
+    level: np.ndarray
+    centre: np.ndarray
+    kind: Kind = "binary"
+
+    def __str__(self) -> str:
+        parts = [f"{w:.2f} {name}" for w, name in zip(self.weights, self.names, strict=True)]
+        return " + ".join(parts)
+
+    def apply(self, scores: np.ndarray) -> np.ndarray:
+        """The combined score of rows, from the scores of each learner: (learners, rows, ...)."""
+        away = np.asarray(scores, float) - self.centre[:, None]
+        return self.level + np.tensordot(self.weights, away, axes=1)
+
+    def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """The combination as arrays and settings, for the model file."""
+        arrays = {"weights": self.weights, "level": self.level, "centre": self.centre}
+        return arrays, {"names": list(self.names), "kind": self.kind}
+
+    @classmethod
+    def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Combination:
+        """The combination that `arrays` described."""
+        return cls(
+            tuple(settings["names"]),
+            *(np.asarray(arrays[name]) for name in ("weights", "level", "centre")),
+            kind=settings["kind"],
+        )
+
+
+def combine(names: tuple[str, ...], scores: np.ndarray, bags: Bags) -> Combination:
+    """The combination of learners under which the reports are most likely, given the prior above.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of the learners.
+    scores : numpy.ndarray
+        Of each learner and row, by models that never learned from the row's bag, without offset:
+        (learners, rows) or (learners, rows, classes).
+    bags : Bags
+        The bags of these rows, with observed reports.
+
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=20_000)
+    >>> from unbag import random_bags
+    >>> y = rng.uniform(size=20_000) < 1 / (1 + np.exp(1 - x))
+    >>> bags = random_bags(None, y, size=10, seed=0)
+    >>> noise = rng.normal(size=20_000)
+    >>> print(combine(("half", "noise"), np.stack([x / 2, noise])[:, bags.rows], bags))
+    1.77 half + 0.07 noise
+    """
+    centre = scores.mean(axis=1)
+    away = scores - centre[:, None]
+    trivial = _solve(away[:0], bags)
+    start = Combination(names, np.zeros(len(names)), trivial[0], centre, bags.kind)
+    kept = np.array([np.ptp(one) > LEAST for one in away])
+    if not kept.any():
+        return start
+    level, weights = _not_negative(away, kept, bags)
+    fitted = replace(start, level=level, weights=weights)
+    gain = _log_likelihood(fitted, scores, bags) - _log_likelihood(start, scores, bags)
+    trust = float(np.exp(min(0.0, gain - kept.sum())))
+    if trust == 1:
+        return fitted
+    shrunk = trust * weights
+    return replace(start, level=_solve(away, bags, fixed=shrunk)[0], weights=shrunk)
+
+
+def _not_negative(away: np.ndarray, kept: np.ndarray, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
+    """Level and weights; a learner that would be subtracted is left out instead."""
+    weights = np.zeros(len(away))
+    while True:
+        level, found = _solve(away[kept], bags)
+        if found.min() >= 0 or kept.sum() == 1:
+            weights[kept] = np.maximum(found, 0)
+            return level, weights
+        kept = kept.copy()
+        kept[np.flatnonzero(kept)[np.argmin(found)]] = False
+
+
+def _solve(
+    away: np.ndarray, bags: Bags, *, fixed: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Level and weights by Newton's method, the covariance of the counts updated but not
+    differentiated; with weights that are fixed, the level alone."""
+    design = _design(away if fixed is None else away[:0], bags)
+    free = _offset(bags)
+    if fixed is not None:
+        free = free + np.tensordot(fixed, away, axes=1).reshape(free.shape)
+    levels = design.shape[2] - (len(away) if fixed is None else 0)
+    theta, middle, precision = _prior(design.shape[2] - levels, levels)
+    theta[:levels] = _start(bags)
+    for _ in range(STEPS):
+        slope, curvature = _derivatives(design, free, theta, bags)
+        slope = slope - precision @ (theta - middle)
+        step = np.linalg.lstsq(curvature + precision, slope, rcond=None)[0]
+        step *= min(1.0, LONGEST / max(float(np.abs(step).max()), LEAST))
+        theta = theta + step
+        if np.abs(step).max() < 1e-8:
+            break
+    if bags.kind == "histogram":
+        return np.append(theta[:levels], 0.0), theta[levels:]
+    return theta[0], theta[levels:]
+
+
+def _prior(learners: int, levels: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Start, mean and precision of the parameters; levels have none."""
+    middle, precision = np.zeros(levels + learners), np.zeros((levels + learners,) * 2)
+    if learners:
+        middle[levels:] = 1 / learners
+        even = np.full((learners, learners), 1 / learners)
+        together = np.ones((learners, learners)) / SLOPE**2
+        precision[levels:, levels:] = together + (np.eye(learners) - even) / APART**2
+    return middle.copy(), middle, precision
+
+
+def _start(bags: Bags) -> np.ndarray:
+    """The level of the mean report, as far inside its range as one more label of each sort brings
+    it."""
+    n = len(bags.bag)
+    mean = np.average(bags.report, axis=0, weights=bags.size)
+    if bags.kind == "histogram":
+        share = (np.maximum(mean, 0) * n + 1) / (n + len(mean))
+        return np.log(share[:-1] / share[-1])
+    if bags.kind == "total":
+        exposure = np.exp(_offset(bags)).mean()
+        return np.log((max(float(mean), 0) * n + 1) / n / exposure)
+    return special.logit((np.clip(mean, 0, 1) * n + 1) / (n + 2))
+
+
+def _offset(bags: Bags) -> np.ndarray:
+    """(instances, components)"""
+    n = len(bags.bag)
+    shape = (n, bags.report.shape[1]) if bags.kind == "histogram" else (n, 1)
+    own = np.zeros(n) if bags.offset is None else bags.offset
+    return np.broadcast_to(own[:, None], shape)
+
+
+def _design(away: np.ndarray, bags: Bags) -> np.ndarray:
+    """(instances, components, parameters): what each parameter adds to each score, levels first."""
+    n = len(bags.bag)
+    if bags.kind == "histogram":
+        classes = bags.report.shape[1]
+        levels = np.broadcast_to(np.eye(classes)[:, :-1], (n, classes, classes - 1))
+        return np.concatenate([levels, np.moveaxis(away, 0, -1)], axis=2)
+    return np.concatenate([np.ones((n, 1, 1)), away.T[:, None, :]], axis=2)
+
+
+def _derivatives(
+    design: np.ndarray, free: np.ndarray, theta: np.ndarray, bags: Bags
+) -> tuple[np.ndarray, np.ndarray]:
+    """Slope and curvature of the log likelihood of Gaussian counts of the right mean and
+    covariance."""
+    eta = np.clip(free + design @ theta, -30, 30)
+    count = bags.report.reshape(len(bags), -1) * bags.size[:, None]
+    noise = np.zeros(len(bags)) if bags.noise is None else bags.noise
+
+    def total(values: np.ndarray) -> np.ndarray:
+        return sum_by(bags.bag, values, len(bags))
+
+    if bags.kind == "histogram":
+        h = special.softmax(eta, axis=1)
+        moved = h[:, :, None] * (design - np.einsum("nc,ncp->np", h, design)[:, None, :])
+        identity = np.eye(h.shape[1])
+        V = (total(h) + noise[:, None])[:, :, None] * identity
+        V = V - total(h[:, :, None] * h[:, None, :])
+        inverse = np.linalg.pinv(V, rcond=1e-9, hermitian=True)
+    else:
+        h = special.expit(eta) if bags.kind == "binary" else np.exp(eta)
+        slope = h * (1 - h) if bags.kind == "binary" else h
+        moved = slope[:, :, None] * design
+        inverse = 1 / np.maximum(total(slope) + noise[:, None], LEAST)[:, :, None]
+    J, residual = total(moved), count - total(h)
+    weighted = np.einsum("bcp,bcd->bdp", J, inverse)
+    return np.einsum("bdp,bd->p", weighted, residual), np.einsum("bdp,bdq->pq", weighted, J)
+
+
+def _log_likelihood(combination: Combination, scores: np.ndarray, bags: Bags) -> float:
+    offset = _offset(bags)
+    score = combination.apply(scores)
+    score = score + (offset if bags.kind == "histogram" else offset[:, 0])
+    return -float(log_likelihood_loss(score, bags).sum())
+
+
+def log_likelihood_loss(score: np.ndarray, bags: Bags) -> np.ndarray:
+    """Minus the log likelihood of each bag's report, by scores that have their offset."""
+    report = bags.components().report
+    return count_likelihood(score, bags.bag, bags.size, report, kind=bags.kind, noise=bags.noise)

@@ -1,0 +1,381 @@
+"""Bags in, the best model we know out: learners cross-fitted, combined, repaired and judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from unbag._rules import Refused, broken
+from unbag.bags import Bags, Kind
+from unbag.diagnosis import diagnose
+from unbag.learners._additive import Additive, AdditiveModel
+from unbag.learners._combine import Combination, combine
+from unbag.learners._folds import FEWEST, FoldFit, fit_folds, folds_of, scores_by_own_fold
+from unbag.learners._protocol import Learner, Model, Progress
+from unbag.learners._trees import Trees, TreesModel, load_lightgbm
+from unbag.metrics import Evaluation, evaluate, evaluate_counts, evaluate_folds
+from unbag.metrics._leakage import marks
+
+
+class Entry(NamedTuple):
+    """A learner as the table knows it."""
+
+    make: Callable[[], Learner]
+    model: type[Model]
+
+
+LEARNERS: dict[str, Entry] = {
+    "additive": Entry(Additive, AdditiveModel),
+    "trees": Entry(Trees, TreesModel),
+}
+"""The learners by name; a further one is a line here."""
+AUTO = ("additive", "trees")
+"""What `learner="auto"` combines."""
+PESSIMISTIC = (
+    "The evaluation is of the models of {folds} folds, each learned from the bags of the other "
+    "folds; the final model learned from all bags, so this is slightly pessimistic for it."
+)
+NOT_RANDOM = "the bags are not random"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fitted:
+    """A model that learned from bags, and what all bags say of it.
+
+    Parameters
+    ----------
+    kind : {"binary", "total", "histogram"}
+        What it predicts.
+    models : dict of str to Model
+        The final model of each learner.
+    combination : Combination
+        How their scores become one.
+    evaluation : Evaluation or None
+        From every bag, each judged by models that never saw it; None with too few bags.
+    test : Evaluation or None
+        From bags that were kept untouched, if that was asked for.
+    notes : tuple of str
+        What a user should know.
+    learned_ : numpy.ndarray or None
+        Marks of the bags learned from, where they have names, so that nobody evaluates on them.
+    """
+
+    kind: Kind
+    models: dict[str, Model]
+    combination: Combination
+    evaluation: Evaluation | None = None
+    test: Evaluation | None = None
+    notes: tuple[str, ...] = ()
+    learned_: np.ndarray | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        return f"Fitted({self.combination}; {self.kind})"
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of each learner in the combined score; all 0 is the prior."""
+        return dict(zip(self.combination.names, self.combination.weights.tolist(), strict=True))
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Logits, log rates or class scores of rows, without their offset.
+
+        Parameters
+        ----------
+        X : table or matrix
+            Rows as they were at training.
+        """
+        return self.combination.apply(np.stack([self.models[n].scores(X) for n in self.weights]))
+
+    def predict(self, X: Any, *, offset: Any = None) -> np.ndarray:
+        """The probability of label 1, the mean count, or the probability of each class.
+
+        Parameters
+        ----------
+        X : table or matrix
+            Rows as they were at training.
+        offset : array, optional
+            Of each row, where bags had one: log exposure, or an old model's score.
+        """
+        score = self.scores(X)
+        if offset is not None:
+            own = np.asarray(offset, float)
+            score = score + (own[:, None] if self.kind == "histogram" else own)
+        return _PREDICT[self.kind](score)
+
+    def predict_proba(self, X: Any, *, offset: Any = None) -> np.ndarray:
+        """The probability of each class, one column for each."""
+        if self.kind == "total":
+            raise broken("Probabilities must come from labels", "counts came", "Use predict.")
+        h = self.predict(X, offset=offset)
+        return h if self.kind == "histogram" else np.stack([1 - h, h], axis=1)
+
+    def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """The model as arrays and settings that JSON can hold, for the model file."""
+        arrays, combination = self.combination.arrays()
+        arrays = {f"combination.{name}": np.asarray(a) for name, a in arrays.items()}
+        if self.learned_ is not None:
+            arrays["learned"] = self.learned_
+        settings: dict[str, Any] = {"kind": self.kind, "notes": list(self.notes)}
+        settings |= {"combination": combination, "models": {}}
+        for name, model in self.models.items():
+            own, settings["models"][name] = model.arrays()
+            arrays |= {f"{name}.{key}": value for key, value in own.items()}
+        return arrays, settings
+
+    @classmethod
+    def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Fitted:
+        """The model that `arrays` described, without its evaluation."""
+        models = {
+            name: LEARNERS[name].model.restore(_under(arrays, name), own)
+            for name, own in settings["models"].items()
+        }
+        combination = Combination.restore(_under(arrays, "combination"), settings["combination"])
+        return cls(
+            settings["kind"],
+            models,
+            combination,
+            notes=tuple(settings["notes"]),
+            learned_=arrays.get("learned"),
+        )
+
+
+def _under(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
+    start = f"{name}."
+    return {key.removeprefix(start): a for key, a in arrays.items() if key.startswith(start)}
+
+
+def _softmax(score: np.ndarray) -> np.ndarray:
+    return special.softmax(score, axis=1)
+
+
+_PREDICT = {"binary": special.expit, "total": np.exp, "histogram": _softmax}
+
+
+def fit(
+    bags: Bags,
+    *,
+    learner: str | Learner | Sequence[str | Learner] = "auto",
+    folds: int = 5,
+    seed: int = 0,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+    test: float | Bags | None = None,
+) -> Fitted:
+    """The best model we know for these bags, chosen and judged from the bags themselves.
+
+    Every learner makes a model for each fold of bags, from the bags of the other folds. The scores
+    that each bag gets from models that never saw it combine the learners, repair level and slope,
+    and judge the result. When bags teach nothing the answer is the prior.
+
+    Parameters
+    ----------
+    bags : Bags
+        With features: a table of raw columns, or a matrix.
+    learner : str, Learner or a sequence of these
+        "auto" for the additive model and trees, a name of `unbag.learners.LEARNERS`, or your own.
+    folds : int
+        How many; fewer where bags are few.
+    seed : int
+        Of the folds and of everything that is drawn.
+    time_limit : float, optional
+        Seconds after which no further learner, and no further round of trees, begins.
+    progress : Progress, optional
+        Informed while learners work.
+    test : float or Bags, optional
+        A share of the bags to keep untouched, or bags that are; `Fitted.test` is what they say.
+
+    Returns
+    -------
+    Fitted
+        The model, with its evaluation.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(4000, 2))
+    >>> from unbag import random_bags
+    >>> bags = random_bags(X, rng.uniform(size=4000) < 1 / (1 + np.exp(-X[:, 0])), size=10, seed=0)
+    >>> fitted = fit(bags, learner="trees")
+    >>> bool(fitted.evaluation["log_loss"].value < 0.68)
+    True
+    """
+    begin = monotonic()
+    if bags.X is None:
+        raise broken("Bags to learn from must have features", "X is None", "Make them with X.")
+    learners, notes = _learners(learner)
+    untouched = test if isinstance(test, Bags) else None
+    if isinstance(test, float | int):
+        bags, untouched = bags.split(1 - test, seed=seed)
+    bags = bags.reported()
+    fold = folds_of(bags, folds, seed=seed)
+    known = marks(bags) if bags.names is not None and bags.size.max() > 1 else None
+    if len(bags) < FEWEST:
+        fitted = _without_folds(learners[0], bags, seed)
+    else:
+        end = begin + time_limit if time_limit is not None else math.inf
+        crossed = _cross_fit(learners, bags, fold, seed, end, progress)
+        fitted = _combined(crossed, bags, fold)
+    fitted = replace(fitted, notes=(*notes, *fitted.notes), learned_=known)
+    if untouched is None:
+        return fitted
+    return replace(fitted, test=_tested(fitted, untouched))
+
+
+def _learners(chosen: Any) -> tuple[list[Learner], list[str]]:
+    """The learners asked for, those that need no random bags first; without trees where LightGBM
+    cannot be loaded and nobody asked for them by name."""
+    notes: list[str] = []
+    names: Sequence[Any] = [chosen] if isinstance(chosen, str) or _is_learner(chosen) else chosen
+    if chosen == "auto":
+        names = AUTO
+        try:
+            load_lightgbm()
+        except ImportError as error:
+            names = [name for name in names if name != "trees"]
+            notes.append(f"Learned without trees: {error}")
+    made = [one if _is_learner(one) else _named(one) for one in names]
+    return sorted(made, key=lambda one: one.needs_random_bags), notes
+
+
+def _is_learner(value: Any) -> bool:
+    return hasattr(value, "fit") and hasattr(value, "needs_random_bags")
+
+
+def _named(name: str) -> Learner:
+    if name not in LEARNERS:
+        raise broken(
+            f"A learner must be auto or one of {', '.join(LEARNERS)}",
+            f"{name!r} came",
+            "Choose one of these, or give a learner of your own.",
+        )
+    return LEARNERS[name].make()
+
+
+class _Crossed(NamedTuple):
+    """What the learners made: their fits by name, scores (learners, folds, rows, ...), and whether
+    the bags look random."""
+
+    fits: dict[str, FoldFit]
+    scores: np.ndarray
+    random: bool
+    notes: tuple[str, ...]
+
+
+def _cross_fit(
+    learners: Sequence[Learner],
+    bags: Bags,
+    fold: np.ndarray,
+    seed: int,
+    end: float,
+    progress: Progress | None,
+) -> _Crossed:
+    fits: dict[str, FoldFit] = {}
+    scores: list[np.ndarray] = []
+    notes: list[str] = []
+    random = True
+    for learner in learners:
+        if fits and learner.needs_random_bags and not random:
+            notes.append(f"{learner.name.capitalize()} left out: {NOT_RANDOM}, which they need.")
+            continue
+        if fits and monotonic() > end:
+            notes.append(f"{learner.name.capitalize()} left out: the time limit was reached.")
+            continue
+        try:
+            found = fit_folds(_limited(learner, end), bags, fold, seed=seed, progress=progress)
+        except Refused as error:
+            if len(learners) == 1:
+                raise
+            notes.append(f"{learner.name.capitalize()} left out: {error}")
+            continue
+        fits[learner.name] = found
+        notes += found.notes
+        scores.append(found.scores(bags.X))
+        if len(fits) == 1:
+            random = _look_random(scores[0], bags, fold)
+    if not fits:
+        raise broken("At least one learner must succeed", "; ".join(notes), "Look at the bags.")
+    return _Crossed(fits, np.stack(scores), random, tuple(notes))
+
+
+def _limited(learner: Learner, end: float) -> Learner:
+    """The learner with what is left of the time, if it can be limited."""
+    if end < math.inf and isinstance(learner, Trees) and learner.seconds is None:
+        return replace(learner, seconds=max(end - monotonic(), 0.0))
+    return learner
+
+
+def _look_random(scores: np.ndarray, bags: Bags, fold: np.ndarray) -> bool:
+    """Whether predictions for bags vary between bags as those for random bags do.
+
+    Each fold's model is moved to the common mean, as its level is its own.
+    """
+    if bags.size.max() == 1:
+        return True
+    own = scores_by_own_fold(scores, fold[bags.bag])
+    means = scores.mean(axis=1)
+    own = own - (means - means.mean(axis=0))[fold[bags.bag]]
+    if np.ptp(own) < 1e-9:
+        return True
+    return diagnose(replace(bags, X=None), own).random
+
+
+def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:
+    """The combination of all folds for the final models, and for each fold's models the combination
+    of the other folds, which is what is judged."""
+    names, row_fold = tuple(crossed.fits), fold[bags.bag]
+    own = np.stack([scores_by_own_fold(scores, row_fold) for scores in crossed.scores])
+    whole = combine(names, own, bags)
+    judged, trivial = [], np.empty(own.shape[1:])
+    for number in range(int(fold.max()) + 1):
+        others = np.flatnonzero(fold != number)
+        part = combine(names, own[:, bags.rows_of(others)], bags.take(others))
+        judged.append(part.apply(crossed.scores[:, number]))
+        trivial[row_fold == number] = replace(part, weights=0 * part.weights).level
+    offset = _offset(bags)
+    evaluation = _judged(np.stack(judged) + offset, trivial + offset, crossed, bags, fold)
+    models = {name: found.final for name, found in crossed.fits.items()}
+    note = PESSIMISTIC.format(folds=int(fold.max()) + 1)
+    taught = () if whole.weights.any() else (TAUGHT_NOTHING,)
+    return Fitted(bags.kind, models, whole, evaluation, notes=(*crossed.notes, *taught, note))
+
+
+TAUGHT_NOTHING = "These bags teach nothing beyond their mean: the prediction is the prior."
+
+
+def _offset(bags: Bags) -> Any:
+    if bags.offset is None:
+        return 0.0
+    return bags.offset[:, None] if bags.kind == "histogram" else bags.offset
+
+
+def _judged(
+    scores: np.ndarray, trivial: np.ndarray, crossed: _Crossed, bags: Bags, fold: np.ndarray
+) -> Evaluation:
+    """What all bags say of the fold models: losses where bags are random, else their likelihood."""
+    why = NOT_RANDOM
+    if crossed.random:
+        try:
+            return evaluate_folds(scores, bags, fold)
+        except Refused as error:  # a stratum with one report only
+            why = str(error)
+    own = scores_by_own_fold(scores, fold[bags.bag])
+    return evaluate_counts(own, bags, trivial=trivial, why=why)
+
+
+def _tested(fitted: Fitted, bags: Bags) -> Evaluation:
+    """What untouched bags say of the final model."""
+    return evaluate(fitted.scores(bags.X) + _offset(bags), bags, scale="score")
+
+
+def _without_folds(learner: Learner, bags: Bags, seed: int) -> Fitted:
+    """A model of bags that are too few to judge it."""
+    model = learner.fit(bags, seed=seed)
+    score = np.asarray(model.scores(bags.X), float)
+    centre = score.mean(axis=0)
+    one = Combination((learner.name,), np.ones(1), centre, centre[None], bags.kind)
+    note = f"{len(bags)} bags are too few to judge a model by: {FEWEST} are needed."
+    return Fitted(bags.kind, {learner.name: model}, one, notes=(note,))

@@ -1,0 +1,82 @@
+"""Scores and held-out bags in, an `Evaluation` by the likelihood of their counts out.
+
+For bags that are not random no loss of an instance can be estimated without bias. What stays is how
+likely the model makes the reports of bags that it did not learn from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import stdtrit
+
+from unbag.bags import Bags
+from unbag.likelihood import count_likelihood
+from unbag.metrics._evaluation import Evaluation
+from unbag.metrics._intervals import Estimate, check_level
+
+MARK = (
+    "Judged by the likelihood of the counts of bags that had no part in learning, because no loss "
+    "of an instance can be estimated from these bags without bias"
+)
+
+
+def evaluate_counts(
+    score: np.ndarray, bags: Bags, *, trivial: np.ndarray, level: float = 0.95, why: str = ""
+) -> Evaluation:
+    """How likely a model makes held-out reports, and how much more so than the prior does.
+
+    Parameters
+    ----------
+    score : numpy.ndarray
+        Of each instance, by a model that never learned from its bag.
+    bags : Bags
+        With observed reports, random or not.
+    trivial : numpy.ndarray
+        Score of each instance by the prior alone.
+    level : float
+        Of the intervals.
+    why : str
+        Why no loss can be estimated.
+
+    Returns
+    -------
+    Evaluation
+        With `log_likelihood` and `gain_over_prior`, both for one bag in the mean, and a note that
+        says what they are.
+
+    >>> bags = Bags(np.array([0, 0, 1, 1]), np.array([0.0, 1.0]))
+    >>> found = evaluate_counts(np.array([-2.0, -2, 2, 2]), bags, trivial=np.zeros(4))
+    >>> round(found["gain_over_prior"].value, 2)
+    1.13
+    """
+    check_level(level)
+    ours, theirs = (-_loss(each, bags) for each in (score, trivial))
+    note = f"{MARK}{': ' + why if why else ''}."
+    return Evaluation(
+        estimates={
+            "log_likelihood": _mean(ours, level),
+            "gain_over_prior": _mean(ours - theirs, level),
+        },
+        calibration=[],
+        strata=[],
+        source="bags",
+        bags=len(bags),
+        instances=len(bags.bag),
+        level=level,
+        notes=(note,),
+    )
+
+
+def _loss(score: np.ndarray, bags: Bags) -> np.ndarray:
+    report = bags.components().report
+    return count_likelihood(score, bags.bag, bags.size, report, kind=bags.kind, noise=bags.noise)
+
+
+def _mean(values: np.ndarray, level: float) -> Estimate:
+    """Student's t interval of a mean over bags."""
+    value, count = float(values.mean()), len(values)
+    if count < 2:
+        return Estimate(value, np.inf, -np.inf, np.inf)
+    error = float(values.std(ddof=1) / np.sqrt(count))
+    reach = float(stdtrit(count - 1, (1 + level) / 2)) * error
+    return Estimate(value, error, value - reach, value + reach)
