@@ -7,9 +7,10 @@ by models that never learned from the bags, with a prior that knows what to do w
 the plain mean of the learners, with a slope of 1. So one fit combines, and repairs level and slope.
 It needs no random bags, only models that hold across them.
 
-When the learners make the reports hardly more likely than the prior does (by less than one nat for
-each weight), the weights are shrunk towards 0 by the ratio of the likelihoods: when bags teach
-nothing, the answer is the prior.
+Whether the learners are to be believed at all, their plain mean tells, because it has no parameter
+that the reports could flatter: where it makes them less likely than the prior does (by more than
+`DOUBT`), the weights are shrunk by the ratio of the likelihoods. So when bags teach nothing, the
+answer is the prior.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from unbag.likelihood import count_likelihood
 SLOPE, APART = 0.3, 0.5
 """Standard deviations of the prior: of the sum of the weights around 1, and of the weights among
 themselves around equal ones."""
+DOUBT = 1.0
+"""Nats by which the prior must be ahead to be preferred: bags that teach nothing are rare."""
 STEPS, LONGEST = 50, 1.0
 LEAST = 1e-9
 
@@ -109,13 +112,14 @@ def combine(names: tuple[str, ...], scores: np.ndarray, bags: Bags) -> Combinati
     if not kept.any():
         return start
     level, weights = _not_negative(away, kept, bags)
-    fitted = replace(start, level=level, weights=weights)
-    gain = _log_likelihood(fitted, scores, bags) - _log_likelihood(start, scores, bags)
-    trust = float(np.exp(min(0.0, gain - kept.sum())))
-    if trust == 1:
-        return fitted
-    shrunk = trust * weights
-    return replace(start, level=_solve(away, bags, fixed=shrunk)[0], weights=shrunk)
+    even = kept / kept.sum()
+    plain = replace(start, level=_solve(away, bags, fixed=even)[0], weights=even)
+    gain = _log_likelihood(plain, scores, bags) - _log_likelihood(start, scores, bags)
+    trust = float(np.exp(min(0.0, gain + DOUBT)))
+    if trust < 1:
+        weights = trust * weights
+        level = _solve(away, bags, fixed=weights)[0]
+    return replace(start, level=level, weights=weights)
 
 
 def _not_negative(away: np.ndarray, kept: np.ndarray, bags: Bags) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,145 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from unbag import Bags, random_bags
+from unbag.learners import Combination, combine
+from unbag.learners._combine import APART, SLOPE, _derivatives, _design, _offset
+
+
+def world(kind="binary", n=6000, size=10, seed=0, factor=1.0):
+    rng = np.random.default_rng(seed)
+    x, other = rng.normal(size=(2, n))
+    if kind == "histogram":
+        z = np.stack([np.zeros(n), x, -x], axis=1)
+        p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+        y = (rng.uniform(size=n)[:, None] > np.cumsum(p, axis=1)).sum(axis=1)
+        noise = rng.normal(size=(n, 3))
+    else:
+        z, noise = x - 1, other
+        draw = {
+            "binary": lambda: rng.uniform(size=n) < 1 / (1 + np.exp(-z)),
+            "total": lambda: rng.poisson(np.exp(z)),
+        }
+        y = draw[kind]()
+    bags = random_bags(None, y, size=size, seed=seed, kind=kind)
+    return bags, np.stack([factor * z, noise])[:, bags.rows]
+
+
+@pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
+def test_a_good_learner_gets_the_weight_and_noise_none(kind):
+    bags, scores = world(kind)
+    found = combine(("good", "noise"), scores, bags)
+    assert found.weights[0] == pytest.approx(1, abs=0.2)
+    assert found.weights[1] == pytest.approx(0, abs=0.1)
+
+
+@pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
+def test_slope_and_level_are_repaired(kind):
+    bags, scores = world(kind, n=20000, factor=0.5)
+    found = combine(("one",), scores[:1] + 3.0, bags)
+    assert found.weights[0] == pytest.approx(2, abs=0.2)
+    score = found.apply(scores[:1] + 3.0)
+    predicted = {
+        "binary": lambda: (1 / (1 + np.exp(-score))).mean(),
+        "total": lambda: np.exp(score).mean(),
+        "histogram": lambda: (np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)).mean(0),
+    }[kind]()
+    np.testing.assert_allclose(predicted, bags.prior, rtol=0.01)
+
+
+def test_bags_of_one_give_a_penalised_logistic_regression():
+    """The covariance is updated and not differentiated, so the equations are the same."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(2, 400))
+    y = rng.uniform(size=400) < 1 / (1 + np.exp(-z[0]))
+    found = combine(("a", "b"), z, Bags(np.arange(400), y.astype(float)))
+    away = z - z.mean(axis=1, keepdims=True)
+
+    def objective(theta):
+        eta = theta[0] + theta[1:] @ away
+        b = theta[1:]
+        together = (b.sum() - 1) ** 2 / SLOPE**2
+        apart = np.sum((b - b.mean()) ** 2) / APART**2
+        return np.sum(np.logaddexp(0, eta) - y * eta) + (together + apart) / 2
+
+    expected = minimize(objective, np.zeros(3), tol=1e-12).x
+    np.testing.assert_allclose([found.level, *found.weights], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["binary", "total"])
+def test_the_slope_is_that_of_the_gaussian_likelihood_at_its_covariance(kind):
+    bags, scores = world(kind, n=200)
+    design, free, theta = _design(scores, bags), _offset(bags), np.array([-0.5, 0.3, 0.2])
+
+    def mean(theta):
+        eta = (free + design @ theta)[:, 0]
+        h = 1 / (1 + np.exp(-eta)) if kind == "binary" else np.exp(eta)
+        return h, np.bincount(bags.bag, h)
+
+    h = mean(theta)[0]
+    V = np.bincount(bags.bag, h * (1 - h) if kind == "binary" else h)
+    count = bags.report * bags.size
+    value = lambda theta: -np.sum((count - mean(theta)[1]) ** 2 / V) / 2
+    steps = 1e-6 * np.eye(3)
+    expected = [(value(theta + d) - value(theta - d)) / 2e-6 for d in steps]
+    np.testing.assert_allclose(_derivatives(design, free, theta, bags)[0], expected, rtol=1e-5)
+
+
+def test_learners_of_pure_noise_give_the_prior():
+    """Scores that have learned nothing: weights vanish, and the level is that of the prior."""
+    bags, scores = world(n=20000, size=20)
+    rng = np.random.default_rng(1)
+    found = combine(("a", "b"), 2 * rng.normal(size=scores.shape), bags)
+    assert found.weights.sum() < 0.05
+    assert 1 / (1 + np.exp(-found.level)) == pytest.approx(float(bags.prior), rel=0.02)
+
+
+def test_few_bags_leave_the_plain_mean():
+    bags, scores = world(n=120, size=30)
+    found = combine(("a", "b"), 0.01 * scores, bags)
+    np.testing.assert_allclose(found.weights, 0.5, atol=0.05)
+
+
+def test_a_constant_learner_is_left_out():
+    bags, scores = world()
+    found = combine(
+        ("good", "constant"), np.stack([scores[0], np.full(scores.shape[1], 2.0)]), bags
+    )
+    assert found.weights[1] == 0
+    assert found.weights[0] == pytest.approx(1, abs=0.2)
+
+
+def test_order_of_rows_and_bags_does_not_matter():
+    bags, scores = world(n=600)
+    order = np.random.default_rng(0).permutation(len(bags.bag))
+    number = np.random.default_rng(1).permutation(len(bags))
+    report = np.empty_like(bags.report)
+    report[number] = bags.report
+    other = Bags(number[bags.bag[order]], report)
+    first, second = combine(("a", "b"), scores, bags), combine(("a", "b"), scores[:, order], other)
+    np.testing.assert_allclose(first.weights, second.weights, atol=1e-7)
+
+
+def test_an_offset_is_added_with_weight_one():
+    bags, scores = world("total", n=20000)
+    exposure = np.random.default_rng(7).normal(size=len(bags.bag))
+    found = combine(("one",), scores[:1] - exposure, replace(bags, offset=exposure))
+    assert found.weights[0] == pytest.approx(1, abs=0.1)
+
+
+def test_noise_on_counts_is_taken():
+    bags, scores = world(n=20000)
+    rng = np.random.default_rng(0)
+    report = bags.report + rng.normal(size=len(bags)) * 3 / bags.size
+    noisy = replace(bags, report=report, noise=np.full(len(bags), 9.0))
+    assert combine(("a", "b"), scores, noisy).weights[0] == pytest.approx(1, abs=0.25)
+
+
+def test_a_combination_comes_back_from_its_arrays():
+    bags, scores = world("histogram")
+    found = combine(("a", "b"), scores, bags)
+    back = Combination.restore(*found.arrays())
+    np.testing.assert_array_equal(back.apply(scores), found.apply(scores))
