@@ -72,8 +72,7 @@ def test_the_repository_has_what_a_stranger_looks_for(name):
 
 
 def test_contributing_says_what_every_part_does():
-    parts = [
-        path for path in (ROOT / "src" / "unbag").iterdir() if not path.name.startswith(("_", "."))
-    ]
-    table = (ROOT / "CONTRIBUTING.md").read_text()
-    assert [path.name for path in parts if f"`{path.name}{'/' * path.is_dir()}`" not in table] == []
+    folder, table = ROOT / "src" / "unbag", (ROOT / "CONTRIBUTING.md").read_text()
+    files = [path.stem for path in folder.glob("[a-z]*.py")]
+    folders = [f"{path.parent.name}/" for path in folder.glob("*/__init__.py")]
+    assert [name for name in files + folders if f"`{name}`" not in table] == []

@@ -15,6 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 from unbag._io import whole
 from unbag._rules import broken
+from unbag._version import __version__
 
 FORMAT = 1
 
@@ -23,8 +24,6 @@ def save_arrays(path: str | Path, arrays: dict[str, np.ndarray], settings: dict[
     """Write arrays and settings to one file, whole or not at all: a failed save leaves the old
     file."""
     path = Path(path)
-    from unbag import __version__
-
     versions = {
         "format": FORMAT,
         "unbag": __version__,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from jinja2 import Environment, Template
 
 from unbag._io import check_place, whole
+from unbag._version import __version__
 
 
 class Text(NamedTuple):
@@ -117,8 +118,6 @@ def render(page: Page) -> str:
     >>> "&lt;b&gt;" in render(Page("A page", "", [Section("one", "One", [Text("<b>")])]))
     True
     """
-    from unbag import __version__
-
     return _template().render(page=page, version=__version__)
 
 
