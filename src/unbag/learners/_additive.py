@@ -14,7 +14,7 @@ from unbag.bags import Bags, Kind
 from unbag.learners._counts import Counts, Spread, counts_of
 from unbag.learners._evidence import Evidence, Fit, fit_evidence
 from unbag.learners._protocol import Progress
-from unbag.learners._terms import DataWarning, Design, Term, Terms, terms_of
+from unbag.learners._terms import DataWarning, Design, Sparse, Term, Terms, terms_of
 from unbag.tables import FeaturePlan
 
 EXACT, DRAWS = 1000, 256
@@ -104,7 +104,7 @@ class AdditiveModel:
         offset : numpy.ndarray, optional
             Added to the scores.
         """
-        z = stats.norm.ppf((1 + coverage) / 2)
+        z = float(stats.norm.ppf((1 + coverage) / 2))
         score = self.scores(X)
         if self.kind == "histogram":
             return self._class_interval(X, score, z)
@@ -290,7 +290,7 @@ def _symmetric(A: np.ndarray) -> np.ndarray:
     return A
 
 
-def _strength(Z: sparse.csr_array, terms: Terms, b: np.ndarray) -> np.ndarray:
+def _strength(Z: Sparse, terms: Terms, b: np.ndarray) -> np.ndarray:
     """The standard deviation of each term over the rows; of classes the largest."""
     level, start, strengths = terms.basis() @ b, 1, []
     for term in terms.terms:

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import linalg, optimize, sparse, special
 
 from unbag.bags import Bags, Kind
+from unbag.learners._terms import Sparse
 
 STEEPEST = 30.0
 """Scores beyond this are taken to be here: probabilities then stay above the rounding error."""
@@ -34,7 +35,8 @@ LEAST = 1e-12
 class Whitener(Protocol):
     """A root W of the inverse covariance, W' W = V^-1, to be applied from the left."""
 
-    logdet: float
+    @property
+    def logdet(self) -> float: ...
 
     def __call__(self, A: Any) -> Any: ...
 
@@ -61,7 +63,7 @@ class Diagonal(NamedTuple):
 class Blocks(NamedTuple):
     """Counts of several classes in bags that share no instance: one small block for each bag."""
 
-    root: sparse.csr_array
+    root: Sparse
     logdet: float
 
     def __call__(self, A: Any) -> Any:
@@ -137,7 +139,7 @@ class Counts:
         Of the labels.
     """
 
-    S: sparse.csr_array
+    S: Sparse
     count: np.ndarray
     noise: np.ndarray
     offset: np.ndarray
@@ -236,10 +238,10 @@ class Counts:
         most = 1.0
         while excess(most) > 0 and most < 1e9:
             most *= 10
-        more = float(optimize.brentq(excess, 0.0, most))
+        more = float(optimize.brentq(excess, 0.0, most))  # pyright: ignore[reportArgumentType]
         return Spread(dispersion=1 + more) if self.kind == "total" else Spread(misfit=more)
 
-    def jacobian(self, Z: sparse.csr_array, h: np.ndarray) -> sparse.csr_array:
+    def jacobian(self, Z: Sparse, h: np.ndarray) -> Sparse:
         """The derivative of the means by the coefficients of each column of Z, classes one after
         the other."""
         if self.kind != "histogram":
@@ -311,12 +313,12 @@ def contrasts(classes: int) -> np.ndarray:
     return linalg.helmert(classes)
 
 
-def _weighted(S: sparse.csr_array, weight: np.ndarray) -> sparse.csr_array:
+def _weighted(S: Sparse, weight: np.ndarray) -> Sparse:
     """S diag(weight), without a product of matrices."""
     return sparse.csr_array((S.data * weight[S.indices], S.indices, S.indptr), shape=S.shape)
 
 
-def _blocks(S: sparse.csr_array, h: np.ndarray, noise: np.ndarray) -> Blocks:
+def _blocks(S: Sparse, h: np.ndarray, noise: np.ndarray) -> Blocks:
     """Of each bag the root of Q (sum_i diag(h_i) - h_i h_i') Q' + noise, Q the contrasts."""
     (bags, _), C = S.shape, h.shape[1]
     Q = contrasts(C)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from unbag.learners._counts import Counts, Whitener
-from unbag.learners._terms import Design
+from unbag.learners._terms import Design, Sparse
 
 DENSE = 0.15
 """A column of the Jacobian with a larger share of entries than this is kept dense."""
@@ -28,7 +28,7 @@ class Jacobian(NamedTuple):
     """A matrix whose first columns are dense and the others sparse: faster than either alone."""
 
     dense: np.ndarray
-    sparse: sparse.csr_array
+    sparse: Sparse
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -66,7 +66,7 @@ class Jacobian(NamedTuple):
     def quadratic(self, P: np.ndarray) -> np.ndarray:
         """The diagonal of J' P J."""
         first = np.einsum("mq,mq->q", self.dense, P @ self.dense)
-        columns = sparse.csc_array(self.sparse)
+        columns: Sparse = sparse.csc_array(self.sparse)
         parts = [first]
         for start in range(0, columns.shape[1], 512):
             part = columns[:, start : start + 512]
@@ -89,8 +89,8 @@ class Split(NamedTuple):
         Where each coefficient of the Jacobian stands in b, flattened class by class.
     """
 
-    dense: tuple[sparse.csr_array, sparse.csr_array]
-    sparse: tuple[sparse.csr_array, sparse.csr_array]
+    dense: tuple[Sparse, Sparse]
+    sparse: tuple[Sparse, Sparse]
     order: np.ndarray
 
     def jacobian(self, counts: Counts, h: np.ndarray, whitener: Whitener) -> Jacobian:
@@ -153,7 +153,7 @@ class Primal:
     @property
     def gamma(self) -> np.ndarray:
         """1 - precision (H^-1)_pp, from the inverse of the factor."""
-        inverse, _ = linalg.lapack.dtrtri(self._factor, lower=1)
+        inverse, _ = linalg.get_lapack_funcs(("trtri",), (self._factor,))[0](self._factor, lower=1)
         return 1 - self._precision * np.einsum("ij,ij->j", inverse, inverse)
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:

@@ -26,7 +26,8 @@ words."""
 MOST_LEVELS, MOST_BUCKETS = 4096, 2**18
 """Text of at most so many values has a coefficient for each; text of more is hashed into so many
 buckets."""
-INTERCEPT = "(intercept)"
+Sparse = Any
+"""A sparse matrix of SciPy, whose type does not know that it has a shape."""
 
 
 class DataWarning(UserWarning):
@@ -113,8 +114,8 @@ class Term:
 class Design(NamedTuple):
     """Rows in the form that the evidence takes: X = Z T, and the group of each coefficient."""
 
-    Z: sparse.csr_array
-    T: sparse.csr_array
+    Z: Sparse
+    T: Sparse
     group: np.ndarray
     """Number of the prior variance of each coefficient, -1 for the intercept, which has none."""
 
@@ -156,7 +157,7 @@ class Terms:
         parts = [np.full(count, number[name]) for name, _, count in self.parts]
         return np.concatenate([np.array([-1]), *parts]).astype(np.int64)
 
-    def basis(self) -> sparse.csr_array:
+    def basis(self) -> Sparse:
         """The matrix T of the design: steps of numbers are centred, all else is as it is in Z."""
         blocks: list[Any] = [np.ones((1, 1))]
         start = 1
@@ -166,7 +167,7 @@ class Terms:
             start += levels
         return sparse.csr_array(sparse.block_diag(blocks, format="csr"))
 
-    def matrix(self, X: Any) -> sparse.csr_array:
+    def matrix(self, X: Any) -> Sparse:
         """The matrix Z of these rows."""
         if not self.terms:
             return sparse.csr_array(np.ones((_length(X), 1)))
@@ -184,7 +185,7 @@ class Terms:
         raw = [term for term in self.terms if term.raw]
         return narrow_part if not raw else sparse.csr_array(narrow_part + self._raw_part(X, start))
 
-    def _raw_part(self, X: Any, width: int) -> sparse.csr_array:
+    def _raw_part(self, X: Any, width: int) -> Sparse:
         """Columns of a matrix that are taken as they are, at their places in Z."""
         chosen, scale, place, start = [], [], [], 1
         for term in self.terms:
@@ -194,7 +195,9 @@ class Terms:
                 place += range(start, start + term.levels)
             start += term.width
         columns = X[:, chosen]
-        part = sparse.coo_array(columns if sparse.issparse(columns) else np.nan_to_num(columns))
+        if not sparse.issparse(columns):
+            columns = np.nan_to_num(columns)
+        part: Sparse = sparse.coo_array(columns)
         data = part.data * np.asarray(scale)[part.col]
         where = (part.row, np.asarray(place)[part.col])
         return sparse.csr_array((data, where), shape=(part.shape[0], width))
@@ -386,9 +389,7 @@ def _steps(share: np.ndarray) -> np.ndarray:
     return above - share @ above / max(share.sum(), 1e-300)
 
 
-def _from_slots(
-    places: Sequence[np.ndarray], entries: Sequence[np.ndarray], width: int
-) -> sparse.csr_array:
+def _from_slots(places: Sequence[np.ndarray], entries: Sequence[np.ndarray], width: int) -> Sparse:
     """A sparse matrix of rows that have one entry or none in each slot."""
     place = np.stack(places, axis=1)
     there = place >= 0
