@@ -31,7 +31,6 @@ NOT_YET = (
     "boosting",
     "diagnosis",
     "estimators",
-    "lab",
     "learners",
     "likelihood",
     "losses",

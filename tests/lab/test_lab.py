@@ -45,7 +45,7 @@ from unbag.lab._plan import Experiment
 from unbag.lab._report import write_report
 from unbag.lab._store import FORMAT, SCHEMA
 from unbag.lab._tasks import MODELS, TASKS
-from unbag.lab._variance import Spread, bag_spread
+from unbag.lab._variance import BagDeviation, bag_spread
 
 
 def toy():
@@ -177,8 +177,9 @@ def test_a_group_is_the_sweep_it_stands_for():
         unbag.random_bags(data.X, data.y, size=20, seed=s).split(0.8, seed=s) for s in range(3)
     ]
     runs = sweep(
-        lambda seed: unbag.models.linear(3, key=seed), [p[0] for p in parts], "upm", "log", learning_rates=(0.01, 0.1),
-        seeds=(0, 1, 2), epochs=3, smoothing=0.1, held_out=[p[1] for p in parts], test=(data.X_test, data.y_test),
+        lambda seed: unbag.models.linear(3, key=seed), [p[0] for p in parts], "upm", "log",
+        learning_rates=(0.01, 0.1), seeds=(0, 1, 2), epochs=3, smoothing=0.1,
+        held_out=[p[1] for p in parts], test=(data.X_test, data.y_test),
     )  # fmt: skip
     for row, run in zip(rows, [run for by_rate in runs for run in by_rate], strict=True):
         assert (row["repetition"], row["bags"]) == (run.seed, 40)
@@ -506,7 +507,9 @@ def test_claims_are_judged_by_the_numbers():
             levels((0.34, 0.42, 0.55), (0.36, 0.44, 0.56), (0.35, 0.40, 0.54), (0.34, 0.39, 0.54))
         )
     )
-    found = judging.judge(good, [Spread("adult", 2, 9, 0.8, 1), Spread("adult", 64, 9, 0.9, 6)])
+    found = judging.judge(
+        good, [BagDeviation("adult", 2, 9, 0.8, 1), BagDeviation("adult", 64, 9, 0.9, 6)]
+    )
     assert {
         verdict(found, text)
         for text in ("PM is best", "GeneralUPM is better", "bags of 2048", "anchored")
@@ -522,7 +525,9 @@ def test_claims_are_judged_by_the_numbers():
             levels((0.37, 0.38, 0.45), (0.36, 0.44, 0.56), (0.35, 0.40, 0.54), (0.36, 0.39, 0.54))
         )
     )
-    found = judging.judge(bad, [Spread("adult", 2, 9, 0.8, 1), Spread("adult", 64, 9, 1.9, 6)])
+    found = judging.judge(
+        bad, [BagDeviation("adult", 2, 9, 0.8, 1), BagDeviation("adult", 64, 9, 1.9, 6)]
+    )
     for text in ("PM is best", "GeneralUPM is better", "bags of 2048", "anchored", "does not grow"):
         assert verdict(found, text) == "not supported"
     few = list(
@@ -771,7 +776,7 @@ def test_what_a_report_inside_the_store_says_of_the_variance_is_not_read_again(t
     for folder in ("adult", "report"):
         row = {"task": "adult", "size": 2, "bags": 9, "upm": 0.5, "easy": 1.0}
         store.write_table(folder, "variance", [row])
-    assert _variance.read(store) == [Spread("adult", 2, 9, 0.5, 1.0)]
+    assert _variance.read(store) == [BagDeviation("adult", 2, 9, 0.5, 1.0)]
 
 
 def test_a_report_has_tables_claims_and_figures(tmp_path):
@@ -996,15 +1001,15 @@ MESSAGES = [
     (
         lambda: Plan("toy", sizes=(600,)).check_data(),
         (
-            "A bag size must leave at least 2 bags: bags of 600 came for the 1000 rows of toy. Make "
-            "the bags smaller."
+            "A bag size must leave at least 2 bags: bags of 600 came for the 1000 rows of toy. "
+            "Make the bags smaller."
         ),
     ),
     (
         lambda: Plan("toy", sizes=(300,), holdout=0.2).check_data(),
         (
-            "A bag size must leave at least 4 bags: bags of 300 came for the 1000 rows of toy. Make "
-            "the bags smaller."
+            "A bag size must leave at least 4 bags: bags of 300 came for the 1000 rows of toy. "
+            "Make the bags smaller."
         ),
     ),
     (
@@ -1029,8 +1034,8 @@ MESSAGES = [
     (
         lambda: Plan("toy", holdout=1),
         (
-            "A plan's holdout and smoothing must lie in [0, 1): 1 and 0.1 came. Use 0.2 to hold out "
-            "a fifth of the bags."
+            "A plan's holdout and smoothing must lie in [0, 1): 1 and 0.1 came. Use 0.2 to hold "
+            "out a fifth of the bags."
         ),
     ),
     (

@@ -35,7 +35,7 @@ def experiment(
     store = OnlineStore(place)
     if not only_report:
         with Console(stderr=True).status("online") as status:
-            made = run_online(plan, store, told=partial(_tell, status))
+            made = run_online(plan, store, progress=partial(_tell, status))
         print(f"{made} runs made: {store.folder}", file=sys.stderr)
     if report is not None:
         for path in write_online_report(plan, store, report):

@@ -14,6 +14,6 @@ from unbag.lab._store import RunStore
 from unbag.lab._tasks import Task, add_model, add_task
 
 __all__ = [
-    "EngineError", "Plan", "RayEngine", "RunStore", "Task", "Way", "add_method", "add_model", "add_task", "preset",
-    "read_plan", "run_plan",
+    "EngineError", "Plan", "RayEngine", "RunStore", "Task", "Way", "add_method", "add_model",
+    "add_task", "preset", "read_plan", "run_plan",
 ]  # fmt: skip

@@ -1,5 +1,4 @@
-"""Runs with a holdout in, what `unbag.choose` takes from held-out bags alone out: a rate of each
-method, and a method.
+"""What `unbag.choose` takes from held-out bags alone: a rate of each method, and a method.
 
 Runs keep the scores that they give their held-out bags beside the store (`.scores`, not part of the
 results), so that methods that were trained at different times are compared on the same bags.
@@ -28,8 +27,8 @@ ALL = "all"  # with labels smoothed as usual
 class Chosen(NamedTuple):
     """What one repetition's held-out bags chose, and the test loss and AUC of it.
 
-    among : the curve whose rates were the candidates, or "all". candidates : how many runs there
-        were to choose from.
+    `among` is the curve whose rates were the candidates, or "all"; `candidates` how many runs there
+    were to choose from.
     """
 
     experiment: Experiment
@@ -71,32 +70,27 @@ def drawn(
 ) -> tuple[Bags, Bags | None]:
     """The bags of a repetition: those to learn from, and those held out."""
     known, y = TASKS[task], data_of(task).y
-    classes = known.outputs if known.kind == "histogram" else None
-    bags = random_bags(
-        None, y[: rows or len(y)], size=size, seed=repetition, kind=known.kind, classes=classes
-    )
-    return bags.split(1 - holdout, seed=repetition) if holdout else (bags, None)
+    about: dict[str, Any] = {"kind": known.kind}
+    if known.kind == "histogram":
+        about["classes"] = known.outputs
+    bags = random_bags(None, y[: rows or len(y)], size=size, seed=repetition, **about)
+    if not holdout:
+        return bags, None
+    return bags.split(1 - holdout, seed=repetition)
 
 
 def keep_choices(plan: Plan, store: RunStore) -> None:
-    """Choose in a plan with a holdout, and keep what was chosen in the store, beside the choices of
-    other plans."""
-    new = {choice.key(): choice for choice in choose_all(plan, store)}
-    if new:
-        with store.locked(f"choices-{plan.task}"):
-            old = {
-                choice.key(): choice
-                for choice in read(store)
-                if choice.experiment.task == plan.task
-            }
-            wider = {
-                key: o
-                for key, o in old.items()
-                if key not in new or o.candidates > new[key].candidates
-            }
-            store.write_table(
-                plan.task, "choices", [_row(choice) for _, choice in sorted((new | wider).items())]
-            )
+    """Choose in a plan with a holdout, and keep what was chosen beside the choices of other
+    plans."""
+    new = choose_all(plan, store)
+    if not new:
+        return
+    with store.locked(f"choices-{plan.task}"):
+        old = [choice for choice in read(store) if choice.experiment.task == plan.task]
+        # Of choices of the same thing the one from the most candidates stays, else the newer one.
+        widest = sorted([*old, *new], key=lambda choice: choice.candidates)
+        kept = {choice.key(): choice for choice in widest}
+        store.write_table(plan.task, "choices", [_row(kept[key]) for key in sorted(kept)])
 
 
 def read(store: RunStore) -> list[Chosen]:
@@ -125,29 +119,24 @@ def _typed(kind: type, row: dict[str, str]) -> dict[str, Any]:
 def choose_all(plan: Plan, store: RunStore) -> list[Chosen]:
     """What held-out bags choose in each size and repetition of a plan with a holdout; only where
     its runs are there."""
-    finished, found = _finished(plan, store), []
+    finished, choices = _finished(plan, store), []
+    every = ALL
+    if plan.smoothing != SMOOTHING:
+        every = f"{ALL} smoothed by {plan.smoothing:g}"
     for size, repetition in product(plan.sizes, range(plan.repetitions)):
-        by_way = {
-            way: known
-            for way in plan.ways
-            if way.method != "labels" and (known := finished.get((str(way), size, repetition)))
-        }
-        if by_way:
+        among: dict[str, list[_Known]] = {}
+        for way in plan.ways:
+            runs = finished.get((str(way), size, repetition))
+            if runs and way.method != "labels":
+                among[str(curve_of(way, smoothing_of(way, plan.smoothing)))] = runs
+        if len(among) > 1:
+            among[every] = [run for runs in among.values() for run in runs]
+        if among:
             held = drawn(plan.task, size, repetition, rows=plan.rows, holdout=plan.holdout)[1]
             assert held is not None
             held = replace(held, X=np.zeros((len(held.bag), 1)))  # nobody looks at it
-            among = {
-                str(curve_of(way, smoothing_of(way, plan.smoothing))): runs
-                for way, runs in by_way.items()
-            }
-            every = ALL if plan.smoothing == SMOOTHING else f"{ALL} smoothed by {plan.smoothing:g}"
-            among |= (
-                {every: [run for runs in by_way.values() for run in runs]}
-                if len(by_way) > 1
-                else {}
-            )
-            found += [_chosen(name, runs, held) for name, runs in among.items()]
-    return found
+            choices += [_chosen(name, runs, held) for name, runs in among.items()]
+    return choices
 
 
 def _finished(plan: Plan, store: RunStore) -> dict[tuple[str, int, int], list[_Known]]:
@@ -158,18 +147,17 @@ def _finished(plan: Plan, store: RunStore) -> dict[tuple[str, int, int], list[_K
         plan.task,
         plan.holdout,
     )
-    found: dict[tuple[str, int, int], list[_Known]] = {}
+    finished: dict[tuple[str, int, int], list[_Known]] = {}
     for row in rows:
         settings, scores = planned.get(row["run"]), store.scores(row["run"])
         if settings is None or scores is None or not np.isfinite(row["choice"]).any():
             continue
         epoch = int(np.nanargmin(row["choice"]))
-        auc = row["test_auc"][epoch] if row["test_auc"] else np.nan
+        aucs = row["test_auc"] or [np.nan] * (epoch + 1)
+        known = _Known(settings, epoch + 1, row["test_loss"][epoch], aucs[epoch], scores)
         key = (str(Way(settings.method, settings.loss)), settings.size, settings.repetition)
-        found.setdefault(key, []).append(
-            _Known(settings, epoch + 1, row["test_loss"][epoch], auc, scores)
-        )
-    return found
+        finished.setdefault(key, []).append(known)
+    return finished
 
 
 def _chosen(among: str, runs: Sequence[_Known], held: Bags) -> Chosen:

@@ -1,5 +1,4 @@
-"""Results of a store in, a verdict on each claim out: the paper's and ours, with the numbers behind
-it.
+"""The paper's claims and ours, each with a verdict and the numbers behind it.
 
 A claim that A is the best is supported when at no bag size another method is better by more than
 one standard error of the (paired) difference, and A is the best at most of the sizes; "as far as
@@ -16,37 +15,33 @@ standard error are chance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from unbag.lab._choice import ALL, Chosen
 from unbag.lab._methods import Way
-from unbag.lab._plan import Experiment
+from unbag.lab._plan import Experiment, title_of
 from unbag.lab._results import (
-    METRICS,
-    Found,
+    Average,
     Metric,
     Runs,
+    average_of,
     best_cells,
     experiments_of,
-    found_of,
     full_runs,
 )
 from unbag.lab._tasks import TASKS
-from unbag.lab._variance import Spread
+from unbag.lab._variance import BagDeviation
 
 SMALL, LARGE = (2, 4, 8, 16, 32), (256, 512, 1024)
 BATCH_TASKS = ("mnist", "cifar-animal", "cifar-cat", "higgs", "adult")
 PM, EASY, UPM = Way("matching", "log"), Way("easy", "log"), Way("upm", "log")
 PAPERS, OURS = (PM, EASY, UPM), Way("anchored", "square")
-SUPPORTED, NOT_SUPPORTED, NOT_RUN, NOT_COMPARABLE = (
-    "supported",
-    "not supported",
-    "not yet run",
-    "not comparable",
-)
+SUPPORTED, NOT_SUPPORTED = "supported", "not supported"
+NOT_RUN, NOT_COMPARABLE = "not yet run", "not comparable"
 IN_PART, ONCE, UNDECIDED = "supported as far as run", "run once only", "undecided"
 
 
@@ -60,220 +55,227 @@ class Verdict(NamedTuple):
     numbers: str
 
 
-Compared = dict[tuple[Way, int], tuple[float, float]]
+Judgement = tuple[str, str]
+"""A verdict and its numbers."""
+Gaps = dict[tuple[Way, int], tuple[float, float]]
+"""By how much a method is worse than another at a bag size, and the standard error."""
 
 
-class Cells(NamedTuple):
+class Comparison(NamedTuple):
     """The best results of one experiment, by method and bag size."""
 
     metric: Metric
-    best: dict[tuple[Way, int], Found]
+    best: dict[tuple[Way, int], Average]
     bags: dict[int, int]
     trivial: float
 
-    def compared(self, a: Way, others: Sequence[Way], among: Sequence[int]) -> Compared:
-        """By how much a is worse than each other one at each bag size, and the standard error,
-        where both were run."""
-        pairs = [
-            (b, k) for k in among for b in others if (a, k) in self.best and (b, k) in self.best
-        ]
-        gaps = {(b, k): self.best[a, k].minus(self.best[b, k]) for b, k in pairs}
-        sign = 1 if self.metric == "test_loss" else -1
-        return {pair: (sign * gap, error) for pair, (gap, error) in gaps.items()}
+    def gaps(self, a: Way, others: Sequence[Way], among: Sequence[int]) -> Gaps:
+        """By how much a is worse than each other one at each bag size where both were run."""
+        sign = {"test_loss": 1, "test_auc": -1}[self.metric]
+        gaps: Gaps = {}
+        for k, b in product(among, others):
+            if (a, k) in self.best and (b, k) in self.best:
+                gap, error = self.best[a, k].minus(self.best[b, k])
+                gaps[b, k] = (sign * gap, error)
+        return gaps
 
 
 def judge(
-    everything: Sequence[Runs], spreads: Sequence[Spread] = (), choices: Sequence[Chosen] = ()
+    everything: Sequence[Runs], spreads: Sequence[BagDeviation] = (), choices: Sequence[Chosen] = ()
 ) -> list[Verdict]:
-    """Every claim in every experiment of the five batch tasks (and of further tasks for our own
-    claims)."""
+    """Every claim in every experiment of the five batch tasks, our own ones of further tasks too.
+
+    Parameters
+    ----------
+    everything : sequence of Runs
+        All runs of a store.
+    spreads : sequence of BagDeviation
+        What was measured of the variance.
+    choices : sequence of Chosen
+        What held-out bags chose.
+    """
     binary = {r.experiment.task for r in everything if np.isfinite(r.test_auc).any()}
-    tasks = [*BATCH_TASKS, *sorted(binary - set(BATCH_TASKS))]
     verdicts: list[Verdict] = []
-    for task in tasks:
-        experiments = [
-            experiment for experiment in experiments_of(everything) if experiment.task == task
-        ]
-        told: list[Verdict] = []
+    for task in (*BATCH_TASKS, *sorted(binary - set(BATCH_TASKS))):
+        experiments = [e for e in experiments_of(everything) if e.task == task]
+        judged: list[Verdict] = []
         for experiment in experiments or [None]:
             mine = full_runs(everything, experiment)
-            told += _of_paper(task, experiment, mine) if task in BATCH_TASKS else []
+            if task in BATCH_TASKS:
+                judged += _of_paper(task, experiment, mine)
             chosen = [choice for choice in choices if choice.experiment == experiment]
-            told += _of_ours(task, experiment, mine, chosen)
-        verdicts += _said_once(told, _title(task, None))
-        verdicts += (
-            [_spread(task, [s for s in spreads if s.task == task])] if task in BATCH_TASKS else []
-        )
+            judged += _of_ours(task, experiment, mine, chosen)
+        verdicts += _said_once(judged, title_of(task))
+        if task in BATCH_TASKS:
+            verdicts.append(_spread(task, [s for s in spreads if s.task == task]))
     return sorted(verdicts, key=lambda v: (v.whose == "ours", v.claim))
 
 
-def _said_once(told: Sequence[Verdict], task: str) -> list[Verdict]:
-    """Without what one experiment did not run, where another of the task tells; where none does,
-    that is said once."""
-    judged = {verdict.claim for verdict in told if verdict.numbers}
-    missing = {v.claim: v._replace(where=task) for v in told if v.claim not in judged}
-    return [verdict for verdict in told if verdict.numbers] + list(missing.values())
+def _said_once(judged: Sequence[Verdict], task: str) -> list[Verdict]:
+    """Without what one experiment did not run, where another of the task did; where none did, that
+    is said once."""
+    claims = {verdict.claim for verdict in judged if verdict.numbers}
+    missing = {v.claim: v._replace(where=task) for v in judged if v.claim not in claims}
+    return [verdict for verdict in judged if verdict.numbers] + list(missing.values())
 
 
-def _cells(mine: Sequence[Runs], metric: Metric) -> Cells:
-    return Cells(
-        metric,
-        best_cells(mine, metric),
-        {r.size: r.bags for r in mine},
-        mine[0].trivial if mine else np.nan,
-    )
+def _comparison(mine: Sequence[Runs], metric: Metric) -> Comparison:
+    bags, trivial = {r.size: r.bags for r in mine}, np.nan
+    if mine:
+        trivial = mine[0].trivial
+    return Comparison(metric, best_cells(mine, metric), bags, trivial)
 
 
 def _of_paper(task: str, experiment: Experiment | None, mine: Sequence[Runs]) -> Iterator[Verdict]:
-    title, comparable = _title(task, experiment), _comparable(task, mine)
-    for metric in METRICS.values():
-        by = "log loss" if metric == "test_loss" else "AUC"
-        cells = _cells(mine, metric)
-        claims: list[tuple[str, tuple[str, str]]] = [
-            (f"PM is best at small bag sizes ({by})", _is_best(cells, PM, (EASY, UPM), SMALL)),
-            (f"bags of 2048 give a trivial result with every method ({by})", _is_trivial(cells)),
-        ]
+    rows = max((runs.bags * runs.size for runs in mine), default=0)
+    comparable = rows >= (TASKS[task].paper_rows or 0) / 2
+    names: dict[Metric, str] = {"test_loss": "log loss", "test_auc": "AUC"}
+    for metric, by in names.items():
+        cells = _comparison(mine, metric)
+        claims: dict[str, Judgement] = {
+            "PM is best at small bag sizes": _is_best(cells, PM, (EASY, UPM), SMALL),
+            "bags of 2048 give a trivial result with every method": _is_trivial(cells),
+        }
         if task == "mnist":
             large = _is_not_best(cells, UPM, (PM, EASY), LARGE)
-            claims.append((f"on MNIST GeneralUPM is not best at large bag sizes ({by})", large))
+            claims["on MNIST GeneralUPM is not best at large bag sizes"] = large
         else:
             large = _is_best(cells, UPM, (PM, EASY), LARGE)
-            claims.append(
-                (f"GeneralUPM is better than PM and EasyLLP at large bag sizes ({by})", large)
-            )
-        for claim, (verdict, numbers) in claims:
-            verdict = NOT_COMPARABLE if not comparable and verdict != NOT_RUN else verdict
-            yield Verdict("paper", claim, title, verdict, numbers)
+            claims["GeneralUPM is better than PM and EasyLLP at large bag sizes"] = large
+        for claim, (verdict, numbers) in claims.items():
+            if not comparable and verdict != NOT_RUN:
+                verdict = NOT_COMPARABLE
+            yield Verdict("paper", f"{claim} ({by})", _title(task, experiment), verdict, numbers)
 
 
 def _of_ours(
     task: str, experiment: Experiment | None, mine: Sequence[Runs], choices: Sequence[Chosen]
 ) -> Iterator[Verdict]:
-    title, cells = _title(task, experiment), _cells(mine, "test_loss")
+    title, cells = _title(task, experiment), _comparison(mine, "test_loss")
     claim = (
         "anchored with the square loss is not worse than PM, EasyLLP or GeneralUPM at any bag size"
     )
     yield Verdict("ours", claim, title, *_is_not_worse(cells, OURS, PAPERS))
-    claim = "method, rate and epoch chosen from held-out bags are not worse than the best single method chosen so"
+    claim = (
+        "method, rate and epoch chosen from held-out bags are not worse than the best single "
+        "method chosen so"
+    )
     yield Verdict("ours", claim, title, *_choice_is_good(choices))
 
 
 def _title(task: str, experiment: Experiment | None) -> str:
-    return experiment.title if experiment else TASKS[task].title if task in TASKS else task
+    if experiment is None:
+        return title_of(task)
+    return experiment.title
 
 
-def _comparable(task: str, mine: Sequence[Runs]) -> bool:
-    rows = max((runs.bags * runs.size for runs in mine), default=0)
-    return rows >= (TASKS[task].paper_rows or 0) / 2
-
-
-def _is_best(cells: Cells, a: Way, others: Sequence[Way], among: Sequence[int]) -> tuple[str, str]:
-    worse = cells.compared(a, others, among)
+def _is_best(cells: Comparison, a: Way, others: Sequence[Way], among: Sequence[int]) -> Judgement:
+    worse = cells.gaps(a, others, among)
     if not worse:
         return NOT_RUN, ""
     sizes = {k for _, k in worse}
-    beaten = any(gap > error for gap, error in worse.values())
     first = [k for k in sizes if all(gap < 0 for (_, size), (gap, _) in worse.items() if size == k)]
-    good = not beaten and len(first) > len(sizes) / 2
-    return _verdict(good, worse, others, among), _show(cells, a, worse)
+    good = not _beaten(worse) and len(first) > len(sizes) / 2
+    return _verdict(good, worse, len(others) * len(among)), _show(cells, a, worse)
 
 
 def _is_not_best(
-    cells: Cells, a: Way, others: Sequence[Way], among: Sequence[int]
-) -> tuple[str, str]:
+    cells: Comparison, a: Way, others: Sequence[Way], among: Sequence[int]
+) -> Judgement:
     best, numbers = _is_best(cells, a, others, among)
     if best in (NOT_RUN, ONCE):
         return best, numbers
-    beaten = any(gap > error for gap, error in cells.compared(a, others, among).values())
-    return SUPPORTED if beaten else NOT_SUPPORTED if best == SUPPORTED else UNDECIDED, numbers
+    if _beaten(cells.gaps(a, others, among)):
+        return SUPPORTED, numbers
+    return {SUPPORTED: NOT_SUPPORTED}.get(best, UNDECIDED), numbers
 
 
-def _verdict(good: bool, worse: Compared, others: Sequence[Way], among: Sequence[int]) -> str:
-    """What may be said of a comparison with others, if all of them are there and there is an error
-    to measure with."""
+def _beaten(worse: Gaps) -> Gaps:
+    """Where the other one is better by more than a standard error."""
+    return {pair: (gap, error) for pair, (gap, error) in worse.items() if gap > error}
+
+
+def _verdict(good: bool, worse: Gaps, wanted: int) -> str:
+    """What may be said of comparisons, of which `wanted` would be all."""
     if not all(np.isfinite(error) for _, error in worse.values()):
         return ONCE
-    every = len(worse) == len(others) * len(among)
-    return NOT_SUPPORTED if not good else SUPPORTED if every else IN_PART
+    if not good:
+        return NOT_SUPPORTED
+    if len(worse) < wanted:
+        return IN_PART
+    return SUPPORTED
 
 
-def _is_not_worse(cells: Cells, a: Way, others: Sequence[Way]) -> tuple[str, str]:
+def _is_not_worse(cells: Comparison, a: Way, others: Sequence[Way]) -> Judgement:
     sizes = sorted(cells.bags)
-    worse = cells.compared(a, others, sizes)
+    worse = cells.gaps(a, others, sizes)
     if not worse:
         return NOT_RUN, ""
-    beaten = {pair: w for pair, w in worse.items() if w[0] > w[1]}
+    beaten = _beaten(worse)
     if not beaten:
-        return _verdict(True, worse, others, sizes), _show(cells, a, worse)
-    told = [
+        return _verdict(True, worse, len(others) * len(sizes)), _show(cells, a, worse)
+    numbers = [
         f"k={k}: {gap:.4f} ± {error:.4f} above {b.title}" for (b, k), (gap, error) in beaten.items()
     ]
-    return NOT_SUPPORTED, f"{'; '.join(told)} ({len({k for _, k in worse})} sizes run)"
+    return NOT_SUPPORTED, f"{'; '.join(numbers)} ({len({k for _, k in worse})} sizes run)"
 
 
-def _is_trivial(cells: Cells) -> tuple[str, str]:
+def _is_trivial(cells: Comparison) -> Judgement:
     ways = [way for way in PAPERS if (way, 2048) in cells.best]
-    at_one = [found.mean for (_, size), found in cells.best.items() if size == 1]
+    at_one = [average.mean for (_, size), average in cells.best.items() if size == 1]
     if len(ways) < len(PAPERS) or not at_one:
         return NOT_RUN, ""
-    trivial, good = (
-        (cells.trivial, min(at_one)) if cells.metric == "test_loss" else (0.5, max(at_one))
-    )
+    trivial, good = 0.5, max(at_one)
+    if cells.metric == "test_loss":
+        trivial, good = cells.trivial, min(at_one)
     share = {way: (trivial - cells.best[way, 2048].mean) / (trivial - good) for way in ways}
-    told = [f"{way.title} {cells.best[way, 2048]} ({share[way]:.0%} of the way)" for way in ways]
-    verdict = SUPPORTED if max(share.values()) < 0.1 else NOT_SUPPORTED
-    return (
-        verdict,
-        (
-            f"trivial {trivial:.4f}, bags of one {good:.4f}, {cells.bags[2048]} bags: "
-            f"{', '.join(told)}"
-        ),
-    )
+    numbers = [f"{way.title} {cells.best[way, 2048]} ({share[way]:.0%} of the way)" for way in ways]
+    facts = f"trivial {trivial:.4f}, bags of one {good:.4f}, {cells.bags[2048]} bags"
+    return _supported(max(share.values()) < 0.1), f"{facts}: {', '.join(numbers)}"
 
 
-def _choice_is_good(choices: Sequence[Chosen]) -> tuple[str, str]:
-    told, bad, once = [], False, False
-    for size, holdout in sorted(
-        {(choice.size, choice.holdout) for choice in choices if choice.among == ALL}
-    ):
-        here = [choice for choice in choices if (choice.size, choice.holdout) == (size, holdout)]
-        names = [
-            name
-            for name in dict.fromkeys(choice.among for choice in here)
-            if " smoothed by " not in name
-        ]
-        found = {name: found_of(here, name) for name in names}
-        chosen = found.pop(ALL)
-        name, best = min(found.items(), key=lambda pair: pair[1].mean)
-        gap, error = chosen.minus(best)
-        bad, once = bad or gap > error, once or not np.isfinite(error)
-        told.append(f"k={size}: chosen {chosen}, {Way.read(name).title} {best}")
-    if not told:
+def _supported(good: bool) -> str:
+    return (NOT_SUPPORTED, SUPPORTED)[bool(good)]
+
+
+def _choice_is_good(choices: Sequence[Chosen]) -> Judgement:
+    numbers, gaps = [], []
+    for where in sorted({(c.size, c.holdout) for c in choices if c.among == ALL}):
+        here = [c for c in choices if (c.size, c.holdout) == where]
+        names = [name for name in dict.fromkeys(c.among for c in here) if " smoothed" not in name]
+        averages = {name: average_of(here, name) for name in names}
+        chosen = averages.pop(ALL)
+        name, best = min(averages.items(), key=lambda pair: pair[1].mean)
+        gaps.append(chosen.minus(best))
+        numbers.append(f"k={where[0]}: chosen {chosen}, {Way.read(name).title} {best}")
+    if not numbers:
         return NOT_RUN, ""
-    return NOT_SUPPORTED if bad else ONCE if once else SUPPORTED, "; ".join(told)
+    if any(gap > error for gap, error in gaps):
+        return NOT_SUPPORTED, "; ".join(numbers)
+    if not all(np.isfinite(error) for _, error in gaps):
+        return ONCE, "; ".join(numbers)
+    return SUPPORTED, "; ".join(numbers)
 
 
-def _spread(task: str, spreads: Sequence[Spread]) -> Verdict:
+def _spread(task: str, spreads: Sequence[BagDeviation]) -> Verdict:
     claim = "the variance of GeneralUPM's estimate from one bag does not grow with the bag size"
     many = [s for s in spreads if s.size > 1]
     if len(many) < 2:
         return Verdict("paper", claim, TASKS[task].title, NOT_RUN, "")
     upm = [s.upm for s in many]
-    told = ", ".join(f"k={s.size}: {s.upm:.3f} (EasyLLP {s.easy:.3f})" for s in many)
-    verdict = SUPPORTED if max(upm) < 1.5 * min(upm) else NOT_SUPPORTED
-    return Verdict(
-        "paper", claim, TASKS[task].title, verdict, f"standard deviation between bags, {told}"
-    )
+    numbers = ", ".join(f"k={s.size}: {s.upm:.3f} (EasyLLP {s.easy:.3f})" for s in many)
+    verdict = _supported(max(upm) < 1.5 * min(upm))
+    facts = f"standard deviation between bags, {numbers}"
+    return Verdict("paper", claim, TASKS[task].title, verdict, facts)
 
 
-def _show(cells: Cells, a: Way, worse: Compared) -> str:
-    ways: Callable[[int], list[Way]] = lambda k: [a, *(b for b, size in worse if size == k)]
-    line: Callable[[int], str] = lambda k: ", ".join(
-        f"{way.title} {cells.best[way, k]}" for way in ways(k)
-    )
-    return "; ".join(
-        f"k={k} ({cells.bags[k]} bags): {line(k)}" for k in dict.fromkeys(k for _, k in worse)
-    )
+def _show(cells: Comparison, a: Way, worse: Gaps) -> str:
+    parts = []
+    for k in dict.fromkeys(k for _, k in worse):
+        ways = [a, *(b for b, size in worse if size == k)]
+        numbers = ", ".join(f"{way.title} {cells.best[way, k]}" for way in ways)
+        parts.append(f"k={k} ({cells.bags[k]} bags): {numbers}")
+    return "; ".join(parts)
 
 
 def as_markdown(verdicts: Sequence[Verdict]) -> str:

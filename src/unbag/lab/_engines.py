@@ -1,4 +1,4 @@
-"""Claimed groups in, their rows out as they finish, made by the workers of a Ray cluster.
+"""Runs made by the workers of a Ray cluster.
 
 The driver alone writes to the store: workers then need neither the store's folder nor the data
 files, its locks never meet a network disk, and what has arrived is kept however the rest ends.
@@ -19,14 +19,15 @@ from typing import Any
 from unbag._rules import broken
 from unbag.lab import _worker
 from unbag.lab._methods import METHODS
-from unbag.lab._run import Job, Told
+from unbag.lab._run import Job, Progress
 from unbag.lab._tasks import MODELS, TASKS
 
 CLAIMED = 256  # groups at most that wait or run, because each holds an open file
-GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(
-    [0, 0, 0, 4, 0, 0, 0, 0, 0]
-)  # how a gRPC client begins
-SETTINGS = 4  # and the type of the frame that every gRPC server answers with
+MEMORY = (
+    "Train fewer runs at once with rates_together and repetitions_together, or state more CPUs for "
+    "a task"
+)
+SAME = "Install the same on all nodes; what is in the store stays."
 
 
 class EngineError(RuntimeError):
@@ -35,17 +36,22 @@ class EngineError(RuntimeError):
 
 @dataclass(frozen=True)
 class RayEngine:
-    """Make the groups of a plan on a Ray cluster, one task for each: `run_plan(plan, store,
-    engine=RayEngine())`.
+    """Make the groups of a plan on a Ray cluster, one task for each.
+
+    Use it as `run_plan(plan, store, engine=RayEngine())`.
 
     Parameters
     ----------
-    address : of the cluster, as "host:6379"; "auto" for the one on this machine. Without it
+    address : str, optional
+        Of the cluster, as "host:6379"; "auto" for the one on this machine. Without it
         $RAY_ADDRESS is taken, and without that a cluster is started on this machine. A program that
         has called `ray.init` itself stays connected.
-    cpus, gpus : of one task; threads are limited to the CPUs.
-    retries : how often Ray makes a group again whose worker or node was lost or ran out of memory.
-    patience : seconds to wait for the address to answer.
+    cpus, gpus : float
+        Of one task; threads are limited to the CPUs.
+    retries : int
+        How often Ray makes a group again whose worker or node was lost or ran out of memory.
+    patience : float
+        Seconds to wait for the address to answer.
     """
 
     address: str | None = None
@@ -56,23 +62,29 @@ class RayEngine:
 
     def __post_init__(self) -> None:
         for name in ("cpus", "gpus", "retries"):
-            if getattr(self, name) < 0:
-                raise broken(
-                    f"A task's {name} must not be negative",
-                    f"{getattr(self, name)} came",
-                    "Leave it out.",
-                )
+            value = getattr(self, name)
+            if value < 0:
+                rule = f"A task's {name} must not be negative"
+                raise broken(rule, f"{value} came", "Leave it out.")
 
     def __call__(
-        self, jobs: Iterator[Job], told: Told
+        self, jobs: Iterator[Job], progress: Progress
     ) -> Generator[tuple[Job, list[dict[str, Any]]]]:
-        """Each job with its rows, as they finish; what could not be made is told at the end."""
+        """Each job with its rows, as they finish; an error at the end names those not made.
+
+        Parameters
+        ----------
+        jobs : iterator of Job
+            Taken as there is room for them.
+        progress : callable
+            Called when a job has finished, once for each of its epochs.
+        """
         ray = _import_ray()
         with self._connected(ray):
             here = _worker.fingerprint()
             _check_nodes(ray, here)
             self._check_resources(ray)
-            yield from self._make(ray, jobs, told, here)
+            yield from self._make(ray, jobs, progress, here)
 
     @contextmanager
     def _connected(self, ray: Any) -> Iterator[None]:
@@ -80,20 +92,16 @@ class RayEngine:
             yield
             return
         address = self.address or os.environ.get("RAY_ADDRESS") or "local"
-        if address not in ("auto", "local"):
-            _greet(address, self.patience)
-        os.environ.setdefault(
-            "RAY_USAGE_STATS_ENABLED", "0"
-        )  # a cluster that we start tells nobody
-        os.environ.setdefault(
-            "RAY_task_oom_retries", str(self.retries)
-        )  # Ray's own default is for ever
-        with redirect_stdout(sys.stderr):  # what Ray has to say is no data
-            ray.init(
-                address,
-                include_dashboard=False if address == "local" else None,
-                log_to_driver=False,
-            )
+        options: dict[str, Any] = {"log_to_driver": False}
+        if address == "local":
+            options["include_dashboard"] = False
+        elif address != "auto":
+            _check_address(address, self.patience)
+        # A cluster that we start reports to nobody, and Ray's own default is to retry for ever.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_task_oom_retries", str(self.retries))
+        with redirect_stdout(sys.stderr):  # what Ray prints is no data
+            ray.init(address, **options)
             try:
                 yield
             finally:
@@ -110,22 +118,20 @@ class RayEngine:
             )
 
     def _make(
-        self, ray: Any, jobs: Iterator[Job], told: Told, here: dict[str, str]
+        self, ray: Any, jobs: Iterator[Job], progress: Progress, here: dict[str, str]
     ) -> Iterator[tuple[Job, Any]]:
         remote = _by_value(ray, _worker.work)
         make = remote.options(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=self.retries)
+        threads = max(1, ceil(self.cpus))
         running: dict[Any, Job] = {}
         failed: list[str] = []
         data: list[Any] = []
         try:
             while True:
                 for _, job in zip(range(self._room(ray) - len(running)), jobs, strict=False):
-                    data = data or [
-                        ray.put(TASKS[job.group.common.task].load())
-                    ]  # a worker adds the offset
-                    running[make.remote(_packed(ray, job), data, here, max(1, ceil(self.cpus)))] = (
-                        job
-                    )
+                    if not data:  # without the offset beside it, which a worker adds
+                        data.append(ray.put(TASKS[job.group.common.task].load()))
+                    running[make.remote(_packed(ray, job), data, here, threads)] = job
                 if not running:
                     break
                 (done,), _ = ray.wait(list(running))
@@ -135,15 +141,15 @@ class RayEngine:
                     failed.append(f"{job.group.title} ({rows})")
                     continue
                 for _ in range(job.group.common.epochs):
-                    told(job.group, len(rows))
+                    progress(job.group, len(rows))
                 yield job, rows
         finally:
             for left in running:
                 ray.cancel(left, force=True)
         if failed:
-            first = "; ".join(failed[:3])
             raise EngineError(
-                f"{len(failed)} groups could not be made, all others are in the store: {first}."
+                f"{len(failed)} groups could not be made, all others are in the store: "
+                f"{'; '.join(failed[:3])}."
             )
 
     def _room(self, ray: Any) -> int:
@@ -162,22 +168,17 @@ def _import_ray() -> Any:
     return ray
 
 
-def _greet(address: str, patience: float) -> None:
-    """Refuse an address at which no Ray answers; `ray.init` would try for many minutes."""
+def _check_address(address: str, patience: float) -> None:
+    """Refuse an address at which nothing listens; `ray.init` would try for many minutes."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=patience) as line:
-            line.settimeout(patience)
-            line.sendall(GREETING)
-            answer = line.recv(9)
+        socket.create_connection((host.strip("[]"), int(port)), timeout=patience).close()
     except (OSError, ValueError) as error:
-        raise ConnectionError(f"{_NOBODY.format(address)} ({error}). {_START}") from None
-    if len(answer) < 4 or (answer[3] != SETTINGS and not os.environ.get("RAY_USE_TLS")):
-        raise ConnectionError(f"{_NOBODY.format(address)} (something else does). {_START}")
-
-
-_NOBODY = "An address must be that of a Ray cluster, as host:6379: none answers at {}"
-_START = "Start one with ray start --head, or leave the address out to use this machine."
+        raise ConnectionError(
+            f"An address must be that of a Ray cluster, as host:6379: none answers at {address} "
+            f"({error}). Start one with ray start --head, or leave the address out to use this "
+            "machine."
+        ) from None
 
 
 def _check_nodes(ray: Any, here: dict[str, str]) -> None:
@@ -190,25 +191,23 @@ def _check_nodes(ray: Any, here: dict[str, str]) -> None:
     for node in ray.nodes():
         if node["Alive"]:
             where = NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)
-            asked[ask.options(num_cpus=0, scheduling_strategy=where).remote()] = node[
-                "NodeManagerAddress"
-            ]
+            answer = ask.options(num_cpus=0, scheduling_strategy=where).remote()
+            asked[answer] = node["NodeManagerAddress"]
     answered, _ = ray.wait(list(asked), num_returns=len(asked), timeout=60)
     for answer in answered:
         with suppress(ray.exceptions.RayError):  # whose worker died before it could answer
             there = ray.get(answer)
             if there != here:
-                raise EngineError(f"{_differ(here, there)} on {asked[answer]}. {_SAME}")
-
-
-_SAME = "Install the same on all nodes; what is in the store stays."
+                raise EngineError(f"{_differ(here, there)} on {asked[answer]}. {SAME}")
 
 
 def _differ(here: dict[str, str], there: dict[str, str]) -> str:
     """What is not the same."""
     names = [name for name in here if here[name] != there.get(name)]
-    told = lambda of: ", ".join(f"{name} {of.get(name, 'none')}" for name in names)
-    return f"Workers must have the unbag of the driver: {told(here)} came here and {told(there)}"
+    mine, theirs = (
+        ", ".join(f"{name} {side.get(name, 'none')}" for name in names) for side in (here, there)
+    )
+    return f"Workers must have the unbag of the driver: {mine} came here and {theirs}"
 
 
 def _by_value(ray: Any, function: Any) -> Any:
@@ -227,15 +226,16 @@ def _packed(ray: Any, job: Job) -> bytes:
 
 def _rows_of(ray: Any, done: Any, here: dict[str, str]) -> list[dict[str, Any]] | str:
     """What a task gave, or why it gave nothing."""
-    memory = "Train fewer runs at once with rates_together and repetitions_together, or state more CPUs for a task"
     try:
         rows = ray.get(done)
     except ray.exceptions.OutOfMemoryError:
-        return f"it ran out of memory, again and again. {memory}"
+        return f"it ran out of memory, again and again. {MEMORY}"
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError):
-        return f"its worker died, again and again; mostly that is for lack of memory. {memory}"
+        return f"its worker died, again and again; mostly that is for lack of memory. {MEMORY}"
     except ray.exceptions.RayTaskError as error:
         return f"{type(error.cause).__name__}: {error.cause}"
     except ray.exceptions.RayError as error:
         return f"{type(error).__name__}: {error}"
-    return f"{_differ(here, rows)}. {_SAME}" if isinstance(rows, dict) else rows
+    if isinstance(rows, dict):
+        return f"{_differ(here, rows)}. {SAME}"
+    return rows

@@ -1,7 +1,8 @@
-"""A name in, a method of learning from bags out; `add_method` puts yours beside ours."""
+"""Methods of learning from bags by their names in plans; `add_method` puts yours beside ours."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from unbag._rules import broken
@@ -11,10 +12,50 @@ from unbag.methods import METHODS as KNOWN
 from unbag.methods import Method, usual_loss
 from unbag.training import Objective
 
+SMOOTHING = 0.1  # of labels, in the paper
+METHODS: dict[str, Method | Objective] = {facts.name: facts.name for facts in KNOWN.values()}
+USUAL_LOSS: dict[str, str] = {}
+TITLES = {name: facts.title for name, facts in KNOWN.items()} | {"all": "any method"}
+WAYS: dict[Kind, tuple[str, ...]] = {
+    "binary": ("matching", "easy", "upm", "anchored:log", "anchored", "likelihood", "labels"),
+    "histogram": (
+        "matching", "easy", "upm", "upm:brier", "anchored:cross_entropy", "anchored", "likelihood",
+        "labels",
+    ),
+    "total": ("matching", "easy", "upm", "anchored", "likelihood", "labels"),
+}  # fmt: skip
+"""What a plan runs when it names no methods, by the kind of report."""
+
+
+def check_name(thing: str, name: object, known: Iterable[str], remedy: str) -> None:
+    """Refuse a name that is not known.
+
+    Parameters
+    ----------
+    thing : str
+        What is named, as "A method".
+    name : object
+        What was given.
+    known : iterable of str
+        What may be given.
+    remedy : str
+        What to do.
+    """
+    known = tuple(known)
+    if name not in known:
+        raise broken(f"{thing} must be one of {', '.join(known)}", f"{name!r} came", remedy)
+
 
 class Way(NamedTuple):
     """A method and the loss it is used with: one curve of a figure.
 
+    Parameters
+    ----------
+    method, loss : str
+        Their names.
+
+    Examples
+    --------
     >>> Way.named("anchored:square"), Way.named("upm")
     (Way(method='anchored', loss='square'), Way(method='upm', loss='log'))
     """
@@ -33,60 +74,46 @@ class Way(NamedTuple):
 
     @staticmethod
     def named(text: str, kind: Kind = "binary") -> Way:
-        """From "method" or "method:loss"; the loss of a method alone is its usual one for this kind
-        of report."""
+        """From "method" or "method:loss".
+
+        Parameters
+        ----------
+        text : str
+            The name.
+        kind : {"binary", "total", "histogram"}
+            Of the reports; decides the loss of a method that is named alone.
+        """
         method, _, loss = text.partition(":")
-        if method not in METHODS:
-            raise broken(
-                f"A method must be one of {', '.join(METHODS)}",
-                f"{method!r} came",
-                "Choose one, or add it.",
-            )
+        check_name("A method", method, METHODS, "Choose one, or add it.")
         loss = loss or USUAL_LOSS.get(method) or usual_loss(method, kind).name
-        if loss not in LOSSES:
-            raise broken(
-                f"A method's loss must be one of {', '.join(LOSSES)}",
-                f"{loss!r} came",
-                "Choose one.",
-            )
+        check_name("A method's loss", loss, LOSSES, "Choose one.")
         return Way(method, loss)
 
     @property
     def title(self) -> str:
         """What figures and tables call it."""
         name = TITLES.get(self.method, self.method)
-        return f"{name}, {self.loss}" if self.method == "anchored" or self.loss != "log" else name
-
-
-SMOOTHING = 0.1  # of labels, in the paper
-METHODS: dict[str, Method | Objective] = {facts.name: facts.name for facts in KNOWN.values()}
-USUAL_LOSS: dict[str, str] = {}
-TITLES = {name: facts.title for name, facts in KNOWN.items()} | {"all": "any method"}
-WAYS: dict[Kind, tuple[str, ...]] = {
-    "binary": ("matching", "easy", "upm", "anchored:log", "anchored", "likelihood", "labels"),
-    "histogram": (
-        "matching",
-        "easy",
-        "upm",
-        "upm:brier",
-        "anchored:cross_entropy",
-        "anchored",
-        "likelihood",
-        "labels",
-    ),
-    "total": ("matching", "easy", "upm", "anchored", "likelihood", "labels"),
-}
-"""What a plan runs when it names no methods, by the kind of report."""
+        if self.method != "anchored" and self.loss == "log":
+            return name
+        return f"{name}, {self.loss}"
 
 
 def add_method(
     name: str, objective: Objective, *, loss: str = "log", title: str | None = None
 ) -> None:
-    """Make a method of your own known to plans under a name: `objective(score, batch, loss) ->
-    value`, in JAX.
+    """Make a method of your own known to plans. `docs/adding.md` has an example.
 
-    The name is part of a run's identity: change the name when you change the method, or old runs
-    count as new ones. `docs/adding.md` has an example.
+    Parameters
+    ----------
+    name : str
+        Part of a run's identity: change it when you change the method, or old runs count as new
+        ones.
+    objective : callable
+        `objective(score, batch, loss) -> value`, in JAX.
+    loss : str
+        The usual one.
+    title : str, optional
+        What figures and tables call it; by default the name.
     """
     if not callable(objective) or not name.isidentifier() or name in KNOWN:
         raise broken(
@@ -106,10 +133,11 @@ def smoothing_of(way: Way, smoothing: float) -> float:
     above it; what they do smoothed, EasyLLP and PM with bags of one do.
     """
     smooth = way.loss in ("log", "cross_entropy") and way.method not in ("likelihood", "labels")
-    return smoothing if smooth else 0.0
+    return smoothing * smooth
 
 
 def curve_of(way: Way, smoothing: float) -> Way:
     """The way itself, or another curve where labels are not smoothed as usual."""
-    usual = smoothing == smoothing_of(way, SMOOTHING)
-    return way if usual else way._replace(loss=f"{way.loss} smoothed by {smoothing:g}")
+    if smoothing == smoothing_of(way, SMOOTHING):
+        return way
+    return way._replace(loss=f"{way.loss} smoothed by {smoothing:g}")

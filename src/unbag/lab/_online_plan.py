@@ -1,5 +1,4 @@
-"""A preset or keywords in, a checked `OnlinePlan` out: which runs of the paper's online experiment
-to make."""
+"""Plans of the paper's online experiment, from a preset or keywords: which runs to make."""
 
 from __future__ import annotations
 
@@ -15,26 +14,31 @@ import numpy as np
 from unbag import models
 from unbag._rules import broken
 from unbag.datasets import BUCKETS, CHUNK, DIMENSIONS
-from unbag.lab._methods import Way
+from unbag.lab._methods import WAYS, Way, check_name
+from unbag.lab._plan import shipped
 
 GRID = tuple(float(f"{rate:.6g}") for rate in np.logspace(-7, -1, 16))
 SOURCES = ("criteo", "clicks")
+LEAST = {"repetitions": 1, "chunks": 0, "rows": 1, "batch": 1, "tuning": 0}
 
 
 def _small_network(seed: int) -> models.Embeddings:
     """Embeddings of 4 and 16 hidden units, for trying things out; drawn by NumPy, which has nothing
     to compile."""
     rng = np.random.default_rng(seed)
-    draw = lambda *shape: jnp.asarray(rng.normal(size=shape) / shape[-1] ** 0.5, jnp.float32)
-    tables = tuple(draw(buckets, 4) for buckets in BUCKETS)
-    hidden = models.Dense(draw(16, 4 * len(BUCKETS)).T, jnp.zeros(16))
-    return models.Embeddings(
-        tables, models.Network((hidden, models.Dense(draw(1, 16).T, jnp.zeros(1))))
-    )
+    shapes = [*((buckets, 4) for buckets in BUCKETS), (16, 4 * len(BUCKETS)), (1, 16)]
+    drawn = [rng.normal(size=shape) / shape[-1] ** 0.5 for shape in shapes]
+    *tables, first, last = (jnp.asarray(array, jnp.float32) for array in drawn)
+    layers = (models.Dense(first.T, jnp.zeros(16)), models.Dense(last.T, jnp.zeros(1)))
+    return models.Embeddings(tuple(tables), models.Network(layers))
 
 
-NETWORKS: dict[str, Callable[[int], Any]] = {
-    "paper": lambda seed: models.embedding_network(BUCKETS, DIMENSIONS, key=seed),
+def _paper_network(seed: int) -> models.Embeddings:
+    return models.embedding_network(BUCKETS, DIMENSIONS, key=seed)
+
+
+NETWORKS: dict[str, Callable[[int], models.Embeddings]] = {
+    "paper": _paper_network,
     "small": _small_network,
 }
 """From a seed to a network; `paper` has the usual initialisation."""
@@ -72,25 +76,36 @@ class Cell(NamedTuple):
 class OnlinePlan:
     """Which runs to make.
 
-    source : "criteo" (the file in the data folder) or "clicks" (made-up). model : "paper" or
-        "small".
-    priors : "chunk" as in the paper, "first" for a prior that stays that of the first chunk
-        (GeneralUPM and EasyLLP).
-    chunks : 0 for all. rows : of a chunk. tuning : chunks that choose the rate, 0 for all runs at
-        all rates.
+    Parameters
+    ----------
+    source : {"criteo", "clicks"}
+        The file in the data folder, or made clicks.
+    model : {"paper", "small"}
+        The network.
+    methods : tuple of str
+        "method" or "method:loss".
+    sizes : tuple of int
+        Of the bags.
+    rates : tuple of float
+        Learning rates of Adam.
+    repetitions : int
+        How often each run is made, each time with another initialisation.
+    chunks : int
+        How many; 0 for all.
+    rows : int
+        Events in a chunk.
+    batch : int
+        Events in a step.
+    priors : tuple of str
+        "chunk" as in the paper, "first" for a prior that stays that of the first chunk (GeneralUPM
+        and EasyLLP).
+    tuning : int
+        Chunks that choose the rate; 0 for all runs at all rates.
     """
 
     source: str = "criteo"
     model: str = "paper"
-    methods: tuple[str, ...] = (
-        "matching",
-        "easy",
-        "upm",
-        "anchored:log",
-        "anchored:square",
-        "likelihood",
-        "labels",
-    )
+    methods: tuple[str, ...] = WAYS["binary"]
     sizes: tuple[int, ...] = tuple(2**i for i in range(12))
     rates: tuple[float, ...] = GRID
     repetitions: int = 5
@@ -102,26 +117,12 @@ class OnlinePlan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "methods", tuple(str(Way.named(text)) for text in self.methods))
-        for thing, came, known in (
-            ("source", self.source, SOURCES),
-            ("model", self.model, tuple(NETWORKS)),
-        ):
-            if came not in known:
+        for thing, known in (("source", SOURCES), ("model", NETWORKS)):
+            check_name(f"An online plan's {thing}", getattr(self, thing), known, "Choose.")
+        for name, least in LEAST.items():
+            if getattr(self, name) < least:
                 raise broken(
-                    f"An online plan's {thing} must be one of {', '.join(known)}",
-                    f"{came!r} came",
-                    "Choose.",
-                )
-        for name, low in (
-            ("repetitions", 1),
-            ("chunks", 0),
-            ("rows", 1),
-            ("batch", 1),
-            ("tuning", 0),
-        ):
-            if getattr(self, name) < low:
-                raise broken(
-                    f"An online plan's {name} must be at least {low}",
+                    f"An online plan's {name} must be at least {least}",
                     f"{getattr(self, name)} came",
                     "Change it.",
                 )
@@ -142,28 +143,17 @@ class OnlinePlan:
         """Labels, then the largest bags: that is where methods differ."""
         ways = [Way.named(text) for text in self.methods]
         yield from (Cell(way, 1, "chunk") for way in ways if way.method == "labels")
-        for size, way in product(
-            sorted(self.sizes, reverse=True), [way for way in ways if way.method != "labels"]
-        ):
+        others, largest = [way for way in ways if way.method != "labels"], max(self.sizes)
+        for size, way in product(sorted(self.sizes, reverse=True), others):
             yield Cell(way, size, "chunk")
-            if "first" in self.priors and way.method in ("upm", "easy") and size == max(self.sizes):
+            if "first" in self.priors and way.method in ("upm", "easy") and size == largest:
                 yield Cell(way, size, "first")
 
     def run(self, cell: Cell, rate: float, repetition: int, chunks: int) -> OnlineRun:
         """One run of a cell."""
-        way, size, prior = cell
-        return OnlineRun(
-            self.source,
-            self.model,
-            *way,
-            size,
-            float(f"{rate:.6g}"),
-            repetition,
-            chunks,
-            self.rows,
-            self.batch,
-            prior,
-        )
+        (method, loss), size, prior = cell
+        own = (method, loss, size, float(f"{rate:.6g}"), repetition, chunks)
+        return OnlineRun(self.source, self.model, *own, self.rows, self.batch, prior)
 
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -197,10 +187,4 @@ def online_preset(name: str, **changes: Any) -> OnlinePlan:
     >>> online_preset("laptop").sizes
     (64, 512, 2048)
     """
-    if name not in PRESETS:
-        raise broken(
-            f"A preset must be one of {', '.join(PRESETS)}",
-            f"{name!r} came",
-            "Choose one of these.",
-        )
-    return OnlinePlan(**{**PRESETS[name], **changes})
+    return OnlinePlan(**{**shipped(PRESETS, name), **changes})

@@ -1,9 +1,9 @@
-"""A preset, a TOML file or keywords in, a checked `Plan` out: which runs to make."""
+"""Plans of the batch experiments, from a preset, a TOML file or keywords: which runs to make."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import sha256
 from itertools import product
@@ -13,14 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag._rules import broken
-from unbag.lab._methods import SMOOTHING, WAYS, Way, smoothing_of
+from unbag.lab._methods import SMOOTHING, WAYS, Way, check_name, smoothing_of
 from unbag.lab._tasks import MODELS, TASKS, data_of
 from unbag.losses import LOSSES
 
 STARTS = ("usual", "trivial")
-TOGETHER = {
-    "cnn": (1, 1)
-}  # rates, repetitions: a large network gains nothing from company, and a kill loses less
+BATCH = 4096  # instances, in the paper
+# Rates and repetitions that train together: a large network gains nothing from company, and a kill
+# loses less.
+TOGETHER = {"cnn": (1, 1)}
+LEAST = dict.fromkeys(("repetitions", "epochs", "batch"), 1)
+LEAST |= dict.fromkeys(("rows", "rates_together", "repetitions_together"), 0)
 
 
 class Experiment(NamedTuple):
@@ -36,14 +39,17 @@ class Experiment(NamedTuple):
     @property
     def data(self) -> str:
         """What figures and tables call the task."""
-        return TASKS[self.task].title if self.task in TASKS else self.task
+        return title_of(self.task)
 
     @property
     def details(self) -> str:
         """What else belongs beside every number."""
-        batch = f", batches of {self.batch}" if self.batch != 4096 else ""
-        some = f", first {self.rows} rows" if self.rows else ""
-        return f"{self.model}, {self.start} start, {self.epochs} epochs{batch}{some}"
+        parts = [self.model, f"{self.start} start", f"{self.epochs} epochs"]
+        if self.batch != BATCH:
+            parts.append(f"batches of {self.batch}")
+        if self.rows:
+            parts.append(f"first {self.rows} rows")
+        return ", ".join(parts)
 
     @property
     def title(self) -> str:
@@ -53,8 +59,19 @@ class Experiment(NamedTuple):
     @property
     def name(self) -> str:
         """For files."""
-        batch = f"-batch{self.batch}" if self.batch != 4096 else ""
-        return "-".join(map(str, self[:4])) + batch + (f"-{self.rows}rows" if self.rows else "")
+        parts = [self.task, self.model, self.start, str(self.epochs)]
+        if self.batch != BATCH:
+            parts.append(f"batch{self.batch}")
+        if self.rows:
+            parts.append(f"{self.rows}rows")
+        return "-".join(parts)
+
+
+def title_of(task: str) -> str:
+    """What figures and tables call a task; one that is not known here has its name."""
+    if task in TASKS:
+        return TASKS[task].title
+    return task
 
 
 def _experiment(given: RunSettings | Plan) -> Experiment:
@@ -64,8 +81,8 @@ def _experiment(given: RunSettings | Plan) -> Experiment:
 class RunSettings(NamedTuple):
     """Everything that decides how a run ends; its identity.
 
-    size : of the bags. repetition : seed of bags, order and initialisation. rows : training rows
-        used, 0 for all.
+    `size` is that of the bags, `repetition` the seed of bags, order and initialisation, `rows` the
+    training rows used, 0 for all.
     """
 
     task: str
@@ -121,18 +138,39 @@ class Group(NamedTuple):
 class Plan:
     """Which runs to make: methods x bag sizes x learning rates x repetitions.
 
-    task, model : by name; the model "" is the task's own. methods : "method" or "method:loss";
-        "all" for `WAYS`.
-    sizes : of the bags; `labels` always has bags of one. rates : of Adam. batch : instances.
-    smoothing : of the labels in the log loss (the square loss, the likelihood and labels have
-        none).
-    holdout : share of the bags that is held out to choose rate and epoch.
-    start : "usual" initialisation, or at the "trivial" predictor. rows : training rows used; 0 for
-        all.
-    rates_together, repetitions_together : how much trains (and is stored) at once, which bounds the
-        memory; 0 for what suits the model.
+    Parameters
+    ----------
+    task : str
+        The data, by name.
+    model : str
+        The network, by name; by default the task's own.
+    methods : tuple of str
+        "method" or "method:loss"; by default all that fit the task's reports.
+    sizes : tuple of int
+        Of the bags; `labels` always has bags of one.
+    rates : tuple of float
+        Learning rates of Adam.
+    repetitions : int
+        How often each run is made, each time with other bags, order and initialisation.
+    epochs : int
+        How often a run passes over the data.
+    batch : int
+        Instances in a step.
+    smoothing : float
+        Of the labels in the log loss (the square loss, the likelihood and labels have none).
+    holdout : float
+        Share of the bags that is held out to choose rate and epoch.
+    start : {"usual", "trivial"}
+        The usual initialisation, or at the trivial predictor.
+    rows : int
+        Training rows used; 0 for all.
+    rates_together, repetitions_together : int
+        How much trains (and is stored) at once, which bounds the memory; 0 for what suits the
+        model.
 
-    >>> Plan("adult", methods=("anchored:square", "upm"), sizes=(16,), rates=(1e-3,), repetitions=2).count()
+    Examples
+    --------
+    >>> Plan("adult", methods=("upm",), sizes=(16, 64), rates=(1e-3,), repetitions=2).count()
     4
     """
 
@@ -155,21 +193,25 @@ class Plan:
         for name in ("task", "model", "start"):
             _check_text(name, getattr(self, name))
         if self.task in TASKS and self.methods in (("all",), ["all"]):
-            object.__setattr__(self, "methods", WAYS[TASKS[self.task].kind])
+            self._set(methods=WAYS[TASKS[self.task].kind])
         for name, kind in (("methods", str), ("sizes", int), ("rates", float)):
-            object.__setattr__(self, name, _tuple(name, getattr(self, name), kind))
-        object.__setattr__(self, "rates", tuple(float(f"{rate:.6g}") for rate in self.rates))
+            self._set(**{name: _tuple(name, getattr(self, name), kind)})
+        self._set(rates=tuple(float(f"{rate:.6g}") for rate in self.rates))
         _check_names(self)
         _check_numbers(self)
-        for name in ("smoothing", "holdout"):
-            object.__setattr__(self, name, float(getattr(self, name)))  # 0 and 0.0 are one identity
-        object.__setattr__(self, "model", self.model or TASKS[self.task].model)
-        for name, usual in zip(
-            ("rates_together", "repetitions_together"),
-            TOGETHER.get(self.model, (16, 10)),
-            strict=True,
-        ):
-            object.__setattr__(self, name, getattr(self, name) or usual)
+        rates, repetitions = TOGETHER.get(self.model or TASKS[self.task].model, (16, 10))
+        self._set(
+            methods=tuple(str(way) for way in self.ways),
+            smoothing=float(self.smoothing),  # 0 and 0.0 are one identity
+            holdout=float(self.holdout),
+            model=self.model or TASKS[self.task].model,
+            rates_together=self.rates_together or rates,
+            repetitions_together=self.repetitions_together or repetitions,
+        )
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)  # the plan is frozen for everyone else
 
     @property
     def experiment(self) -> Experiment:
@@ -184,17 +226,18 @@ class Plan:
     def groups(self) -> Iterator[Group]:
         """Runs that train together, largest bags first: few bags are quick, so errors show
         early."""
-        for size in sorted(self.sizes, reverse=True):
-            yield from (
-                g for way in self.ways if way.method != "labels" for g in self._groups(way, size)
-            )
-        yield from (g for way in self.ways if way.method == "labels" for g in self._groups(way, 1))
+        labels = [way for way in self.ways if way.method == "labels"]
+        others = [way for way in self.ways if way.method != "labels"]
+        for size, way in product(sorted(self.sizes, reverse=True), others):
+            yield from self._groups(way, size)
+        for way in labels:
+            yield from self._groups(way, 1)
 
     def _groups(self, way: Way, size: int) -> Iterator[Group]:
-        common = RunSettings(
-            self.task, self.model, *way, size, 0.0, 0, self.epochs, self.batch, smoothing_of(way, self.smoothing),
-            self.holdout, self.start, self.rows,
-        )  # fmt: skip
+        own = {**way._asdict(), "size": size, "rate": 0.0, "repetition": 0}
+        own["smoothing"] = smoothing_of(way, self.smoothing)
+        shared = {name: getattr(self, name) for name in RunSettings._fields if name not in own}
+        common = RunSettings(**shared, **own)
         for repetitions in _pieces(range(self.repetitions), self.repetitions_together):
             for rates in _pieces(self.rates, self.rates_together):
                 yield Group(common, rates, repetitions)
@@ -207,7 +250,7 @@ class Plan:
         """Refuse bags that do not fit into the data."""
         rows = len(data_of(self.task).y)
         rows = min(self.rows or rows, rows)
-        needed = 4 if self.holdout else 2
+        needed = 2 + 2 * bool(self.holdout)
         if max(self.sizes) * needed > rows:
             raise broken(
                 f"A bag size must leave at least {needed} bags",
@@ -218,11 +261,9 @@ class Plan:
 
 def _tuple(name: str, value: Any, kind: type) -> tuple:
     """A tuple of one kind of thing; whole numbers stand for floats."""
-    values = (
-        tuple(value)
-        if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
-        else None
-    )
+    values = ()
+    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+        values = tuple(value)
     allowed = {str: (str,), int: (int, np.integer), float: (int, float, np.number)}[kind]
     if not values or not all(isinstance(v, allowed) and not isinstance(v, bool) for v in values):
         raise broken(
@@ -241,30 +282,20 @@ def _check_text(name: str, value: Any) -> None:
 
 
 def _check_names(plan: Plan) -> None:
-    for thing, came, known in (
-        ("task", plan.task, TASKS),
-        ("model", plan.model or "linear", MODELS),
-        ("start", plan.start, STARTS),
-    ):
-        if came not in known:
-            raise broken(
-                f"A plan's {thing} must be one of {', '.join(known)}",
-                f"{came!r} came",
-                "Choose one of these.",
-            )
+    names = {"task": (plan.task, TASKS), "start": (plan.start, STARTS)}
+    names["model"] = (plan.model or "linear", MODELS)
+    for thing, (name, known) in names.items():
+        check_name(f"A plan's {thing}", name, known, "Choose one of these.")
     for way in plan.ways:
-        LOSSES[way.loss].form(TASKS[plan.task].kind)
-    object.__setattr__(plan, "methods", tuple(str(way) for way in plan.ways))
+        LOSSES[way.loss].form(TASKS[plan.task].kind)  # refuses a loss that does not fit
 
 
 def _check_numbers(plan: Plan) -> None:
-    for name, low in (
-        ("repetitions", 1), ("epochs", 1), ("batch", 1), ("rows", 0), ("rates_together", 0), ("repetitions_together", 0)
-    ):  # fmt: skip
+    for name, least in LEAST.items():
         value = getattr(plan, name)
-        if not isinstance(value, int) or value < low:
+        if not isinstance(value, int) or value < least:
             raise broken(
-                f"A plan's {name} must be a whole number of at least {low}",
+                f"A plan's {name} must be a whole number of at least {least}",
                 f"{value!r} came",
                 "Change it.",
             )
@@ -274,10 +305,8 @@ def _check_numbers(plan: Plan) -> None:
             f"the smallest are {min(plan.sizes)} and {min(plan.rates):g}",
             "Leave these out.",
         )
-    if not all(
-        isinstance(share, int | float) and 0 <= share < 1
-        for share in (plan.holdout, plan.smoothing)
-    ):
+    shares = (plan.holdout, plan.smoothing)
+    if not all(isinstance(share, int | float) and 0 <= share < 1 for share in shares):
         raise broken(
             "A plan's holdout and smoothing must lie in [0, 1)",
             f"{plan.holdout!r} and {plan.smoothing!r} came",
@@ -306,30 +335,46 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rows": 8192,
     },
 }
-"""`paper`: the whole grid of the paper, whose number of epochs is not known. `laptop`: hours on 2 cores.
-`smoke`: a minute."""
+"""`paper`: the whole grid of the paper, whose number of epochs is not known. `laptop`: hours on 2
+cores. `smoke`: a minute."""
 
 
 def preset(name: str, task: str, **changes: Any) -> Plan:
     """A shipped plan, with changes.
+
+    Parameters
+    ----------
+    name : {"paper", "laptop", "smoke"}
+        Which plan.
+    task : str
+        The data, by name.
+    **changes : Any
+        Fields of `Plan`.
 
     >>> preset("paper", "adult").count()
     11680
     >>> preset("smoke", "adult", sizes=(64,)).sizes
     (64,)
     """
-    if name not in PRESETS:
-        raise broken(
-            f"A preset must be one of {', '.join(PRESETS)}",
-            f"{name!r} came",
-            "Choose one of these.",
-        )
-    return Plan(**{"task": task, **PRESETS[name], **changes})
+    return Plan(**{"task": task, **shipped(PRESETS, name), **changes})
+
+
+def shipped(presets: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any]:
+    """The fields of a shipped plan."""
+    check_name("A preset", name, presets, "Choose one of these.")
+    return presets[name]
 
 
 def read_plan(path: str | Path, **changes: Any) -> Plan:
-    """A plan from a TOML file, whose keys are the fields of `Plan`, and `preset` for where it
-    starts from."""
+    """A plan from a TOML file, whose keys are the fields of `Plan`, and `preset` where it starts.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    **changes : Any
+        Fields of `Plan` that take the place of the file's.
+    """
     try:
         given = tomllib.loads(Path(path).read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -97,18 +97,19 @@ def result_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric
 
 def _look(way: Way, ways: Sequence[Way]) -> Look:
     """The look of a method; further curves of a method take one of the others."""
-    if _is_ours(way):
+    if is_ours(way):
         return OURS
-    first = {each.method: each for each in reversed(ways) if not _is_ours(each)}
+    first = {each.method: each for each in reversed(ways) if not is_ours(each)}
     others = [
         each
         for each in ways
-        if not _is_ours(each) and (each.method not in LOOKS or first[each.method] != each)
+        if not is_ours(each) and (each.method not in LOOKS or first[each.method] != each)
     ]
     if way in others:
         return OTHERS[others.index(way) % len(OTHERS)]
     return LOOKS[way.method]
 
 
-def _is_ours(way: Way) -> bool:
+def is_ours(way: Way) -> bool:
+    """Whether it is anchored with the square or the Brier loss."""
     return way.method == "anchored" and way.loss in ("square", "brier")

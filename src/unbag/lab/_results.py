@@ -1,5 +1,5 @@
-"""A store in, what the paper reports out: lowest over rate and epoch of the mean over repetitions,
-with its error.
+"""What the paper reports: the lowest over rate and epoch of the mean over repetitions, with its
+error.
 
 Beside it what a user can get: rate and epoch chosen from held-out bags, and what that costs.
 """
@@ -7,7 +7,7 @@ Beside it what a user can get: rate and epoch chosen from held-out bags, and wha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -52,37 +52,41 @@ class Runs(NamedTuple):
         return Runs(*self[:7], tuple(repetitions), tuple(rates), *arrays)
 
 
-class Found(NamedTuple):
-    """A number of a figure: mean over repetitions, its standard error, and where it was found.
+class Average(NamedTuple):
+    """A number of a figure: the mean over repetitions, its standard error, and where it is from.
 
-    values : one per repetition. rate, epoch : NaN and 0 where each repetition has its own. edge :
-        whether more may be
-    had, because it was found in the last epoch or at an end of the rates; a star says so.
+    `values` has one per repetition; `rate` and `epoch` are NaN and 0 where each repetition has its
+    own. `edge` says that more may be had, because this is the last epoch or an end of the rates; a
+    star shows it.
     """
 
     mean: float
     error: float
     values: np.ndarray
     repetitions: tuple[int, ...]
-    rate: float
-    epoch: int
+    rate: float = np.nan
+    epoch: int = 0
     edge: bool = False
 
     def __str__(self) -> str:
-        star = "*" if self.edge else ""
-        return (
-            f"{self.mean:.4f} ± {self.error:.4f}{star}"
-            if np.isfinite(self.error)
-            else f"{self.mean:.4f}{star}"
-        )
+        error = f" ± {self.error:.4f}" * bool(np.isfinite(self.error))
+        return f"{self.mean:.4f}{error}{'*' * self.edge}"
 
-    def minus(self, other: Found) -> tuple[float, float]:
+    def minus(self, other: Average) -> tuple[float, float]:
         """The mean difference and its standard error, by repetitions in common: these had the same
         rows in bags."""
-        both = [s for s in self.repetitions if s in other.repetitions]
-        pick = lambda found: found.values[[found.repetitions.index(s) for s in both]]
-        gap = pick(self) - pick(other)
-        return float(np.mean(gap)) if len(gap) else np.nan, _error(gap)
+        mine, others = (dict(zip(x.repetitions, x.values, strict=True)) for x in (self, other))
+        gap = np.array([mine[s] - others[s] for s in mine if s in others])
+        return mean_and_error(gap)
+
+
+def mean_and_error(values: np.ndarray) -> tuple[float, float]:
+    """The mean over repetitions and its standard error, NaN where there are too few."""
+    if len(values) == 0:
+        return np.nan, np.nan
+    if len(values) == 1:
+        return float(values[0]), np.nan
+    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 COMMON = "task, model, start, epochs, batch, rows, method, loss, size, smoothing, holdout"
@@ -95,13 +99,13 @@ def read_runs(store: RunStore, *, task: str | None = None) -> list[Runs]:
         f"WHERE coalesce(task = ?, true) ORDER BY {COMMON}, repetition, rate",
         task,
     )
-    names = COMMON.split(", ")
-    keys = zip(*(table[name].to_pylist() for name in names), strict=True)
-    parts = [
-        (key, [n for n, _ in rows])
-        for key, rows in groupby(enumerate(keys), key=lambda pair: pair[1])
-    ]
-    return [_runs(key, table.slice(where[0], len(where))) for key, where in parts]
+    keys = zip(*(table[name].to_pylist() for name in COMMON.split(", ")), strict=True)
+    runs, start = [], 0
+    for key, rows in groupby(keys):
+        count = len(list(rows))
+        runs.append(_runs(key, table.slice(start, count)))
+        start += count
+    return runs
 
 
 def _runs(key: tuple, table: pa.Table) -> Runs:
@@ -120,11 +124,10 @@ def _runs(key: tuple, table: pa.Table) -> Runs:
                 array[s[row], r[row], : len(history)] = history
         arrays.append(array)
     facts = (table["bags"][0].as_py(), table["trivial"][0].as_py())
-    seen = (tuple(repetitions.tolist()), tuple(distinct.tolist()))
-    runs = Runs(
-        experiment, curve_of(way, smoothing), size, smoothing, holdout, *facts, *seen, *arrays
-    )
-    return runs.part(*_rectangle(made, *seen))
+    axes = (tuple(repetitions.tolist()), tuple(distinct.tolist()))
+    curve = curve_of(way, smoothing)
+    runs = Runs(experiment, curve, size, smoothing, holdout, *facts, *axes, *arrays)
+    return runs.part(*_rectangle(made, *axes))
 
 
 def _rectangle(
@@ -138,7 +141,7 @@ def _rectangle(
     return max(long, wide, key=lambda pair: len(pair[0]) * len(pair[1]))
 
 
-def best_on_test(runs: Runs, metric: Metric = "test_loss") -> Found | None:
+def best_on_test(runs: Runs, metric: Metric = "test_loss") -> Average | None:
     """As the paper reports: the rate and epoch with the best mean over repetitions.
 
     Of a rate at which a repetition diverged, only the epochs before that count. None when nothing
@@ -148,29 +151,21 @@ def best_on_test(runs: Runs, metric: Metric = "test_loss") -> Found | None:
     mean = values.mean(axis=0)
     if not np.isfinite(mean).any():
         return None
-    where = np.nanargmin(mean) if metric == "test_loss" else np.nanargmax(mean)
-    rate, epoch = np.unravel_index(where, mean.shape)
-    found = _found(values[:, rate, epoch], runs.repetitions, runs.rates[rate], int(epoch) + 1)
-    return found._replace(
-        edge=bool(found.epoch == runs.experiment.epochs or rate in (0, len(runs.rates) - 1))
+    best = {"test_loss": np.nanargmin, "test_auc": np.nanargmax}[metric](mean)
+    rate, epoch = np.unravel_index(best, mean.shape)
+    edge = bool(epoch + 1 == runs.experiment.epochs or rate in (0, len(runs.rates) - 1))
+    mine = values[:, rate, epoch]
+    return Average(
+        *mean_and_error(mine), mine, runs.repetitions, runs.rates[rate], int(epoch) + 1, edge
     )
 
 
-def found_of(choices: Sequence[Chosen], among: str) -> Found:
+def average_of(choices: Sequence[Chosen], among: str) -> Average:
     """What a user can get: in each repetition what its held-out bags choose (`unbag.choose`) among
     some runs."""
     mine = sorted((c for c in choices if c.among == among), key=lambda choice: choice.repetition)
-    return _found(
-        np.array([c.test_loss for c in mine]), tuple(c.repetition for c in mine), np.nan, 0
-    )
-
-
-def _found(values: np.ndarray, repetitions: tuple[int, ...], rate: float, epoch: int) -> Found:
-    return Found(float(np.mean(values)), _error(values), values, repetitions, rate, epoch)
-
-
-def _error(values: np.ndarray) -> float:
-    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
+    values = np.array([c.test_loss for c in mine])
+    return Average(*mean_and_error(values), values, tuple(c.repetition for c in mine))
 
 
 class Price(NamedTuple):
@@ -178,8 +173,8 @@ class Price(NamedTuple):
     bags."""
 
     runs: Runs
-    best: Found
-    chosen: Found
+    best: Average
+    chosen: Average
     fewer_bags: tuple[float, float]
     worse_choice: tuple[float, float]
 
@@ -196,7 +191,9 @@ def price_of_choosing(held: Runs, full: Runs, choices: Sequence[Chosen]) -> Pric
     if not all(both):
         return None
     held, full = held.part(*both), full.part(*both)
-    chosen = found_of([choice for choice in choices if choice.repetition in both[0]], str(held.way))
+    chosen = average_of(
+        [choice for choice in choices if choice.repetition in both[0]], str(held.way)
+    )
     best, with_all = best_on_test(held), best_on_test(full)
     if best is None or with_all is None:
         return None
@@ -205,58 +202,57 @@ def price_of_choosing(held: Runs, full: Runs, choices: Sequence[Chosen]) -> Pric
 
 def prices(everything: Sequence[Runs], choices: Sequence[Chosen]) -> list[Price]:
     """The price of choosing wherever runs with and without a holdout exist."""
-    key = lambda runs: (runs.experiment, runs.way, runs.size, runs.smoothing)
-    full = {key(runs): runs for runs in everything if runs.holdout == 0}
-    pairs = [(held, full[key(held)]) for held in everything if held.holdout and key(held) in full]
-    mine = lambda held: [
-        c
-        for c in choices
-        if c[:3] == (held.experiment, held.size, held.holdout) and c.among == str(held.way)
-    ]
-    return [
-        price
-        for held, all_bags in pairs
-        if (price := price_of_choosing(held, all_bags, mine(held)))
-    ]
+    full = {_curve(runs): runs for runs in everything if runs.holdout == 0}
+    costs = []
+    for held in everything:
+        if held.holdout and _curve(held) in full:
+            where = (held.experiment, held.size, held.holdout)
+            mine = [c for c in choices if c[:3] == where and c.among == str(held.way)]
+            costs.append(price_of_choosing(held, full[_curve(held)], mine))
+    return [price for price in costs if price is not None]
+
+
+def _curve(runs: Runs) -> tuple:
+    return runs.experiment, runs.way, runs.size, runs.smoothing
 
 
 def in_order(ways: Sequence[Way]) -> list[Way]:
     """Ways in the order of figures: the paper's, ours, then yours."""
     known = [Way.named(text, kind) for kind, texts in WAYS.items() for text in texts]
-    return sorted(
-        set(ways), key=lambda way: (known.index(way) if way in known else len(known), way)
-    )
+    return sorted(set(ways), key=lambda way: ([*known, way].index(way), way))
 
 
 def best_rows(everything: Sequence[Runs]) -> list[dict[str, Any]]:
     """The table of all best results, one row per experiment, method, bag size, holdout and
     metric."""
     rows = []
-    for runs in everything:
-        for metric in ("test_loss", "test_auc"):
-            found = best_on_test(runs, metric)
-            if found:
-                rows.append({
-                    **runs.experiment._asdict(), **runs.way._asdict(), "size": runs.size, "bags": runs.bags,
-                    "smoothing": runs.smoothing, "holdout": runs.holdout, "metric": metric, "mean": f"{found.mean:.6f}",
-                    "standard_error": f"{found.error:.6f}", "rate": found.rate, "epoch": found.epoch,
-                    "repetitions": len(runs.repetitions), "rates": len(runs.rates), "trivial": f"{runs.trivial:.6f}",
-                })  # fmt: skip
+    for runs, metric in product(everything, METRICS.values()):
+        best = best_on_test(runs, metric)
+        if best:
+            facts = {"smoothing": runs.smoothing, "holdout": runs.holdout, "metric": metric}
+            facts |= {"mean": f"{best.mean:.6f}", "standard_error": f"{best.error:.6f}"}
+            facts |= {"rate": best.rate, "epoch": best.epoch}
+            rows.append(_row(runs, facts) | {"trivial": f"{runs.trivial:.6f}"})
     return rows
 
 
-def price_rows(found: Sequence[Price]) -> list[dict[str, Any]]:
+def price_rows(costs: Sequence[Price]) -> list[dict[str, Any]]:
     """The table of prices."""
-    number = lambda pair: f"{pair[0]:.4f} ± {pair[1]:.4f}"
-    return [
-        {
-            **p.runs.experiment._asdict(), **p.runs.way._asdict(), "size": p.runs.size, "bags": p.runs.bags,
-            "holdout": p.runs.holdout, "best_on_test_all_bags": str(p.best), "chosen_from_bags": str(p.chosen),
-            "fewer_bags": number(p.fewer_bags), "worse_choice": number(p.worse_choice),
-            "repetitions": len(p.runs.repetitions), "rates": len(p.runs.rates),
-        }
-        for p in found
-    ]  # fmt: skip
+    rows = []
+    for runs, best, chosen, fewer, worse in costs:
+        facts = {"holdout": runs.holdout, "best_on_test_all_bags": str(best)}
+        facts |= {"chosen_from_bags": str(chosen)}
+        for name, (gap, error) in {"fewer_bags": fewer, "worse_choice": worse}.items():
+            facts[name] = f"{gap:.4f} ± {error:.4f}"
+        rows.append(_row(runs, facts))
+    return rows
+
+
+def _row(runs: Runs, facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts about runs between which runs they are and how many."""
+    which = {**runs.experiment._asdict(), **runs.way._asdict(), "size": runs.size}
+    count = {"repetitions": len(runs.repetitions), "rates": len(runs.rates)}
+    return {**which, "bags": runs.bags, **facts, **count}
 
 
 def experiments_of(everything: Sequence[Runs]) -> list[Experiment]:
@@ -275,9 +271,10 @@ def full_runs(everything: Sequence[Runs], experiment: Experiment | None) -> list
     return [runs for runs in everything if runs.experiment == experiment and runs.holdout == 0]
 
 
-def best_cells(mine: Sequence[Runs], metric: Metric) -> dict[tuple[Way, int], Found]:
+def best_cells(mine: Sequence[Runs], metric: Metric) -> dict[tuple[Way, int], Average]:
     """The best results of runs, by method and bag size."""
-    return {(runs.way, runs.size): found for runs in mine if (found := best_on_test(runs, metric))}
+    best = {(runs.way, runs.size): best_on_test(runs, metric) for runs in mine}
+    return {where: average for where, average in best.items() if average is not None}
 
 
 def experiment_table(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> str:
@@ -299,13 +296,13 @@ def choice_table(
     }
     mine = [c for c in choices if c.experiment == experiment and c.holdout == holdout]
     cells = {
-        (Way.read(name), size): found_of([c for c in mine if c.size == size], name)
+        (Way.read(name), size): average_of([c for c in mine if c.size == size], name)
         for name, size in dict.fromkeys((c.among, c.size) for c in mine)
     }
     return _markdown(_by_size(cells, bags))
 
 
-def _by_size(cells: dict[tuple[Way, int], Found], bags: dict[int, int]) -> list[list[str]]:
+def _by_size(cells: dict[tuple[Way, int], Average], bags: dict[int, int]) -> list[list[str]]:
     sizes = sorted({size for _, size in cells})
     header = [["bags of", *map(str, sizes)], ["---"] * (len(sizes) + 1)]
     rows = [

@@ -1,4 +1,4 @@
-"""A plan and a store in, the missing runs made and stored: learning rates x repetitions train
+"""The runs of a plan that a store lacks are made and stored; learning rates x repetitions train
 together."""
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
 import numpy as np
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import unbag
-from unbag.bags import Bags, Kind
+from unbag.bags import Kind
 from unbag.datasets import Dataset
 from unbag.lab import _choice, _variance
 from unbag.lab._methods import METHODS
@@ -24,14 +24,11 @@ from unbag.methods import usual_loss
 from unbag.training import Run, sweep
 
 MICROBATCH = {"cnn": 16}
-"""Images whose activations are in memory at once, so that they stay in the cache: see benchmarks/cnn.py."""
+"""Images whose activations are in memory at once, so that they stay in the cache: see
+benchmarks/cnn.py."""
 
-Told = Callable[[Group, int], None]
-"""Called after each epoch of a group, as told(group, number of runs in it)."""
-
-
-def _nobody(*progress: Any) -> None:
-    """What is called after each epoch when nobody wants to know."""
+Progress = Callable[[Group, int], None]
+"""Called after each epoch of a group with the group and the number of runs in it."""
 
 
 class Job(NamedTuple):
@@ -42,8 +39,9 @@ class Job(NamedTuple):
     claim: ExitStack
 
 
-Engine = Callable[[Iterator[Job], Told], Generator[tuple[Job, list[dict[str, Any]]]]]
-"""What makes runs: takes jobs as it has room for them, gives each back with its rows when it is finished."""
+Engine = Callable[[Iterator[Job], Progress], Generator[tuple[Job, list[dict[str, Any]]]]]
+"""What makes runs: takes jobs as it has room for them, and gives each back with its rows when it is
+finished."""
 
 
 def run_plan(
@@ -54,67 +52,80 @@ def run_plan(
     patience: float = 2.0,
     engine: Engine | None = None,
 ) -> int:
-    """Make the runs of a plan that the store lacks; returns how many this process made.
+    """Make the runs of a plan that the store lacks.
 
     Several processes may do so at once: each works on groups that no other has claimed. It returns
-    when the whole plan is done, so it may wait for another process (looking again every `patience`
-    seconds). The engine trains here unless it is another one, as `unbag.lab.RayEngine`.
+    when the whole plan is done, so it may wait for another process.
+
+    Parameters
+    ----------
+    plan : Plan
+        Which runs.
+    store : RunStore
+        Where they go.
+    progress : bool
+        Show a progress bar on stderr.
+    patience : float
+        Seconds until it looks again whether another process is done.
+    engine : callable, optional
+        What trains, as `RayEngine`; by default this process does.
+
+    Returns
+    -------
+    int
+        How many runs this process made.
     """
-    engine = engine or in_process
     plan.check_data()
     store.check_data(plan.task, len(data_of(plan.task).y))
     if TASKS[plan.task].kind == "binary":
         _variance.measure(plan.task, data_of(plan.task), store)
-    make = {True: _show, False: _run}[progress]
-    with store.in_use():
-        made = make(plan, store, engine, patience)
+    with store.in_use(), _Bar(plan, store, visible=progress) as bar:
+        made = _run(plan, store, engine or in_process, patience, bar)
         if plan.holdout:
             _choice.keep_choices(plan, store)
     store.compact()
     return made
 
 
-def _show(plan: Plan, store: RunStore, engine: Engine, patience: float) -> int:
-    """The same with a progress bar."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f}%"))
-    times = (TimeElapsedColumn(), TextColumn("done,"), TimeRemainingColumn(), TextColumn("left"))
-    with Progress(
-        *columns, *times, console=Console(stderr=True), speed_estimate_period=1800
-    ) as bar:
-        work = bar.add_task(
-            plan.task, total=sum(len(left) for _, left in _missing(plan, store)) * plan.epochs
-        )
+class _Bar(bars.Progress):
+    """How much of a plan is done, by epochs of runs; other processes may do some of it."""
 
-        def told(group: Group, runs: int) -> None:
-            bar.update(work, advance=runs, description=group.title)
+    def __init__(self, plan: Plan, store: RunStore, *, visible: bool) -> None:
+        done = (bars.TextColumn("{task.description}"), bars.BarColumn())
+        share = bars.TextColumn("{task.percentage:3.0f}%")
+        times = (bars.TimeElapsedColumn(), bars.TextColumn("done,"), bars.TimeRemainingColumn())
+        super().__init__(
+            *done, share, *times, bars.TextColumn("left"),
+            console=Console(stderr=True), speed_estimate_period=1800, disable=not visible,
+        )  # fmt: skip
+        self.plan, self.store = plan, store
+        self.work = self.add_task(plan.task)
+        self.recount()
 
-        def recount() -> None:
-            missing = sum(len(left) for _, left in _missing(plan, store)) * plan.epochs
-            bar.update(work, total=bar.tasks[0].completed + missing)
+    def after_epoch(self, group: Group, runs: int) -> None:
+        """So many runs of a group have done an epoch."""
+        self.update(self.work, advance=runs, description=group.title)
 
-        return _run(plan, store, engine, patience, told, recount)
+    def recount(self) -> None:
+        """Take from the store what is still missing."""
+        missing = sum(len(left) for _, left in _missing(self.plan, self.store))
+        total = self.tasks[0].completed + missing * self.plan.epochs
+        self.update(self.work, total=total)
 
 
-def _run(
-    plan: Plan,
-    store: RunStore,
-    engine: Engine,
-    patience: float,
-    told: Told = _nobody,
-    recount: Callable[[], None] = _nobody,
-) -> int:
+def _run(plan: Plan, store: RunStore, engine: Engine, patience: float, bar: _Bar) -> int:
     made = 0
     while missing := _missing(plan, store):
         before = made
         with (
             ExitStack() as claims,
-            closing(engine(_claimed(missing, store, claims), told)) as finished,
+            closing(engine(_claimed(missing, store, claims), bar.after_epoch)) as finished,
         ):
             for job, rows in finished:
                 store.add(job.group, rows)
                 job.claim.close()
                 made += len(rows)
-                recount()
+                bar.recount()
         if made == before:
             time.sleep(patience)
     return made
@@ -127,18 +138,21 @@ def _claimed(
     `claims`."""
     for group, _ in missing:
         claim = claims.enter_context(ExitStack())
-        mine = claim.enter_context(store.claim(group.identity()))
-        left = _left(group, store.finished()) if mine else []
+        left = []
+        if claim.enter_context(store.claim(group.identity())):
+            left = _left(group, store.finished())
         if left:
             yield Job(group, _rectangles(group, left), claim)
         else:
             claim.close()
 
 
-def in_process(jobs: Iterator[Job], told: Told) -> Generator[tuple[Job, list[dict[str, Any]]]]:
+def in_process(
+    jobs: Iterator[Job], progress: Progress
+) -> Generator[tuple[Job, list[dict[str, Any]]]]:
     """The engine that needs nothing: one job after the other, here."""
     for job in jobs:
-        yield job, [row for part in job.parts for row in train_group(part, told)]
+        yield job, [row for part in job.parts for row in train_group(part, progress)]
 
 
 def _missing(plan: Plan, store: RunStore) -> list[tuple[Group, list[RunSettings]]]:
@@ -162,27 +176,29 @@ def _rectangles(group: Group, left: Sequence[RunSettings]) -> list[Group]:
     ]
 
 
-def train_group(group: Group, told: Told = _nobody) -> list[dict[str, Any]]:
+def train_group(group: Group, progress: Progress | None = None) -> list[dict[str, Any]]:
     """Train a group of runs; one row of the store for each."""
     common, task, data = group.common, TASKS[group.common.task], data_of(group.common.task)
     rows, seeds = common.rows or len(data.y), group.repetitions
-    parts = [
-        _choice.drawn(task.name, common.size, seed, rows=rows, holdout=common.holdout)
-        for seed in seeds
-    ]
+    options: dict[str, Any] = {"rows": rows, "holdout": common.holdout}
+    parts = [_choice.drawn(task.name, common.size, seed, **options) for seed in seeds]
     trivial = {
-        s: trivial_score(data, learn.prior, task.kind)
-        for s, (learn, _) in zip(seeds, parts, strict=True)
+        seed: trivial_score(data, learn.prior, task.kind)
+        for seed, (learn, _) in zip(seeds, parts, strict=True)
     }
+    starts = dict(trivial) if common.start == "trivial" else {}
+
+    def network(seed: int) -> Any:
+        start = starts.get(seed)
+        return build(common.model, data, outputs=task.outputs, key=seed, start=start)
+
+    def after_epoch(*_: Any) -> None:
+        if progress:
+            progress(group, len(group.rates) * len(seeds))
+
     start = time.perf_counter()
     runs = sweep(
-        lambda seed: build(
-            common.model,
-            data,
-            outputs=task.outputs,
-            key=seed,
-            start=trivial[seed] if common.start == "trivial" else None,
-        ),
+        network,
         [learn for learn, _ in parts],
         METHODS[common.method],
         common.loss,
@@ -195,46 +211,31 @@ def train_group(group: Group, told: Told = _nobody) -> list[dict[str, Any]]:
         test=(data.X_test, data.y_test),
         X=data.X[:rows],
         microbatch=MICROBATCH.get(common.model),
-        progress=lambda epoch, seen: told(group, len(group.rates) * len(group.repetitions)),
+        progress=after_epoch,
     )
     seconds = (time.perf_counter() - start) / len(group.rates) / len(seeds)
     made = []
     for seed, (learn, held), by_rate in zip(seeds, parts, runs, strict=True):
-        facts = {
-            "trivial": _trivial_loss(trivial[seed], data, task.kind),
-            "bags": len(learn),
-            "seconds": seconds,
-        }
+        facts = {"bags": len(learn), "seconds": seconds, "version": unbag.__version__}
+        facts["trivial"] = _trivial_loss(trivial[seed], data, task.kind)
         for rate, run in zip(group.rates, by_rate, strict=True):
-            settings = common._replace(rate=rate, repetition=seed)
-            made.append(
-                _row(
-                    settings, run, facts | {"version": unbag.__version__} | _scores(run, data, held)
-                )
-            )
+            row = _row(common._replace(rate=rate, repetition=seed), run, facts)
+            if held is not None:  # for the choice among runs
+                row["scores"] = np.asarray(run.model(data.X[held.rows]))
+            made.append(row)
     return made
 
 
 def _trivial_loss(score: Any, data: Dataset, kind: Kind) -> float:
     """The test loss of a model without features."""
     alike = np.broadcast_to(score, (len(data.y_test), *np.shape(score)))
-    alike = alike if data.offset_test is None else alike + data.offset_test
+    if data.offset_test is not None:
+        alike = alike + data.offset_test
     return float(np.mean(usual_loss("any", kind).value(alike, data.y_test, kind=kind)))
 
 
-def _scores(run: Run, data: Dataset, held: Bags | None) -> dict[str, Any]:
-    """What a run says of its held-out bags, for the choice among runs."""
-    return {} if held is None else {"scores": np.asarray(run.model(data.X[held.rows]))}
-
-
 def _row(settings: RunSettings, run: Run, facts: dict[str, Any]) -> dict[str, Any]:
-    history = {
-        name: run.history[name].astype(np.float32) for name in HISTORY if name in run.history
-    }
-    return {
-        "run": settings.identity(),
-        **settings._asdict(),
-        **facts,
-        "diverged": run.diverged,
-        **history,
-    }
+    names = [name for name in HISTORY if name in run.history]
+    history = {name: run.history[name].astype(np.float32) for name in names}
+    identity = {"run": settings.identity(), **settings._asdict()}
+    return {**identity, **facts, "diverged": run.diverged, **history}

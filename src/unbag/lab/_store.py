@@ -176,13 +176,7 @@ class RunFolder:
 
 
 class RunStore(RunFolder):
-    """Finished runs of the batch experiments, a folder for each task.
-
-    Parameters
-    ----------
-    folder : str or Path
-        Where the tasks' folders are. It need not exist yet.
-    """
+    """Finished runs of the batch experiments, a folder for each task: `RunStore("results")`."""
 
     pattern = "*/*.parquet"
 
@@ -199,11 +193,27 @@ class RunStore(RunFolder):
         return files
 
     def query(self, sql: str, *values: Any) -> list[dict[str, Any]]:
-        """Rows of an SQL query over the table `runs`, each run once."""
+        """Rows of an SQL query over the table `runs`, each run once.
+
+        Parameters
+        ----------
+        sql : str
+            The query.
+        *values : Any
+            What its question marks stand for.
+        """
         return self.arrow(sql, *values).to_pylist()
 
     def arrow(self, sql: str, *values: Any) -> pa.Table:
-        """The same as an Arrow table."""
+        """The same as an Arrow table.
+
+        Parameters
+        ----------
+        sql : str
+            The query.
+        *values : Any
+            What its question marks stand for.
+        """
         try:
             return self._arrow(sql, values)
         except duckdb.IOException:  # files were merged after they had been listed
@@ -309,7 +319,15 @@ class RunStore(RunFolder):
         return rows
 
     def write_table(self, task: str, name: str, rows: Sequence[dict[str, Any]]) -> None:
-        """Write a task's small table, whole or not at all."""
+        """Write a task's small table, whole or not at all.
+
+        Parameters
+        ----------
+        task, name : str
+            Whose table, and its name.
+        rows : sequence of dict
+            With the same keys.
+        """
         path = self.folder / task / f"{name}.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole(path) as draft:

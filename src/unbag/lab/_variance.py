@@ -1,11 +1,10 @@
-"""Labelled data and bag sizes in, how much the estimate from one bag varies out: the theory's
-claim, measured.
+"""How much the estimate from one bag varies, by bag size: the theory's claim, measured.
 
 With the prior p and the means of f1, f2 known, a bag of k with proportion a says of the loss of a
 fixed model
 
-    GeneralUPM  E f1 + p E f2 + k (a - p) (mean f2 - E f2)      EasyLLP  mean f1 + (k (a - p) + p)
-    mean f2
+    GeneralUPM  E f1 + p E f2 + k (a - p) (mean f2 - E f2)
+    EasyLLP     mean f1 + (k (a - p) + p) mean f2
 
 The model is a logistic regression fitted to labels of the test part, so the bags' labels never
 touched it.
@@ -14,7 +13,7 @@ touched it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, get_type_hints
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -26,7 +25,7 @@ from unbag.losses import log
 ROWS, BAGS = 5_000, 4_000
 
 
-class Spread(NamedTuple):
+class BagDeviation(NamedTuple):
     """Standard deviation between bags of one size, of what they say of the log loss; `bags` were
     drawn."""
 
@@ -48,25 +47,23 @@ def measure(task: str, data: Dataset, store: RunStore) -> None:
         )
 
 
-def read(store: RunStore) -> list[Spread]:
+def read(store: RunStore) -> list[BagDeviation]:
     """What was measured, for every task."""
-    return [
-        Spread(
-            row["task"], int(row["size"]), int(row["bags"]), float(row["upm"]), float(row["easy"])
-        )
-        for row in store.table("variance")
-    ]
+    kinds = get_type_hints(BagDeviation)
+    rows = store.table("variance")
+    return [BagDeviation(**{name: kinds[name](row[name]) for name in kinds}) for row in rows]
 
 
-def bag_spread(task: str, data: Dataset, sizes: Sequence[int], *, seed: int = 0) -> list[Spread]:
+def bag_spread(
+    task: str, data: Dataset, sizes: Sequence[int], *, seed: int = 0
+) -> list[BagDeviation]:
     """How much bags of each size differ in what they say of a fixed model's loss."""
-    flat = lambda X: X.reshape(len(X), -1)
-    fitted = LogisticRegression(C=0.1, max_iter=200, tol=1e-3).fit(
-        flat(data.X_test)[:ROWS], data.y_test[:ROWS]
-    )
-    f = log.components(fitted.decision_function(flat(data.X)).astype(float))
+    X, X_test = (part.reshape(len(part), -1) for part in (data.X, data.X_test))
+    model = LogisticRegression(C=0.1, max_iter=200, tol=1e-3)
+    model.fit(X_test[:ROWS], data.y_test[:ROWS])
+    f = log.components(model.decision_function(X).astype(float))
     rng = np.random.default_rng(seed)
-    return [Spread(task, size, *_spread(f, data.y, size, rng)) for size in sorted(sizes)]
+    return [BagDeviation(task, size, *_spread(f, data.y, size, rng)) for size in sorted(sizes)]
 
 
 def _spread(

@@ -1,4 +1,4 @@
-"""A group of runs in, its rows out, on a Ray worker.
+"""What a Ray worker does: train a group of runs and give its rows back.
 
 Ray gets these functions by value, and they import unbag only after comparing it, so that a worker
 with another unbag, or with none, can say so instead of failing somewhere inside.
@@ -16,10 +16,10 @@ from typing import Any
 def fingerprint() -> dict[str, str]:
     """What must be the same everywhere for runs to be the same: versions, and a hash of the source
     of unbag."""
-    found = util.find_spec("unbag")
-    if found is None or found.origin is None:
+    spec = util.find_spec("unbag")
+    if spec is None or spec.origin is None:
         return {"unbag": "not installed"}
-    folder, source = Path(found.origin).parent, sha256()
+    folder, source = Path(spec.origin).parent, sha256()
     for path in sorted(folder.rglob("*.py")):
         source.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
     versions = {name: metadata.version(name) for name in ("unbag", "jax", "numpy")}
@@ -31,9 +31,16 @@ def work(
 ) -> list[dict[str, Any]] | dict[str, str]:
     """The rows of a group; the worker's fingerprint when it is not the driver's.
 
-    packed : parts of the group, and what plans know under the names in it. data : a reference to
-        the task's data.
-    threads : of XLA, which would otherwise take all cores of the node for every task.
+    Parameters
+    ----------
+    packed : bytes
+        Parts of the group, and what plans know under the names in it.
+    data : list
+        A reference to the task's data.
+    driver : dict
+        The driver's fingerprint.
+    threads : int
+        Of XLA, which would otherwise take all cores of the node for every task.
     """
     mine = fingerprint()
     if mine != driver:
