@@ -145,12 +145,17 @@ def _score(
     levels = {"campaign": campaigns, "publisher": publishers, "device": 4, "country": 20}
     score = np.zeros(len(codes["hour"]))
     for name, count in levels.items():
-        score += rng.normal(0, SPREADS[name], size=count)[codes[name]]
-    both = rng.normal(0, SPREADS["both"], size=(campaigns, 4))
-    score += both[codes["campaign"], codes["device"]]
+        score += _effect(rng.normal(size=count)[codes[name]], SPREADS[name])
+    both = rng.normal(size=(campaigns, 4))
+    score += _effect(both[codes["campaign"], codes["device"]], SPREADS["both"])
     score += 0.3 * np.sin(2 * np.pi * codes["hour"] / 24)
     score += 0.5 * np.exp(-((np.log(numbers["price"]) - 3) ** 2))
     return score - 0.15 * np.nan_to_num(np.log1p(numbers["minutes since visit"]), nan=5.0)
+
+
+def _effect(drawn: np.ndarray, spread: float) -> np.ndarray:
+    """Of this spread over the clicks: seeds differ in which levels matter, not in how much."""
+    return spread * (drawn - drawn.mean()) / drawn.std()
 
 
 def _level(score: np.ndarray) -> float:
