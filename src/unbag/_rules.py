@@ -26,6 +26,8 @@ def python_spelling(name: str, value: str | None) -> str:
     >>> python_spelling("noise", None), python_spelling("kind", "total")
     ('noise=', "kind='total'")
     """
+    if name == "check":
+        return "check_tables"
     if value is None:
         return f"{name}="
     plain = value in ("True", "False", "None") or value.replace(".", "").isdigit()

@@ -21,11 +21,12 @@ from unbag.cli._console import plain_errors
 from unbag.cli._design import expected_of, open_events
 from unbag.cli._evaluate import bags_for, open_model, unseen
 from unbag.cli._outputs import check_output, write_tables
-from unbag.cli._plan import Choice, _noise, _variance, answers
+from unbag.cli._plan import Contest, _noise, _variance, answers
 from unbag.cli._predict import predictions
 from unbag.cli._select import selected
 from unbag.cli._train import joined
-from unbag.metrics._leakage import marks
+from unbag.metrics import marks
+from unbag.tables import Columns
 
 FOLDER = Path(__file__).parent
 
@@ -120,7 +121,7 @@ MESSAGES = [
         "A table of events must hold at least one row: none came. Look at the export.",
     ),
     (
-        lambda: joined(*DAYS, {"on": "day", "total": "sales"}, None),
+        lambda: joined(*DAYS, Columns("day", total="sales")),
         "A model must have features: the events have no column beside those you named. Add some.",
     ),
     (
@@ -130,7 +131,7 @@ MESSAGES = [
     ),
     (
         lambda: bags_for(
-            SimpleNamespace(kind_="binary"), *DAYS, {"on": "day", "counts": ["no", "yes"]}
+            SimpleNamespace(kind_="binary"), *DAYS, Columns("day", counts=["no", "yes"])
         ),
         "Class counts must be those that the model learned from: ['no', 'yes'] came for None. "
         "Name the same columns in the same order.",
@@ -151,7 +152,7 @@ MESSAGES = [
         "A rate must lie between 0 and 1: 1.0 came. It is the share of events with a label 1.",
     ),
     (
-        lambda: answers(None, None, None, 64, _noise(0.5, 0.0, 1.0), Choice(12, 0.5, 0.5)),
+        lambda: answers(None, None, None, 64, _noise(0.5, 0.0, 1.0), Contest(12, 0.5, 0.5)),
         "A plan must have a wish: none of --events, --regret and --bags came. Give one or more.",
     ),
     (
@@ -165,11 +166,11 @@ MESSAGES = [
         "spring=300.",
     ),
     (
-        lambda: selected([Path("a"), Path("a")], *DAYS, {}),
+        lambda: selected([Path("a"), Path("a")], *DAYS, Columns("day", total="sales")),
         "There must be two models or more to choose among: 1 came. Name another.",
     ),
     (
-        lambda: selected(list(of_two_kinds()), *DAYS, {}),
+        lambda: selected(list(of_two_kinds()), *DAYS, Columns("day", total="sales")),
         "Models to choose among must be of one kind: binary and total came. Leave one.",
     ),
 ]
@@ -451,7 +452,7 @@ def test_a_model_is_saved_before_it_is_evaluated(tmp_path, monkeypatch):
 
     events, reports, _ = world(tmp_path, count=400)
     model = tmp_path / "m.unbag"
-    monkeypatch.setattr("unbag.cli._train.evaluate_and_note", fail)
+    monkeypatch.setattr("unbag.cli._story.evaluate_and_note", fail)
     said = run(
         "train", events, reports, *SALES, "--linear", "--epochs", 1, "--out", model, code=1
     ).stderr

@@ -60,8 +60,8 @@ BAD = {
     "a wrong size": (as_it_is(), [*SALES, "--size", "event"], "Did you mean 'events'?"),
     "a wrong stratum": (as_it_is(), [*SALES, "--stratum", "devise"], "Did you mean 'device'?"),
     "a wrong feature": (as_it_is(), [*SALES, "--feature", "devise"], "Did you mean 'device'?"),
-    "no total": (as_it_is(), ["--on", "bag"], "must have one of --total, --counts and --proportion: none came"),
-    "a cut without times": (as_it_is(), [*SALES, "--cut", "2026-01-01"], "neither --as-of nor --time came"),
+    "no total": (as_it_is(), ["--on", "bag"], "none came. Name the column of totals with --total, or"),
+    "a cut without times": (as_it_is(), [*SALES, "--cut", "2026-01-01"], "Name a column with --as-of or --time."),
     "a wrong word for sizes": (as_it_is(), [*SALES, "--wrong-sizes", "mend"], "must be one of refuse, leave_out"),
     "numbers mixed with text": (spoil(mixed, ending="csv"), [*SALES, "--id", "event", "--plan", PLAN], "has 'much'"),
     "ids of two types": (

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import unbag
 from unbag.cli import app
-from unbag.cli._reproduce import reproduce
+from unbag.cli._reproduce import run_and_report
 from unbag.datasets import Dataset
 from unbag.lab import (
     Plan,
@@ -948,7 +948,7 @@ def other_format():
 
 
 def asked(task=None, name=None, path=None, folder=None, report=None):
-    reproduce(task=task, name=name, path=path, folder=folder, changes={}, report=report)
+    run_and_report(task=task, name=name, path=path, folder=folder, changes={}, report=report)
 
 
 def other_data():

@@ -7,6 +7,7 @@ from unbag.bags._bags import Bags, take_rows
 from unbag.bags._build import as_ids, from_rows, random_bags
 from unbag.bags._design import design_bags, stable_hash
 from unbag.bags._reports import (
+    HIDDEN_BY_VALUE,
     REPORT_RULES,
     Components,
     Kind,
@@ -21,6 +22,7 @@ from unbag.bags._reports import (
 from unbag.bags._split import batch_plan
 
 __all__ = [
+    "HIDDEN_BY_VALUE",
     "REPORT_RULES",
     "Bags",
     "Components",

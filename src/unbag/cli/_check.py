@@ -1,4 +1,4 @@
-"""Two tables in, an answer out: are these bags usable, and are they random?"""
+"""`unbag check`: are these bags usable, and are they random?"""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import Any
 import pyarrow as pa
 import typer
 
-from unbag.cli._console import UNFIT, plain_errors, print_json, spoken
-from unbag.cli._options import AsJson, Events, Features, Plan, Reports, takes_columns
+from unbag.cli._console import UNFIT, option_spelling, print_json
+from unbag.cli._options import AsJson, Events, Features, Plan, Reports, table_verb
 from unbag.diagnosis import Diagnosis, diagnose
 from unbag.report import remedy
+from unbag.tables import JoinedBags, TablesReport, check_tables, join
+
+COMMAND = table_verb()
 
 
-@takes_columns(without=["prior"])
 def check(
+    ctx: typer.Context,
     events: Events,
     reports: Reports,
-    said: dict[str, Any],
     features: Features = None,
     plan: Plan = None,
     as_json: AsJson = False,
@@ -30,60 +32,45 @@ def check(
 
     Example: unbag check events.parquet reports.parquet --on bag --total sales --id event
     """
-    with plain_errors("check"):
-        told, found = _look(events, reports, said, {"plan": plan, "features": features or None})
+    summary, diagnosis = check_tables(events, reports, ctx.obj), None
+    if summary.usable:
+        bags = join(events, reports, ctx.obj, plan=plan, features=features or None)
+        summary, diagnosis = summary_of(bags), diagnose_by_name(bags)
+        advice = remedy(diagnosis, strata=ctx.obj.stratum is not None)
+        diagnosis = replace(diagnosis, remedy=advice)
     if as_json:
-        print_json(_record(told, found))
+        print_json(_record(summary, diagnosis))
     else:
-        print(told if found is None else f"{told}\n\n{found}")
-    if found is None or not found.random:
+        print("\n\n".join(str(part) for part in (_shown(summary), diagnosis) if part is not None))
+    if diagnosis is None or not diagnosis.random:
         raise typer.Exit(UNFIT)
 
 
-def _look(
-    events: Any, reports: Any, said: dict[str, Any], how: dict[str, Any]
-) -> tuple[Any, Diagnosis | None]:
-    """What the tables hold, and whether the bags are random when nothing is refused."""
-    from unbag.tables import check_tables, join
-
-    told = check_tables(events, reports, **said)
-    if not told.usable:
-        return told._replace(refused=tuple(map(spoken, told.refused))), None
-    bags = join(events, reports, **how, **said)
-    found = diagnose_by_name(bags)
-    return told_of(bags), replace(found, remedy=remedy(found, strata="stratum" in said))
+def _shown(summary: TablesReport) -> str:
+    """The report on the tables, with what is refused in words of the command line."""
+    lines = [str(summary._replace(refused=()))]
+    lines += [f"refused: {refusal.render(option_spelling)}" for refusal in summary.refused]
+    return "\n".join(lines)
 
 
-def told_of(bags: Any) -> Any:
+def summary_of(bags: JoinedBags) -> Any:
     """What the tables held, and which columns no model will learn from."""
-    columns = () if bags.plan is None else bags.plan.columns
-    dropped = (
-        f"Column {column.name} is no feature: {column.why}."
-        for column in columns
-        if column.kind == "drop"
-    )
-    return bags.told._replace(left_out=(*bags.told.left_out, *dropped))
+    columns = getattr(bags.plan, "columns", ())
+    dropped = [f"Column {c.name} is no feature: {c.why}." for c in columns if c.kind == "drop"]
+    return bags.summary._replace(left_out=(*bags.summary.left_out, *dropped))
 
 
-def diagnose_by_name(bags: Any) -> Diagnosis:
+def diagnose_by_name(bags: JoinedBags) -> Diagnosis:
     """Whether joined bags are random, with the features called as the plan calls them."""
     if bags.plan is None:
         return diagnose(bags)
-    return diagnose(replace(bags, X=pa.table(dict(zip(bags.plan.names, bags.X.T, strict=True)))))
+    named = dict(zip(bags.plan.names, bags.X.T, strict=True))
+    return diagnose(replace(bags, X=pa.table(named)))
 
 
-def _record(told: Any, found: Diagnosis | None) -> dict[str, Any]:
-    record = {
-        "usable": told.usable,
-        "random": None if found is None else found.random,
-        "tables": told,
-    }
-    if found is None:
+def _record(summary: TablesReport, diagnosis: Diagnosis | None) -> dict[str, Any]:
+    record = {"usable": summary.usable, "random": None, "tables": summary}
+    if diagnosis is None:
         return record
-    return record | {
-        "verdict": found.verdict,
-        "remedy": found.remedy,
-        "expected_bias": found.expected_bias,
-        "features": found.features,
-        "notes": found.notes,
-    }
+    parts = ("random", "verdict", "remedy", "expected_bias", "features", "notes")
+    return record | {name: getattr(diagnosis, name) for name in parts}

@@ -1,36 +1,43 @@
-"""Errors and results in, plain words on stderr, JSON on stdout and an exit code out."""
+"""What people and machines are shown: messages on stderr, JSON on stdout, and an exit code."""
 
 from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import typer
 
-from unbag.tables._duckdb import plain_duckdb
+from unbag._rules import Refusal, Refused
 
 UNFIT = 3  # exit code of `check` for bags that cannot be used or are not random
 
 
 @contextmanager
 def plain_errors(verb: str, *, stopped: str = "no file is half-written") -> Iterator[None]:
-    """What went wrong and what to do, in place of a traceback; exit code 1. stopped : what to know
-    after Ctrl-C."""
+    """What went wrong and what to do, in place of a traceback; exit code 1.
+
+    Parameters
+    ----------
+    verb : str
+        Whose help is offered.
+    stopped : str
+        What to know after Ctrl-C.
+    """
+    from unbag.tables import plain_duckdb
+
     try:
         with plain_duckdb():  # of whatever did not see to it itself
             yield
-    except BrokenPipeError:
-        raise  # whoever read the output has seen enough
+    except (BrokenPipeError, typer.Exit, typer.Abort):
+        raise  # whoever read the output has enough of it, or the work is done
     except (ValueError, OSError, MemoryError, ImportError, RuntimeError) as error:
-        what = "the memory is too small for this" if isinstance(error, MemoryError) else error
         print(
-            f"error: {spoken(what)}\n\nhint: unbag {verb} --help shows an example", file=sys.stderr
+            f"error: {message_of(error)}\n\nhint: unbag {verb} --help shows an example",
+            file=sys.stderr,
         )
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
@@ -38,23 +45,27 @@ def plain_errors(verb: str, *, stopped: str = "no file is half-written") -> Iter
         raise typer.Exit(130) from None
 
 
-PYTHON = re.compile(
-    r"(?<![\w(])(total|counts|proportion|kind|size|noise|status|as_of|stratum|time|id|cut|wrong_sizes|accept_bias|prior|cap"
-    r"|memory|features|plan|method|expected)=(?!\.\.\.)(?:'(\w+)'|\"(\w+)\"|True)?(?![\w'\"])"
-)
+def option_spelling(name: str, value: str | None) -> str:
+    """An argument as the command line writes it.
 
-
-def spoken(text: Any) -> str:
-    """A message of the library in words of the command line: options in place of arguments.
-
-    >>> spoken("Say kind='total', or give noise=. Two rows have x='a'. (1 further problem: check_tables tells all.)")
-    "Say --kind total, or give --noise. Two rows have x='a'. (1 further problem: unbag check tells
-    all.)"
+    >>> option_spelling("noise", None), option_spelling("wrong_sizes", "leave_out")
+    ('--noise', '--wrong-sizes leave_out')
     """
-    option = lambda found: " ".join(
-        [f"--{found[1].replace('_', '-')}", *filter(None, (found[2], found[3]))]
-    )
-    return PYTHON.sub(option, str(text)).replace("check_tables tells", "unbag check tells")
+    if name == "check":
+        return "unbag check"
+    option = f"--{name.replace('_', '-')}"
+    if value in (None, "True"):
+        return option
+    return f"{option} {value}"
+
+
+def message_of(error: Exception) -> str:
+    """What an error says, in words of the command line."""
+    if isinstance(error, MemoryError):
+        return "the memory is too small for this"
+    if isinstance(error, Refused):
+        return error.render(option_spelling)
+    return str(error)
 
 
 def tell(text: Any) -> None:
@@ -68,9 +79,8 @@ def counted(tables: Iterable[Any]) -> Iterator[Any]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = SpinnerColumn(), TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn()
-    with Progress(
-        *columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()
-    ) as bar:
+    quiet = not sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet) as bar:
         task = bar.add_task("", total=None)
         for table in tables:
             yield table
@@ -97,16 +107,19 @@ def print_json(value: Any) -> None:
 def as_json(value: Any) -> Any:
     """Records, arrays and numbers as what JSON knows; what is not finite becomes null.
 
-    >>> as_json({"a": np.float64(1.5), "b": [math.nan, (1, "x")]})
+    >>> as_json({"a": 1.5, "b": [math.nan, (1, "x")]})
     {'a': 1.5, 'b': [None, [1, 'x']]}
     """
+    if isinstance(value, Refusal):
+        return value.render(option_spelling)
     if hasattr(value, "_asdict"):
         value = value._asdict()
+    if hasattr(value, "tolist"):  # arrays and numbers of NumPy
+        value = value.tolist()
     if isinstance(value, Mapping):
         return {str(k): as_json(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [as_json(v) for v in value]
-    value = value.tolist() if isinstance(value, np.generic) else value
-    if isinstance(value, np.ndarray):
-        return as_json(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,5 +1,4 @@
-"""The shipped Adult data in, the whole way out: two tables, models learned from totals, a choice, a
-judgement, a page.
+"""`unbag demo`: the whole way on the shipped Adult data, from two tables to a page.
 
 No label of a person is looked at between the privacy system that makes the reports and the end,
 where labels are revealed. Each step is the code behind a verb of the command line, and says which
@@ -11,11 +10,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import typer
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -25,36 +25,42 @@ from unbag._rules import broken
 from unbag.bags import Bags, design_bags, from_rows
 from unbag.cli._check import diagnose_by_name
 from unbag.cli._evaluate import bags_for, open_model, unseen
+from unbag.cli._options import Verb
 from unbag.cli._select import selected
-from unbag.cli._story import predicted
+from unbag.cli._story import JudgedModel, judged_by
 from unbag.cli._train import joined, learned, parted
 from unbag.datasets import read_adult
 from unbag.methods import FROM_BAGS
-from unbag.metrics import Evaluation, evaluate, evaluate_labels
-from unbag.metrics._scores import scores_of
+from unbag.metrics import Evaluation, evaluate_labels, scores_of
 from unbag.noise import geometric, noisy
-from unbag.report import (
-    LearningCurve,
-    Story,
-    curves_of,
-    facts_of,
-    named,
-    page_of,
-    value_of,
-    verdicts,
-    write_page,
-)
+from unbag.report import Story, curves_of, facts_of, named, page_of, value_of, verdicts, write_page
+from unbag.tables import Columns
 
 MARK = "made-by-unbag-demo.txt"
-SAID: dict[str, Any] = {
-    "on": "bag",
-    "total": "rich",
-    "size": "people",
-    "noise": "variance",
-    "id": "person",
-}
+COLUMNS = Columns("bag", total="rich", size="people", noise="variance", id="person")
 WORDS = "--on bag --total rich --size people --noise variance --id person"
 EPSILON, LATER, TEST = 1.0, 0.2, 0.2
+Truths = dict[str, tuple[JudgedModel, Evaluation]]
+
+
+class COMMAND(Verb):
+    """Says what to know after Ctrl-C."""
+
+    stopped = "it starts from the beginning when it is run again"
+
+
+def demo(
+    folder: Annotated[
+        Path,
+        typer.Option(help="where the tables, models and the page go; its own files it overwrites"),
+    ] = Path("demo"),
+) -> None:
+    """The whole way on the shipped Adult data: two tables, check, train, select, evaluate without
+    labels, reveal them.
+
+    Example: unbag demo
+    """
+    run(folder)
 
 
 class Files(NamedTuple):
@@ -77,15 +83,6 @@ class Files(NamedTuple):
         return self.folder / f"{method}.unbag"
 
 
-class Judged(NamedTuple):
-    """What the later bags say of a model, and what labels say; `bags` are the later bags, with its
-    features."""
-
-    bags: Any
-    found: Evaluation
-    truth: Evaluation
-
-
 def run(
     folder: Path,
     *,
@@ -98,47 +95,64 @@ def run(
 
     Parameters
     ----------
-    folder : where everything is written; one that something else filled is refused.
-    size : people in a bag. epochs : at most, for each method.
+    folder : Path
+        Where everything is written; one that something else filled is refused.
+    size : int
+        People in a bag.
+    epochs : int
+        At most, for each method.
+    methods : sequence of str
+        Ways to learn.
+    console : rich.console.Console, optional
+        Where to print.
     """
-    say = console or Console(
-        highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 100
-    )
+    say = console or _console()
     files = Files(own_folder(folder))
     labels = make_tables(files, size)
     _tell_tables(say, files, size)
-    bags = joined(*files.first, SAID, None)
+    bags = joined(*files.first, COLUMNS)
     diagnosis = diagnose_by_name(bags)
-    _tell_check(say, files, f"{bags.told}\n{diagnosis.verdict}")
+    _tell_check(say, files, f"{bags.summary}\n{diagnosis.verdict}")
     learn, _ = parted(bags, TEST, 0)
     models = _train(files, learn, methods, epochs)
     _tell_training(say, files, learn, models)
-    choice, _ = selected([files.model(method) for method in models], *files.first, SAID)
+    choice, _ = selected([files.model(method) for method in models], *files.first, COLUMNS)
     best = Path(choice.name).stem
     _tell_choice(say, files, choice)
-    judged = {method: _judge(model, files) for method, model in models.items()}
-    _tell_evaluation(say, files, best, judged[best])
+    judged = {method: (_judge(model, files), truth_of(model)) for method, model in models.items()}
+    chosen, truth = judged[best]
+    _tell_evaluation(say, files, best, chosen.evaluation)
     ceiling = truth_of(_with_labels(learn, labels, epochs))
     _tell_truth(say, judged, best, ceiling)
+    runs = [run for model in models.values() for run in model.runs_]
     story = Story(
-        "Who earns over $50,000? Learned from totals", f"unbag demo: bags of {size}, noise of epsilon {EPSILON:g}",
-        tables=bags.told, facts=facts_of(bags), diagnosis=diagnosis, choice=choice,
-        curves=_curves(models), evaluation=judged[best].found,
-        predictions=predicted(models[best], judged[best].bags.X), trained=True, learned=len(models[best].learned_),
-        labels=judged[best].truth,
-    )  # fmt: skip
+        "Who earns over $50,000? Learned from totals",
+        f"unbag demo: bags of {size}, noise of epsilon {EPSILON:g}",
+        tables=bags.summary,
+        facts=facts_of(bags),
+        diagnosis=diagnosis,
+        choice=choice,
+        curves=curves_of(runs, [model.run_ for model in models.values()]),
+        evaluation=chosen.evaluation,
+        predictions=chosen.predictions,
+        trained=True,
+        learned=len(models[best].learned_),
+        labels=truth,
+    )
     page = write_page(page_of(story), files.folder / "report.html", force=True)
     _step(say, 7, f"All this as a page to read: {page.resolve()}")
     return page
 
 
+def _console() -> Console:
+    width = {True: None, False: 100}[sys.stdout.isatty()]
+    return Console(highlight=False, soft_wrap=True, width=width)
+
+
 def own_folder(folder: Path) -> Path:
     """The folder, made if need be; one that holds something else is refused."""
-    if (
-        folder.exists()
-        and not (folder / MARK).exists()
-        and (not folder.is_dir() or any(folder.iterdir()))
-    ):
+    taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if taken and not (folder / MARK).exists():
         raise broken(
             "The demo must have a folder of its own",
             f"{folder} holds something else",
@@ -160,12 +174,12 @@ def make_tables(files: Files, size: int) -> np.ndarray:
     reports = private_reports(from_rows(bag, y=rich))
     first = int((1 - LATER) * reports.num_rows)
     soon = np.isin(bag, reports["bag"][:first].to_pylist())
-    for where, (events, told), some in (
+    for where, paths, part in (
         (soon, files.first, reports[:first]),
         (~soon, files.later, reports[first:]),
     ):
-        pq.write_table(everybody.filter(pa.array(where)), events)
-        pq.write_table(some, told)
+        pq.write_table(everybody.filter(pa.array(where)), paths[0])
+        pq.write_table(part, paths[1])
     return rich[soon]
 
 
@@ -183,15 +197,13 @@ def _train(files: Files, learn: Any, methods: Sequence[str], epochs: int) -> dic
     """A model file for each method; the models come back from the files, with their histories."""
     models = {}
     bar = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(
-        *bar, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()
-    ) as progress:
+    quiet = not sys.stderr.isatty()
+    settings: dict[str, Any] = {"hidden": (32,), "epochs": epochs, "random_state": 0}
+    with Progress(*bar, console=Console(stderr=True), transient=True, disable=quiet) as progress:
         task = progress.add_task("", total=len(methods))
         for method in methods:
             progress.update(task, description=f"learning: {method}")
-            model = learned(
-                learn, {"method": method, "hidden": (32,), "epochs": epochs, "random_state": 0}
-            )
+            model = learned(learn, settings | {"method": method})
             model.save(files.model(method))
             models[method] = open_model(files.model(method))
             models[method].runs_, models[method].run_ = model.runs_, model.run_
@@ -199,14 +211,8 @@ def _train(files: Files, learn: Any, methods: Sequence[str], epochs: int) -> dic
     return models
 
 
-def _curves(models: dict[str, Any]) -> list[LearningCurve]:
-    runs = [run for model in models.values() for run in model.runs_]
-    return curves_of(runs, [model.run_ for model in models.values()])
-
-
-def _judge(model: Any, files: Files) -> Judged:
-    bags = unseen(bags_for(model, *files.later, SAID), model.learned_)
-    return Judged(bags, evaluate(model, bags), truth_of(model))
+def _judge(model: Any, files: Files) -> JudgedModel:
+    return judged_by(model, unseen(bags_for(model, *files.later, COLUMNS), model.learned_))
 
 
 def truth_of(model: Any) -> Evaluation:
@@ -219,11 +225,11 @@ def _with_labels(learn: Any, labels: np.ndarray, epochs: int) -> Any:
     """The same network, when each person's label is known: the ceiling."""
     from unbag.estimators import BagClassifier
 
-    seen = learn.reported()
+    known = learn.reported()
     model = BagClassifier(
         hidden=(32,), epochs=epochs, method="easy", patience=5, learning_rate=3e-3
     )
-    return model.fit(seen.X, labels[seen.rows], plan=learn.plan)
+    return model.fit(known.X, labels[known.rows], plan=learn.plan)
 
 
 def _step(say: Console, number: int, title: str, words: str = "") -> None:
@@ -245,14 +251,15 @@ def _tell_tables(say: Console, files: Files, size: int) -> None:
     say.print(f"{new.name}, {later.name}: a fifth of the bags, which comes later.")
 
 
-def _tell_check(say: Console, files: Files, told: str) -> None:
+def _tell_check(say: Console, files: Files, summary: str) -> None:
     events, reports = files.first
     _step(say, 2, "Are the bags usable and random?", f"unbag check {events} {reports} {WORDS}")
-    say.print(told)
+    say.print(summary)
 
 
 def _tell_training(say: Console, files: Files, learn: Any, models: dict[str, Any]) -> None:
-    words = f"unbag train {' '.join(map(str, files.first))} {WORDS} --method METHOD --out {files.folder}/METHOD.unbag"
+    tables = " ".join(map(str, files.first))
+    words = f"unbag train {tables} {WORDS} --method METHOD --out {files.folder}/METHOD.unbag"
     _step(say, 3, "Learn, in several ways", words)
     say.print(f"Learned from {len(learn.reported())} bags by {', '.join(models)}.")
 
@@ -264,27 +271,28 @@ def _tell_choice(say: Console, files: Files, choice: Any) -> None:
     say.print(f"{choice.bags} bags chose {choice.name}. {choice.reason}")
 
 
-def _tell_evaluation(say: Console, files: Files, best: str, judged: Judged) -> None:
+def _tell_evaluation(say: Console, files: Files, best: str, evaluation: Evaluation) -> None:
     events, reports = files.later
     words = f"unbag evaluate {files.model(best)} {events} {reports} {WORDS}"
     _step(say, 5, "How good is it? The later bags know, without a label", words)
-    say.print(str(judged.found))
+    say.print(str(evaluation))
 
 
-def _tell_truth(say: Console, judged: dict[str, Judged], best: str, ceiling: Evaluation) -> None:
+def _tell_truth(say: Console, judged: Truths, best: str, ceiling: Evaluation) -> None:
     """Of every method and metric whether the interval holds what the labels say."""
     _step(say, 6, "The labels, revealed: 16,281 other people, of whom nothing was used so far")
     table = Table("", "metric", "from bags", "95% interval", "labels say", "held", box=box.SIMPLE)
-    held = count = 0
+    main, held, count = (named("log_loss")[0], named("auc")[0]), 0, 0
     for method in sorted(judged, key=lambda m: m != best):
-        rows, inside = verdicts(judged[method].found, judged[method].truth)
+        model, truth = judged[method]
+        rows, inside = verdicts(model.evaluation, truth)
         held, count = held + inside, count + len(rows)
-        for i, (name, *cells) in enumerate(rows):
-            if name in (named("log_loss")[0], named("auc")[0]) or method == best:
-                table.add_row(
-                    ("" if i else method) + " (chosen)" * (i == 0 and method == best), name, *cells
-                )
-    table.add_row("every label", named("log_loss")[0], "", "", value_of(ceiling["log_loss"]), "")
+        title = method + " (chosen)" * (method == best)
+        for name, *cells in rows:
+            if name in main or method == best:
+                table.add_row(title, name, *cells)
+                title = ""
+    table.add_row("every label", main[0], "", "", value_of(ceiling["log_loss"]), "")
     say.print(table)
     say.print(
         f"{held} of all {count} intervals hold what the labels say. They share their bags, so "

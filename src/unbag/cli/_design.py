@@ -1,10 +1,10 @@
-"""A table of events in, the bag of each event out."""
+"""`unbag design`: the bag of each event."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,32 +12,29 @@ import typer
 
 from unbag._rules import broken
 from unbag.bags import design_bags
-from unbag.cli._console import plain_errors, tell
-from unbag.cli._options import Events, Force, Stratum
+from unbag.cli._console import tell
+from unbag.cli._options import COLUMN_HELP, Events, Force, Output
 from unbag.cli._outputs import check_output, write_tables
-
-if TYPE_CHECKING:
-    from unbag.tables import Table
+from unbag.tables import Table, open_table, plain
 
 
 def design(
     events: Events,
     id: Annotated[str, typer.Option(help="column with the event's id, each once (in its stratum)")],
     size: Annotated[int, typer.Option(help="events in a bag, about; unbag plan says which")],
-    stratum: Stratum = None,
+    stratum: Annotated[str | None, typer.Option(help=COLUMN_HELP["stratum"])] = None,
     salt: Annotated[str, typer.Option(help="any text; another one draws other bags")] = "",
     expected: Annotated[
         list[str] | None,
         typer.Option(
-            help="while events still come: how many will, 5000; with strata autumn=5000, repeated for each"
+            help="while events still come: how many will, 5000; with strata autumn=5000, repeated "
+            "for each"
         ),
     ] = None,
     all_columns: Annotated[
         bool, typer.Option("--all-columns", help="write the whole events with their bag")
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help=".parquet or .csv; by default CSV to stdout")
-    ] = None,
+    out: Output = None,
     force: Force = False,
 ) -> None:
     """Assign events to random bags, within strata, by a hash that any database can repeat.
@@ -49,22 +46,19 @@ def design(
     Example: unbag design events.parquet --id event --size 64 --stratum campaign --salt autumn --out
     bags.parquet
     """
-    with plain_errors("design"):
-        check_output(out, force=force)
-        table = open_events(events, id, stratum)
-        bag = assign(table, id, size, stratum, salt, expected_of(expected))
-        columns = table.schema.names if all_columns else table.need([id, stratum])
-        write_tables(out, _with_bags(table, columns, bag))
-        tell(f"{len(bag):,} events in {len(np.unique(bag)):,} bags: {out or 'stdout'}")
+    check_output(out, force=force)
+    table = open_events(events, id, stratum)
+    bag = assign(table, id, size, stratum, salt, expected_of(expected))
+    columns = table.need([id, stratum])
+    if all_columns:
+        columns = table.schema.names
+    write_tables(out, _with_bags(table, columns, bag))
+    tell(f"{len(bag):,} events in {len(np.unique(bag)):,} bags: {out or 'stdout'}")
 
 
 def open_events(events: Path, id: str, stratum: str | None) -> Table:
     """The events, with ids and strata as text where they come from CSV files."""
-    from unbag.tables import open_table
-
-    table = open_table(
-        events, types={name: pa.string() for name in (id, stratum) if name is not None}
-    )
+    table = open_table(events, types=dict.fromkeys(filter(None, (id, stratum)), pa.string()))
     if "bag" in table.schema.names:
         raise broken(
             "Events to design must have no bag yet",
@@ -80,37 +74,30 @@ def expected_of(words: list[str] | None) -> int | dict[str, int] | None:
     >>> expected_of(["5000"]), expected_of(["autumn=300", "a=b=20"]), expected_of([])
     (5000, {'autumn': 300, 'a=b': 20}, None)
     """
-    if not words:
-        return None
-    parts = [word.rpartition("=") for word in words]
-    if not all(number.isdigit() for *_, number in parts) or (
-        len(words) > 1 and not all(sign for _, sign, _ in parts)
-    ):
+    parts = [word.rpartition("=") for word in words or ()]
+    named = [sign == "=" for _, sign, _ in parts]
+    right = all(number.isdigit() for *_, number in parts)
+    if not right or (len(parts) > 1 and not all(named)):
         raise broken(
             "An expected count must be a whole number, or stratum=number for each stratum",
-            f"{' '.join(words)} came",
+            f"{' '.join(words or ())} came",
             "Say --expected 5000, or --expected autumn=5000 --expected spring=300.",
         )
-    return {name: int(number) for name, _, number in parts} if parts[0][1] else int(words[0])
+    if not parts:
+        return None
+    if not named[0]:
+        return int(parts[0][2])
+    return {name: int(number) for name, _, number in parts}
 
 
 def assign(
     table: Table, id: str, size: int, stratum: str | None, salt: str, expected: Any = None
 ) -> np.ndarray:
     """The bag of each row."""
-    from unbag.tables._values import plain
-
-    found = table.read(table.need([id, stratum]))
-    values = {
-        name: plain(found[name]).to_numpy(zero_copy_only=False) for name in found.column_names
-    }
-    return design_bags(
-        values[id],
-        size=size,
-        stratum=None if stratum is None else values[stratum],
-        salt=salt,
-        expected=expected,
-    )
+    columns = table.read(table.need([id, stratum]))
+    ids, *strata = (plain(column).to_numpy(zero_copy_only=False) for column in columns.columns)
+    within = dict(zip(["stratum"], strata, strict=False))
+    return design_bags(ids, size=size, salt=salt, expected=expected, **within)
 
 
 def _with_bags(table: Table, columns: list[str], bag: np.ndarray) -> Iterator[pa.Table]:

@@ -1,47 +1,79 @@
-"""Words of the command line in, the online experiment made and reported; progress on stderr."""
+"""`unbag online`: the runs of the paper's online experiment, and their report."""
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.status import Status
 
-from unbag.cli._reproduce import check_report
+from unbag.cli._console import tell
+from unbag.cli._options import Verb
+from unbag.cli._reproduce import PRESETS, ForceReport, Methods, Rates, Sizes, check_report, said
 from unbag.lab._online_plan import OnlineRun, online_preset
 from unbag.lab._online_report import write_online_report
 from unbag.lab._online_run import run_online
 from unbag.lab._online_store import OnlineStore
 
 
-def experiment(
-    name: str,
-    folder: Path | None,
-    report: Path | None,
-    *,
-    changes: dict[str, Any],
-    only_report: bool,
-    force: bool,
+class COMMAND(Verb):
+    """Says what to know after Ctrl-C."""
+
+    stopped = "finished runs are kept; the same words go on"
+
+
+def online(
+    ctx: typer.Context,
+    preset: Annotated[str, typer.Option(help=PRESETS)] = "smoke",
+    store: Annotated[
+        Path | None,
+        typer.Option(help="folder for the runs; by default unbag-store/online-<preset>"),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="folder for tables, figures and claims")
+    ] = None,
+    chunks: Annotated[int | None, typer.Option()] = None,
+    repetitions: Annotated[int | None, typer.Option()] = None,
+    source: Annotated[
+        str | None, typer.Option(help="clicks (made-up) or criteo (in the data folder)")
+    ] = None,
+    rows: Annotated[int | None, typer.Option(help="events in a chunk")] = None,
+    tuning: Annotated[int | None, typer.Option(help="chunks that choose the rate; 0: all")] = None,
+    sizes: Sizes = None,
+    rates: Rates = None,
+    methods: Methods = None,
+    only_report: Annotated[bool, typer.Option("--only-report", help="make no runs")] = False,
+    force: ForceReport = False,
 ) -> None:
-    """Make the missing runs of a preset, then report them."""
+    """Make the runs of the paper's online experiment, and report them. What is in the store is not
+    made again.
+
+    Example: unbag online --preset smoke --report online
+    """
+    changes = said(ctx, "chunks", "repetitions", "source", "rows", "tuning")
+    many = said(ctx, "sizes", "rates", "methods")
+    changes |= {name: tuple(values) for name, values in many.items()}
     if report is not None:
         check_report(report, force)
-    place = folder or Path("unbag-store") / f"online-{name}"
-    kept = OnlineStore(place).plan() if only_report and not changes and place.exists() else None
-    plan = kept or online_preset(name, **changes)  # refused before anything is made
-    store = OnlineStore(place)
+    place, kept = store or Path("unbag-store") / f"online-{preset}", None
+    if only_report and not changes and place.exists():
+        kept = OnlineStore(place).plan()
+    plan = kept or online_preset(preset, **changes)  # refused before anything is made
+    runs = OnlineStore(place)
     if not only_report:
         with Console(stderr=True).status("online") as status:
-            made = run_online(plan, store, progress=partial(_tell, status))
-        print(f"{made} runs made: {store.folder}", file=sys.stderr)
+            made = run_online(plan, runs, progress=partial(_show, status))
+        tell(f"{made} runs made: {runs.folder}")
     if report is not None:
-        for path in write_online_report(plan, store, report):
+        for path in write_online_report(plan, runs, report):
             print(path)
 
 
-def _tell(status: Status, run: OnlineRun, row: dict[str, Any]) -> None:
-    what = f"{run.method}:{run.loss}, bags of {run.size}, rate {run.rate:g}, repetition {run.repetition}"
-    status.update(f"{what}: chunk {row['chunk']}, log loss {row['label_log_loss']:.4f}")
+def _show(status: Status, run: OnlineRun, row: dict[str, Any]) -> None:
+    status.update(
+        f"{run.method}:{run.loss}, bags of {run.size}, rate {run.rate:g}, repetition "
+        f"{run.repetition}: chunk {row['chunk']}, log loss {row['label_log_loss']:.4f}"
+    )

@@ -1,71 +1,22 @@
-"""The options that several verbs share, written once, and what the user said of the columns."""
+"""The options that several verbs share, and how a verb runs: errors in plain words."""
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-Events = Annotated[
-    Path, typer.Argument(help="one row for each event: a Parquet or CSV file, or a folder of them")
-]
+from unbag.cli._console import plain_errors
+
+TABLE = "one row for each event: a Parquet or CSV file, or a folder of them"
+Events = Annotated[Path, typer.Argument(help=TABLE)]
 Reports = Annotated[Path, typer.Argument(help="one row for each bag: a Parquet or CSV file")]
 Model = Annotated[Path, typer.Argument(help="a file that unbag train wrote")]
-On = Annotated[str, typer.Option(help="column with the bag's id, in both tables")]
-Total = Annotated[str | None, typer.Option(help="reports: column with each bag's total")]
-Counts = Annotated[
-    list[str] | None, typer.Option(help="reports: column with one class's counts; repeat for each")
-]
-Proportion = Annotated[
-    str | None, typer.Option(help="reports: column with proportions, in place of totals")
-]
-Kind = Annotated[
-    str | None, typer.Option(help="binary, or total where an event may count more than once")
-]
-Size = Annotated[
-    str | None, typer.Option(help="reports: column with the number of events, to be checked")
-]
-Noise = Annotated[
-    str | None,
-    typer.Option(help="reports: column with the variance of the noise on a count, or one number"),
-]
-Status = Annotated[
-    str | None, typer.Option(help="reports: column with observed, pending, suppressed_by_size ...")
-]
-AsOf = Annotated[
-    str | None, typer.Option(help="reports: column with when a report was made; the latest counts")
-]
-Stratum = Annotated[
-    str | None, typer.Option(help="events: column within whose values the bags are random")
-]
-Time = Annotated[str | None, typer.Option(help="events: column with the time")]
-Id = Annotated[
-    str | None, typer.Option(help="events: column with the event's id; no event may come twice")
-]
-Cut = Annotated[
-    str | None,
-    typer.Option(
-        help="as if it were this moment, e.g. 2026-11-16: rows of then or later are left out"
-    ),
-]
-WrongSizes = Annotated[
-    str | None,
-    typer.Option(help="bags with another size than was reported: refuse (usual) or leave_out"),
-]
-AcceptBias = Annotated[
-    bool,
-    typer.Option(
-        "--accept-bias", help="use reports although others were hidden for their value; biased"
-    ),
-]
-Prior = Annotated[
-    float | None, typer.Option(help="the mean label, where it is known; else the mean report")
-]
-Cap = Annotated[float | None, typer.Option(help="the largest count of one event, for --kind total")]
 Features = Annotated[
     list[str] | None,
     typer.Option("--feature", help="events: a column to learn from; repeat; by default all others"),
@@ -78,69 +29,110 @@ AsJson = Annotated[bool, typer.Option("--json", help="print JSON for machines")]
 PageFile = Annotated[
     Path | None, typer.Option("--page", help="also write a report page to read: one .html file")
 ]
+Output = Annotated[Path | None, typer.Option(help=".parquet or .csv; by default CSV to stdout")]
 Force = Annotated[bool, typer.Option("--force", help="overwrite the output")]
 
-COLUMNS: dict[str, Any] = {
-    "on": On, "total": Total, "counts": Counts, "proportion": Proportion, "kind": Kind, "size": Size, "noise": Noise,
-    "status": Status, "as_of": AsOf, "stratum": Stratum, "time": Time, "id": Id, "cut": Cut,
-    "wrong_sizes": WrongSizes, "accept_bias": AcceptBias, "prior": Prior, "cap": Cap,
-}  # fmt: skip
+# of each field of `unbag.tables.Columns`
+COLUMN_HELP = {
+    "on": "column with the bag's id, in both tables",
+    "total": "reports: column with each bag's total",
+    "counts": "reports: column with one class's counts; repeat for each",
+    "proportion": "reports: column with proportions, in place of totals",
+    "kind": "binary, or total where an event may count more than once",
+    "size": "reports: column with the number of events, to be checked",
+    "noise": "reports: column with the variance of the noise on a count, or one number",
+    "status": "reports: column with observed, pending, suppressed_by_size ...",
+    "as_of": "reports: column with when a report was made; the latest counts",
+    "stratum": "events: column within whose values the bags are random",
+    "time": "events: column with the time",
+    "id": "events: column with the event's id; no event may come twice",
+    "cut": "as if it were this moment, e.g. 2026-11-16: rows of then or later are left out",
+    "wrong_sizes": "bags with another size than was reported: refuse (usual) or leave_out",
+    "cap": "the largest count of one event, for --kind total",
+    "accept_bias": "use reports although others were hidden for their value; biased",
+}
+COLUMN_TYPES = {"on": str, "counts": list[str], "cap": float, "accept_bias": bool}
 
 
-def takes_columns(*, without: Sequence[str] = ()) -> Callable[[Callable], Callable]:
-    """Give a verb the options that say which column is what, in place of its parameter `said`.
+class Verb(TyperCommand):
+    """A verb that says what went wrong and what to do, in place of a traceback."""
 
-    The verb then gets as `said` what the user said of them, as arguments of `join`.
+    stopped = "no file is half-written"
 
-    >>> @takes_columns(without=["kind"])
-    ... def verb(events: int, said: dict): return said
-    >>> list(inspect.signature(verb).parameters)[:4]
-    ['events', 'on', 'total', 'counts']
-    >>> verb(events=1, on="bag", total="sales", noise="4")
+    def invoke(self, ctx: Any) -> Any:
+        """Run it."""
+        with plain_errors(ctx.info_name, stopped=self.stopped):
+            return super().invoke(ctx)
+
+
+def table_verb(*, without: tuple[str, ...] = ()) -> type[Verb]:
+    """A verb with an option for each field of `Columns`, which it finds in `ctx.obj`.
+
+    Parameters
+    ----------
+    without : tuple of str
+        Fields that the verb does not take.
+    """
+    from unbag.tables import Columns
+
+    names = [field.name for field in fields(Columns) if field.name not in without]
+
+    class TableVerb(Verb):
+        def __init__(self, *args: Any, params: list[Any], **further: Any) -> None:
+            columns = [option for option in _column_options() if option.name in names]
+            super().__init__(*args, params=[*params, *columns], **further)
+
+        def invoke(self, ctx: Any) -> Any:
+            said = {name: ctx.params.pop(name) for name in names}
+            with plain_errors(ctx.info_name):
+                ctx.obj = Columns(**as_said(said))
+            return super().invoke(ctx)
+
+    return TableVerb
+
+
+def _column_options() -> list[Any]:
+    """What Typer makes of a function that takes the fields of `Columns`."""
+    from unbag.tables import Columns
+
+    def columns() -> None:
+        """Stand for what Typer reads: its parameters."""
+
+    parameters = []
+    for field in fields(Columns):
+        kind = COLUMN_TYPES.get(field.name, str)
+        options = []
+        if kind is bool:
+            options = ["--" + field.name.replace("_", "-")]
+        option = typer.Option(*options, help=COLUMN_HELP[field.name], rich_help_panel="Columns")
+        default = {"on": inspect.Parameter.empty, "accept_bias": False}.get(field.name)
+        if field.default is not MISSING and kind is not bool:
+            kind = kind | None
+        parameters.append(
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=default,
+                annotation=Annotated[kind, option],
+            )
+        )
+    columns.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    columns.__annotations__ = {p.name: p.annotation for p in parameters}
+    app = typer.Typer(add_completion=False)
+    app.command()(columns)
+    return [option for option in typer.main.get_command(app).params if option.name != "help"]
+
+
+def as_said(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `Columns` that were said; noise and cut may be numbers.
+
+    >>> as_said({"on": "bag", "total": "sales", "noise": "4", "counts": []})
     {'on': 'bag', 'total': 'sales', 'noise': 4.0}
     """
-
-    def decorate(verb: Callable) -> Callable:
-        own = inspect.signature(verb, eval_str=True)
-        shared = [_option(name) for name in COLUMNS if name not in without]
-        lists = [
-            shared if p.name == "said" else [p.replace(kind=p.KEYWORD_ONLY)]
-            for p in own.parameters.values()
-        ]
-        parameters = [parameter for part in lists for parameter in part]
-
-        @functools.wraps(verb)
-        def asks(**given: Any) -> Any:
-            rest = {name: value for name, value in given.items() if name not in COLUMNS}
-            return verb(said=asked(given), **rest)
-
-        del asks.__wrapped__  # or the verb's own parameters would be asked for
-        asks.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        asks.__annotations__ = {p.name: p.annotation for p in parameters}
-        return asks
-
-    return decorate
-
-
-def _option(name: str) -> inspect.Parameter:
-    default = {"on": inspect.Parameter.empty, "accept_bias": False}.get(name)
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=COLUMNS[name]
-    )
-
-
-def asked(given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of `join` among a verb's options; noise and cut may be numbers.
-
-    >>> asked({"on": "bag", "total": "sales", "noise": "4", "force": True})
-    {'on': 'bag', 'total': 'sales', 'noise': 4.0}
-    """
-    said = {name: given[name] for name in COLUMNS if given.get(name) not in (None, [], False)}
-    return said | {name: _number(said[name]) for name in ("noise", "cut") if name in said}
-
-
-def _number(text: str) -> str | float:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    said = {name: value for name, value in given.items() if value not in (None, [], (), False)}
+    for name in ("noise", "cut"):
+        try:
+            said[name] = float(said[name])
+        except (KeyError, ValueError):  # not said, or a column or a date
+            continue
+    return said

@@ -1,4 +1,4 @@
-"""Rate, noise and a wish in, how many bags of which size out."""
+"""`unbag plan`: how many bags of which size, from the rate, the noise and a wish."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from unbag import losses
 from unbag._rules import broken
-from unbag.cli._console import plain_errors, print_json
+from unbag.cli._console import print_json
 from unbag.cli._options import AsJson
 from unbag.noise import geometric
 from unbag.planning import (
@@ -27,7 +27,7 @@ SIZES = tuple(2**i for i in range(11))
 RANGE = 3.0  # scores lie within so many standard deviations of their mean, for the fast rate
 
 
-class Row(NamedTuple):
+class SizeRow(NamedTuple):
     """So many bags of one size, and how far the log loss estimated from them may be from the true
     one."""
 
@@ -61,7 +61,7 @@ class Supported(NamedTuple):
     guaranteed_regret: float | None
 
 
-class Choice(NamedTuple):
+class Contest(NamedTuple):
     """What there is to choose among: how many models, and how far apart their scores are."""
 
     models: int
@@ -109,14 +109,13 @@ def plan(
 
     Example: unbag plan --rate 0.1 --noise 100 --events 1000000 --regret 0.02
     """
-    with plain_errors("plan"):
-        variance = _variance(noise, epsilon)
-        known = _noise(rate, variance, score_sd)
-        found = answers(events, regret, bags, size, known, Choice(models, apart, rate))
+    variance = _variance(noise, epsilon)
+    known = _noise(rate, variance, score_sd)
+    replies = answers(events, regret, bags, size, known, Contest(models, apart, rate))
     if as_json:
-        print_json(found)
+        print_json(replies)
     else:
-        print(_told(found, variance))
+        print(_in_words(replies, variance))
 
 
 def _variance(noise: float, epsilon: float | None) -> float:
@@ -127,7 +126,9 @@ def _variance(noise: float, epsilon: float | None) -> float:
             f"--noise {noise:g} and --epsilon {epsilon:g} came",
             "Leave one out.",
         )
-    return noise if epsilon is None else geometric(epsilon=epsilon).variance
+    if epsilon is None:
+        return noise
+    return geometric(epsilon=epsilon).variance
 
 
 def _noise(rate: float, noise: float, score_sd: float) -> Noise:
@@ -149,7 +150,7 @@ def answers(
     bags: int | None,
     size: int | None,
     noise: Noise,
-    choice: Choice,
+    contest: Contest,
 ) -> dict[str, Any]:
     """What was asked: `sizes` for events, `needed` and `needed_by_size` for a regret, `supported`
     for bags.
@@ -157,7 +158,7 @@ def answers(
     The best size is always told; it has the narrowest interval for the same events.
 
     >>> known = Noise(0.18, 0.0, 1.2, 2.0)
-    >>> answers(None, None, 500, 64, known, Choice(12, 0.5, 0.25))["supported"].within.__round__(3)
+    >>> answers(None, None, 500, 64, known, Contest(12, 0.5, 0.25))["supported"].within.__round__(3)
     0.053
     """
     if events is None and regret is None and bags is None:
@@ -169,18 +170,20 @@ def answers(
     best = round(best_bag_size(noise))
     k = size or best
     there = sorted({*SIZES, best, k})
-    found: dict[str, Any] = {"best_size": best, "noise_variance": noise.report}
+    replies: dict[str, Any] = {"best_size": best, "noise_variance": noise.report}
     if events is not None:
-        found["sizes"] = [
-            Row(s, events // s, _within(events, s, noise)) for s in there if events >= 2 * s
+        replies["sizes"] = [
+            SizeRow(s, events // s, _within(events, s, noise)) for s in there if events >= 2 * s
         ]
     if regret is not None:
-        found["needed"] = _needed(regret, k, noise, choice)
-        found["needed_by_size"] = [Row(s, _enough(regret, s, noise), regret) for s in there]
+        replies["needed"] = _needed(regret, k, noise, contest)
+        replies["needed_by_size"] = [SizeRow(s, _enough(regret, s, noise), regret) for s in there]
     if bags is not None:
-        guaranteed = None if noise.report else regret_supported(bags, _problem(k, choice))
-        found["supported"] = Supported(k, bags, _within(bags * k, k, noise), guaranteed)
-    return found
+        guaranteed = None  # the theorem is for exact reports
+        if not noise.report:
+            guaranteed = regret_supported(bags, _problem(k, contest))
+        replies["supported"] = Supported(k, bags, _within(bags * k, k, noise), guaranteed)
+    return replies
 
 
 def _enough(regret: float, size: int, noise: Noise) -> int:
@@ -188,75 +191,71 @@ def _enough(regret: float, size: int, noise: Noise) -> int:
     return max(2, ceil((_within(1, size, noise) / regret) ** 2 / size))
 
 
-def _needed(regret: float, size: int, noise: Noise, choice: Choice) -> Needed:
+def _needed(regret: float, size: int, noise: Noise, contest: Contest) -> Needed:
     """The theorems are for exact reports."""
-    problem = _problem(size, choice)
+    problem = _problem(size, contest)
     slow = bags_needed(regret, problem)  # also refuses a regret that is not positive
     enough = _enough(regret, size, noise)
     if noise.report:
         return Needed(size, enough, regret, None, None)
     reach = RANGE * noise.var_f2**0.5
     curvature = sandwich(losses.log, (-noise.mean_f2 - reach, -noise.mean_f2 + reach))
-    flat = (
-        min(curvature.c1, curvature.c2) == 0
-    )  # scores so large that the loss is a straight line there
-    fast = slow if flat else bags_needed(regret, problem, curvature=curvature)
-    return Needed(size, enough, regret, slow, fast if fast < slow else None)
+    fast = slow
+    if min(curvature.c1, curvature.c2) > 0:  # 0: scores so large that the loss is a straight line
+        fast = bags_needed(regret, problem, curvature=curvature)
+    if fast >= slow:
+        fast = None
+    return Needed(size, enough, regret, slow, fast)
 
 
 def _within(instances: int, size: int, noise: Noise) -> float:
     return interval_width(instances, size, noise) / 2
 
 
-def _problem(size: int, choice: Choice) -> Problem:
+def _problem(size: int, contest: Contest) -> Problem:
     """Scores that differ by `apart`: f1 and f2 of the log loss differ by no more, as their slopes
     are at most 1."""
-    models, apart, rate = choice
+    models, apart, rate = contest
     return Problem(
         models=models, size=size, spread=Spread(apart**2, apart**2, apart**2), prior=rate
     )
 
 
-def _told(found: dict[str, Any], noise: float) -> str:
-    lines = [f"Best size at noise variance {noise:g}: {found['best_size']:,} events a bag."]
-    if "sizes" in found:
+def _in_words(replies: dict[str, Any], noise: float) -> str:
+    lines = [f"Best size at noise variance {noise:g}: {replies['best_size']:,} events a bag."]
+    if "sizes" in replies:
         lines += [
             "",
             "With these events: bags, and how well they tell the log loss",
             f"{'size':>8} {'bags':>12} within",
         ]
-        lines += [f"{row.size:>8,} {row.bags:>12,} {row.within:.4f}" for row in found["sizes"]]
-    if "needed" in found:
-        lines += _told_needed(found)
-    if "supported" in found:
-        size, bags, within, guaranteed = found["supported"]
+        lines += [f"{row.size:>8,} {row.bags:>12,} {row.within:.4f}" for row in replies["sizes"]]
+    if "needed" in replies:
+        lines += _needed_in_words(replies)
+    if "supported" in replies:
+        size, bags, within, guaranteed = replies["supported"]
         lines += ["", f"{bags:,} bags of {size:,} tell the log loss to within {within:.4f}."]
         if guaranteed is not None:
-            said = (
-                f"a regret below {guaranteed:.4g}"
-                if isfinite(guaranteed)
-                else "nothing: it needs more bags"
-            )
-            lines += [f"The theorem for choosing guarantees {said}."]
-    return "\n".join(
-        [
-            *lines,
-            *(["The theorem is for exact reports; with noise it says nothing."] if noise else []),
-        ]
-    )
+            promise = "nothing: it needs more bags"
+            if isfinite(guaranteed):
+                promise = f"a regret below {guaranteed:.4g}"
+            lines += [f"The theorem for choosing guarantees {promise}."]
+    if noise:
+        lines += ["The theorem is for exact reports; with noise it says nothing."]
+    return "\n".join(lines)
 
 
-def _told_needed(found: dict[str, Any]) -> list[str]:
-    size, bags, within, slow, fast = found["needed"]
+def _needed_in_words(replies: dict[str, Any]) -> list[str]:
+    size, bags, within, slow, fast = replies["needed"]
     lines = ["", f"{bags:,} bags of {size:,} tell the log loss to within {within:g}. By size:"]
     lines += [f"{'size':>8} {'bags':>12} {'events':>14}"]
     lines += [
         f"{row.size:>8,} {row.bags:>12,} {row.size * row.bags:>14,}"
-        for row in found["needed_by_size"]
+        for row in replies["needed_by_size"]
     ]
     if slow is None:
         return lines
-    other = (
-        "" if fast is None else f", or {fast:,} if the best possible predictor is among the models"
-    )
+    other = ""
+    if fast is not None:
+        other = f", or {fast:,} if the best possible predictor is among the models"
     return [*lines, f"The theorem for choosing asks for {slow:,} bags of {size:,}{other}."]

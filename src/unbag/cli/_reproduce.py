@@ -1,13 +1,16 @@
-"""Words of the command line in, runs made and a report written; tables go to stdout, the rest to
-stderr."""
+"""`unbag reproduce`: the runs of the paper's batch experiments, and their report."""
 
 from __future__ import annotations
 
-import sys
+import runpy
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from unbag._rules import broken
+from unbag.cli._console import tell
+from unbag.cli._options import Verb
 from unbag.lab import _choice, _plots
 from unbag.lab._engines import RayEngine
 from unbag.lab._plan import Plan, preset, read_plan
@@ -17,8 +20,103 @@ from unbag.lab._run import run_plan
 from unbag.lab._store import RunStore
 from unbag.lab._tasks import data_of, download
 
+PRESETS = "smoke (a minute), laptop (hours), paper (the whole grid)"
+Sizes = Annotated[list[int] | None, typer.Option("--size", help="bag size; may be repeated")]
+Rates = Annotated[list[float] | None, typer.Option("--rate", help="learning rate; may be repeated")]
+Methods = Annotated[
+    list[str] | None, typer.Option("--method", help="method or method:loss; may be repeated")
+]
+ForceReport = Annotated[
+    bool, typer.Option("--force", help="overwrite what the report folder holds")
+]
+
+
+class COMMAND(Verb):
+    """Says what to know after Ctrl-C."""
+
+    stopped = "finished groups are kept; the same words go on"
+
 
 def reproduce(
+    ctx: typer.Context,
+    task: Annotated[
+        str | None, typer.Argument(help="adult, or another task; none when only a report is wanted")
+    ] = None,
+    preset: Annotated[str | None, typer.Option(help=PRESETS)] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="a plan as a TOML file, instead of a preset")
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="folder for the runs; by default unbag-store/<preset>")
+    ] = None,
+    methods: Methods = None,
+    sizes: Sizes = None,
+    rates: Rates = None,
+    model: Annotated[
+        str | None, typer.Option(help="linear, perceptron, deep or cnn; by default the paper's")
+    ] = None,
+    repetitions: Annotated[int | None, typer.Option()] = None,
+    epochs: Annotated[int | None, typer.Option()] = None,
+    holdout: Annotated[
+        float | None, typer.Option(help="share of the bags that chooses rate and epoch")
+    ] = None,
+    start: Annotated[str | None, typer.Option(help="usual or trivial")] = None,
+    rates_together: Annotated[
+        int | None, typer.Option(help="rates trained at once; fewer need less memory")
+    ] = None,
+    repetitions_together: Annotated[
+        int | None, typer.Option(help="repetitions trained and stored at once")
+    ] = None,
+    extra: Annotated[
+        list[Path] | None, typer.Option(help="Python file that adds methods or tasks")
+    ] = None,
+    download: Annotated[
+        bool, typer.Option("--download", help="fetch the task's files if they are not there")
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="folder for tables, figures and claims made from the store")
+    ] = None,
+    force: ForceReport = False,
+    engine: Annotated[
+        str, typer.Option(help="here, or ray: on the workers of a Ray cluster")
+    ] = "here",
+    address: Annotated[str | None, typer.Option(help="of the Ray cluster, as host:6379")] = None,
+    cpus: Annotated[float | None, typer.Option(help="of one Ray task; by default 1")] = None,
+    gpus: Annotated[float | None, typer.Option(help="of one Ray task; by default 0")] = None,
+) -> None:
+    """Make the runs of the paper's batch experiments, and report them. What is in the store is not
+    made again.
+
+    Example: unbag reproduce adult --preset smoke
+    """
+    for path in extra or ():
+        runpy.run_path(str(path))
+    run_and_report(
+        task=task,
+        name=preset,
+        path=plan,
+        folder=store,
+        changes=said(ctx, *CHANGES),
+        report=report,
+        force=force,
+        fetch=download,
+        engine=engine,
+        resources=said(ctx, "address", "cpus", "gpus"),
+    )
+
+
+CHANGES = (
+    *("methods", "sizes", "rates", "model", "repetitions", "epochs", "holdout", "start"),
+    *("rates_together", "repetitions_together"),
+)
+
+
+def said(ctx: typer.Context, *names: str) -> dict[str, Any]:
+    """Those of these options that were given."""
+    return {name: ctx.params[name] for name in names if ctx.params[name] not in (None, [], ())}
+
+
+def run_and_report(
     *,
     task: str | None = None,
     name: str | None = None,
@@ -33,18 +131,32 @@ def reproduce(
 ) -> None:
     """Make the missing runs of a task, then report; without a task only report.
 
-    name : of a preset. path : of a plan. folder : of the store. changes : to the plan. report :
-        folder for it.
-    fetch : download files that are not there. engine : "here", in this process, or "ray". resources
-        : for `RayEngine`.
+    Parameters
+    ----------
+    task : str, optional
+        What is learned.
+    name, path : str, Path, optional
+        Of a preset, or of a file with a plan.
+    folder : Path, optional
+        Of the store.
+    changes : dict
+        To the plan.
+    report : Path, optional
+        Folder for the report.
+    force, fetch : bool
+        Whether to overwrite a report, and to download files that are not there.
+    engine : {"here", "ray"}
+        Who makes the runs: this process, or a cluster.
+    resources : dict, optional
+        For `RayEngine`.
     """
-    store = RunStore(folder or Path("unbag-store") / (name or (path.stem if path else "smoke")))
     if task is None and path is None and report is None:
         raise broken(
             "A task, a plan or a report must be asked for",
             "none came",
             "Try: unbag reproduce adult",
         )
+    store = RunStore(folder or Path("unbag-store") / (name or getattr(path, "stem", "smoke")))
     maker = engine_of(engine, **(resources or {}))
     if report is not None:
         check_report(report, force)
@@ -55,19 +167,21 @@ def reproduce(
         _make(plan, store, maker)
     if report is not None:
         written = write_report(store, report)
-        _tell(f"{len(written)} files written: {report}")
+        tell(f"{len(written)} files written: {report}")
 
 
 def _plan(task: str | None, name: str | None, path: Path | None, changes: dict[str, Any]) -> Plan:
-    if path is not None and name is not None:
+    if path is None:
+        return preset(name or "smoke", str(task), **changes)
+    if name is not None:
         raise broken(
             "A plan must come from a preset or from a file",
             f"{name} and {path} came",
             "Leave one out.",
         )
-    if path is not None:
-        return read_plan(path, **changes, **({"task": task} if task else {}))
-    return preset(name or "smoke", str(task), **changes)
+    if task is not None:
+        changes = changes | {"task": task}
+    return read_plan(path, **changes)
 
 
 def engine_of(name: str, **resources: Any) -> RayEngine | None:
@@ -78,35 +192,30 @@ def engine_of(name: str, **resources: Any) -> RayEngine | None:
             f"{name!r} came",
             "Leave it out to work in this process.",
         )
-    if name == "here" and resources:
+    if name == "ray":
+        return RayEngine(**resources)
+    if resources:
         raise broken(
             f"Only the engine ray takes {', '.join(resources)}",
             "the engine is here",
             "Add --engine ray.",
         )
-    return RayEngine(**resources) if name == "ray" else None
+    return None
 
 
 def _make(plan: Plan, store: RunStore, engine: RayEngine | None) -> None:
     note = data_of(plan.task).note
     if note:
-        _tell(f"{plan.task}: {note}")
+        tell(f"{plan.task}: {note}")
     made = run_plan(plan, store, progress=True, engine=engine)
-    _tell(f"{made} runs made, {plan.count() - made} were there already: {store.folder}")
-    everything, told = (
-        read_runs(store, task=plan.task),
-        _plots.name_of("test_loss", plan.experiment),
-    )
+    tell(f"{made} runs made, {plan.count() - made} were there already: {store.folder}")
+    runs, title = read_runs(store, task=plan.task), _plots.name_of("test_loss", plan.experiment)
     if plan.holdout:
-        told += f" of what held-out bags choose, a share of {plan.holdout:g}"
-        table = choice_table(everything, _choice.read(store), plan.experiment, plan.holdout)
+        title += f" of what held-out bags choose, a share of {plan.holdout:g}"
+        table = choice_table(runs, _choice.read(store), plan.experiment, plan.holdout)
     else:
-        table = experiment_table(everything, plan.experiment, "test_loss")
-    print(f"{plan.experiment.title}: {told}\n\n{table}")
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr)
+        table = experiment_table(runs, plan.experiment, "test_loss")
+    print(f"{plan.experiment.title}: {title}\n\n{table}")
 
 
 def check_report(folder: Path, force: bool) -> None:

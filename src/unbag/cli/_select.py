@@ -1,4 +1,4 @@
-"""Several model files and two tables in, the one to use out."""
+"""`unbag select`: the best of several model files, by bags that none of them learned from."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ from typing import Annotated, Any
 import typer
 
 from unbag._rules import broken
-from unbag.cli._console import plain_errors, print_json, tell
+from unbag.cli._console import print_json, tell
 from unbag.cli._evaluate import bags_for, open_model, unseen
-from unbag.cli._options import AsJson, Force, PageFile, takes_columns
+from unbag.cli._options import TABLE, AsJson, Force, PageFile, table_verb
 from unbag.cli._outputs import check_page
-from unbag.cli._story import made_by, prior_over_time, selection_story, write_story
-from unbag.metrics._scores import scores_of
+from unbag.cli._story import selection_story, write_story
+from unbag.metrics import scores_of
 from unbag.selection import Choice, choose_and_note
+from unbag.tables import Columns
+
+COMMAND = table_verb(without=("kind",))
 
 
-@takes_columns(without=["kind", "prior"])
 def select(
+    ctx: typer.Context,
     models: Annotated[list[Path], typer.Argument(help="two or more files that unbag train wrote")],
-    events: Annotated[
-        Path,
-        typer.Option(help="one row for each event: a Parquet or CSV file, or a folder of them"),
-    ],
+    events: Annotated[Path, typer.Option(help=TABLE)],
     reports: Annotated[Path, typer.Option(help="one row for each bag: a Parquet or CSV file")],
-    said: dict[str, Any],
     page: PageFile = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -38,26 +37,19 @@ def select(
     Example: unbag select a.unbag b.unbag --events events.csv --reports reports.csv --on bag --total
     sales
     """
-    with plain_errors("select"):
-        check_page(page, force=force)
-        found, bags = selected(models, events, reports, said)
-        tell(found)
-        if as_json:
-            told = {"chosen": found.name, "reason": found.reason, "notes": found.notes}
-            print_json({**told, "bags": found.bags, "table": found.table})
-        else:
-            print(found.name)
-        if page is not None:
-            line, over_time = (
-                made_by("select", *models),
-                prior_over_time(events, said.get("time"), bags),
-            )
-            write_story(selection_story(line, bags, found, over_time), page, force=force)
+    check_page(page, force=force)
+    choice, bags = selected(models, events, reports, ctx.obj)
+    tell(choice)
+    if as_json:
+        record = {"chosen": choice.name, "reason": choice.reason, "notes": choice.notes}
+        print_json(record | {"bags": choice.bags, "table": choice.table})
+    else:
+        print(choice.name)
+    if page is not None:
+        write_story(selection_story(models, events, ctx.obj.time, bags, choice), page, force=force)
 
 
-def selected(
-    paths: list[Path], events: Any, reports: Any, said: dict[str, Any]
-) -> tuple[Choice, Any]:
+def selected(paths: list[Path], events: Any, reports: Any, columns: Columns) -> tuple[Choice, Any]:
     """The choice among model files, each with its own features of the same rows; and the bags that
     chose."""
     if len(set(paths)) < 2:
@@ -77,6 +69,6 @@ def selected(
     learned = [model.learned_ for model in models.values()]
     scores, bags = {}, None
     for name, model in models.items():
-        bags = unseen(bags_for(model, events, reports, said), *learned)
+        bags = unseen(bags_for(model, events, reports, columns), *learned)
         scores[name] = scores_of(model, bags.X, bags.kind)
     return choose_and_note(scores, bags), bags  # type: ignore[arg-type]

@@ -1,105 +1,129 @@
-"""What a verb found in, its report page out."""
+"""The report page of a verb: what the tables held, the model, and the bags that judged it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbag.cli._check import diagnose_by_name, told_of
+from unbag.cli._check import diagnose_by_name, summary_of
 from unbag.cli._console import tell
 from unbag.diagnosis import Diagnosis, Drift, drift
-from unbag.metrics import Evaluation
+from unbag.metrics import Evaluation, evaluate_and_note, scores_of
 from unbag.report import Story, curves_of, facts_of, page_of, write_page
 from unbag.selection import Choice
+from unbag.tables import as_moments, is_number, open_table
 
 WINDOWS = 12
 
 
-def write_story(story: Story, path: Path | None, *, force: bool) -> None:
-    """Write the page where one was asked for, and say so."""
-    if path is not None:
-        tell(f"report page: {write_page(page_of(story), path, force=force)}")
+class JudgedModel(NamedTuple):
+    """A model, bags that it did not learn from, its scores for them, and what these say."""
+
+    model: Any
+    bags: Any
+    scores: np.ndarray
+    evaluation: Evaluation
+
+    @property
+    def predictions(self) -> np.ndarray | None:
+        """Probabilities or counts; None for several classes."""
+        if self.bags.kind == "histogram":
+            return None
+        if self.bags.kind == "total":
+            return np.exp(self.scores)
+        return 1 / (1 + np.exp(-self.scores))
+
+    @property
+    def of_reported(self) -> Evaluation:
+        """The evaluation with the events of bags with a report alone; others only serve means."""
+        return replace(self.evaluation, instances=len(self.bags.reported().bag))
+
+
+def judged_by(model: Any, bags: Any) -> JudgedModel:
+    """Score bags once, and evaluate."""
+    scores = scores_of(model, bags.X, bags.kind)
+    return JudgedModel(model, bags, scores, evaluate_and_note(scores, bags))
+
+
+def write_story(story: Story, path: Path, *, force: bool) -> None:
+    """Write the page, and say so."""
+    tell(f"report page: {write_page(page_of(story), path, force=force)}")
 
 
 def training_story(
-    line: str,
+    files: Sequence[Path],
+    time: str | None,
     bags: Any,
     model: Any,
-    judge: Any,
-    found: Evaluation | None,
+    judged: JudgedModel | None,
     diagnosis: Diagnosis,
-    over_time: Drift | None,
 ) -> Story:
     """From two tables to a model: all bags, the model, and the bags that judged it."""
-    return Story(
+    story = Story(
         "A model learned from totals",
-        line,
-        tables=told_of(bags),
+        made_by("train", *files),
+        tables=summary_of(bags),
         facts=facts_of(bags),
         diagnosis=diagnosis,
-        drift=over_time,
+        drift=prior_over_time(files[0], time, bags),
         choice=model.choice_,
         curves=curves_of(model.runs_, [model.run_]),
-        evaluation=_of_reported(found, judge),
-        predictions=None if judge is None else predicted(model, judge.X),
         trained=True,
         learned=len(model.learned_),
     )
+    if judged is None:
+        return story
+    return replace(story, evaluation=judged.of_reported, predictions=judged.predictions)
 
 
-def evaluation_story(
-    line: str, bags: Any, model: Any, found: Evaluation, over_time: Drift | None
-) -> Story:
-    """A model judged by bags that it did not learn from."""
+def evaluation_story(files: Sequence[Path], time: str | None, judged: JudgedModel) -> Story:
+    """A model judged by bags that it did not learn from; the files are model, events, reports."""
+    bags = judged.bags
     return Story(
         "How good is this model?",
-        line,
-        tables=_told(bags),
+        made_by("evaluate", *files),
+        tables=_without_learned(bags),
         facts=facts_of(bags),
         diagnosis=diagnose_by_name(bags),
-        drift=over_time,
-        evaluation=_of_reported(found, bags),
-        predictions=predicted(model, bags.X),
+        drift=prior_over_time(files[1], time, bags),
+        evaluation=judged.of_reported,
+        predictions=judged.predictions,
     )
 
 
-def _of_reported(found: Evaluation | None, bags: Any) -> Any:
-    """An evaluation that counts the events of bags with a report; the others only serve the means,
-    told elsewhere."""
-    return None if found is None else replace(found, instances=len(bags.reported().bag))
-
-
-def selection_story(line: str, bags: Any, choice: Choice, over_time: Drift | None) -> Story:
+def selection_story(
+    models: Sequence[Path], events: Path, time: str | None, bags: Any, choice: Choice
+) -> Story:
     """Models compared by bags that none of them learned from."""
-    known = {"tables": _told(bags), "facts": facts_of(bags), "diagnosis": diagnose_by_name(bags)}
-    return Story("Which model?", line, choice=choice, drift=over_time, **known)
-
-
-def _told(bags: Any) -> Any:
-    """What the tables held, and how many bags were learned from and thus left out."""
-    learned = bags.told.bags - len(bags)
-    more = (
-        f"{learned:,} bags were left out because a model had learned from them." if learned else ""
+    return Story(
+        "Which model?",
+        made_by("select", *models),
+        choice=choice,
+        tables=_without_learned(bags),
+        facts=facts_of(bags),
+        diagnosis=diagnose_by_name(bags),
+        drift=prior_over_time(events, time, bags),
     )
-    return bags.told._replace(left_out=(*bags.told.left_out, *([more] if more else [])))
+
+
+def _without_learned(bags: Any) -> Any:
+    """What the tables held, and how many bags were learned from and thus left out."""
+    learned = bags.summary.bags - len(bags)
+    if not learned:
+        return bags.summary
+    more = f"{learned:,} bags were left out because a model had learned from them."
+    return bags.summary._replace(left_out=(*bags.summary.left_out, more))
 
 
 def made_by(verb: str, *paths: Path) -> str:
     """The line below a title: the command, its files, and today's date."""
-    return (
-        f"unbag {verb} of {' and '.join(path.name for path in paths)}, {date.today().isoformat()}"
-    )
-
-
-def predicted(model: Any, X: np.ndarray) -> np.ndarray | None:
-    """Probabilities or counts; None for several classes."""
-    if model.kind_ == "histogram":
-        return None
-    return model.predict(X) if model.kind_ == "total" else model.predict_proba(X)[:, 1]
+    names = " and ".join(path.name for path in paths)
+    return f"unbag {verb} of {names}, {date.today().isoformat()}"
 
 
 def prior_over_time(events: Any, column: str | None, bags: Any) -> Drift | None:
@@ -107,16 +131,14 @@ def prior_over_time(events: Any, column: str | None, bags: Any) -> Drift | None:
     windows."""
     if column is None:
         return None
-    from unbag.tables import open_table
-    from unbag.tables._values import as_moments, is_number
-
     table = open_table(events)
     time = as_moments(table.read([column])[column], name=column)[bags.rows]
     windows = min(WINDOWS, int(bags.observed.sum()) // 4)
     if windows < 2 or np.isnan(time).any():
         return None
-    number = is_number(table.schema.field(column).type)
+    if not is_number(table.schema.field(column).type):
+        time = time.astype("datetime64[us]")
     try:
-        return drift(bags, time if number else time.astype("datetime64[us]"), windows=windows)
+        return drift(bags, time, windows=windows)
     except ValueError:  # nearly all reports of one moment: there are no windows
         return None

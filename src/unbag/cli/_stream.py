@@ -1,20 +1,66 @@
-"""`unbag stream`: a stream followed with a live view, and its page."""
+"""`unbag stream`: learn from a stream with a live view."""
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from unbag._rules import broken
+from unbag.cli._console import tell
+from unbag.cli._options import Verb
 from unbag.datasets import Chunks, read_clicks, read_criteo
 from unbag.lab._online_plan import NETWORKS
+from unbag.methods import METHODS
 from unbag.plots import stream_figure
 from unbag.report import stream_page, write_page
 from unbag.stream import StreamLearner, StreamSettings, View, read_metrics, run_stream
+
+
+class COMMAND(Verb):
+    """Says what to know after Ctrl-C."""
+
+    stopped = "the same words go on from the last checkpoint"
+
+
+def stream(
+    ctx: typer.Context,
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="clicks (made-up), criteo (in the data folder), or a file of its format"
+        ),
+    ],
+    folder: Annotated[
+        Path, typer.Option(help="for checkpoints, metrics and the report; resumed when it has any")
+    ],
+    method: Annotated[str, typer.Option(help=", ".join(METHODS))] = "anchored",
+    loss: Annotated[str, typer.Option(help="by default the method's usual one")] = "",
+    rate: Annotated[float, typer.Option(help="learning rate of Adam")] = 1e-3,
+    size: Annotated[int, typer.Option(help="bag size")] = 512,
+    prior: Annotated[str, typer.Option(help="chunk, first, or a number")] = "chunk",
+    chunks: Annotated[
+        int | None, typer.Option(help="stop after so many; by default at the end of the source")
+    ] = None,
+    rows: Annotated[int, typer.Option(help="events in a chunk")] = 2**16,
+    batch: Annotated[int, typer.Option(help="events in a step")] = 4096,
+    model: Annotated[
+        str, typer.Option(help="paper (the deep embedding network) or small")
+    ] = "paper",
+    seed: Annotated[int, typer.Option()] = 0,
+    every: Annotated[int, typer.Option(help="chunks between checkpoints")] = 8,
+) -> None:
+    """Learn from a stream: predict each chunk, then learn from its bags. The same words resume it
+    after a crash.
+
+    Example: unbag stream clicks --folder run --chunks 20
+    """
+    names = ("method", "loss", "rate", "size", "prior", "batch", "seed")
+    fields = {name: ctx.params[name] for name in names}
+    print(follow(source, folder, model=model, rows=rows, chunks=chunks, every=every, fields=fields))
 
 
 def follow(
@@ -35,10 +81,10 @@ def follow(
             f"{model!r} came",
             "Choose one.",
         )
-    fields["prior"] = _prior(fields.get("prior", "chunk"))
-    fields["source"] = f"{source} in chunks of {rows}"
-    settings = StreamSettings(**fields)
-    size = 1 if settings.method == "labels" else settings.size
+    prior = _number_or_name(fields.get("prior", "chunk"))
+    origin = f"{source} in chunks of {rows}"
+    settings = StreamSettings(**(fields | {"prior": prior, "source": origin}))
+    size = {"labels": 1}.get(settings.method, settings.size)
     if rows < 2 * size:
         raise broken(
             "A chunk must hold at least two bags",
@@ -47,7 +93,7 @@ def follow(
         )
     learner = StreamLearner(NETWORKS[model](settings.seed), settings, folder=folder, every=every)
     if learner.chunks:
-        print(f"resumed after chunk {learner.chunks}", file=sys.stderr)
+        tell(f"resumed after chunk {learner.chunks}")
     try:
         with View(learner, chunks) as view:
             run_stream(_source(source, rows, learner), learner, chunks=chunks, progress=view)
@@ -56,7 +102,7 @@ def follow(
         learner.close()
 
 
-def _prior(text: str) -> str | float:
+def _number_or_name(text: str) -> str | float:
     """A number where it is one; the settings say what else it may be."""
     try:
         return float(text)
@@ -67,13 +113,15 @@ def _prior(text: str) -> str | float:
 def _source(name: str, rows: int, learner: StreamLearner) -> Chunks:
     if name == "clicks":
         return lambda position: read_clicks(rows=rows, start=position)
-    path = None  # Criteo's file in the data folder
+    path = None
     if name != "criteo":
         path = Path(name)
-    if path is not None and not path.exists():
-        raise broken(
-            "A source must be clicks, criteo or a file", f"{name!r} is none", "Look at the path."
-        )
+        if not path.exists():
+            raise broken(
+                "A source must be clicks, criteo or a file",
+                f"{name!r} is none",
+                "Look at the path.",
+            )
     read = partial(read_criteo, path, rows=rows, quarantine=learner.quarantine)
     return lambda position: read(start=position)
 

@@ -1,5 +1,4 @@
-"""Two tables in, the events with a debiased target and a sample weight out, or the SQL that makes
-them."""
+"""`unbag weights`: events with a target and a sample weight, or the SQL that makes them."""
 
 from __future__ import annotations
 
@@ -9,20 +8,23 @@ from typing import Annotated, Any
 import typer
 
 from unbag._rules import broken
-from unbag.cli._console import busy, plain_errors, tell
-from unbag.cli._options import Events, Force, Reports, takes_columns
+from unbag.cli._console import busy, tell
+from unbag.cli._options import Events, Force, Reports, table_verb
 from unbag.cli._outputs import check_output
 
-HEAD = "-- the tables are called events and reports here"
-FIRST = "-- checks: run these first; nothing that is refused may have rows"
-THEN = "-- targets: the events of all bags with a report, with a target and a sample weight for any trainer"
+COMMAND = table_verb()
+SQL = """-- the tables are called events and reports here
+-- checks: run these first; nothing that is refused may have rows
+{checks};
+
+-- targets: the events of all bags with a report, with a target and a sample weight for any trainer
+{targets};"""
 
 
-@takes_columns(without=["prior"])
 def weights(
+    ctx: typer.Context,
     events: Events,
     reports: Reports,
-    said: dict[str, Any],
     method: Annotated[
         str, typer.Option(help="upm, easy, or anchored, which needs --reference")
     ] = "upm",
@@ -54,50 +56,34 @@ def weights(
     Example: unbag weights events.parquet reports.parquet --on bag --total sales --out
     targets.parquet
     """
-    said = said | {"method": method, "reference": reference, "keep": keep}
-    with plain_errors("weights"):
-        if sql:
-            print(_as_text(events, reports, dialect, said))
-        else:
-            _write(events, reports, out, memory, said, force=force)
+    how = {"on": ctx.obj, "method": method, "reference": reference, "keep": keep or None}
+    if sql:
+        print(_as_text(events, reports, dialect, how))
+    else:
+        _write(events, reports, out, how | {"memory": memory}, force=force)
 
 
-def _as_text(events: Path, reports: Path, dialect: str, said: dict[str, Any]) -> str:
+def _as_text(events: Path, reports: Path, dialect: str, how: dict[str, Any]) -> str:
     from unbag.sql import as_sql, query_files
 
-    with query_files(events, reports, **said) as (_, related):
-        checks, targets = (
-            as_sql(each, dialect=dialect) for each in (related.checks, related.targets)
-        )
-    return f"{HEAD}\n{FIRST}\n{checks};\n\n{THEN}\n{targets};"
+    with query_files(events, reports, **how) as (_, related):
+        parts = {"checks": related.checks, "targets": related.targets}
+        return SQL.format(**{name: as_sql(part, dialect=dialect) for name, part in parts.items()})
 
 
 def _write(
-    events: Path,
-    reports: Path,
-    out: Path | None,
-    memory: str | None,
-    said: dict[str, Any],
-    *,
-    force: bool,
+    events: Path, reports: Path, out: Path | None, how: dict[str, Any], *, force: bool
 ) -> None:
-    from unbag.sql import write_targets
-
     if out is None:
         raise broken(
             "Targets must go to a file",
             "--out is missing",
             "Name one, or print the SQL with --sql.",
         )
+    from unbag.sql import write_targets
+
     check_output(out, force=force)
     with busy("weighing"):
-        told = write_targets(events, reports, out, memory=memory, **said)
-    tell(
-        "\n".join(
-            [
-                f"{told.events:,} events and {told.reports:,} reports came.",
-                *(f"- {t}" for t in told.left_out),
-            ]
-        )
-    )
-    tell(f"events of {told.bags:,} bags with a report: {out}")
+        summary = write_targets(events, reports, out, **how)
+    tell(summary)
+    tell(f"events of {summary.observed:,} bags with a report: {out}")

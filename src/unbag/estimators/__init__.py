@@ -1,8 +1,8 @@
-"""Rows with the reports of their bags in, a scikit-learn estimator out.
+"""Estimators for users of scikit-learn.
 
 `fit(X, y, bag=None)`: with `bag`, every row carries what its bag reported, the same throughout the
-bag. Without it, y are ordinary labels and each row is a bag of its own. `base` is what all
-estimators share, `fitting` what `fit` asks of the bags, `scoring` judges from bags.
+bag. Without it, y are ordinary labels and each row is a bag of its own. `fit_bags(bags)` takes bags
+as they are. `BagScorer` judges from bags in a grid search; `load` reads what `save` wrote.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Features and bags in, a trained network out: what classifier and regressor share."""
+"""What classifier and regressor share: features, bags, training, files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import jax
 import jax.numpy as jnp
@@ -29,16 +29,18 @@ from unbag.estimators._fit import (
     enough,
     network,
     overall_prior,
+    row_importance,
     warn_unless_random,
     without_strata,
 )
 from unbag.losses import Loss
 from unbag.methods import usual_loss
-from unbag.metrics._leakage import join_marks, marks
+from unbag.metrics import join_marks, marks
 from unbag.selection import choose_and_note
-from unbag.tables._plan import FeaturePlan
+from unbag.tables import FeaturePlan
 from unbag.training import Method, Run, sweep
 
+Targets = tuple[np.ndarray, Any, Kind]
 WITHOUT_MATCHING = "Matching was left out: noise puts reports where its loss has no lower bound."
 
 
@@ -52,9 +54,7 @@ class BagEstimator(BaseEstimator):
     method_: Any
     model_: Any
     plan_: FeaturePlan | None = None
-    learned_: np.ndarray | None = (
-        None  # marks of the bags learned from, see `unbag.metrics._leakage`
-    )
+    learned_: np.ndarray | None = None  # marks of the bags learned from, see `unbag.metrics.marks`
 
     def __init__(
         self,
@@ -93,6 +93,117 @@ class BagEstimator(BaseEstimator):
         tags.non_deterministic = False
         return tags
 
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        bag: Any = None,
+        sample_weight: Any = None,
+        *,
+        stratum: Any = None,
+        noise: Any = None,
+        prior: Any = None,
+        plan: FeaturePlan | None = None,
+    ) -> Self:
+        """Learn from bags, or from labels when no bag is given.
+
+        Parameters
+        ----------
+        X : array, frame, pyarrow.Table or sparse matrix
+            Rows of features.
+        y : array
+            With `bag`, for each row the proportion, the mean count or the row of class shares that
+            its bag reported; else labels or counts.
+        bag : array, optional
+            Id of each row's bag.
+        sample_weight : array, optional
+            Of each row, only without bags: a report speaks of its whole bag. Rows with weights are
+            learned from by the method "labels", whichever was chosen, because only there does a
+            row's weight change what is estimated; nothing is held out.
+        stratum : array, optional
+            Of each row, the same throughout a bag, when bags are random only within strata
+            (campaigns, days).
+        noise : array, optional
+            Of each row, variance of the noise on its bag's count, the same throughout a bag.
+        prior : float or array, optional
+            The mean label (or the class shares) if it is known from elsewhere, see `Bags`; else the
+            mean report.
+        plan : FeaturePlan, optional
+            How X was made from a table, see `unbag.tables`: its hashed columns get embeddings, and
+            it is saved with the model.
+        """
+        further = {"stratum": stratum, "noise": noise, "prior": prior}
+        return self._whole(
+            lambda learner: learner._fit(X, y, bag, sample_weight, plan=plan, **further)
+        )
+
+    def fit_bags(self, bags: Bags, *, classes: Sequence[Any] | None = None) -> Self:
+        """Learn from bags as `join`, `random_bags` or `from_rows` made them.
+
+        Parameters
+        ----------
+        bags : Bags
+            With features; bags whose report is not observed are left out. Of joined bags the plan
+            of the features is kept.
+        classes : sequence, optional
+            What the classes of a histogram are called; by default their numbers.
+
+        >>> from unbag import BagClassifier, random_bags
+        >>> X = np.arange(200.0)[:, None]
+        >>> bags = random_bags(X, X[:, 0] > 100, size=5, seed=0)
+        >>> BagClassifier(hidden=(), epochs=20).fit_bags(bags).predict([[20.0], [180.0]])
+        array([0, 1])
+        """
+        return self._whole(lambda learner: learner._fit_bags(bags.reported(), classes))
+
+    def _fit_bags(self, bags: Bags, classes: Sequence[Any] | None) -> None:
+        self._name_classes(bags, classes)
+        self.plan_ = getattr(bags, "plan", None)
+        X = self._features(bags.X, reset=True)
+        self._learn(replace(bags, X=X), None)
+        self.learned_ = marks(bags)  # also of bags of one, which fit takes for labels
+
+    def _name_classes(self, bags: Bags, classes: Sequence[Any] | None) -> None:
+        """Refuse bags of another kind, and say what the classes are called."""
+        raise NotImplementedError
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        bag: Any,
+        sample_weight: Any = None,
+        *,
+        plan: FeaturePlan | None = None,
+        classes: Any = None,
+        **further: Any,
+    ) -> None:
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        self.plan_ = plan
+        X = self._features(X, reset=True)
+        targets = self._first_targets(y, bag, len(X), classes)
+        importance = row_importance(sample_weight, len(X), labelled=bag is None)
+        self._learn(self._bags(X, *targets, **further), importance)
+
+    def _first_targets(self, y: Any, bag: Any, count: int, classes: Any) -> Targets:
+        """The targets of the first rows, which say what the classes are."""
+        return self._targets(y, bag, count)
+
+    def _targets(self, y: Any, bag: Any, count: int) -> Targets:
+        """Reports of each row, bag ids, and the kind of the reports."""
+        raise NotImplementedError
+
+    def _go_on(self, X: Any, y: Any, bag: Any, classes: Any = None, **further: Any) -> Self:
+        """One epoch over these bags, the first or one more."""
+        if not hasattr(self, "model_"):
+            return self._first_epoch(
+                lambda learner: learner._fit(X, y, bag, classes=classes, **further)
+            )
+        X = self._features(X, reset=False)
+        self._next_epoch(self._bags(X, *self._targets(y, bag, len(X)), **further))
+        return self
+
     def _features(self, X: Any, *, reset: bool) -> np.ndarray:
         """Rows as scaled single-precision numbers; the scale is that of the first rows seen."""
         if type(X).__module__.startswith("pyarrow"):
@@ -100,17 +211,25 @@ class BagEstimator(BaseEstimator):
             X = check_array(np.column_stack([np.asarray(column, float) for column in X.columns]))
         else:
             X = validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=np.float64)
-        X = X.toarray() if sparse.issparse(X) else X
+        if sparse.issparse(X):
+            X = X.toarray()
         if reset:
-            _check_plan(self.plan_, X.shape[1])
-            self.mean_ = X.mean(axis=0)
-            spread, rounding = X.std(axis=0), 1e-12 * np.abs(X).max(axis=0)
-            self.scale_ = np.where(spread > rounding, spread, 1.0)
-            if (
-                self.plan_ is not None and self.plan_.buckets
-            ):  # bucket numbers are names, not amounts
-                self.mean_[self.plan_.numbers :], self.scale_[self.plan_.numbers :] = 0.0, 1.0
+            self._set_scale(X)
         return ((X - self.mean_) / self.scale_).astype(np.float32)
+
+    def _set_scale(self, X: np.ndarray) -> None:
+        plan = self.plan_
+        if plan is not None and len(plan.names) != X.shape[1]:
+            raise broken(
+                "A plan must have made the features",
+                f"{X.shape[1]} came for a plan of {len(plan.names)}",
+                "Give the plan of these bags.",
+            )
+        self.mean_ = X.mean(axis=0)
+        spread, rounding = X.std(axis=0), 1e-12 * np.abs(X).max(axis=0)
+        self.scale_ = np.where(spread > rounding, spread, 1.0)
+        if plan is not None and plan.buckets:  # bucket numbers are names, not amounts
+            self.mean_[plan.numbers :], self.scale_[plan.numbers :] = 0.0, 1.0
 
     def _whole(self, learn: Callable[[Any], None]) -> Any:
         """Learn with a copy, and become it if that went well: a fit that fails leaves the model as
@@ -121,25 +240,33 @@ class BagEstimator(BaseEstimator):
         return self
 
     def _learn(self, bags: Bags, importance: np.ndarray | None) -> None:
-        method = self._method() if importance is None else "labels"
+        method, share = self._method(), self.held_out
+        if importance is not None:
+            method, share = "labels", 0
+        if not enough(bags, method):
+            share = 0
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        share = self.held_out if importance is None and enough(bags, method) else 0
         if method in ACROSS_BAGS or importance is not None:
             bags = without_strata(bags)
         elif self.diagnose:
             warn_unless_random(bags)
-        learn, held_out = bags.split(1 - share, seed=seed) if share else (bags, None)
+        learn, held_out = bags, None
+        if share:
+            learn, held_out = bags.split(1 - share, seed=seed)
         self.runs_ = self._train(method, bags, learn, held_out, importance, seed)
-        self.choice_ = choose_and_note(self.runs_, held_out) if held_out is not None else None
-        if self.choice_ is not None and self.method == "auto" and self._tried(bags) != AUTO:
-            self.choice_ = replace(self.choice_, reason=f"{self.choice_.reason} {WITHOUT_MATCHING}")
-        self.run_ = self.runs_[0] if self.choice_ is None else self.choice_.model
+        self.run_, self.choice_ = self.runs_[0], None
+        if held_out is not None:
+            self.choice_ = choose_and_note(self.runs_, held_out)
+            if self.method == "auto" and self._tried(bags) != AUTO:
+                reason = f"{self.choice_.reason} {WITHOUT_MATCHING}"
+                self.choice_ = replace(self.choice_, reason=reason)
+            self.run_ = self.choice_.model
         self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, self.run_.loss
         self.method_ = self.run_.method  # with "auto", the one that was chosen
-        self.bags_ = (
-            None if bags.size.max() == 1 else replace(bags, X=None)
-        )  # so that nobody evaluates on them
-        self.learned_ = None if self.bags_ is None else marks(self.bags_)
+        self.bags_ = self.learned_ = None
+        if bags.size.max() > 1:  # so that nobody evaluates on them
+            self.bags_ = replace(bags, X=None)
+            self.learned_ = marks(self.bags_)
 
     def _train(
         self,
@@ -152,37 +279,28 @@ class BagEstimator(BaseEstimator):
     ) -> list[Run]:
         """Every method at every rate, from the trivial predictor of all bags; the runs that did not
         diverge."""
-        outputs = bags.report.shape[1] if bags.kind == "histogram" else 1
-        start = self._loss(bags.kind, method).trivial_score(
-            overall_prior(bags, importance), kind=bags.kind
-        )
-        make = lambda s: network(
-            bags.X.shape[1], self.plan_, tuple(self.hidden), key=s, outputs=outputs, start=start
-        )
-        rates = RATES if self.learning_rate == "auto" and held_out is not None else (self._rate(),)
-        methods = self._tried(bags) if self.method == "auto" and held_out is not None else (method,)
-        options: dict[str, Any] = {
-            "epochs": self.epochs,
-            "batch": self.batch,
-            "patience": self.patience if held_out is not None else None,
-            "weight_decay": self.weight_decay,
-            "devices": self.devices,
-            "microbatch": self.microbatch,
-        }
-        options |= {
-            "learning_rates": rates,
-            "seeds": (seed,),
-            "held_out": held_out,
-            "importance": importance,
-        }
-        runs = [
-            run
-            for method in methods
-            for run in sweep(
-                make, learn, cast(Method, method), self._loss(bags.kind, method), **options
-            )[0]
-            if run.epoch > 0
-        ]
+        outputs = bags.report[0].size
+        prior = overall_prior(bags, importance)
+        start = self._loss(bags.kind, method).trivial_score(prior, kind=bags.kind)
+
+        def make(key: int) -> Any:
+            hidden, width = tuple(self.hidden), bags.X.shape[1]
+            return network(width, self.plan_, hidden, key=key, outputs=outputs, start=start)
+
+        methods, rates, patience = (method,), (self._rate(),), None
+        if held_out is not None:
+            patience = self.patience
+            if self.learning_rate == "auto":
+                rates = RATES
+            if self.method == "auto":
+                methods = self._tried(bags)
+        further = {"held_out": held_out, "importance": importance, "patience": patience}
+        options = self._options(self.epochs, rates) | further | {"seeds": (seed,)}
+        runs: list[Run] = []
+        for each in methods:
+            loss = self._loss(bags.kind, each)
+            (tried,) = sweep(make, learn, cast(Method, each), loss, **options)
+            runs += [run for run in tried if run.epoch > 0]
         if not runs:
             raise broken(
                 "A training must not diverge",
@@ -190,6 +308,12 @@ class BagEstimator(BaseEstimator):
                 f"Scale the features, or lower learning_rate (now {self.learning_rate}).",
             )
         return runs
+
+    def _options(self, epochs: int, rates: Sequence[float]) -> dict[str, Any]:
+        """What every training shares."""
+        names = ("batch", "weight_decay", "devices", "microbatch")
+        shared = {name: getattr(self, name) for name in names}
+        return shared | {"epochs": epochs, "learning_rates": rates}
 
     def _first_epoch(self, learn: Callable[[Any], None]) -> Any:
         """Learn with one epoch and nothing held out: how learning in parts begins."""
@@ -204,23 +328,20 @@ class BagEstimator(BaseEstimator):
 
     def _next_epoch(self, bags: Bags) -> None:
         """One more epoch from where the model is."""
-        model, loss = self.model_, losses.LOSSES[self.loss_]
-        weighted = self.method_ == "labels"  # the first rows had weights, and these have none
-        method = cast(Method, self._method() if weighted else self.method_)
-        options: dict[str, Any] = {
-            "epochs": 1,
-            "batch": self.batch,
-            "weight_decay": self.weight_decay,
-        }
-        options |= {"devices": self.devices, "microbatch": self.microbatch}
-        runs = sweep(lambda _: model, bags, method, loss, learning_rates=(self._rate(),), **options)
+        model, loss, method = self.model_, losses.LOSSES[self.loss_], self.method_
+        if method == "labels":  # the first rows had weights, and these have none
+            method = self._method()
+        options = self._options(1, (self._rate(),))
+        runs = sweep(lambda _: model, bags, cast(Method, method), loss, **options)
         self.run_, self.model_ = runs[0][0], runs[0][0].model
         if bags.size.max() > 1:  # two sets of bags are known again by their marks alone
             self.bags_, self.learned_ = None, join_marks(self.learned_, marks(bags))
 
     def _method(self) -> str:
         """The method, or the one that "auto" starts from."""
-        return AUTO[0] if self.method == "auto" else self.method
+        if self.method == "auto":
+            return AUTO[0]
+        return self.method
 
     def _tried(self, bags: Bags) -> tuple[str, ...]:
         """The methods that "auto" tries."""
@@ -228,10 +349,14 @@ class BagEstimator(BaseEstimator):
 
     def _rate(self) -> float:
         """The learning rate where nothing can be chosen."""
-        return RATES[1] if self.learning_rate == "auto" else float(self.learning_rate)
+        if self.learning_rate == "auto":
+            return RATES[1]
+        return float(self.learning_rate)
 
     def _loss(self, kind: Kind, method: str) -> Loss:
-        return usual_loss(method, kind) if self.loss is None else losses.named_loss(self.loss)
+        if self.loss is None:
+            return usual_loss(method, kind)
+        return losses.named_loss(self.loss)
 
     def _scores(self, X: Any) -> np.ndarray:
         """Scores in double precision, so that they do not depend on which rows come together."""
@@ -266,13 +391,14 @@ class BagEstimator(BaseEstimator):
             "method": self.method_,
             "outputs": int(leaves[-1].shape[-1]),
             "features": int(self.n_features_in_),
-            "names": None
-            if not hasattr(self, "feature_names_in_")
-            else [str(n) for n in self.feature_names_in_],
-            "classes": self.classes_.tolist() if hasattr(self, "classes_") else None,
-            "plan": None if self.plan_ is None else self.plan_.to_json(),
+            "names": _plain(getattr(self, "feature_names_in_", None)),
+            "classes": _plain(getattr(self, "classes_", None)),
+            "plan": None,
         }
-        arrays |= {} if self.learned_ is None else {"learned": self.learned_}
+        if self.plan_ is not None:
+            settings["plan"] = self.plan_.to_json()
+        if self.learned_ is not None:
+            arrays["learned"] = self.learned_
         save_arrays(path, arrays, settings)
 
     @classmethod
@@ -280,25 +406,17 @@ class BagEstimator(BaseEstimator):
         """The estimator that was saved as these arrays and settings."""
         parameters = settings["parameters"] | {"hidden": tuple(settings["parameters"]["hidden"])}
         model = cls(**parameters)
-        model.plan_ = (
-            None if settings.get("plan") is None else FeaturePlan.from_json(settings["plan"])
-        )
+        if settings.get("plan") is not None:
+            model.plan_ = FeaturePlan.from_json(settings["plan"])
         model.learned_ = arrays.get("learned")
-        outputs = settings["outputs"]
-        blank = network(
-            settings["features"], model.plan_, parameters["hidden"], key=0, outputs=outputs
-        )
+        width, hidden, outputs = settings["features"], parameters["hidden"], settings["outputs"]
+        blank = network(width, model.plan_, hidden, key=0, outputs=outputs)
         leaves = [jnp.asarray(arrays[f"leaf{i}"]) for i in range(len(jax.tree.leaves(blank)))]
         model.model_ = jax.tree.unflatten(jax.tree.structure(blank), leaves)
         model.mean_, model.scale_ = arrays["mean"], arrays["scale"]
-        model.kind_, model.loss_, model.n_features_in_ = (
-            settings["kind"],
-            settings["loss"],
-            settings["features"],
-        )
-        model.method_ = settings.get(
-            "method", model._method()
-        )  # files of before "auto" do not tell it
+        model.kind_, model.loss_, model.n_features_in_ = settings["kind"], settings["loss"], width
+        # files of before "auto" do not tell the method
+        model.method_ = settings.get("method", model._method())
         if settings["names"] is not None:
             model.feature_names_in_ = np.asarray(settings["names"], dtype=object)
         if settings["classes"] is not None:
@@ -323,7 +441,9 @@ class BagEstimator(BaseEstimator):
         """Scores as probabilities of the classes, or as counts."""
         form = losses.LOSSES[self.loss_].form(self.kind_)
         prediction = form.predict(score)
-        return namespace(prediction).exp(prediction) if form.log_space else prediction
+        if form.log_space:
+            return namespace(prediction).exp(prediction)
+        return prediction
 
 
 def _plain(value: Any) -> Any:
@@ -333,13 +453,6 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     if isinstance(value, np.random.RandomState):
         return None
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _check_plan(plan: FeaturePlan | None, width: int) -> None:
-    if plan is not None and len(plan.names) != width:
-        raise broken(
-            "A plan must have made the features",
-            f"{width} came for a plan of {len(plan.names)}",
-            "Give the plan of these bags.",
-        )
+    if isinstance(value, np.generic):
+        return value.item()
+    return value

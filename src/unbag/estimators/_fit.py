@@ -1,5 +1,4 @@
-"""Bags in, what `fit` asks of them out: can some be held out, are they random, which methods and
-which network suit."""
+"""What `fit` asks of bags: can some be held out, are they random, which methods suit."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from unbag.diagnosis import BagsNotRandom, diagnose
 from unbag.losses import Form
 from unbag.matching import unbounded
 from unbag.methods import FROM_BAGS, METHODS
-from unbag.tables._plan import FeaturePlan
+from unbag.tables import FeaturePlan
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
 AUTO = tuple(name for name in FROM_BAGS if name != "easy")  # whose variance is never the lowest
@@ -28,19 +27,20 @@ LOOK_AT = 2e6  # numbers in bags, so that the diagnosis stays a small part of a 
 def enough(bags: Bags, method: str) -> bool:
     """Whether some bags can be held out: there must be 10, and in each stratum some for learning
     and some to hold."""
-    count = np.bincount(bags.stratum) if bags.stratum is not None else np.array([len(bags)])
-    fewest = 2 if method in ACROSS_BAGS else 4
+    count, fewest = np.array([len(bags)]), 4
+    if bags.stratum is not None:
+        count = np.bincount(bags.stratum)
+    if method in ACROSS_BAGS:
+        fewest = 2
     return len(bags) >= 10 and bool((count[count > 0] >= fewest).all())
 
 
 def without_strata(bags: Bags) -> Bags:
     """The same for a method that compares each bag with its own prediction, to which strata are of
     no use."""
-    return (
-        bags
-        if bags.stratum is None
-        else replace(bags, stratum=None, known_prior=None, stratum_names=None)
-    )
+    if bags.stratum is None:
+        return bags
+    return replace(bags, stratum=None, known_prior=None, stratum_names=None)
 
 
 def bounded_methods(bags: Bags, form: Form) -> tuple[str, ...]:
@@ -74,9 +74,10 @@ def network(width: int, plan: FeaturePlan | None, hidden: Sequence[int], **furth
 
 def warn_unless_random(bags: Bags) -> None:
     """Warn of bags that are not random; bags of one, which are labels, never are."""
-    found = diagnose(bags, most=LOOK_AT)
-    if not found.random:
-        text = f"{found.verdict} {found.remedy} unbag.diagnose(bags) tells more; diagnose=False says that you know."
+    diagnosis = diagnose(bags, most=LOOK_AT)
+    if not diagnosis.random:
+        more = "unbag.diagnose(bags) tells more; diagnose=False says that you know."
+        text = f"{diagnosis.verdict} {diagnosis.remedy} {more}"
         warnings.warn(text, BagsNotRandom, stacklevel=4)
 
 
@@ -91,15 +92,13 @@ def row_importance(sample_weight: Any, count: int, *, labelled: bool) -> np.ndar
             "A report speaks of its whole bag; declare noise with Bags(noise=...) instead.",
         )
     weight = np.asarray(sample_weight, float)
-    weight = np.full(count, float(weight)) if weight.ndim == 0 else weight
-    if weight.shape != (count,) or not (
-        np.isfinite(weight).all() and (weight >= 0).all() and weight.sum() > 0
-    ):
+    if weight.ndim == 0:
+        weight = np.full(count, float(weight))
+    right = np.isfinite(weight).all() and (weight >= 0).all() and weight.sum() > 0
+    if weight.shape != (count,) or not right:
         raise broken(
-            (
-                "Sample weights must be finite, not negative, not all zero, and one for each of "
-                f"{count} rows"
-            ),
+            "Sample weights must be finite, not negative, not all zero, and one for each of "
+            f"{count} rows",
             f"an array of shape {weight.shape} and sum {weight.sum():g} came",
             "Leave the weights out for equal ones.",
         )
@@ -107,7 +106,8 @@ def row_importance(sample_weight: Any, count: int, *, labelled: bool) -> np.ndar
 
 
 def flat(y: Any) -> np.ndarray:
-    """What came as a table of one column, as one entry per row: a histogram has two classes at
-    least."""
+    """A table of one column as one entry per row: a histogram has two classes at least."""
     y = np.asarray(y)
-    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    if y.ndim == 2 and y.shape[1] == 1:
+        return y[:, 0]
+    return y

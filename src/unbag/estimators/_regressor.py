@@ -1,7 +1,8 @@
-"""Rows with the mean counts of their bags in, a regression of single counts out."""
+"""A regression of single counts, learned from mean counts of bags."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,9 @@ from sklearn.utils.validation import column_or_1d
 
 from unbag._rules import broken
 from unbag.bags import Bags
-from unbag.estimators._base import BagEstimator
+from unbag.estimators._base import BagEstimator, Targets
 from unbag.estimators._fit import row_importance
 from unbag.estimators._scorer import estimate_loss
-from unbag.tables._plan import FeaturePlan
 
 
 class BagRegressor(RegressorMixin, BagEstimator):
@@ -37,51 +37,37 @@ class BagRegressor(RegressorMixin, BagEstimator):
         tags.regressor_tags.poor_score = True
         return tags
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        bag: Any = None,
-        sample_weight: Any = None,
-        *,
-        stratum: Any = None,
-        noise: Any = None,
-        prior: Any = None,
-        plan: FeaturePlan | None = None,
-    ) -> BagRegressor:
-        """Learn from the mean count of each row's bag, or from counts when no bag is given; see
-        `BagClassifier.fit`."""
-        further = {"stratum": stratum, "noise": noise, "prior": prior}
-        return self._whole(lambda learner: learner._fit(X, y, bag, sample_weight, plan, **further))
-
     def partial_fit(
         self, X: Any, y: Any, bag: Any = None, *, stratum: Any = None, noise: Any = None
     ) -> BagRegressor:
-        """Go on learning with one epoch over these bags (Adam starts afresh each time)."""
-        if not hasattr(self, "model_"):
-            return self._first_epoch(
-                lambda learner: learner._fit(X, y, bag, None, None, stratum=stratum, noise=noise)
+        """Go on learning with one epoch over these bags (Adam starts afresh each time).
+
+        Parameters
+        ----------
+        X, y, bag, stratum, noise
+            See `fit`.
+        """
+        return self._go_on(X, y, bag, stratum=stratum, noise=noise)
+
+    def _name_classes(self, bags: Bags, classes: Sequence[Any] | None) -> None:
+        if bags.kind != "total":
+            raise broken(
+                "Bags of a regression must report totals of counts",
+                f"their kind is {bags.kind}",
+                "Take BagClassifier, or join with {kind:total}.",
             )
-        self._next_epoch(self._counts(X, y, bag, reset=False, stratum=stratum, noise=noise))
-        return self
 
-    def _fit(self, X: Any, y: Any, bag: Any, sample_weight: Any, plan: Any, **further: Any) -> None:
-        self.plan_ = plan
-        bags = self._counts(X, y, bag, reset=True, **further)
-        self._learn(bags, row_importance(sample_weight, len(bags.bag), labelled=bag is None))
-
-    def _counts(self, X: Any, y: Any, bag: Any, *, reset: bool, **further: Any) -> Bags:
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        X = self._features(X, reset=reset)
+    def _targets(self, y: Any, bag: Any, count: int) -> Targets:
         y = column_or_1d(np.asarray(y, float), warn=True)
-        if len(y) != len(X):
+        if len(y) != count:
             raise broken(
                 "y must have one entry for each row",
-                f"{len(y)} came for {len(X)} rows",
+                f"{len(y)} came for {count} rows",
                 "Give each row its own.",
             )
-        return self._bags(X, y, np.arange(len(X)) if bag is None else bag, "total", **further)
+        if bag is None:
+            bag = np.arange(count)
+        return y, bag, "total"
 
     def predict(self, X: Any) -> np.ndarray:
         """The expected count."""
@@ -97,15 +83,14 @@ class BagRegressor(RegressorMixin, BagEstimator):
         stratum: Any = None,
         noise: Any = None,
     ) -> float:
-        """Minus the Poisson loss (its constant left out), from bags or from counts."""
+        """Minus the Poisson loss (its constant left out), from bags or from counts.
+
+        Parameters
+        ----------
+        X, y, bag, sample_weight, stratum, noise
+            See `fit`.
+        """
         rate = np.log(np.maximum(self.predict(X), 1e-12))
         weight = row_importance(sample_weight, len(rate), labelled=bag is None)
-        return -estimate_loss(
-            rate,
-            np.asarray(y, float),
-            bag,
-            "total",
-            sample_weight=weight,
-            stratum=stratum,
-            noise=noise,
-        )
+        further = {"sample_weight": weight, "stratum": stratum, "noise": noise}
+        return -estimate_loss(rate, np.asarray(y, float), bag, "total", **further)

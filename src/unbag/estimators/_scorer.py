@@ -1,5 +1,4 @@
-"""A fitted model, rows and reports in, its log loss, AUC or Brier score out, from bags alone or
-from labels."""
+"""Log loss, AUC and Brier score of a fitted estimator, from bags alone or from labels."""
 
 from __future__ import annotations
 
@@ -20,13 +19,27 @@ def estimate_loss(
     """Mean log loss (cross entropy, Poisson) from labels, or from bags with the model's own
     prediction as reference.
 
-    further : stratum and noise of the rows' bags.
+    Parameters
+    ----------
+    score : array
+        Scores of the rows.
+    y : array
+        Of each row the report of its bag, or its label.
+    bag : array, optional
+        Id of each row's bag.
+    kind : {"binary", "total", "histogram"}
+        What the reports are.
+    sample_weight : array, optional
+        Of labelled rows.
+    **further
+        `stratum` and `noise` of the rows' bags.
     """
     loss = usual_loss("any", kind)
     if bag is None:
         return float(np.average(loss.value(score, y, kind=kind), weights=sample_weight))
-    found = evaluate(score, from_rows(bag, y, kind=kind, **further), losses=[loss], scale="score")
-    return next(iter(found.estimates.values())).value
+    bags = from_rows(bag, y, kind=kind, **further)
+    estimates = evaluate(score, bags, losses=[loss], scale="score").estimates
+    return next(iter(estimates.values())).value
 
 
 class BagScorer:
@@ -78,22 +91,16 @@ def _by(metric: str, sign: int) -> Any:
     def score(estimator: Any, X: Any, y: np.ndarray, *, bag: Any, **further: Any) -> float:
         h = estimator.predict_proba(X)[:, 1]
         if bag is None:
-            return (
-                sign
-                * evaluate_labels(h, y == estimator.classes_[1], scale="probability")[metric].value
-            )
-        return (
-            sign
-            * evaluate(h, from_rows(bag, y.astype(float), **further), scale="probability")[
-                metric
-            ].value
-        )
+            labels = y == estimator.classes_[1]
+            return sign * evaluate_labels(h, labels, scale="probability")[metric].value
+        bags = from_rows(bag, y.astype(float), **further)
+        return sign * evaluate(h, bags, scale="probability")[metric].value
 
     return score
 
 
-METRICS = {
-    "log_loss": lambda estimator, X, y, **bags: estimator.score(X, y, **bags),
-    "auc": _by("auc", 1),
-    "brier": _by("brier", -1),
-}
+def _log_loss(estimator: Any, X: Any, y: np.ndarray, **bags: Any) -> float:
+    return estimator.score(X, y, **bags)
+
+
+METRICS = {"log_loss": _log_loss, "auc": _by("auc", 1), "brier": _by("brier", -1)}

@@ -1,24 +1,23 @@
-"""A table of events in, the same with the bag of each out: the hash of `unbag.design_bags` as an
-expression."""
+"""Events assigned to bags by the hash of `unbag.design_bags`, as an expression of Ibis."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import ibis
 import numpy as np
 
 from unbag._rules import broken
 from unbag.bags import design_bags
-from unbag.sql._columns import ibis, text_column, total
-from unbag.sql._faults import as_lines
+from unbag.sql._checks import ALWAYS, NOTHING, Look, as_lines
+from unbag.sql._columns import text_column, total
 
 DIGITS = 15
 
 
 class Designed(NamedTuple):
-    """The events with a column `bag`, and the checks of their ids and strata; nothing has run
-    yet."""
+    """The events with a column `bag`, and the checks of their ids and strata, as expressions."""
 
     events: Any
     checks: Any
@@ -41,29 +40,34 @@ def design(
 
     Parameters
     ----------
-    events : a table of Ibis without a column `bag`.
-    id, stratum : its columns, text or whole numbers.
-    size, salt, expected : see `unbag.design_bags`.
+    events : ibis.Table
+        Without a column `bag`.
+    id, stratum : str
+        Its columns, text or whole numbers.
+    size, salt, expected
+        See `unbag.design_bags`.
 
     >>> import ibis
     >>> design(ibis.table({"click": "int64"}, name="events"), "click", size=64).events.columns
     ('click', 'bag')
     """
     _check(events, size, stratum, salt, expected)
-    api = ibis()
+    strata = ibis.literal("")
+    if stratum is not None:
+        strata = text_column(events, stratum, thing="events")
     ids = text_column(events, id, thing="events")
-    strata = api.literal("") if stratum is None else text_column(events, stratum, thing="events")
     marked = events.mutate(unbag_id=ids, unbag_stratum=strata)
-    text = api.literal(salt + "|") + marked.unbag_stratum + "|" + marked.unbag_id
+    text = ibis.literal(salt + "|") + marked.unbag_stratum + "|" + marked.unbag_id
     marked = marked.mutate(unbag_hash=text.hexdigest("md5").substr(0, DIGITS))
-    marked = marked.mutate(unbag_count=marked.count().over(api.window(group_by="unbag_stratum")))
-    place = (_closed(marked, size) if expected is None else _arriving(marked, size, expected)).cast(
-        "string"
-    )
-    name = place if stratum is None else marked.unbag_stratum + "/" + place
-    return Designed(
-        marked.select(*events.columns, bag=name), _faults(marked, size, stratum, expected)
-    )
+    marked = marked.mutate(unbag_count=marked.count().over(ibis.window(group_by="unbag_stratum")))
+    if expected is None:
+        name, faults = _closed(marked, size).cast("string"), _closed_faults(marked, size, stratum)
+    else:
+        name = _arriving(marked, size, expected).cast("string")
+        faults = [_of_events(marked, expected)]
+    if stratum is not None:
+        name = marked.unbag_stratum + "/" + name
+    return Designed(marked.select(*events.columns, bag=name), as_lines(faults))
 
 
 def _check(events: Any, size: int, stratum: str | None, salt: str, expected: Any) -> None:
@@ -74,30 +78,24 @@ def _check(events: Any, size: int, stratum: str | None, salt: str, expected: Any
             "they have a column 'bag'",
             "Rename or drop it.",
         )
+    ids = strata = ["a"]
     if isinstance(expected, Mapping):
-        design_bags(
-            list(expected),
-            size=size,
-            stratum=list(expected) if stratum else None,
-            salt=salt,
-            expected=expected,
-        )
-    elif expected is not None:
-        design_bags(
-            ["a"], size=size, stratum=["a"] if stratum else None, salt=salt, expected=expected
-        )
-    else:
-        design_bags(["a"], size=size, salt=salt, expected=2 * size if isinstance(size, int) else 0)
+        ids = strata = list(expected)
+    if stratum is None or expected is None:
+        strata = None
+    if expected is None:
+        expected = 2
+        if isinstance(size, int):
+            expected = 2 * size
+    design_bags(ids, size=size, stratum=strata, salt=salt, expected=expected)
 
 
 def _closed(marked: Any, size: int) -> Any:
     """number = (rank * n) // count; in whole numbers only, because engines divide these as
     fractions."""
-    api = ibis()
-    order = api.window(group_by=marked.unbag_stratum, order_by=[marked.unbag_hash, marked.unbag_id])
-    bags = _whole(marked.unbag_count, size)
-    steps = api.row_number().over(order) * bags
-    return _whole(steps, marked.unbag_count)
+    order = [marked.unbag_hash, marked.unbag_id]
+    rank = ibis.row_number().over(ibis.window(group_by=marked.unbag_stratum, order_by=order))
+    return _whole(rank * _whole(marked.unbag_count, size), marked.unbag_count)
 
 
 def _whole(a: Any, b: Any) -> Any:
@@ -107,44 +105,45 @@ def _whole(a: Any, b: Any) -> Any:
 
 def _arriving(marked: Any, size: int, expected: Any) -> Any:
     """number = hash mod n, with the hash read digit by digit, which all engines can."""
-    api = ibis()
-    digit = lambda i: api.literal("0123456789abcdef").find(marked.unbag_hash.substr(i, 1))
-    # as text, because Spark takes the position of a letter, and a short number, as integers of 32
-    # bits
-    power = lambda i: api.literal(str(16 ** (DIGITS - 1 - i))).cast("int64")
-    number = total([digit(i) * power(i) for i in range(DIGITS)])
-    bags = lambda count: int(np.round(count / size))
+    terms = []
+    for i in range(DIGITS):
+        digit = ibis.literal("0123456789abcdef").find(marked.unbag_hash.substr(i, 1))
+        # as text, because Spark takes the position of a letter, and a short number, as integers of
+        # 32 bits
+        terms.append(digit * ibis.literal(str(16 ** (DIGITS - 1 - i))).cast("int64"))
     if not isinstance(expected, Mapping):
-        return number % bags(expected)
-    return number % marked.unbag_stratum.cases(
-        *((str(name), bags(n)) for name, n in expected.items()), else_=None
-    )
+        return total(terms) % int(np.round(expected / size))
+    bags = [(str(name), int(np.round(n / size))) for name, n in expected.items()]
+    return total(terms) % marked.unbag_stratum.cases(*bags, else_=None)
 
 
-def _faults(marked: Any, size: int, stratum: str | None, expected: Any) -> Any:
-    api = ibis()
+def _of_events(marked: Any, expected: Any = None) -> Look:
+    finds = {
+        "events": (ALWAYS, NOTHING),
+        "no_events": (ALWAYS, NOTHING),
+        "event_without_id": (marked.unbag_id.isnull(), NOTHING),
+        "event_without_stratum": (marked.unbag_stratum.isnull(), NOTHING),
+    }
+    if isinstance(expected, Mapping):
+        strange = ~marked.unbag_stratum.isin([str(name) for name in expected])
+        finds["stratum_not_expected"] = (strange, "stratum " + marked.unbag_stratum + " has none")
+    return Look(marked, None, finds)
+
+
+def _closed_faults(marked: Any, size: int, stratum: str | None) -> list[Look]:
+    """Beside, in a closed set, ids that come twice and strata too small for two bags."""
     by_id = marked.group_by("unbag_stratum", "unbag_id").aggregate(
         n=marked.count(), all=marked.unbag_count.min()
     )
-    first = by_id.group_by("unbag_stratum").aggregate(low=by_id.all.min())
-    closed, never = expected is None, api.literal(False)
-    named = api.literal("all events") if stratum is None else "stratum " + first.unbag_stratum
-    known = [str(name) for name in expected] if isinstance(expected, Mapping) else []
-    of_events = {
-        "events": (api.literal(True), None),
-        "no_events": (api.literal(True), None),
-        "event_without_id": (marked.unbag_id.isnull(), None),
-        "event_without_stratum": (marked.unbag_stratum.isnull(), None),
-        "stratum_not_expected": (
-            ~marked.unbag_stratum.isin(known) if known else never,
-            "stratum " + marked.unbag_stratum,
-        ),
-    }
-    twice = (by_id.n > 1) & by_id.unbag_id.notnull() if closed else never
-    return as_lines(
-        [
-            (marked, of_events),
-            (by_id, {"event_twice": (twice, "event " + by_id.unbag_id)}),
-            (first, {"small_stratum": (first.low < 2 * size if closed else never, named)}),
-        ]
-    )
+    strata = by_id.group_by("unbag_stratum").aggregate(low=by_id.all.min())
+    named = ibis.literal("all events")
+    if stratum is not None:
+        named = "stratum " + strata.unbag_stratum
+    twice = (by_id.n > 1) & by_id.unbag_id.notnull()
+    words = "event " + by_id.unbag_id + " came again in the same stratum"
+    small = named + " have " + strata.low.cast("string")
+    return [
+        _of_events(marked),
+        Look(by_id, "unbag_id", {"event_twice": (twice, words)}),
+        Look(strata, "unbag_stratum", {"small_stratum": (strata.low < 2 * size, small)}),
+    ]

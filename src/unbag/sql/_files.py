@@ -1,63 +1,77 @@
-"""Files of events and reports in, a file of targets or the text of the SQL out, by DuckDB in little
-memory."""
+"""Targets from file to file by DuckDB, in little memory."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Unpack
+
+import ibis
 
 from unbag._io import whole
 from unbag._rules import broken
-from unbag.sql._columns import ibis
+from unbag.methods import Method
+from unbag.sql._checks import confirm
 from unbag.sql._relation import Related, as_sql, relate
-from unbag.sql._summary import Told, confirm
-from unbag.tables._duckdb import plain_duckdb
-from unbag.tables._sources import Table, open_table
-from unbag.tables._values import is_number
+from unbag.tables import (
+    ColumnNames,
+    Columns,
+    Table,
+    TablesReport,
+    as_columns,
+    is_number,
+    open_table,
+    plain_duckdb,
+)
 
-TEXT = ("on", "stratum", "id", "status")  # read as text from CSV files, so that 007 stays 007
-TIMES = ("time", "as_of")  # numbers or text: of 01/05/2026 DuckDB would guess which is the day
 HELD = "one line for each bag, and ids if they are checked"
 
 
 @contextmanager
 def query_files(
-    events: str | Path, reports: str | Path, *, memory: str | None = None, **columns: Any
+    events: str | Path,
+    reports: str | Path,
+    on: str | Columns,
+    *,
+    memory: str | None = None,
+    method: Method = "upm",
+    reference: str | Sequence[str] | None = None,
+    keep: Sequence[str] | None = None,
+    **columns: Unpack[ColumnNames],
 ) -> Iterator[tuple[Any, Related]]:
     """A DuckDB connection that sees the files as `events` and `reports`, and the expressions of
     `relate` on these.
 
     Parameters
     ----------
-    events, reports : Parquet or CSV files, or folders of them.
-    memory : the most that DuckDB may use, such as "2GB"; what does not fit goes to disk.
-    columns : see `relate`.
+    events, reports : str or Path
+        Parquet or CSV files, or folders of them.
+    memory : str, optional
+        The most that DuckDB may use, such as "2GB"; what does not fit goes to disk.
+    on, method, reference, keep, **columns
+        See `relate`.
     """
     import duckdb
 
+    said, remedy = as_columns(on, columns), "Allow more with {memory}, leave {id} out"
+    further = {"method": method, "reference": reference, "keep": keep}
     with (
         TemporaryDirectory() as folder,
-        plain_duckdb(held=HELD, limit=memory, remedy="Allow more with memory=, leave id= out"),
+        plain_duckdb(held=HELD, limit=memory, remedy=remedy),
         _plain_csv(),
         duckdb.connect(config=_config(folder, memory)) as connection,
     ):
-        ours, typed = _open(connection, Path(events), "events", columns)
-        theirs, also = _open(connection, Path(reports), "reports", columns)
-        yield connection, relate(ours, theirs, typed=typed and also, **columns)
+        ours, typed = _open(connection, Path(events), "events", said)
+        theirs, also = _open(connection, Path(reports), "reports", said)
+        yield connection, relate(ours, theirs, said, typed=typed and also, **further)
 
 
 def write_targets(
-    events: str | Path,
-    reports: str | Path,
-    out: str | Path,
-    *,
-    memory: str | None = None,
-    **columns: Any,
-) -> Told:
+    events: str | Path, reports: str | Path, out: str | Path, on: str | Columns, **how: Any
+) -> TablesReport:
     """Write every event of a bag with a report, with its target and weights, to a Parquet or CSV
     file.
 
@@ -66,21 +80,26 @@ def write_targets(
 
     Parameters
     ----------
-    out : the file to write; CSV when its name ends so, else Parquet.
-    events, reports, memory, columns : see `query_files` and `relate`.
+    events, reports, on, **how
+        See `query_files` and `relate`.
+    out : str or Path
+        The file to write; CSV when its name ends so, else Parquet.
 
     Returns
     -------
-    What came and what was left out.
+    TablesReport
+        What the tables hold and what was left out.
     """
-    with query_files(events, reports, memory=memory, **columns) as (connection, related):
-        told = confirm(connection.sql(as_sql(related.checks)).to_arrow_table().to_pylist())
-        form = "csv, header" if str(out).lower().endswith(".csv") else "parquet"
+    form = "parquet"
+    if str(out).lower().endswith(".csv"):
+        form = "csv, header"
+    with query_files(events, reports, on, **how) as (connection, related):
+        report = confirm(connection.sql(as_sql(related.checks)).to_arrow_table().to_pylist())
         with whole(Path(out)) as temporary:
             connection.execute(
                 f"copy ({as_sql(related.targets)}) to {_quoted(temporary)} (format {form})"
             )
-        return told
+        return report
 
 
 @contextmanager
@@ -92,26 +111,25 @@ def _plain_csv() -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        found = re.search(r"CSV Error on Line: (\d+)\n(?:Original Line:.*\n)?(.*)", str(error))
-        if found is None:
+        line = re.search(r"CSV Error on Line: (\d+)\n(?:Original Line:.*\n)?(.*)", str(error))
+        if line is None:
             raise
-        file = re.search(r"\n\s*file = (.*)", str(error))
+        file = re.search(r"\n\s*file = (.*)", str(error)) or ("", "a file")
         raise broken(
             "A CSV file must be a table in UTF-8, with values of one type in each column",
-            (
-                f"line {found[1]} of {(Path(file[1]).name if file else 'a file')} is not "
-                f"({found[2].rstrip('.')})"
-            ),
+            f"line {line[1]} of {Path(file[1]).name} is not ({line[2].rstrip('.')})",
             "Mend it.",
         ) from error
 
 
 def _config(folder: str, memory: str | None) -> dict[str, Any]:
-    limit = {} if memory is None else {"memory_limit": memory}
-    return {"temp_directory": folder, "preserve_insertion_order": False} | limit
+    config: dict[str, Any] = {"temp_directory": folder, "preserve_insertion_order": False}
+    if memory is not None:
+        config["memory_limit"] = memory
+    return config
 
 
-def _open(connection: Any, path: Path, thing: str, columns: dict[str, Any]) -> tuple[Any, bool]:
+def _open(connection: Any, path: Path, thing: str, columns: Columns) -> tuple[Any, bool]:
     """A view of the files with the table of Ibis that stands for it, and whether the files know
     their types.
 
@@ -120,28 +138,31 @@ def _open(connection: Any, path: Path, thing: str, columns: dict[str, Any]) -> t
     """
     opened = open_table(path, thing=thing)
     names = "[" + ", ".join(_quoted(file) for file in opened.source.files) + "]"
-    source = (
-        f"read_parquet({names})"
-        if opened.typed
-        else f"read_csv({names}, {_as_csv(opened, columns)})"
-    )
+    source = f"read_parquet({names})"
+    if not opened.typed:
+        source = f"read_csv({names}, {_as_csv(opened, columns)})"
     connection.execute(f"create view {thing} as from {source}")
     schema = connection.sql(f"from {thing} limit 0").to_arrow_table().schema
-    return ibis().table(ibis().Schema.from_pyarrow(schema), name=thing), opened.typed
+    return ibis.table(ibis.Schema.from_pyarrow(schema), name=thing), opened.typed
 
 
-def _as_csv(opened: Table, columns: dict[str, Any]) -> str:
+def _as_csv(opened: Table, columns: Columns) -> str:
     """How to read CSV files: with the separator that `join` finds, and with its types of ids and
     times."""
-    inside = next(
-        opened.source.get_fragments()
-    ).physical_schema.names  # not those of folders such as day=3
-    kind = lambda name: "double" if is_number(opened.schema.field(name).type) else "varchar"
-    types = {columns[key]: "varchar" for key in TEXT if columns.get(key) in inside}
-    types |= {columns[key]: kind(columns[key]) for key in TIMES if columns.get(key) in inside}
-    said = ", ".join(f"{_quoted(name)}: '{kind}'" for name, kind in types.items())
+    # the columns of the files, not those of folders such as day=3
+    inside = next(opened.source.get_fragments()).physical_schema.names
+    types = {name: "varchar" for name in columns.as_text if name in inside}
+    # times are numbers or text: of 01/05/2026 DuckDB would guess which is the day
+    for name in (columns.time, columns.as_of):
+        if name in inside:
+            number = is_number(opened.schema.field(name).type)
+            types[name] = {True: "double", False: "varchar"}[number]
     separator = _quoted(opened.source.format.parse_options.delimiter)
-    return f"delim={separator}, quote='\"', escape='\"', header=true{f', types={{{said}}}' if said else ''}"
+    options = f"delim={separator}, quote='\"', escape='\"', header=true"
+    if types:
+        pairs = ", ".join(f"{_quoted(name)}: '{kind}'" for name, kind in types.items())
+        options += f", types={{{pairs}}}"
+    return options
 
 
 def _quoted(text: Any) -> str:

@@ -1,29 +1,36 @@
-"""Events and reports as Ibis tables in; targets of all events, weights of all bags and checks out,
-as expressions."""
+"""`relate`: targets of all events, weights of all bags and checks, as expressions of Ibis."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
+
+import ibis
 
 from unbag._rules import broken
-from unbag.bags import Kind
 from unbag.methods import Method
-from unbag.sql._columns import OWN, Asking, ask, constant, ibis, id_column, number_column, total
-from unbag.sql._counts import match_bags, read_events, read_reports
-from unbag.sql._faults import find_faults
+from unbag.sql._checks import find_faults
+from unbag.sql._columns import constant, id_column, number_column, total
+from unbag.sql._match import Request, make_request, match_bags, read_events, read_reports
 from unbag.sql._weights import weigh_bags
-from unbag.tables._columns import Asked, Sizes
+from unbag.tables import ColumnNames, Columns, as_columns
+
+OWN = "unbag_"  # begins the names of columns that live inside the expression only
 
 
 class Related(NamedTuple):
     """Three expressions that nothing has run yet.
 
-    targets : the events of all bags with a report, with columns weight_1, weight_2, target and
+    Parameters
+    ----------
+    targets : ibis.Table
+        The events of all bags with a report, with columns weight_1, weight_2, target and
         sample_weight; for class counts weight_<column> and target_<column> of each class.
-    bags : one line for each such bag: bag, size, stratum and W_0, W_1, ... (of anchored, those of
-        the residual).
-    checks : one line for each thing that is refused or left out; see `confirm`.
+    bags : ibis.Table
+        One line for each such bag: bag, size, stratum and W_0, W_1, ... (of anchored, those of the
+        residual).
+    checks : ibis.Table
+        One line for each thing that is refused or left out; see `confirm`.
     """
 
     targets: Any
@@ -34,54 +41,45 @@ class Related(NamedTuple):
 def relate(
     events: Any,
     reports: Any,
-    on: str,
+    on: str | Columns,
     *,
-    total: str | None = None,
-    counts: Sequence[str] | None = None,
-    proportion: str | None = None,
-    kind: Kind | None = None,
-    size: str | None = None,
-    noise: str | float | None = None,
-    status: str | None = None,
-    as_of: str | None = None,
-    stratum: str | None = None,
-    time: str | None = None,
-    id: str | None = None,
-    cut: Any = None,
-    wrong_sizes: Sizes = "refuse",
-    cap: float | None = None,
-    accept_bias: bool = False,
     method: Method = "upm",
     reference: str | Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
     typed: bool = True,
+    **columns: Unpack[ColumnNames],
 ) -> Related:
     """From reports to signed weights and pseudo-labels, as expressions that any SQL engine of Ibis
     can run.
 
     The same numbers as `unbag.join`, `unbag.weights` and `unbag.weights.pseudo_labels` give:
 
-        bags = join(...).reported();  W = upm(bags.size, *bags.components(), weight=...,
-        stratum=...)[bags.bag] target = W_2 / W_1,  sample_weight = W_1
+        bags = join(...).reported()
+        W = upm(bags.size, *bags.components(), weight=..., stratum=...)[bags.bag]
+        target = W_2 / W_1,  sample_weight = W_1
 
     with all bags as one batch, `noise_weights` where noise is declared, and the prior of each
     stratum.
 
     Parameters
     ----------
-    events, reports : tables of Ibis, of a connection or `ibis.table(schema, name=...)` to write SQL
-        only.
-    on, total, counts, proportion, kind, size, noise, status, as_of, stratum, time, id, cut,
-    wrong_sizes, cap,
-    accept_bias : see `unbag.join`. Ids, strata and statuses are text, whole numbers or dates.
-    method : upm, easy, or anchored, which needs a reference.
-    reference : column of the events with a prediction that was made without the labels of the
-        event's own bag (of another fold, or yesterday's model); for class counts one column for
-        each.
-    keep : columns of the events to hand on; by default all.
-    typed : whether both tables know the types of their ids, so that text in one and whole numbers
-        in the other are refused; False where one comes from CSV files: ids are then compared as
-        text.
+    events, reports : ibis.Table
+        Tables of a connection, or `ibis.table(schema, name=...)` to write SQL only.
+    on : str or Columns
+        The column with the bag's id, in both. Ids, strata and statuses are text, whole numbers or
+        dates.
+    method : {"upm", "easy", "anchored"}
+        How weights are made; anchored needs a reference.
+    reference : str or sequence of str, optional
+        Column of the events with a prediction that was made without the labels of the event's own
+        bag (of another fold, or yesterday's model); for class counts one column for each.
+    keep : sequence of str, optional
+        Columns of the events to hand on; by default all.
+    typed : bool
+        Whether both tables know the types of their ids, so that text in one and whole numbers in
+        the other are refused; False where one comes from CSV files: ids are then compared as text.
+    **columns : ColumnNames
+        Which other column is what, as for `unbag.join`.
 
     >>> import ibis
     >>> events = ibis.table({"day": "string", "age": "int64"}, name="events")
@@ -89,92 +87,73 @@ def relate(
     >>> relate(events, reports, on="day", total="sales").targets.columns
     ('day', 'age', 'weight_1', 'weight_2', 'target', 'sample_weight')
     """
-    columns = Asked(
-        on,
-        total,
-        counts,
-        proportion,
-        kind,
-        size,
-        noise,
-        status,
-        as_of,
-        stratum,
-        time,
-        id,
-        cut,
-        wrong_sizes,
-    )
-    further = {
-        "method": method,
-        "reference": reference,
-        "accept_bias": accept_bias,
-        "cap": cap,
-        "typed": typed,
-    }
-    asking = ask(events, reports, columns, **further)
-    ours, theirs = read_events(events, asking), read_reports(reports, asking)
-    bags = match_bags(ours, theirs, asking)
-    weighed = weigh_bags(bags, asking)
-    kept = list(events.columns) if keep is None else list(keep)
+    said = as_columns(on, columns)
+    request = make_request(events, reports, said, method=method, reference=reference, typed=typed)
+    ours, theirs = read_events(events, request), read_reports(reports, request)
+    bags = match_bags(ours, theirs, request)
+    weighed = weigh_bags(bags, request)
+    kept = list(events.columns)
+    if keep is not None:
+        kept = list(keep)
     return Related(
-        _targets(events, weighed, asking, kept),
+        _targets(events, weighed, request, kept),
         weighed,
-        find_faults(ours, theirs, bags, weighed, asking),
+        find_faults(ours, theirs, bags, weighed, request),
     )
 
 
-def _targets(events: Any, weighed: Any, asking: Asking, keep: list[str]) -> Any:
+def _targets(events: Any, weighed: Any, request: Request, keep: list[str]) -> Any:
     """The events with the weights of their bag, and what follows from these."""
-    marked = events.mutate(
-        **{OWN + "bag": id_column(events, asking.columns.on, text=asking.text, thing="events")}
-    )
+    bag = id_column(events, request.columns.on, text=request.text, thing="events")
+    marked = events.mutate(**{OWN + "bag": bag})
+    names = [name for name in weighed.columns if name == "all" or name.startswith("W_")]
     weights = weighed.select(
-        *(c for c in weighed.columns if c == "all" or c.startswith("W_")), own=weighed.bag
+        **{OWN + name: weighed[name] for name in names}, **{OWN + "own": weighed.bag}
     )
-    weights = weights.rename({OWN + name: name for name in weights.columns})
     rows = marked.inner_join(weights, marked[OWN + "bag"] == weights[OWN + "own"])
-    W = _row_weights(rows, asking)
-    named = {f"weight_{part}": each for part, each in zip(asking.parts, W, strict=True)}
-    histogram = asking.columns.counts is not None
-    scale = total(W) if histogram else W[0]
-    by_class = {f"target_{part}": each / scale for part, each in zip(asking.parts, W, strict=True)}
-    own = by_class if histogram else {"target": W[1] / scale}
-    new = named | own | {"sample_weight": scale}
+    W = _row_weights(rows, request)
+    new = {f"weight_{part}": each for part, each in zip(request.parts, W, strict=True)}
+    if request.columns.counts is None:
+        new |= {"target": W[1] / W[0], "sample_weight": W[0]}
+    else:
+        scale = total(W)
+        new |= {f"target_{part}": W[i] / scale for i, part in enumerate(request.parts)}
+        new["sample_weight"] = scale
     _check_names(events, keep, list(new))
     return rows.select(*keep, **new)
 
 
-def _row_weights(rows: Any, asking: Asking) -> list[Any]:
+def _row_weights(rows: Any, request: Request) -> list[Any]:
     """W of the row's bag; anchored adds g / (number of all instances)."""
-    W = [rows[f"{OWN}W_{i}"] for i in range(len(asking.parts))]
-    if asking.method != "anchored":
+    W = [rows[f"{OWN}W_{i}"] for i in range(len(request.parts))]
+    if request.method != "anchored":
         return W
-    g = [number_column(rows[name]) for name in asking.reference]
-    g = g if len(g) == len(W) else [constant(1), *g]
+    g = [number_column(rows[name]) for name in request.reference]
+    if len(g) < len(W):
+        g = [constant(1), *g]
     return [own + each / rows[OWN + "all"] for own, each in zip(W, g, strict=True)]
 
 
 def _check_names(events: Any, keep: list[str], new: list[str]) -> None:
-    unknown, double = (
-        [name for name in keep if name not in events.columns],
-        sorted(set(keep) & set(new)),
-    )
-    if unknown or double:
-        wrong = (
-            f"{unknown[0]!r} is not in the events"
-            if unknown
-            else f"{double[0]!r} is the name of a result"
-        )
+    wrong = [f"{name!r} is not in the events" for name in keep if name not in events.columns]
+    wrong += [f"{name!r} is the name of a result" for name in sorted(set(keep) & set(new))]
+    if wrong:
         raise broken(
             f"A column to keep must be one of the events, and not {', '.join(new)}",
-            f"{wrong}",
-            "Rename it, or name others with keep=.",
+            wrong[0],
+            "Rename it, or name others with {keep}.",
         )
 
 
 def as_sql(expression: Any, *, dialect: str = "duckdb") -> str:
     """The text of an expression, to paste into a warehouse.
+
+    Parameters
+    ----------
+    expression : ibis.Table
+        What `relate` or `design` gave.
+    dialect : str
+        duckdb, spark, or another that Ibis knows.
 
     >>> import ibis
     >>> print(as_sql(ibis.table({"a": "int64"}, name="events"), dialect="duckdb"))
@@ -182,14 +161,14 @@ def as_sql(expression: Any, *, dialect: str = "duckdb") -> str:
       *
     FROM "events"
     """
-    api, name = ibis(), {"spark": "pyspark"}.get(dialect, dialect)
+    name = {"spark": "pyspark"}.get(dialect, dialect)
     try:
         if name == "pyspark":
             getattr(
-                api, name
-            )  # Spark's options, which its SQL depends on, are there once it is loaded
-        return str(api.to_sql(expression, dialect=name))
-    except (AttributeError, ImportError, ValueError, api.common.exceptions.IbisError) as error:
+                ibis, name
+            )  # its options, which its SQL depends on, are there once it is loaded
+        return str(ibis.to_sql(expression, dialect=name))
+    except (AttributeError, ImportError, ValueError, ibis.common.exceptions.IbisError) as error:
         raise broken(
             "A dialect must be one that Ibis can write here",
             f"{dialect!r} cannot be ({error})",

@@ -1,31 +1,46 @@
-"""Tables of events and reports in, `Bags` with features out; and the plan of the features, for
-prediction.
+"""Tables of events and reports as `Bags` with features, and the plan of these features.
 
-`reading` opens frames and files, `values` reads columns, `counting` sums up events, `reporting`
-chooses reports, `reconciling` brings them together, `joining` makes the bags. `surveying` makes a
-plan from the data, `overriding` hears what the user wishes, `plans` applies it with `encoding`.
-`querying` makes the errors of DuckDB plain.
+`join` makes the bags and `check_tables` says what is wrong with the tables; `Columns` is what the
+user says of their columns, `TablesReport` what they hold. `plan_features` infers a `FeaturePlan`,
+which is stored with a model and applied at prediction.
 """
 
+from unbag.tables._columns import ColumnNames, Columns, as_columns, cut_of, ids_are_text
+from unbag.tables._duckdb import plain_duckdb
 from unbag.tables._encode import Column, buckets_of, levels_of, narrow
 from unbag.tables._infer import plan_features
 from unbag.tables._join import JoinedBags, check_tables, join
 from unbag.tables._plan import FeaturePlan, Part
-from unbag.tables._sources import Table, open_table
-from unbag.tables._summary import TablesReport
+from unbag.tables._rules import LEFT_OUT, RULES, TablesReport, tables_report
+from unbag.tables._sources import Table, no_rows, open_table
+from unbag.tables._values import as_moments, as_numbers, is_number, plain
 
 __all__ = [
+    "LEFT_OUT",
+    "RULES",
     "Column",
+    "ColumnNames",
+    "Columns",
     "FeaturePlan",
     "JoinedBags",
     "Part",
     "Table",
     "TablesReport",
+    "as_columns",
+    "as_moments",
+    "as_numbers",
     "buckets_of",
     "check_tables",
+    "cut_of",
+    "ids_are_text",
+    "is_number",
     "join",
     "levels_of",
     "narrow",
+    "no_rows",
     "open_table",
+    "plain",
+    "plain_duckdb",
     "plan_features",
+    "tables_report",
 ]

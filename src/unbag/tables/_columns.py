@@ -1,24 +1,79 @@
-"""What the user says of the columns in, one checked object out."""
+"""What the user says of the columns: one checked object for `join`, SQL and the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypedDict, get_args
 
+import numpy as np
 import pyarrow as pa
 
 from unbag._rules import broken
 from unbag.bags import Kind
-from unbag.tables._sources import Table
-from unbag.tables._values import is_date, is_text
+from unbag.tables._sources import Table, nearest
+from unbag.tables._values import as_moment, is_date, is_number, is_text
 
 Sizes = Literal["refuse", "leave_out"]
 
 
+class ColumnNames(TypedDict, total=False):
+    """The fields of `Columns` beside `on`, as keywords of `join`, `check_tables` and `sql`."""
+
+    total: str | None
+    counts: Sequence[str] | None
+    proportion: str | None
+    kind: Kind | None
+    size: str | None
+    noise: str | float | None
+    status: str | None
+    as_of: str | None
+    stratum: str | None
+    time: str | None
+    id: str | None
+    cut: Any
+    wrong_sizes: Sizes
+    cap: float | None
+    accept_bias: bool
+
+
 @dataclass(frozen=True)
-class Asked:
-    """Which column is what; see `join`."""
+class Columns:
+    """Which column is what, and what is to be done about the reports.
+
+    Parameters
+    ----------
+    on : str
+        Column with the bag's id, in both tables.
+    total, counts, proportion : str, sequence of str, str
+        Column of the reports with each bag's total, columns with its class counts, or column with
+        its proportion (mean count): one of these. Totals are divided by the number of events.
+    kind : {"binary", "total", "histogram"}, optional
+        Binary by default; total where an event may count more than once. Class counts are a
+        histogram.
+    size : str, optional
+        Column of the reports with the number of events, which is then checked.
+    noise : str or float, optional
+        Column of the reports with the variance of the noise on the count, or one number for all.
+    status : str, optional
+        Column of the reports with their status (see `Bags`); empty is observed.
+    as_of : str, optional
+        Column of the reports with the time when each was made; the latest of a bag is used.
+    stratum, time, id : str, optional
+        Columns of the events.
+    cut : number, str or date, optional
+        As if it were this moment: reports made then or later are left out, and whole bags with such
+        events; a date is its first moment, so that nothing of that day is used.
+    wrong_sizes : {"refuse", "leave_out"}
+        What to do with bags whose reported size is not their number of events.
+    cap : float, optional
+        For totals, the largest count of one event.
+    accept_bias : bool
+        Whether reports that were hidden for their value may be left out; see `Bags`.
+
+    >>> Columns("bag", total="sales").values
+    ('sales',)
+    """
 
     on: str
     total: str | None = None
@@ -34,16 +89,16 @@ class Asked:
     id: str | None = None
     cut: Any = None
     wrong_sizes: Sizes = "refuse"
+    cap: float | None = None
+    accept_bias: bool = False
 
     def __post_init__(self) -> None:
-        given = [
-            name for name in ("total", "counts", "proportion") if getattr(self, name) is not None
-        ]
+        given = [name for name in VALUES if getattr(self, name) is not None]
         if len(given) != 1:
             raise broken(
-                "Reports must have one of total=, counts= and proportion=",
+                "Reports must have a total, counts or a proportion, and one of these only",
                 f"{' and '.join(given) or 'none'} came",
-                "Name the column of totals, or those of class counts.",
+                "Name the column of totals with {total}, or those of class counts with {counts}.",
             )
         if self.counts is not None and (isinstance(self.counts, str) or len(self.counts) < 2):
             raise broken(
@@ -54,49 +109,90 @@ class Asked:
         if self.cut is not None and self.as_of is None and self.time is None:
             raise broken(
                 "A cut must have times to compare with",
-                "neither as_of= nor time= came",
-                "Name one.",
+                "neither those of reports nor those of events came",
+                "Name a column with {as_of} or {time}.",
             )
         if self.wrong_sizes not in get_args(Sizes):
             raise broken(
-                f"wrong_sizes must be one of {', '.join(get_args(Sizes))}",
+                f"What is done with wrong sizes must be one of {', '.join(get_args(Sizes))}",
                 f"{self.wrong_sizes!r} came",
                 "Choose one.",
             )
-        if (self.counts is not None) != (self.kind == "histogram") and self.kind is not None:
+        if self.kind is not None and (self.counts is None) == (self.kind == "histogram"):
             raise broken(
                 "A kind must fit the columns",
-                f"{self.kind} came with {given[0]}=",
-                (
-                    "Class counts are a histogram, totals and proportions are binary or total; "
-                    "leave it out."
-                ),
+                f"{self.kind} came with {given[0]}",
+                "Class counts are a histogram, totals and proportions are binary or total; "
+                "leave it out.",
             )
 
     @property
     def reports_are(self) -> Kind:
         """The kind of the reports."""
-        return self.kind or ("histogram" if self.counts is not None else "binary")
+        if self.kind is not None:
+            return self.kind
+        if self.counts is not None:
+            return "histogram"
+        return "binary"
 
     @property
-    def values(self) -> list[str]:
+    def values(self) -> tuple[str, ...]:
         """The columns with what the bags reported."""
-        return (
-            list(self.counts) if self.counts is not None else [self.total or self.proportion or ""]
-        )
+        if self.counts is not None:
+            return tuple(self.counts)
+        return (self.total or self.proportion or "",)
 
-    def text_columns(self) -> dict[str, pa.DataType]:
-        """Columns that hold ids and are read as text from CSV files, so that 007 stays 007."""
-        return {
-            name: pa.string()
-            for name in (self.on, self.stratum, self.id, self.status)
-            if name is not None
-        }
+    @property
+    def variance(self) -> str | None:
+        """The column with the variance of the noise, where it is not one number."""
+        if isinstance(self.noise, str):
+            return self.noise
+        return None
+
+    @property
+    def of_events(self) -> list[str]:
+        """The columns of the events, which are no features."""
+        return _given(self.on, self.stratum, self.time, self.id)
+
+    @property
+    def of_reports(self) -> list[str]:
+        """The columns of the reports."""
+        return _given(self.on, *self.values, self.size, self.variance, self.status, self.as_of)
+
+    @property
+    def as_text(self) -> list[str]:
+        """Columns with ids, which are read as text from CSV files, so that 007 stays 007."""
+        return _given(self.on, self.stratum, self.id, self.status)
+
+
+VALUES = ("total", "counts", "proportion")
+
+
+def _given(*names: str | None) -> list[str]:
+    return list(dict.fromkeys(name for name in names if name is not None))
+
+
+def as_columns(on: str | Columns, said: Mapping[str, Any]) -> Columns:
+    """The columns from what `join` and others take: the bag's column, or all of them, and more.
+
+    Parameters
+    ----------
+    on : str or Columns
+        The column with the bag's id, or columns that are changed by what is said.
+    said : mapping
+        Further fields of `Columns`.
+    """
+    known = [field.name for field in fields(Columns)]
+    for name in said:
+        if name not in known:
+            raise TypeError(f"{name!r} is no argument here.{nearest(name, known)}")
+    if isinstance(on, Columns):
+        return replace(on, **said)
+    return Columns(on, **said)
 
 
 def ids_are_text(events: Table, reports: Table, on: str) -> bool:
-    """Whether the bag ids are compared as text, else as whole numbers; ids of two types are
-    refused."""
+    """Whether the bag ids are compared as text, else as whole numbers; two types are refused."""
     kinds = {table.thing: _id_kind(table, on) for table in (events, reports)}
     if len(set(kinds.values())) > 1 and events.typed and reports.typed:
         raise broken(
@@ -109,8 +205,9 @@ def ids_are_text(events: Table, reports: Table, on: str) -> bool:
 
 
 def _id_kind(table: Table, on: str) -> str:
-    kind = table.schema.field(on).type
-    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    kind = value = table.schema.field(on).type
+    if pa.types.is_dictionary(kind):
+        value = kind.value_type
     if pa.types.is_integer(value):
         return "whole numbers"
     if not (is_text(value) or is_date(value) or pa.types.is_null(value)):
@@ -120,3 +217,22 @@ def _id_kind(table: Table, on: str) -> str:
             "Write it as text, in the same way in both tables.",
         )
     return "text"
+
+
+def cut_of(events: Table, reports: Table, columns: Columns) -> float:
+    """The cut as a number, of the kind of the times; NaN, which no time reaches, when there is
+    none."""
+    if columns.cut is None:
+        return np.nan
+    cut, a_number = as_moment(columns.cut), isinstance(columns.cut, int | float | np.number)
+    if not np.isfinite(cut):
+        raise broken("A cut must be a moment", f"{columns.cut} came", "Leave it out for none.")
+    for table, name in ((events, columns.time), (reports, columns.as_of)):
+        if name is not None and a_number != is_number(table.schema.field(name).type):
+            raise broken(
+                "A cut must be of the kind of the times",
+                f"{columns.cut!r} came and {name!r} of the {table.thing} has type "
+                f"{table.schema.field(name).type}",
+                "Give a date for dates, and a number for numbers.",
+            )
+    return cut

@@ -1,4 +1,4 @@
-"""A block of work with DuckDB in, the same out, with what goes wrong in it as a plain sentence."""
+"""Errors of DuckDB as plain sentences."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-DISK = (
-    "No space left on device",
-    "Disk quota exceeded",
-    "max_temp_directory_size",
-)  # the last comes as lack of memory
+from unbag._rules import Refused, broken
+
+# the last comes as lack of memory
+DISK = ("No space left on device", "Disk quota exceeded", "max_temp_directory_size")
 
 
 @contextmanager
@@ -26,14 +25,17 @@ def plain_duckdb(
 
     Parameters
     ----------
-    held : what has to fit into the memory.
-    limit : how much DuckDB may use, if that was said.
-    remedy : what else to do when the memory is too small.
+    held : str
+        What has to fit into the memory.
+    limit : str, optional
+        How much DuckDB may use, if that was said.
+    remedy : str
+        What else to do when the memory is too small.
     """
     try:
         yield
     except _errors() as error:
-        raise ValueError(_told(error, held, limit, remedy)) from error
+        raise _explained(error, held, limit, remedy) from error
 
 
 def _errors() -> Any:
@@ -41,20 +43,24 @@ def _errors() -> Any:
     return getattr(sys.modules.get("duckdb"), "Error", ())
 
 
-def _told(error: Exception, held: str, limit: str | None, remedy: str) -> str:
-    if any(mark in str(error) for mark in DISK):
-        file = re.search(
-            r'file \\*"([^"\\]+)', str(error)
-        )  # the quotes are escaped when another thread wrote
-        what = file[1] if file else "its own files"
-        return (
-            f"The disk must have room for what DuckDB writes: there is none for {what}. Free "
-            "some, or set TMPDIR to a folder on a larger disk."
+def _explained(error: Exception, held: str, limit: str | None, remedy: str) -> Refused:
+    text = str(error)
+    if any(mark in text for mark in DISK):
+        # the quotes are escaped when another thread wrote
+        file = re.search(r'file \\*"([^"\\]+)', text) or ("", "its own files")
+        return broken(
+            "The disk must have room for what DuckDB writes",
+            f"there is none for {file[1]}",
+            "Free some, or set TMPDIR to a folder on a larger disk.",
         )
     if type(error).__name__ == "OutOfMemoryException":
-        return f"The memory must suffice for {held}: {limit or 'it'} does not. {remedy}, or work on fewer bags at a time."
-    first = str(error).splitlines()[0].rstrip(".")
-    return (
-        f"Tables and settings must be such that DuckDB can work with them: {first}. Mend what it "
-        "names, or export the tables again."
+        return broken(
+            f"The memory must suffice for {held}",
+            f"{limit or 'it'} does not",
+            f"{remedy}, or work on fewer bags at a time.",
+        )
+    return broken(
+        "Tables and settings must be such that DuckDB can work with them",
+        text.splitlines()[0].rstrip("."),
+        "Mend what it names, or export the tables again.",
     )

@@ -1,5 +1,4 @@
-"""What a plan says of a column, and the column, in; its numbers or bucket numbers, and their names,
-out."""
+"""One column of a plan, and its features: numbers, bucket numbers, or codes of levels."""
 
 # pyright: reportAttributeAccessIssue=false
 # (the functions of pyarrow.compute are made when it is imported)
@@ -29,14 +28,23 @@ class Column:
 
     Parameters
     ----------
-    name : of the column.
-    kind : numeric (scaled), category (one-hot), hash (a bucket number for an embedding), date
-        (parts), boolean, drop.
-    mean, sd : of a numeric column. missing : whether values were missing, so that there is an
-        indicator of it.
-    values : of a category. parts : of a date, of hour, weekday and season.
-    buckets, dimension : of a hash, and of its embedding.
-    why : a column was dropped.
+    name : str
+        Of the column.
+    kind : str
+        numeric (scaled), category (one-hot), hash (a bucket number for an embedding), date (parts),
+        boolean or drop.
+    mean, sd : float
+        Of a numeric column.
+    missing : bool
+        Whether values were missing, so that there is an indicator of it.
+    values : tuple of str
+        Of a category.
+    parts : tuple of str
+        Of a date: hour, weekday and season.
+    buckets, dimension : int
+        Of a hash, and of its embedding.
+    why : str
+        Why a column was dropped.
     """
 
     name: str
@@ -81,7 +89,8 @@ def narrow(column: Column, values: Any) -> dict[str, np.ndarray]:
         boolean 0, 1 and 2 for missing; of a hash its bucket, 0 for missing. A date tells its hour,
         weekday and month as codes (the last code for missing), and its trend in days as a number.
 
-    >>> narrow(Column("device", "category", values=("phone", "tablet")), pa.array(["tablet", "tv", None]))
+    >>> device = Column("device", "category", values=("phone", "tablet"))
+    >>> narrow(device, pa.array(["tablet", "tv", None]))
     {'device': array([ 1, -1,  2])}
     """
     return _NARROW[column.kind](column, values)
@@ -97,16 +106,15 @@ def levels_of(column: Column) -> dict[str, tuple[str, ...] | None]:
     if column.kind == "numeric":
         return {name: None}
     if column.kind == "date":
-        parts = [f"{name} {part}" for part in column.parts]
-        return dict(zip(parts, [_DATE_LEVELS[part] for part in column.parts], strict=True)) | {
-            f"{name} trend": None
-        }
+        parts = {f"{name} {part}": _DATE_LEVELS[part] for part in column.parts}
+        return parts | {f"{name} trend": None}
+    buckets = (f"bucket {i}" for i in range(1, column.buckets))
     known = {
-        "category": column.values,
-        "boolean": ("false", "true"),
-        "hash": ("missing", *(f"bucket {i}" for i in range(1, column.buckets))),
-    }[column.kind]
-    return {name: known if column.kind == "hash" else (*known, "missing")}
+        "category": (*column.values, "missing"),
+        "boolean": ("false", "true", "missing"),
+        "hash": ("missing", *buckets),
+    }
+    return {name: known[column.kind]}
 
 
 def feature_names(column: Column) -> tuple[str, ...]:
@@ -121,7 +129,9 @@ def feature_names(column: Column) -> tuple[str, ...]:
         "date": [f"{name} {part} {wave}" for part in column.parts for wave in ("sin", "cos")],
         "hash": [f"{name} bucket"],
     }.get(column.kind, [name])
-    return (*own, *([f"{name} missing"] if column.missing and column.kind != "hash" else []))
+    if column.missing and column.kind != "hash":
+        own.append(f"{name} missing")
+    return tuple(own)
 
 
 def buckets_of(values: Any, *, column: str, buckets: int) -> np.ndarray:
@@ -136,13 +146,10 @@ def buckets_of(values: Any, *, column: str, buckets: int) -> np.ndarray:
     """
     coded = as_text(values).dictionary_encode()
     texts = coded.dictionary.to_pylist()
-    of_text = (
-        1 + stable_hash(texts, [column] * len(texts)) % (buckets - 1)
-        if texts
-        else np.empty(0, np.int64)
-    )
-    index = coded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
-    return np.append(of_text, 0)[index]
+    bucket = np.zeros(len(texts) + 1, np.int64)  # the last stays 0, for missing values
+    if texts:
+        bucket[:-1] = 1 + stable_hash(texts, [column] * len(texts)) % (buckets - 1)
+    return bucket[coded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
 
 
 def _numeric(column: Column, values: Any) -> np.ndarray:
@@ -154,9 +161,8 @@ def _numeric(column: Column, values: Any) -> np.ndarray:
 
 def _category(column: Column, values: Any) -> np.ndarray:
     code = _category_codes(column, values)
-    return _with_gap(
-        column, code[:, None] == np.arange(len(column.values)), code == len(column.values)
-    )
+    levels = len(column.values)
+    return _with_gap(column, code[:, None] == np.arange(levels), code == levels)
 
 
 def _category_codes(column: Column, values: Any) -> np.ndarray:
@@ -182,8 +188,7 @@ def _date(column: Column, values: Any) -> np.ndarray:
 
 
 def _date_parts(column: Column, values: Any) -> dict[str, np.ndarray]:
-    """Codes of the hour, the weekday and the month, the last of each for missing; and days since
-    1970."""
+    """Codes of the hour, weekday and month, the last of each for missing; and days since 1970."""
     moment = as_moments(values, name=column.name)
     gap = ~np.isfinite(moment)
     moment = np.where(gap, 0.0, moment)
@@ -226,7 +231,9 @@ TRUE, FALSE = ["true", "1", "yes"], ["false", "0", "no"]
 
 
 def _with_gap(column: Column, features: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    return np.column_stack([features, gap]) if column.missing else features
+    if not column.missing:
+        return features
+    return np.column_stack([features, gap])
 
 
 _ENCODERS: dict[str, Callable[[Column, Any], np.ndarray]] = {

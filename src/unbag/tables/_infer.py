@@ -1,28 +1,33 @@
-"""A table in, a `FeaturePlan` made from it out, in one or two passes over batches of rows."""
+"""How the columns of a table become features: a `FeaturePlan` inferred in one pass over batches."""
 
 # pyright: reportAttributeAccessIssue=false
 # (the functions of pyarrow.compute are made when it is imported)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from unbag._rules import broken
-from unbag.tables._duckdb import plain_duckdb
 from unbag.tables._encode import DAY, Column
 from unbag.tables._overrides import MOST_BUCKETS, Wish, as_wishes
 from unbag.tables._plan import CSV_TYPES, FeaturePlan
-from unbag.tables._sources import Table, empty, open_table
+from unbag.tables._sources import Table, no_rows, open_table
 from unbag.tables._values import as_moments, as_numbers, as_text, is_date, is_number, is_text
 
 MOST_VALUES = 1000  # of a column that is to be one-hot by the user's word
 LIKE_AN_ID = 0.9  # so many distinct values for each row are an id
 FEW_ROWS = 100  # in which whole numbers may differ by chance
+SMALLEST = 4096  # hashes kept to count distinct values, exactly up to here, beyond to about 1.6%
+OF_TYPE = {"numeric": is_number, "date": is_date, "boolean": pa.types.is_boolean}
+
+Overrides = Mapping[str, Any] | str | Path | None
 
 
 def plan_features(
@@ -30,7 +35,7 @@ def plan_features(
     *,
     features: Sequence[str] | None = None,
     leave_out: Sequence[str] = (),
-    override: Any = None,
+    override: Overrides = None,
     one_hot: int = 32,
     most_buckets: int = 2**14,
 ) -> FeaturePlan:
@@ -40,240 +45,281 @@ def plan_features(
     one column for each; text of more values is hashed into buckets, twice as many as there are
     values (counted approximately) up to `most_buckets`, each with an embedding; of dates remain the
     hour, the weekday and (from a year on) the season; missing values get an indicator. What is
-    constant, empty, of an unknown type or looks like an id is dropped, with a word; whole numbers
-    look like one when no two rows of more than 100 share one. The rows pass in batches, so that
-    files may be larger than memory. No label is looked at.
+    constant, empty, of an unknown type or looks like an id is dropped, with the reason; whole
+    numbers look like one when no two rows of more than 100 share one. The rows pass once, in
+    batches, so that files may be larger than memory. No label is looked at.
 
     Parameters
     ----------
-    events : a frame of pandas or polars, an Arrow table, a DuckDB relation, or a path of Parquet or
-        CSV files.
-    features : the columns to take; by default all. Whole numbers that you name are never taken for
-        an id.
-    leave_out : columns that are no features: bag, time, stratum, id.
-    override : what you know better: the path of a TOML file with `[columns.<name>]` and in it
-        `kind`, and `buckets`, `dimension` or `values`; or the same as a mapping from column to such
-        settings.
-    one_hot, most_buckets : see above.
+    events : frame, pyarrow.Table, DuckDB relation, str or Path
+        A frame of pandas or polars, an Arrow table, a DuckDB relation, or a path of Parquet or CSV
+        files.
+    features : sequence of str, optional
+        The columns to take; by default all. Whole numbers that you name are never taken for an id.
+    leave_out : sequence of str
+        Columns that are no features: bag, time, stratum, id.
+    override : mapping, str or Path, optional
+        What you know better: the path of a TOML file with `[columns.<name>]` and in it `kind`, and
+        `buckets`, `dimension` or `values`; or the same as a mapping from column to such settings.
+    one_hot, most_buckets : int
+        See above.
 
-    >>> plan_features(pa.table({"age": [20, 40, None], "shop": ["a", "b", "a"], "country": ["de"] * 3}))
+    >>> events = pa.table({"age": [20, 40, None], "shop": ["a", "b", "a"], "country": ["de"] * 3})
+    >>> plan_features(events)
     FeaturePlan(4 numbers, 0 hashed; dropped: country, it has one value only)
     """
-    if isinstance(features, str):
-        raise broken(
-            "Features must be a list of columns",
-            f"{features!r} came",
-            f"Write [{features!r}] for one.",
-        )
-    wishes = as_wishes(override)
-    types = {name: CSV_TYPES[wish.kind] for name, wish in wishes.items() if wish.kind in CSV_TYPES}
-    table = open_table(events, types=types)
-    names = table.need(features if features is not None else table.schema.names)
-    names = [name for name in names if name not in leave_out]
-    table.need(wishes)
-    kinds = {name: _kind(table.schema.field(name).type, wishes.get(name)) for name in names}
-    read = [name for name in names if kinds[name] not in ("drop", "unknown")]
-    most = {name: MOST_VALUES if name in wishes else one_hot for name in read}
-    seen = _survey(table, {name: kinds[name] for name in read}, most)
-    many = [
-        n
-        for n in read
-        if kinds[n] in ("text", "hash") and seen[n].values is None and not _buckets(wishes, n)
-    ]
-    many += [
-        n
-        for n in read
-        if seen[n].apart and features is None and n not in wishes and seen[n].rows > FEW_ROWS
-    ]
-    distinct = _count_distinct(table, many)
-    decide = lambda n: _decide(
-        n, kinds[n], seen.get(n, Seen()), distinct.get(n, 0), wishes.get(n), most_buckets
+    table = open_table(events, types=csv_types(as_wishes(override)))
+    survey = Survey(
+        table,
+        features=features,
+        leave_out=leave_out,
+        override=override,
+        one_hot=one_hot,
+        most_buckets=most_buckets,
     )
-    columns = tuple(decide(name) for name in names)
-    if all(column.kind == "drop" for column in columns):
-        words = "; ".join(f"{column.name}: {column.why}" for column in columns)
-        raise broken(
-            "A plan must have at least one feature",
-            f"none is left ({words})",
-            "Add columns to the events.",
-        )
-    return FeaturePlan(columns)
+    if survey.columns:
+        for batch in table.batches(survey.columns):
+            survey.add(batch)
+    return survey.plan()
 
 
-class Seen(NamedTuple):
-    """What was seen of a column so far: `squares` of deviations from the mean, `values` None once
-    they are too many, `apart` whether it has whole numbers of which no batch had one twice."""
+def csv_types(columns: Mapping[str, Any]) -> dict[str, pa.DataType]:
+    """Types of the columns of CSV files whose kind is known."""
+    return {name: CSV_TYPES[c.kind] for name, c in columns.items() if c.kind in CSV_TYPES}
 
+
+class Survey:
+    """Looks at the columns of a table: `add` batches that have `columns`, then ask for the `plan`.
+
+    Parameters
+    ----------
+    table : Table
+        The events; only names and types of its columns are read here.
+    features, leave_out, override, one_hot, most_buckets
+        See `plan_features`.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        features: Sequence[str] | None = None,
+        leave_out: Sequence[str] = (),
+        override: Overrides = None,
+        one_hot: int = 32,
+        most_buckets: int = 2**14,
+    ) -> None:
+        if isinstance(features, str):
+            raise broken(
+                "Features must be a list of columns",
+                f"{features!r} came",
+                f"Write [{features!r}] for one.",
+            )
+        self.table, self.most_buckets, self.wishes = table, most_buckets, as_wishes(override)
+        table.need(self.wishes)
+        self.may_be_ids = features is None
+        if features is None:
+            features = table.schema.names
+        names = [name for name in table.need(features) if name not in leave_out]
+        self.summaries = {name: self._start(name, one_hot) for name in names}
+        self.rows = 0
+
+    def _start(self, name: str, one_hot: int) -> Summary:
+        kind, wish = self.table.schema.field(name).type, self.wishes.get(name)
+        if wish is not None:
+            return Summary(name, wish.kind, most=MOST_VALUES)
+        if is_text(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind):
+            return Summary(name, "text", most=one_hot)
+        known = [name for name, test in OF_TYPE.items() if test(kind)]
+        return Summary(name, (*known, "unknown")[0], most=one_hot)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns to read."""
+        return [s.name for s in self.summaries.values() if s.kind not in ("drop", "unknown")]
+
+    def add(self, batch: pa.Table) -> None:
+        """Look at one more batch."""
+        self.rows += batch.num_rows
+        for name in self.columns:
+            self.summaries[name].add(batch[name], typed=self.table.typed)
+
+    def plan(self) -> FeaturePlan:
+        """The plan for what the batches had."""
+        if self.columns and self.rows == 0:
+            raise no_rows(self.table.thing)
+        columns = tuple(self._decide(summary) for summary in self.summaries.values())
+        if all(column.kind == "drop" for column in columns):
+            reasons = "; ".join(f"{column.name}: {column.why}" for column in columns)
+            raise broken(
+                "A plan must have at least one feature",
+                f"none is left ({reasons})",
+                "Add columns to the events.",
+            )
+        return FeaturePlan(columns)
+
+    def _decide(self, summary: Summary) -> Column:
+        name, kind, wish = summary.name, summary.kind, self.wishes.get(summary.name)
+        why = {"drop": "as you said", "unknown": "its type is not known"}.get(kind, "")
+        if wish is None and not why:
+            why = summary.why_drop(may_be_id=self.may_be_ids)
+        if why:
+            return Column(name, "drop", why=why)
+        wish, missing = wish or Wish(kind), summary.missing > 0
+        if kind == "numeric":
+            return Column(name, "numeric", mean=summary.mean, sd=summary.sd, missing=missing)
+        if kind == "date":
+            return Column(name, "date", parts=summary.parts, missing=missing)
+        if kind == "boolean":
+            return Column(name, "boolean", missing=missing)
+        if kind == "hash" or (kind == "text" and summary.values is None):
+            buckets = wish.buckets or min(self.most_buckets, _power_of_two(2 * summary.distinct))
+            dimension = wish.dimension or int(np.ceil(buckets**0.25))
+            return Column(name, "hash", buckets=buckets, dimension=dimension)
+        if summary.values is None and not wish.values:
+            raise broken(
+                f"A category must have at most {MOST_VALUES} values",
+                f"column {name!r} has more",
+                "Give its values, or plan it as a hash.",
+            )
+        values = wish.values or tuple(sorted(summary.values or ()))
+        return Column(name, "category", values=values, missing=missing)
+
+
+def _power_of_two(count: int) -> int:
+    return int(min(MOST_BUCKETS, 2 ** int(np.ceil(np.log2(max(count, 2))))))
+
+
+@dataclass
+class Summary:
+    """What is known of a column after some batches.
+
+    `squares` are those of deviations from the mean; `values` is None once they are too many;
+    `apart` says whether it has whole numbers of which no batch had one twice; `smallest` are the
+    least hashes of its values, from which distinct ones are counted.
+    """
+
+    name: str
+    kind: str
+    most: int
     rows: int = 0
     missing: int = 0
     mean: float = 0.0
     squares: float = 0.0
     low: float = np.inf
     high: float = -np.inf
-    values: frozenset[str] | None = frozenset()
+    values: set[str] | None = field(default_factory=set)
     clock: bool = False
-    apart: bool = False
+    apart: bool = True
+    smallest: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
+
+    def add(self, column: Any, *, typed: bool) -> None:
+        """Look at one more batch of the column."""
+        if self.kind == "numeric":
+            self._add_numbers(as_numbers(column, name=self.name))
+            self._add_apart(column, typed=typed)
+        elif self.kind == "date":
+            moment = as_moments(column, name=self.name)
+            self._add_numbers(moment)
+            self.clock = self.clock or bool(np.any(np.nan_to_num(moment) % DAY != 0))
+        else:
+            self._add_text(as_text(column))
+
+    def _add_numbers(self, x: np.ndarray) -> None:
+        """Mean and squares of two parts: M = M1 + M2 + d^2 n1 n2 / n, d the difference of means."""
+        good = x[np.isfinite(x)]
+        before, n = self.rows - self.missing, len(good)
+        self.rows, self.missing = self.rows + len(x), self.missing + len(x) - n
+        if n == 0:
+            return
+        d = float(good.mean()) - self.mean
+        self.squares += float(((good - good.mean()) ** 2).sum()) + d**2 * before * n / (before + n)
+        self.mean += d * n / (before + n)
+        self.low, self.high = min(self.low, float(good.min())), max(self.high, float(good.max()))
+
+    def _add_apart(self, column: Any, *, typed: bool) -> None:
+        """CSV files have whole numbers in a column of any numbers."""
+        whole = pa.types.is_integer(column.type)
+        if not whole and not typed:
+            whole = bool(pc.all(pc.equal(column, pc.floor(column))).as_py())
+        unique = column.unique()
+        self.apart = self.apart and whole and len(unique) == len(column)
+        if self.apart:
+            self._keep(_mixed(unique.drop_null().cast(pa.int64()).to_numpy().view(np.uint64)))
+
+    def _add_text(self, text: pa.Array) -> None:
+        self.rows, self.missing = self.rows + len(text), self.missing + text.null_count
+        unique = text.drop_null().unique()
+        self._keep(_hashes(unique))
+        if self.values is not None and self.kind != "hash":
+            self.values |= set(unique.to_pylist())
+        if self.kind == "hash" or len(self.values or ()) > self.most:
+            self.values = None
+
+    def _keep(self, hashes: np.ndarray) -> None:
+        self.smallest = np.unique(np.concatenate([self.smallest, hashes]))[:SMALLEST]
+
+    @property
+    def distinct(self) -> int:
+        """About how many values there are: k hashes below a share s of all are of k / s values."""
+        if len(self.smallest) < SMALLEST:
+            return len(self.smallest)
+        return round((SMALLEST - 1) * 2.0**64 / float(self.smallest[-1]))
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation; 1 where it is nothing but rounding."""
+        sd = float(np.sqrt(self.squares / max(self.rows - self.missing, 1)))
+        if sd > 1e-12 * abs(self.mean):
+            return sd
+        return 1.0
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of dates that vary: the season only when it came again, else it is a trend."""
+        year = self.high - self.low >= 366 * DAY
+        varies = {"hour": self.clock, "weekday": True, "season": year}
+        return tuple(part for part, does in varies.items() if does)
+
+    def why_drop(self, *, may_be_id: bool) -> str:
+        """Why the column is no feature; empty when it is one."""
+        known = self.rows - self.missing
+        if known == 0:
+            return "it has no values"
+        one_value = self.values is not None and len(self.values) == 1
+        if self.kind in ("numeric", "date"):
+            one_value = self.low == self.high
+        if one_value and self.missing == 0:
+            return "it has one value only"
+        like_an_id = self.distinct > LIKE_AN_ID * known
+        many = self.values is None or known > FEW_ROWS
+        if self.kind == "text" and many and like_an_id:
+            return "nearly every row has its own value, as an id has"
+        whole = self.kind == "numeric" and self.apart and self.rows > FEW_ROWS
+        if whole and may_be_id and like_an_id:
+            return (
+                "nearly every row has its own value, as an id has (name it among the features if "
+                "it is none)"
+            )
+        return ""
 
 
-def _kind(kind: pa.DataType, wish: Wish | None) -> str:
-    """How to look at a column; text, and a frame's categories of any type, become category or hash
-    later."""
-    if wish is not None:
-        return wish.kind
-    if is_text(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind):
-        return "text"
-    of_type = {"numeric": is_number, "date": is_date, "boolean": pa.types.is_boolean}
-    return next((name for name, test in of_type.items() if test(kind)), f"unknown:{kind}").split(
-        ":"
-    )[0]
+def _hashes(text: pa.Array) -> np.ndarray:
+    """A hash of each text without gaps: its bytes times powers of an odd number, mixed."""
+    if len(text) == 0:
+        return np.empty(0, np.uint64)
+    text = pa.concat_arrays([text])  # copied, so that it starts at the start of its buffers
+    _, offsets, data = text.buffers()
+    start = np.frombuffer(offsets, np.int32)[text.offset : text.offset + len(text) + 1]
+    length = np.diff(start)
+    byte = np.frombuffer(data, np.uint8)[start[0] : start[-1]].astype(np.uint64) + np.uint64(1)
+    place = np.arange(len(byte)) - np.repeat(start[:-1] - start[0], length)
+    power = np.cumprod(np.full(length.max(), 0x9E3779B97F4A7C15, np.uint64))
+    return _mixed(np.add.reduceat(byte * power[place], start[:-1] - start[0]))
 
 
-def _buckets(wishes: dict[str, Wish], name: str) -> int:
-    return wishes[name].buckets if name in wishes else 0
-
-
-def _survey(table: Table, kinds: dict[str, str], most: dict[str, int]) -> dict[str, Seen]:
-    seen, rows = {name: Seen() for name in kinds}, 0
-    for batch in table.batches(list(kinds)) if kinds else ():
-        rows += batch.num_rows
-        seen = {
-            name: _look(seen[name], batch[name], name, kind, most[name], typed=table.typed)
-            for name, kind in kinds.items()
-        }
-    if kinds and rows == 0:
-        raise ValueError(empty(table.thing))
-    return seen
-
-
-def _look(seen: Seen, column: Any, name: str, kind: str, most: int, *, typed: bool) -> Seen:
-    """What is known of a column after one more batch."""
-    if kind == "numeric":
-        apart = (seen.apart or seen.rows == 0) and _are_apart(column, typed=typed)
-        return _look_at_numbers(seen, as_numbers(column, name=name))._replace(apart=apart)
-    if kind == "date":
-        moment = as_moments(column, name=name)
-        seen = _look_at_numbers(seen, moment)
-        return seen._replace(clock=seen.clock or bool(np.any(np.nan_to_num(moment) % DAY != 0)))
-    text = as_text(column)
-    values = (
-        None if seen.values is None else seen.values | set(text.drop_null().unique().to_pylist())
-    )
-    values = None if values is None or kind == "hash" or len(values) > most else values
-    return seen._replace(
-        rows=seen.rows + len(text), missing=seen.missing + text.null_count, values=values
-    )
-
-
-def _are_apart(column: Any, *, typed: bool) -> bool:
-    """Whether no two rows share a whole number; CSV files have theirs in a column of any
-    numbers."""
-    whole = pa.types.is_integer(column.type) or (
-        not typed and pc.all(pc.equal(column, pc.floor(column))).as_py()
-    )
-    return bool(whole) and len(column.unique()) == len(column)
-
-
-def _look_at_numbers(seen: Seen, x: np.ndarray) -> Seen:
-    """Mean and squares of two parts together: M = M1 + M2 + d^2 n1 n2 / n, with d the difference of
-    their means."""
-    good = x[np.isfinite(x)]
-    seen = seen._replace(rows=seen.rows + len(x), missing=seen.missing + len(x) - len(good))
-    if len(good) == 0:
-        return seen
-    before, n = seen.rows - len(x) - (seen.missing - (len(x) - len(good))), len(good)
-    d, mean = good.mean() - seen.mean, seen.mean + (good.mean() - seen.mean) * n / (before + n)
-    squares = (
-        seen.squares + float(((good - good.mean()) ** 2).sum()) + d**2 * before * n / (before + n)
-    )
-    low, high = min(seen.low, float(good.min())), max(seen.high, float(good.max()))
-    return seen._replace(mean=float(mean), squares=float(squares), low=low, high=high)
-
-
-def _count_distinct(table: Table, names: list[str]) -> dict[str, int]:
-    """About how many values each column has: DuckDB's HyperLogLog, in memory that does not grow
-    with them."""
-    if not names:
-        return {}
-    import duckdb
-
-    schema = pa.schema([(f"c{i}", pa.string()) for i in range(len(names))])
-    texts = lambda batch: pa.RecordBatch.from_arrays(
-        [as_text(batch[name]) for name in names], schema=schema
-    )
-    reader = pa.RecordBatchReader.from_batches(
-        schema, (texts(batch) for batch in table.batches(names))
-    )
-    with plain_duckdb(), duckdb.connect() as connection:
-        connection.register("seen", reader)
-        wanted = ", ".join(f"approx_count_distinct(c{i})" for i in range(len(names)))
-        found = connection.execute(f"select {wanted} from seen").fetchone()
-    return dict(zip(names, found or (), strict=True))
-
-
-def _decide(
-    name: str, kind: str, seen: Seen, distinct: int, wish: Wish | None, most_buckets: int
-) -> Column:
-    if kind in ("drop", "unknown"):
-        return Column(
-            name, "drop", why="as you said" if kind == "drop" else "its type is not known"
-        )
-    if wish is None and (why := _why_drop(kind, seen, distinct)):
-        return Column(name, "drop", why=why)
-    missing, wish = seen.missing > 0, wish or Wish(kind)
-    if kind == "numeric":
-        sd = float(np.sqrt(seen.squares / max(seen.rows - seen.missing, 1)))
-        return Column(
-            name,
-            "numeric",
-            mean=seen.mean,
-            sd=sd if sd > 1e-12 * abs(seen.mean) else 1.0,
-            missing=missing,
-        )
-    if kind == "date":
-        return Column(name, "date", parts=_parts(seen), missing=missing)
-    if kind == "boolean":
-        return Column(name, "boolean", missing=missing)
-    if kind == "hash" or (kind == "text" and seen.values is None):
-        buckets = wish.buckets or min(most_buckets, _power_of_two(2 * distinct))
-        return Column(
-            name, "hash", buckets=buckets, dimension=wish.dimension or int(np.ceil(buckets**0.25))
-        )
-    if seen.values is None and not wish.values:
-        raise broken(
-            f"A category must have at most {MOST_VALUES} values",
-            f"column {name!r} has more",
-            "Give its values, or plan it as a hash.",
-        )
-    return Column(
-        name, "category", values=wish.values or tuple(sorted(seen.values or ())), missing=missing
-    )
-
-
-def _why_drop(kind: str, seen: Seen, distinct: int) -> str:
-    known = seen.rows - seen.missing
-    if known == 0:
-        return "it has no values"
-    few = (
-        seen.low == seen.high
-        if kind in ("numeric", "date")
-        else seen.values is not None and len(seen.values) == 1
-    )
-    if few and seen.missing == 0:
-        return "it has one value only"
-    if kind == "text" and seen.values is not None and known > FEW_ROWS:
-        distinct = len(seen.values)
-    if kind in ("text", "numeric") and distinct > LIKE_AN_ID * known:
-        keep = "" if kind == "text" else " (name it among the features if it is none)"
-        return f"nearly every row has its own value, as an id has{keep}"
-    return ""
-
-
-def _parts(seen: Seen) -> tuple[str, ...]:
-    """The parts of dates that vary: the season only when it came more than once, else it is a
-    trend."""
-    there = {"hour": seen.clock, "weekday": True, "season": seen.high - seen.low >= 366 * DAY}
-    return tuple(part for part, varies in there.items() if varies)
-
-
-def _power_of_two(count: int) -> int:
-    return int(min(MOST_BUCKETS, 2 ** int(np.ceil(np.log2(max(count, 2))))))
+def _mixed(x: np.ndarray) -> np.ndarray:
+    """Whole numbers of 64 bits whose bits are mixed (the finisher of SplitMix64)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -1,237 +1,192 @@
-"""Two tables in, what each bag has and what it reported out, and all that was left out or is
-refused."""
+"""Events and reports brought together by bag, and every rule of `_rules` checked."""
 
 # pyright: reportAttributeAccessIssue=false
 # (the functions of pyarrow.compute are made when it is imported)
 
 from __future__ import annotations
 
-import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from unbag.bags import Bags
-from unbag.tables._columns import Asked, ids_are_text
-from unbag.tables._counts import Counted, count_events
-from unbag.tables._reports import Reports, check_cut, keep_one_each, read_reports, unknown_bags
-from unbag.tables._sources import Table
-from unbag.tables._summary import TablesReport, count, some
+from unbag.bags import HIDDEN_BY_VALUE, Status, largest_report
+from unbag.tables._columns import Columns
+from unbag.tables._events import EventCounts, Line, line
+from unbag.tables._reports import ReportTable, choose_reports, first_of
+from unbag.tables._rules import TablesReport, number_text, tables_report
 
 
 class Matched(NamedTuple):
-    """The bags that are kept: name, size, report, noise, status and stratum with its names; and
-    what is told of others.
+    """The bags that are kept: their names, what `Bags` takes of them, and what the tables held.
 
     A bag without a report before the cut is pending.
     """
 
     name: pa.Array
+    known: dict[str, Any]
+    summary: TablesReport
+
+
+class BagTable(NamedTuple):
+    """All bags with events, each with its report, if it has one, and what follows from both."""
+
+    name: pa.Array
     size: np.ndarray
-    report: np.ndarray
+    value: np.ndarray
+    reported_size: np.ndarray
     noise: np.ndarray
     status: np.ndarray
-    stratum: np.ndarray
-    strata: np.ndarray
-    told: TablesReport
-    text: bool
+    has_report: np.ndarray
+    late: np.ndarray
+    wrong: np.ndarray
+    used: np.ndarray
+
+    @property
+    def seen(self) -> np.ndarray:
+        """Whether a bag is used and has a report to learn from."""
+        return self.used & (self.status == "observed")
+
+    def share(self, columns: Columns) -> np.ndarray:
+        """The report as `Bags` takes it, one column for each value."""
+        if columns.proportion is not None:
+            return self.value
+        return self.value / self.size[:, None]
 
 
-def match_tables(events: Table, reports: Table, asked: Asked) -> Matched:
-    """Count the events, choose the reports, and bring them together by bag."""
-    events.need([asked.on, asked.stratum, asked.time, asked.id])
-    reports.need([asked.on])
-    text, cut = ids_are_text(events, reports, asked.on), check_cut(events, reports, asked)
-    found = read_reports(reports, asked, text=text)
-    counted = count_events(events, asked, text=text)
-    kept = keep_one_each(found, cut=cut, dated=asked.as_of is not None)
-    matched = by_bag(kept.reports, counted.name)
-    wrong, refused = _sizes(matched, counted, asked)
-    late = counted.last >= cut
-    use = ~late & ~wrong
-    refused += (
-        *_impossible(matched, counted, asked, use),
-        *_nothing(matched.status[use], counted, kept.reports),
-    )
-    told = TablesReport(
-        events=int(counted.size.sum()) + counted.lost,
-        reports=len(found.bag),
-        bags=int(use.sum()),
-        observed=int((matched.status[use] == "observed").sum()),
-        instances=int(counted.size[use].sum()),
-        left_out=(
-            *unknown_bags(kept.reports, counted.name),
-            *kept.left_out,
-            *_gone(late, counted, "has events after the cut", "have events after the cut"),
-            *_gone(
-                wrong & ~late,
-                counted,
-                "has another size than was reported",
-                "have other sizes than were reported",
-            ),
-            *_waiting(
-                counted.name,
-                use & pc.invert(pc.is_in(counted.name, value_set=kept.reports.bag)).to_numpy(False),
-            ),
-            *_statuses(
-                matched.status,
-                use & pc.is_in(counted.name, value_set=kept.reports.bag).to_numpy(False),
-            ),
-        ),
-        refused=(*counted.refused, *kept.refused, *refused),
-    )
-    strata, stratum = np.unique(
-        np.array(counted.stratum.fill_null("").to_pylist(), str)[use], return_inverse=True
-    )
-    report = _report(matched.value, counted.size, asked)[use]
-    name, size = counted.name.filter(pa.array(use)), counted.size[use]
+def match_tables(
+    events: EventCounts, reports: ReportTable, columns: Columns, *, cut: float
+) -> Matched:
+    """Bring the counted events and the reports together by bag.
+
+    Parameters
+    ----------
+    events : EventCounts
+        The events, counted by bag.
+    reports : ReportTable
+        All reports.
+    columns : Columns
+        What the user says of the columns.
+    cut : float
+        Nothing of this moment or later is used; NaN for none.
+    """
+    kept, lines = choose_reports(reports, cut=cut, dated=columns.as_of is not None)
+    bags = _by_bag(events, kept, columns, cut)
+    lines = [*events.lines, *lines, *_sums(bags), *_left_out(bags, kept, columns)]
+    lines += [*_refused(bags, columns), *_impossible(bags, columns)]
     return Matched(
-        name, size, report, matched.noise[use], matched.status[use], stratum, strata, told, text
+        events.name.filter(pa.array(bags.used)),
+        _known(bags, events, columns),
+        tables_report([*lines, _nothing(bags, kept)]),
     )
 
 
-def by_bag(reports: Reports, names: pa.Array) -> Reports:
-    """The report of each bag; where there is none, missing numbers and the status pending."""
-    index = pc.index_in(names, value_set=reports.bag)
+def _by_bag(events: EventCounts, reports: ReportTable, columns: Columns, cut: float) -> BagTable:
+    """Each bag with its report; where there is none, missing numbers and the status pending."""
+    index = pc.index_in(events.name, value_set=reports.bag)
     has = index.is_valid().to_numpy(zero_copy_only=False)
-    where = index.fill_null(0).to_numpy(zero_copy_only=False)
-    gap = lambda column: np.where(
-        has.reshape((-1,) + (1,) * (column.ndim - 1)), column[where], np.nan
+    # a last line, of a report that is not there, is what bags without one get
+    nothing = (np.full((1, reports.value.shape[1]), np.nan), [np.nan], [np.nan], ["pending"])
+    where = index.fill_null(len(reports.bag)).to_numpy(zero_copy_only=False)
+    value, size, noise, status = (
+        np.concatenate([column, none])[where]
+        for column, none in zip(reports[1:5], nothing, strict=True)
     )
-    if len(reports.bag) == 0:
-        empty = np.full(len(names), np.nan)
-        return Reports(
-            names,
-            np.full((len(names), reports.value.shape[1]), np.nan),
-            empty,
-            empty,
-            empty.astype(str),
-            empty,
-        )
-    status = np.where(has, reports.status[where], "pending")
-    return Reports(
-        names, gap(reports.value), gap(reports.size), gap(reports.noise), status, gap(reports.as_of)
-    )
+    late = events.last >= cut
+    wrong = (status == "observed") & ~np.isnan(size) & (size != events.size)
+    used = ~late & ~(wrong & (columns.wrong_sizes == "leave_out"))
+    return BagTable(events.name, events.size, value, size, noise, status, has, late, wrong, used)
 
 
-def _report(value: np.ndarray, size: np.ndarray, asked: Asked) -> np.ndarray:
-    """What `Bags` takes: the share of each total or class count, or the proportion as it came."""
-    if asked.counts is not None:
-        return value / size[:, None]
-    return value[:, 0] if asked.proportion is not None else value[:, 0] / size
-
-
-def _sizes(matched: Reports, counted: Counted, asked: Asked) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Which bags have another size than was reported, and the refusal."""
-    wrong = (
-        (matched.status == "observed") & ~np.isnan(matched.size) & (matched.size != counted.size)
-    )
-    if asked.wrong_sizes == "leave_out" or not wrong.any():
-        return wrong & (asked.wrong_sizes == "leave_out"), ()
-    first = int(np.argmax(wrong))
-    return np.zeros_like(wrong), (
-        f"A reported size must be the number of events of the bag: bag {counted.name[first]} has "
-        f"{matched.size[first]:g} reported and {counted.size[first]} in the table "
-        f"({count(int(wrong.sum()), 'bag')}). Find the missing or doubled events, or leave such "
-        "bags out with wrong_sizes='leave_out'.",
-    )
-
-
-def _impossible(
-    matched: Reports, counted: Counted, asked: Asked, use: np.ndarray
-) -> tuple[str, ...]:
-    """Totals and class counts without noise that no labels could give."""
-    exact = use & (matched.status == "observed") & (matched.noise == 0)
-    if asked.counts is not None:
-        value = matched.value.sum(axis=1)
-        bad = exact & (np.abs(value - counted.size) > 1e-6 * counted.size)
-        rule = "Class counts must add up to the number of events"
-        remedy = "Name all classes, also the one of events without a label, or give the variance of the noise with noise=."
-    elif asked.total is not None and asked.reports_are == "binary":
-        value = matched.value[:, 0]
-        bad = exact & ((value < 0) | (value > counted.size))
-        rule = "A total must lie between 0 and the number of events"
-        remedy = "Say kind='total' where an event may count more than once, or give the variance of the noise with noise=."
-    else:
-        return ()
-    if not bad.any():
-        return ()
-    first = int(np.argmax(bad))
-    came = f"bag {counted.name[first]} has {value[first]:g} of {counted.size[first]}"
-    return (f"{rule}: {came} ({count(int(bad.sum()), 'bag')}). {remedy}",)
-
-
-def _nothing(status: np.ndarray, counted: Counted, reports: Reports) -> tuple[str, ...]:
-    if (status == "observed").any():
-        return ()
-    ours, theirs = some(counted.name.to_pylist()), some(reports.bag.to_pylist()) or "none"
-    return (
-        "At least one bag must have events and a report: none of "
-        f"{count(len(counted.name), 'bag')} has. The events are of {ours}, the reports of "
-        f"{theirs}. Write the ids in the same way, or wait for reports.",
-    )
-
-
-def _gone(where: np.ndarray, counted: Counted, one: str, many: str) -> tuple[str, ...]:
-    n = int(where.sum())
-    if n == 0:
-        return ()
-    names, events = counted.name.filter(pa.array(where)).to_pylist(), int(counted.size[where].sum())
-    verbs = (one, "was") if n == 1 else (many, "were")
-    return (
-        (
-            f"{count(n, 'bag')} {verbs[0]} and {verbs[1]} left out, {count(events, 'event')}: "
-            f"{some(names)}."
-        ),
-    )
-
-
-def _waiting(name: pa.Array, where: Any) -> tuple[str, ...]:
-    names = name.filter(pa.array(where)).to_pylist()
-    if not names:
-        return ()
-    verbs = (
-        "has no report and waits for it" if len(names) == 1 else "have no report and wait for it"
-    )
-    return (f"{count(len(names), 'bag')} {verbs} (pending): {some(names)}.",)
-
-
-def _statuses(status: np.ndarray, where: Any) -> tuple[str, ...]:
-    kinds, counts = np.unique(status[where], return_counts=True)
-    told = [(kind, int(n)) for kind, n in zip(kinds, counts, strict=True) if kind != "observed"]
-    return tuple(
-        f"{count(n, 'report')} {'is' if n == 1 else 'are'} {kind} and not used." for kind, n in told
-    )
-
-
-def bag_arguments(matched: Matched, asked: Asked, **further: Any) -> dict[str, Any]:
+def _known(bags: BagTable, events: EventCounts, columns: Columns) -> dict[str, Any]:
     """What `Bags` takes beside instances."""
-    return {
-        "report": matched.report,
-        "kind": asked.reports_are,
-        "noise": None if asked.noise is None else matched.noise,
-        "stratum": None if asked.stratum is None else matched.stratum,
-        "stratum_names": None if asked.stratum is None else matched.strata,
-        "names": np.array(matched.name.to_pylist()),
-        "status": None if (matched.status == "observed").all() else matched.status,
-        **further,
-    }
+    used = bags.used
+    report, status = bags.share(columns)[used], bags.status[used]
+    known: dict[str, Any] = {"kind": columns.reports_are, "report": report}
+    if columns.counts is None:
+        known["report"] = report[:, 0]
+    if columns.noise is not None:
+        known["noise"] = bags.noise[used]
+    if columns.stratum is not None:
+        stratum = np.array(events.stratum.fill_null("").to_pylist(), str)[used]
+        known["stratum_names"], known["stratum"] = np.unique(stratum, return_inverse=True)
+    if (status != "observed").any():
+        known["status"] = status
+    names = np.array(bags.name.filter(pa.array(used)).to_pylist())
+    return known | {"names": names, "cap": columns.cap, "accept_bias": columns.accept_bias}
 
 
-def broken_rule(arguments: dict[str, Any]) -> tuple[str, ...]:
-    """What `Bags` would refuse, with the bag's name instead of its number: tried with one instance
-    in each bag."""
-    names = arguments["names"]
-    if len(names) == 0:
-        return ()
-    try:
-        Bags(bag=np.arange(len(names)), **arguments)
-    except ValueError as error:
-        return (
-            re.sub(
-                r": bag (\d+) has", lambda found: f": bag {names[int(found[1])]} has", str(error)
-            ),
-        )
-    return ()
+def _sums(bags: BagTable) -> list[Line]:
+    return [
+        line("bags", bags.used.sum()),
+        line("observed", bags.seen.sum()),
+        line("instances", bags.size[bags.used].sum()),
+    ]
+
+
+def _left_out(bags: BagTable, reports: ReportTable, columns: Columns) -> list[Line]:
+    lone = pc.invert(pc.is_in(reports.bag, value_set=bags.name)).to_numpy(zero_copy_only=False)
+    other = bags.wrong & ~bags.late & (columns.wrong_sizes == "leave_out")
+    hidden = bags.has_report & bags.used & ~bags.seen
+    return [
+        line("bag_without_events", lone.sum(), first_of(reports.bag, lone)),
+        _line("late_bag", bags, bags.late, "{name}"),
+        _line("other_size", bags, other, "{name}"),
+        _line("bag_without_report", bags, bags.used & ~bags.has_report, "{name}"),
+        _line("not_observed", bags, hidden, "{name} is {given}", bags.status),
+    ]
+
+
+def _refused(bags: BagTable, columns: Columns) -> list[Line]:
+    reported, status = bags.has_report & bags.used, bags.status
+    hidden = np.isin(status, HIDDEN_BY_VALUE) & (not columns.accept_bias)
+    wrong = bags.wrong & (columns.wrong_sizes == "refuse")
+    total, noise = bags.value.sum(axis=1), bags.noise
+    sizes = "bag {name} has {given} reported and {size} in the table"
+    return [
+        _line("wrong_size", bags, wrong, sizes, bags.reported_size),
+        _line("unknown_status", bags, reported & ~np.isin(status, get_args(Status)), HAS, status),
+        _line("hidden_by_value", bags, reported & hidden, HAS, status),
+        _line("report_not_finite", bags, bags.seen & ~np.isfinite(total), HAS, total),
+        _line("wrong_noise", bags, bags.seen & ~(np.isfinite(noise) & (noise >= 0)), HAS, noise),
+    ]
+
+
+def _impossible(bags: BagTable, columns: Columns) -> list[Line]:
+    """Reports without noise that no labels could give."""
+    exact, share = bags.seen & (bags.noise == 0), bags.share(columns)
+    total = bags.value.sum(axis=1)
+    high = largest_report(columns.reports_are, columns.cap)
+    outside = ((share < -1e-9) | (share > high + 1e-9)).any(axis=1) & exact
+    if columns.counts is not None:
+        outside |= exact & (np.abs(total - bags.size) > 1e-6 * bags.size)
+        return [_line("impossible_counts", bags, outside, f"{HAS} of {{size}}", total)]
+    if columns.total is not None and columns.reports_are == "binary":
+        return [_line("impossible_total", bags, outside, f"{HAS} of {{size}}", total)]
+    return [_line("impossible_report", bags, outside, HAS, share[:, 0])]
+
+
+HAS = "bag {name} has {given}"
+
+
+def _line(check: str, bags: BagTable, bad: Any, words: str, given: Any = None) -> Line:
+    """How many bags break a rule, and words on the first: bags are sorted by their name."""
+    if not bad.any():
+        return line(check, 0)
+    first = int(np.argmax(bad))
+    shown = ""
+    if given is not None:
+        shown = given[first]
+    if isinstance(shown, float):
+        shown = number_text(shown)
+    return line(
+        check, bad.sum(), words.format(name=bags.name[first], given=shown, size=bags.size[first])
+    )
+
+
+def _nothing(bags: BagTable, reports: ReportTable) -> Line:
+    ours, theirs = (first_of(each, np.ones(len(each), bool)) for each in (bags.name, reports.bag))
+    ours, theirs = ours or "none", theirs or "none"
+    words = f"none has; the first of the events is {ours}, of the reports {theirs}"
+    return line("nothing_observed", int(not bags.seen.any()), words)

@@ -1,4 +1,4 @@
-"""A TOML file or a mapping in, what the user wishes for each column out."""
+"""What the user wishes for each column, from a TOML file or a mapping."""
 
 from __future__ import annotations
 
@@ -39,52 +39,50 @@ def _from_file(path: Path) -> Mapping[str, Any]:
     if not path.exists():
         raise FileNotFoundError(f"A file of a plan must exist: {path} does not. Look at the path.")
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise broken(
             "A file of a plan must be TOML", f"{path.name} is not ({error})", "Mend it."
         ) from error
-    if set(found) - {"columns"} or not isinstance(found.get("columns", {}), dict):
-        strange = sorted(set(found) - {"columns"}) or ["columns"]
+    columns = content.pop("columns", {})
+    if content or not isinstance(columns, dict):
+        strange = sorted(content) or ["columns"]
         raise broken(
             "A file of a plan must have tables [columns.<name>] only",
             f"{strange[0]!r} came in {path.name}",
             "Write [columns.shop] and below it kind = 'hash'.",
         )
-    return found.get("columns", {})
+    return columns
 
 
 def _wish(name: str, settings: Any) -> Wish:
-    settings = {"kind": settings} if isinstance(settings, str) else settings
-    known = isinstance(settings, Mapping)
-    strange = sorted(map(str, set(settings) - set(Wish._fields))) if known else []
-    if not known or strange or "kind" not in settings:
-        came = strange[0] if strange else "no kind"
-        raise ValueError(
-            "A planned column must have a kind, and buckets, dimension or values: column "
-            f"{name!r} has {came}.{nearest(came, Wish._fields) if strange else ''} Mend its "
-            "settings."
+    if isinstance(settings, str):
+        settings = {"kind": settings}
+    if not isinstance(settings, Mapping):
+        settings = {}
+    strange = sorted(map(str, set(settings) - set(Wish._fields)))
+    if strange or "kind" not in settings:
+        question = "".join(nearest(word, Wish._fields) for word in strange[:1])
+        raise broken(
+            "A planned column must have a kind, and buckets, dimension or values",
+            f"column {name!r} has {(*strange, 'no kind')[0]}",
+            f"{question}Mend its settings.",
         )
-    if settings["kind"] not in get_args(FeatureKind):
-        raise ValueError(
-            f"A planned kind must be one of {', '.join(get_args(FeatureKind))}: "
-            f"{settings['kind']!r} came for column "
-            f"{name!r}.{nearest(str(settings['kind']), get_args(FeatureKind))} Choose one."
+    kinds = get_args(FeatureKind)
+    if settings["kind"] not in kinds:
+        raise broken(
+            f"A planned kind must be one of {', '.join(kinds)}",
+            f"{settings['kind']!r} came for column {name!r}",
+            f"{nearest(str(settings['kind']), kinds)}Choose one.",
         )
-    return _checked(
-        name, Wish(**{**settings, "values": tuple(str(v) for v in settings.get("values", ()))})
-    )
+    values = tuple(str(value) for value in settings.get("values", ()))
+    return _checked(name, Wish(**{**settings, "values": values}))
 
 
 def _checked(name: str, wish: Wish) -> Wish:
-    whole = all(
-        isinstance(n, int) and not isinstance(n, bool) for n in (wish.buckets, wish.dimension)
-    )
-    if (
-        not whole
-        or wish.dimension < 0
-        or not (wish.buckets == 0 or 2 <= wish.buckets <= MOST_BUCKETS)
-    ):
+    sizes = wish.buckets, wish.dimension
+    whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in sizes)
+    if not whole or wish.buckets == 1 or wish.buckets > MOST_BUCKETS:
         raise broken(
             f"Buckets must be a whole number from 2 to {MOST_BUCKETS}, a dimension one from 1",
             f"{wish.buckets} and {wish.dimension} came for column {name!r}",

@@ -1,5 +1,4 @@
-"""A table and its `FeaturePlan` in, one matrix of features out: the same at training and at
-prediction."""
+"""`FeaturePlan`: how the columns of a table become one matrix, at training and at prediction."""
 
 from __future__ import annotations
 
@@ -13,7 +12,8 @@ import pyarrow as pa
 
 from unbag._rules import broken
 from unbag.tables._encode import Column, encode, feature_names
-from unbag.tables._sources import ROWS, Table, open_table
+from unbag.tables._rules import count
+from unbag.tables._sources import ROWS, open_table
 
 FORMAT = 1
 CSV_TYPES = {
@@ -41,7 +41,13 @@ class FeaturePlan:
     `models.mixed_network(plan.numbers, plan.buckets, plan.dimensions, key=0)` takes it; where
     nothing is hashed, any model does.
 
-    >>> plan = FeaturePlan((Column("age", "numeric", mean=30, sd=10), Column("id", "drop", why="it looks like an id")))
+    Parameters
+    ----------
+    columns : tuple of Column
+        What is done with each column of the table.
+
+    >>> age = Column("age", "numeric", mean=30, sd=10)
+    >>> plan = FeaturePlan((age, Column("id", "drop", why="it looks like an id")))
     >>> plan
     FeaturePlan(1 number, 0 hashed; dropped: id, it looks like an id)
     >>> plan.apply(pa.table({"age": [20, 50]})).tolist()
@@ -51,9 +57,11 @@ class FeaturePlan:
     columns: tuple[Column, ...]
 
     def __repr__(self) -> str:
-        numbers = f"{self.numbers} number{'' if self.numbers == 1 else 's'}"
+        text = f"{count(self.numbers, 'number')}, {len(self.buckets)} hashed"
         dropped = "; ".join(f"{c.name}, {c.why}" for c in self.columns if c.kind == "drop")
-        return f"FeaturePlan({numbers}, {len(self.buckets)} hashed{'; dropped: ' + dropped if dropped else ''})"
+        if dropped:
+            text += f"; dropped: {dropped}"
+        return f"FeaturePlan({text})"
 
     @property
     def used(self) -> tuple[Column, ...]:
@@ -81,28 +89,24 @@ class FeaturePlan:
         """How many columns of the matrix are numbers; the bucket numbers come after them."""
         return len(self.names) - len(self.buckets)
 
-    def open(self, source: Any, *, text: Sequence[str] = ()) -> Table:
-        """A source as a table, CSV files with the types that the plan needs; every column of the
-        plan must be there.
-
-        text : further columns of CSV files to be read as text, so that the id 007 stays 007.
-        """
-        types = {
-            column.name: CSV_TYPES[column.kind] for column in self.used if column.kind in CSV_TYPES
-        }
-        table = open_table(source, types=dict.fromkeys(text, pa.string()) | types)
-        table.need(column.name for column in self.used)
-        return table
-
     def batches(self, source: Any, *, rows: int = ROWS, keep: Sequence[str] = ()) -> Iterator[Part]:
-        """Features of about `rows` rows at a time, from any source of `apply`, with the columns to
-        keep beside them.
+        """Features of about `rows` rows at a time, with the columns to keep beside them.
+
+        Parameters
+        ----------
+        source : frame, pyarrow.Table, DuckDB relation, str or Path
+            Rows with every column of the plan.
+        rows : int
+            About how many at a time.
+        keep : sequence of str
+            Further columns; in CSV files they are read as text, so that the id 007 stays 007.
 
         >>> plan = FeaturePlan((Column("age", "numeric"),))
         >>> [part.X.shape for part in plan.batches(pa.table({"age": [1, 2, 3]}), rows=2)]
         [(2, 1), (1, 1)]
         """
-        table = self.open(source, text=keep)
+        types = {c.name: CSV_TYPES[c.kind] for c in self.used if c.kind in CSV_TYPES}
+        table = open_table(source, types=dict.fromkeys(keep, pa.string()) | types)
         columns = table.need([*(column.name for column in self.used), *keep])
         for batch in table.batches(columns, rows=rows):
             yield Part(self.features(batch), batch.select(list(keep)))
@@ -113,8 +117,8 @@ class FeaturePlan:
 
     def apply(self, source: Any) -> np.ndarray:
         """The matrix of all rows, from a frame, an Arrow table, a DuckDB relation or a path."""
-        parts = [part.X for part in self.batches(source)]
-        return np.concatenate(parts) if parts else np.empty((0, len(self.names)), np.float32)
+        nothing = np.empty((0, len(self.names)), np.float32)
+        return np.concatenate([nothing, *(part.X for part in self.batches(source))])
 
     def to_json(self) -> str:
         """The plan as text."""
@@ -128,8 +132,8 @@ class FeaturePlan:
     def from_json(cls, text: str) -> FeaturePlan:
         """The plan that `to_json` wrote."""
         try:
-            found = json.loads(text)
-            version = found["format"]
+            stored = json.loads(text)
+            version = stored["format"]
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise broken(
                 "A plan must be JSON that unbag wrote", "something else came", "Make it again."
@@ -140,9 +144,9 @@ class FeaturePlan:
                 f"{version} came",
                 "Use the unbag that wrote it.",
             )
-        return cls(tuple(_column(column) for column in found["columns"]))
+        return cls(tuple(_column(column) for column in stored["columns"]))
 
 
 def _column(settings: dict[str, Any]) -> Column:
-    whole: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
-    return Column(**whole)
+    lists = {name: tuple(value) for name, value in settings.items() if isinstance(value, list)}
+    return Column(**(settings | lists))

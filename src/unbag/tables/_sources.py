@@ -1,5 +1,4 @@
-"""A data frame, a DuckDB relation, or the path of Parquet or CSV files in; a `Table` out, read in
-batches of rows."""
+"""Data frames, DuckDB relations, Parquet and CSV files as one `Table`, read in batches of rows."""
 
 # pyright: reportAttributeAccessIssue=false
 # (the functions of pyarrow.compute are made when it is imported)
@@ -21,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.dataset as ds
 
-from unbag._rules import broken
+from unbag._rules import Refused, broken
 
 ROWS = 65536
 ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
@@ -33,9 +32,12 @@ class Table:
 
     Parameters
     ----------
-    thing : what the rows are, for messages: "events" or "reports".
-    source : an Arrow table in memory, or a data set of files that is read in batches.
-    typed : whether the source knows its types; CSV files do not.
+    thing : str
+        What the rows are, for messages: "events" or "reports".
+    source : pyarrow.Table or pyarrow.dataset.Dataset
+        An Arrow table in memory, or a data set of files that is read in batches.
+    typed : bool
+        Whether the source knows its types; CSV files do not.
     """
 
     thing: str
@@ -50,15 +52,16 @@ class Table:
     def need(self, names: Iterable[str | None]) -> list[str]:
         """The names among these that are given, each a column of the table; else an error with the
         nearest name."""
-        wanted = [name for name in names if name is not None]
+        wanted = list(dict.fromkeys(name for name in names if name is not None))
+        columns = self.schema.names
         for name in wanted:
-            if name not in self.schema.names:
-                raise ValueError(
-                    f"A column must exist: {name!r} is not in the "
-                    f"{self.thing}.{nearest(name, self.schema.names)} Its columns are "
-                    f"{', '.join(self.schema.names)}."
+            if name not in columns:
+                raise broken(
+                    "A column must exist",
+                    f"{name!r} is not in the {self.thing}",
+                    f"{nearest(name, columns)}Its columns are {', '.join(columns)}.",
                 )
-        return list(dict.fromkeys(wanted))
+        return wanted
 
     def batches(self, columns: Sequence[str], *, rows: int = ROWS) -> Iterator[pa.Table]:
         """These columns, about `rows` rows at a time, in order."""
@@ -66,16 +69,15 @@ class Table:
             chosen = self.source.select(list(columns))
             yield from (chosen.slice(start, rows) for start in range(0, chosen.num_rows, rows))
             return
-        with _told_plainly(self.thing, self.schema.names):
-            for batch in self.source.to_batches(
-                columns=list(columns), batch_size=rows, **_ONE_AT_A_TIME
-            ):
+        with _plain_errors(self.thing, self.schema.names):
+            options = {"columns": list(columns), "batch_size": rows} | _ONE_AT_A_TIME
+            for batch in self.source.to_batches(**options):
                 yield pa.Table.from_batches([batch])
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """These columns, all rows."""
-        parts = list(self.batches(columns))
-        return pa.concat_tables(parts) if parts else self.schema.empty_table().select(list(columns))
+        none = self.schema.empty_table().select(list(columns))
+        return pa.concat_tables(list(self.batches(columns)) or [none])
 
 
 # so that files larger than memory pass through it: with threads Arrow reads on, without end, while
@@ -87,10 +89,12 @@ def nearest(name: str, names: Sequence[str]) -> str:
     """A question that suggests the nearest name, or nothing.
 
     >>> nearest("campain", ["campaign", "sales"])
-    " Did you mean 'campaign'?"
+    "Did you mean 'campaign'? "
     """
     close = get_close_matches(name, names, n=1) or get_close_matches(name.lower(), names, n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    if not close:
+        return ""
+    return f"Did you mean {close[0]!r}? "
 
 
 def open_table(
@@ -107,9 +111,12 @@ def open_table(
 
     Parameters
     ----------
-    source : the rows.
-    thing : what they are, for messages.
-    types : of columns of CSV files; others are guessed from the first megabyte.
+    source : frame, pyarrow.Table, DuckDB relation, str or Path
+        The rows.
+    thing : str
+        What they are, for messages.
+    types : mapping, optional
+        Types of columns of CSV files; others are guessed from the first megabyte.
 
     >>> open_table(pa.table({"a": [1, 2]})).read(["a"]).num_rows
     2
@@ -120,14 +127,17 @@ def open_table(
         return _open_files(Path(source), thing, dict(types or {}))
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
-    if isinstance(source, pa.Table) and len(set(source.schema.names)) < len(source.schema):
-        raise ValueError(_twice(source.schema.names, thing))
-    return Table(thing, source if isinstance(source, pa.Table) else _from_frame(source, thing))
+    if not isinstance(source, pa.Table):
+        return Table(thing, _from_frame(source, thing))
+    if len(set(source.schema.names)) < len(source.schema):
+        raise _twice(source.schema.names, thing)
+    return Table(thing, source)
 
 
-def _twice(names: Iterable[str], thing: str) -> str:
+def _twice(names: Iterable[str], thing: str) -> Refused:
     name, times = Counter(names).most_common(1)[0]
-    return f"A column must come once: {name!r} comes {times} times in the {thing}. Rename or drop the others."
+    offender = f"{name!r} comes {times} times in the {thing}"
+    return broken("A column must come once", offender, "Rename or drop the others.")
 
 
 def _from_frame(source: Any, thing: str) -> pa.Table:
@@ -138,63 +148,65 @@ def _from_frame(source: Any, thing: str) -> pa.Table:
         frame = nw.from_native(source)
     except TypeError as error:
         raise broken(
-            (
-                f"A table of {thing} must be a frame of pandas or polars, an Arrow table, a DuckDB "
-                "relation or a path"
-            ),
+            f"A table of {thing} must be a frame of pandas or polars, an Arrow table, a DuckDB "
+            "relation or a path",
             f"{type(source).__name__} came",
             "Turn it into one of these.",
         ) from error
     except nw.exceptions.DuplicateError as error:
-        raise ValueError(_twice(source.columns, thing)) from error
-    with _told_plainly(thing, ()):
-        table = (
-            frame.lazy().collect(backend="pyarrow") if isinstance(frame, nw.LazyFrame) else frame
-        )
-        return table.to_arrow().select(list(frame.collect_schema().names()))
+        raise _twice(source.columns, thing) from error
+    names = list(frame.collect_schema().names())
+    with _plain_errors(thing, ()):
+        if isinstance(frame, nw.LazyFrame):
+            frame = frame.collect(backend="pyarrow")
+        return frame.to_arrow().select(names)
 
 
 def _open_files(path: Path, thing: str, types: dict[str, pa.DataType]) -> Table:
     files = list_files(path, thing)
-    kind = _kind_of(files[0])
-    options = (
-        {"partitioning": ds.partitioning(flavor="hive"), "partition_base_dir": str(path)}
-        if path.is_dir()
-        else {}
-    )
-    names = [str(file) for file in files]
-    with _told_plainly(thing, ()):
-        if kind == "parquet":
-            lean = ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
-            source = ds.dataset(
-                names, format=ds.ParquetFileFormat(default_fragment_scan_options=lean), **options
-            )
-        else:
-            how = lambda types: _csv_options(files[0], types)
-            guessed = ds.dataset(names, format=ds.CsvFileFormat(**how(types)), **options).schema
-            wide = (
-                _widened(guessed) | dict.fromkeys(_large(files[0], how(types)), pa.int64()) | types
-            )
-            source = ds.dataset(names, format=ds.CsvFileFormat(**how(wide)), **options)
+    typed = _kind_of(files[0]) == "parquet"
+    options: dict[str, Any] = {}
+    if path.is_dir():
+        options = {"partitioning": ds.partitioning(flavor="hive"), "partition_base_dir": str(path)}
+    with _plain_errors(thing, ()):
+        form = _csv_format
+        if typed:
+            form = _parquet_format
+        names = [str(file) for file in files]
+        source = ds.dataset(names, format=form(names, types, options), **options)
         _same_columns(source, thing)
-    return Table(thing, source, typed=kind == "parquet")
+    return Table(thing, source, typed=typed)
+
+
+def _parquet_format(names: Any, types: Any, options: Any) -> ds.ParquetFileFormat:
+    lean = ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
+    return ds.ParquetFileFormat(default_fragment_scan_options=lean)
+
+
+def _csv_format(
+    names: list[str], types: dict[str, pa.DataType], options: dict[str, Any]
+) -> ds.CsvFileFormat:
+    """How to read CSV files: the types are guessed, widened, and then fixed for all rows."""
+    first = Path(names[0])
+    reading = _csv_options(first, types)
+    guessed = ds.dataset(names, format=ds.CsvFileFormat(**reading), **options).schema
+    wide = _widened(guessed) | dict.fromkeys(_large(first, reading), pa.int64()) | types
+    return ds.CsvFileFormat(**_csv_options(first, wide))
 
 
 def list_files(path: Path, thing: str) -> list[Path]:
     """The files of one kind that a path stands for, sorted."""
     if not path.exists():
         raise FileNotFoundError(f"A file of {thing} must exist: {path} does not. Look at the path.")
-    inside = (
-        [p for p in sorted(path.rglob("*")) if p.is_file() and not _hidden(p, path)]
-        if path.is_dir()
-        else [path]
-    )
+    inside = [path]
+    if path.is_dir():
+        inside = [p for p in sorted(path.rglob("*")) if p.is_file() and not _hidden(p, path)]
     files = [file for file in inside if _kind_of(file)]
     kinds = {_kind_of(file) for file in files}
     if len(kinds) != 1:
         raise broken(
             f"A path of {thing} must be Parquet or CSV files, of one kind",
-            f"{path} has {(' and '.join(sorted(map(str, kinds))) if kinds else 'neither')}",
+            f"{path} has {' and '.join(sorted(map(str, kinds))) or 'neither'}",
             f"Name them {', '.join(ENDINGS)}.",
         )
     return files
@@ -210,15 +222,15 @@ def _hidden(file: Path, folder: Path) -> bool:
 
 
 def _kind_of(path: Path) -> str | None:
-    return next(
-        (kind for ending, kind in ENDINGS.items() if path.name.lower().endswith(ending)), None
-    )
+    name = path.name.lower()
+    return next((kind for ending, kind in ENDINGS.items() if name.endswith(ending)), None)
 
 
 def _csv_options(path: Path, types: dict[str, pa.DataType]) -> dict[str, Any]:
     """How to read a CSV file: the separator is the most frequent of , ; tab and | in its first
     line."""
-    with (gzip.open if path.name.lower().endswith(".gz") else open)(path, "rb") as file:
+    opener = {".gz": gzip.open}.get(path.suffix.lower(), open)
+    with opener(path, "rb") as file:
         first = file.readline()
     separator = max(",;\t|", key=lambda mark: first.count(mark.encode()))
     return {
@@ -233,10 +245,15 @@ def _widened(schema: pa.Schema) -> dict[str, pa.DataType]:
         "\ufffd" in _shown(name) for name in schema.names
     ):
         raise pa.ArrowInvalid("invalid UTF8 data")
-    wider = lambda t: (
-        pa.float64() if pa.types.is_integer(t) else pa.string() if pa.types.is_null(t) else t
-    )
-    return {field.name: wider(field.type) for field in schema}
+    return {field.name: _wider(field.type) for field in schema}
+
+
+def _wider(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_integer(kind):
+        return pa.float64()
+    if pa.types.is_null(kind):
+        return pa.string()
+    return kind
 
 
 def _large(path: Path, options: dict[str, Any]) -> list[str]:
@@ -244,13 +261,11 @@ def _large(path: Path, options: dict[str, Any]) -> list[str]:
     would mix up."""
     with csv.open_csv(path, **options) as reader:
         first = next(iter(reader), None)
-    whole = (
-        [field.name for field in first.schema if pa.types.is_integer(field.type)]
-        if first is not None
-        else []
-    )
-    ends = lambda name: pc.min_max(first[name]).as_py().values()  # type: ignore[index]
-    return [name for name in whole if any(abs(end or 0) > 2**53 for end in ends(name))]
+    if first is None:
+        return []
+    whole = [field.name for field in first.schema if pa.types.is_integer(field.type)]
+    ends = {name: pc.min_max(first[name]).as_py().values() for name in whole}
+    return [name for name in whole if any(abs(end or 0) > 2**53 for end in ends[name])]
 
 
 def _shown(name: str) -> str:
@@ -267,50 +282,85 @@ def _same_columns(source: Any, thing: str) -> None:
         if other != first:
             raise broken(
                 f"Files of {thing} must have the same columns",
-                (
-                    f"{Path(fragment.path).name} differs from {Path(fragments[0].path).name} in "
-                    f"{', '.join(sorted(other ^ first))}"
-                ),
+                f"{Path(fragment.path).name} differs from {Path(fragments[0].path).name} in "
+                f"{', '.join(sorted(other ^ first))}",
                 "Export them anew.",
             )
 
 
 @contextmanager
-def _told_plainly(thing: str, names: Sequence[str]) -> Iterator[None]:
+def _plain_errors(thing: str, names: Sequence[str]) -> Iterator[None]:
     """What goes wrong while reading, in plain words."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise ValueError(_explain(" ".join(map(str, error.args)), thing, names)) from error
+        raise _explained(" ".join(map(str, error.args)), thing, names) from error
 
 
-def _explain(said: str, thing: str, names: Sequence[str]) -> str:
-    detail = said.split("\n")[0].removesuffix(".")
-    if "UTF8" in said or "codec" in said:
-        return f"A CSV file must be written in UTF-8: a file of {thing} is not. Save it again with that encoding."
-    if "duplicate field names" in said or "multiple columns named" in said:
-        return f"A column must come once: a file of {thing} has one name twice. Rename or drop the others."
+# what Arrow says of a file, the rule that it breaks, who breaks it, and what to do
+FILE_RULES = (
+    (
+        ("UTF8", "codec"),
+        "A CSV file must be written in UTF-8",
+        "a file of {thing} is not",
+        "Save it again with that encoding.",
+    ),
+    (
+        ("duplicate field names", "multiple columns named"),
+        "A column must come once",
+        "a file of {thing} has one name twice",
+        "Rename or drop the others.",
+    ),
+    (
+        ("convert", "Expected bytes", "Conversion failed"),
+        "A column must hold values of one type",
+        "the {thing} do not ({detail})",
+        "Turn all into one type.",
+    ),
+    (
+        ("CSV",),
+        "A CSV file must be a table with one line of column names",
+        "a file of {thing} is not ({detail})",
+        "Mend it.",
+    ),
+    (
+        ("",),
+        "A file must be whole",
+        "one of the {thing} is cut short, damaged or something else ({detail})",
+        "Export it again.",
+    ),
+)
+BAD_VALUE = re.compile(
+    r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+).*: invalid value '(.*)'"
+)
+
+
+def _explained(said: str, thing: str, names: Sequence[str]) -> Refused:
     if "Empty CSV" in said:
-        return empty(thing)
-    found = re.search(
-        r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+).*: invalid value '(.*)'",
-        said,
+        return no_rows(thing)
+    value = BAD_VALUE.search(said)
+    if value and "UTF8" not in said:
+        return _bad_value(value, thing, names)
+    detail = said.split("\n")[0].removesuffix(".")
+    rule, offender, remedy = next(
+        words for marks, *words in FILE_RULES if any(mark in said for mark in marks)
     )
-    if found:
-        number = int(found[1])
-        name = repr(names[number]) if number < len(names) else f"column {number + 1}"
-        return (
-            f"A column must hold values of one type: {name} of the {thing} began with {found[3]} "
-            f"and has {found[4]!r} in line {found[2]}. Mend the file, or plan the column as a "
-            "category or hash."
-        )
-    if "convert" in said or "Expected bytes" in said or "Conversion failed" in said:
-        return f"A column must hold values of one type: the {thing} do not ({detail}). Turn all into one type."
-    if "CSV" in said:
-        return f"A CSV file must be a table with one line of column names: a file of {thing} is not ({detail}). Mend it."
-    return f"A file must be whole: one of the {thing} is cut short, damaged or something else ({detail}). Export it again."
+    return broken(rule, offender.format(thing=thing, detail=detail), remedy)
 
 
-def empty(thing: str) -> str:
-    """The words for a table without rows."""
-    return f"A table of {thing} must hold at least one row: none came. Look at the export."
+def _bad_value(match: re.Match[str], thing: str, names: Sequence[str]) -> Refused:
+    number, row, kind, value = match.groups()
+    name = f"column {int(number) + 1}"
+    if int(number) < len(names):
+        name = repr(names[int(number)])
+    return broken(
+        "A column must hold values of one type",
+        f"{name} of the {thing} began with {kind} and has {value!r} in line {row}",
+        "Mend the file, or plan the column as a category or hash.",
+    )
+
+
+def no_rows(thing: str) -> Refused:
+    """The error for a table without rows."""
+    rule = f"A table of {thing} must hold at least one row"
+    return broken(rule, "none came", "Look at the export.")

@@ -1,5 +1,4 @@
-"""A column of an Arrow table in; ids, text, numbers or moments out, the same for the same value
-from any source."""
+"""Columns as ids, text, numbers or moments: the same for the same value from any source."""
 
 # pyright: reportAttributeAccessIssue=false
 # (the functions of pyarrow.compute are made when it is imported)
@@ -25,7 +24,9 @@ def plain(column: Any) -> pa.Array:
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    return array.cast(pa.string()) if is_text(array.type) else array
+    if is_text(array.type):
+        return array.cast(pa.string())
+    return array
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -69,7 +70,9 @@ def as_text(column: Any) -> pa.Array:
 
 def as_ids(column: Any, *, text: bool) -> pa.Array:
     """Ids as whole numbers, or as text."""
-    return as_text(column) if text else plain(column).cast(pa.int64())
+    if text:
+        return as_text(column)
+    return plain(column).cast(pa.int64())
 
 
 def as_numbers(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
@@ -88,8 +91,10 @@ def as_numbers(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
             "Choose another column, or another kind in the plan.",
         )
     try:
+        if is_text(array.type):
+            array = as_text(array)
         # not safe, or Arrow would refuse whole numbers above 2^53, which are rounded and mostly ids
-        numbers = (as_text(array) if is_text(array.type) else array).cast(pa.float64(), safe=False)
+        numbers = array.cast(pa.float64(), safe=False)
     except pa.ArrowInvalid as error:
         raise broken(
             "A column of numbers must hold numbers",
@@ -104,7 +109,10 @@ def _is_simple(kind: pa.DataType) -> bool:
 
 
 def _quoted(error: Exception) -> str:
-    return "'" + str(error).split("'")[1] + "'" if "'" in str(error) else "something else"
+    quoted = str(error).split("'")[1:2]
+    if not quoted:
+        return "something else"
+    return f"'{quoted[0]}'"
 
 
 def as_moments(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
@@ -120,14 +128,15 @@ def as_moments(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
     array = plain(column)
     if is_number(array.type):
         return as_numbers(array, name=name, thing=thing)
-    array = _parsed(as_text(array), name, thing) if is_text(array.type) else array
+    if is_text(array.type):
+        array = _parsed(as_text(array), name, thing)
     if not (is_date(array.type) or pa.types.is_null(array.type)):
         raise broken(
             "A time must be a date, a moment or a number",
             f"{name!r} of the {thing} has type {array.type}",
             "Choose another column.",
         )
-    zone = array.type.tz if pa.types.is_timestamp(array.type) else None
+    zone = getattr(array.type, "tz", None)
     moments = array.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
     return moments.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
 
@@ -146,15 +155,16 @@ def _parsed(text: pa.Array, name: str, thing: str) -> pa.Array:
     )
 
 
-def as_moment(value: Any, *, thing: str) -> float:
-    """One moment, as `as_moments` has it.
+def as_moment(value: Any) -> float:
+    """The cut, as `as_moments` has times.
 
-    >>> as_moment("1970-01-02", thing="cut"), as_moment(7, thing="cut")
+    >>> as_moment("1970-01-02"), as_moment(7)
     (86400000000.0, 7.0)
     """
     if isinstance(value, int | float | np.integer | np.floating):
         return float(value)
-    if isinstance(value, date | datetime | np.datetime64):
-        value = value.item() if isinstance(value, np.datetime64) else value
-        return float(as_moments(pa.array([value]), name=thing, thing="arguments")[0])
-    return float(as_moments(pa.array([str(value)]), name=thing, thing="arguments")[0])
+    if isinstance(value, np.datetime64):
+        value = value.item()
+    if not isinstance(value, date | datetime):
+        value = str(value)
+    return float(as_moments(pa.array([value]), name="cut", thing="arguments")[0])

@@ -1,0 +1,275 @@
+"""The rules of `unbag.tables` counted in a database: a small table with one line for each check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, get_args
+
+import ibis
+
+from unbag._rules import Refused
+from unbag.bags import HIDDEN_BY_VALUE, Status, largest_report
+from unbag.sql._columns import constant, number_words, total
+from unbag.sql._match import NEVER, Request, sum_of_values
+from unbag.tables import LEFT_OUT, RULES, TablesReport, tables_report
+
+ALWAYS, NOTHING = ibis.literal(True), ibis.null("string")
+ABSENT = ("no_events", "no_reports", "nothing_observed")  # broken when no row is counted
+
+Looks = dict[str, tuple[Any, Any]]
+
+
+class Look(NamedTuple):
+    """A table, by what its rows are ordered, and what is looked for in it.
+
+    `finds` has for each check what is counted (a truth value or a number of each row) and words on
+    a row, or words on the whole table.
+    """
+
+    table: Any
+    order: str | None
+    finds: Looks
+
+
+def confirm(checks: Iterable[Mapping[str, Any]], *, refuse: bool = True) -> TablesReport:
+    """Read the lines of `Related.checks`: raise when anything is refused, else say what is left
+    out.
+
+    Parameters
+    ----------
+    checks : iterable of mappings
+        Lines with check, rows and first, e.g. `related.checks.to_pyarrow().to_pylist()`.
+    refuse : bool
+        Whether to raise; else the report has what is refused.
+
+    >>> confirm([{"check": "event_twice", "rows": 2, "first": "event 7 came again"}])
+    Traceback (most recent call last):
+    unbag.Refused: An event must come once: event 7 came again (2 such events). Drop the copies.
+    """
+    report = tables_report(checks)
+    if report.refused and refuse:
+        raise Refused(*report.refused)
+    return report
+
+
+def find_faults(events: Any, reports: Any, bags: Any, weighed: Any, request: Request) -> Any:
+    """One line for each check: its name, whether it is refused, how many rows break it, words on
+    the first, and the rule."""
+    bags = _with_strata(bags)
+    looks = [_of_events(events), _of_reports(reports, request)]
+    looks.append(Look(bags, "bag", _of_bags(bags, request) | _of_strata(bags, request)))
+    if request.columns.id is not None:
+        looks.append(_of_ids(events))
+    if request.columns.counts is not None and request.columns.noise is not None:
+        looks.append(_of_weights(weighed, request))
+    return as_lines(looks)
+
+
+def as_lines(looks: list[Look]) -> Any:
+    """What is looked for in each table, as one line for each check."""
+    whole, *others = [_totals(look, i) for i, look in enumerate(looks)]
+    for other in others:
+        whole = whole.cross_join(other)
+    lines = [
+        _line(whole, name, f"{name}_{i}") for i, look in enumerate(looks) for name in look.finds
+    ]
+    return whole.select(line=ibis.array(lines).unnest()).unpack("line")
+
+
+def _totals(look: Look, number: int) -> Any:
+    """Of each find how many there are, and words on the first in order; the number keeps names of
+    two looks apart."""
+    words = {f"said_{name}": said for name, (_, said) in look.finds.items() if _of_rows(said)}
+    marks = {f"bad_{name}": bad.cast("int64") for name, (bad, _) in look.finds.items()}
+    marked = look.table.mutate(**marks, **words)
+    sums = {}
+    for name, (_, said) in look.finds.items():
+        sums[f"{name}_{number}"] = marked[f"bad_{name}"].sum().fill_null(0)
+        if _of_rows(said):
+            bad, column = marked[f"bad_{name}"] > 0, marked[f"said_{name}"]
+            said = column.min(where=bad)
+            if look.order is not None:
+                said = column.argmin(marked[look.order], where=bad)
+        sums[f"{name}_{number}_first"] = said
+    return marked.aggregate(**sums)
+
+
+def _of_rows(words: Any) -> bool:
+    """Whether words are on each row, and not on the whole table."""
+    return isinstance(words, ibis.expr.types.Column)
+
+
+def _line(whole: Any, name: str, column: str) -> Any:
+    n, rule = whole[column], f"How many {name} there are"
+    if name in ABSENT:
+        n = (n == 0).cast("int64")
+    if name in LEFT_OUT:
+        rule = f"{LEFT_OUT[name].thing}s that {LEFT_OUT[name].many}"
+    if name in RULES:
+        rule = RULES[name].rule
+    return ibis.struct(
+        {
+            "check": ibis.literal(name),
+            "refused": ibis.literal(name in RULES),
+            "rows": n,
+            "first": whole[f"{column}_first"],
+            "rule": ibis.literal(rule),
+        }
+    )
+
+
+def _of_events(events: Any) -> Look:
+    names = [name for name in events.columns if name.startswith("g_")]
+    gaps = [events[name].isnull() | events[name].isinf() for name in names]
+    if len(gaps) > 1:
+        gaps.append((total([events[name] for name in names]) - 1).abs() > 1e-6)
+    finds = {
+        "events": (ALWAYS, NOTHING),
+        "no_events": (ALWAYS, NOTHING),
+        "event_without_bag": (events.bag.isnull(), NOTHING),
+        "event_without_stratum": (events.stratum.isnull(), NOTHING),
+        "event_with_unclear_time": (events.unclear.notnull(), "one event has " + events.unclear),
+    }
+    if gaps:
+        finds["event_without_reference"] = (ibis.or_(*gaps).fill_null(True), NOTHING)
+    return Look(events, None, finds)
+
+
+def _of_ids(events: Any) -> Look:
+    """Ids that are missing, or come twice, in one bag or in several."""
+    marked = events.mutate(named=events.bag.cast("string"))
+    ids = marked.group_by("id").aggregate(
+        n=marked.count(), low=marked.named.min(), high=marked.named.max()
+    )
+    known, twice = ids.id.notnull(), ids.n > 1
+    two = known & twice & (ids.low != ids.high).fill_null(False)
+    ids = ids.mutate(missing=ibis.ifelse(known, 0, ids.n), two=two, again=known & twice & ~two)
+    apart = "event " + ids.id + " is in bags " + ids.low + " and " + ids.high
+    finds = {
+        "event_without_id": (ids.missing, NOTHING),
+        "event_in_two_bags": (ids.two, apart),
+        "event_twice": (ids.again, "event " + ids.id + " came again in the same bag"),
+    }
+    return Look(ids, "id", finds)
+
+
+def _of_reports(reports: Any, request: Request) -> Look:
+    named, name = reports.bag.notnull(), reports.bag.cast("string")
+    undated = NEVER
+    if request.columns.as_of is not None:
+        undated = named & reports.as_of.isnull()
+    finds = {
+        "reports": (ALWAYS, NOTHING),
+        "no_reports": (ALWAYS, NOTHING),
+        "report_without_bag": (~named, NOTHING),
+        "report_without_time": (
+            undated,
+            "bag " + name + " has " + reports.unclear.fill_null("none"),
+        ),
+        "late_report": (named & reports.late, name),
+        "older_report": (named & reports.older, name),
+    }
+    return Look(reports, "bag", finds)
+
+
+def _with_strata(bags: Any) -> Any:
+    """The bags with the number of reports in their stratum, and one bag of each stratum that stands
+    for it."""
+    within = ibis.window(group_by="stratum")
+    bags = bags.mutate(
+        name=bags.bag.cast("string"), stratum_seen=bags.seen.cast("int64").sum().over(within)
+    )
+    leader = ibis.ifelse(bags.used, bags.name, NOTHING).min().over(within)
+    return bags.mutate(leads=(bags.used & (bags.name == leader)).fill_null(False))
+
+
+def _of_bags(bags: Any, request: Request) -> Looks:
+    has = "bag " + bags.name + " has "
+    reported, whole = bags.has_report & bags.used, sum_of_values(bags, request)
+    hidden, wrong, other = reported & bags.status.isin(HIDDEN_BY_VALUE), bags.wrong, NEVER
+    if request.columns.accept_bias:
+        hidden = NEVER
+    if request.columns.wrong_sizes == "leave_out":
+        wrong, other = NEVER, bags.wrong & ~bags.late
+    sizes = (
+        has
+        + number_words(bags.reported_size)
+        + " reported and "
+        + _text(bags.size)
+        + " in the table"
+    )
+    right_noise = (_finite(bags.noise) & (bags.noise >= 0)).fill_null(False)
+    first = [
+        bags.name.argmin(bags.bag, where=there).fill_null("none")
+        for there in (bags.has_events, bags.has_report)
+    ]
+    nothing = "none has; the first of the events is " + first[0] + ", of the reports " + first[1]
+    return {
+        "bags": (bags.used, NOTHING),
+        "observed": (bags.seen, NOTHING),
+        "instances": (ibis.ifelse(bags.used, bags.size, 0), NOTHING),
+        "bag_in_two_strata": (
+            (bags.stratum != bags.other).fill_null(False),
+            has + bags.stratum + " and " + bags.other,
+        ),
+        "bag_with_two_reports": ((bags.versions > 1).fill_null(False), has + "several"),
+        "wrong_size": (wrong, sizes),
+        "unknown_status": (reported & ~bags.status.isin(get_args(Status)), has + bags.status),
+        "hidden_by_value": (hidden, has + bags.status),
+        "report_not_finite": (bags.seen & ~_finite(whole), has + number_words(whole)),
+        "wrong_noise": (bags.seen & ~right_noise, has + number_words(bags.noise)),
+        "nothing_observed": (bags.seen, nothing),
+        "bag_without_events": (~bags.has_events, bags.name),
+        "late_bag": (bags.has_events & bags.late, bags.name),
+        "other_size": (other, bags.name),
+        "bag_without_report": (bags.used & ~bags.has_report, bags.name),
+        "not_observed": (reported & ~bags.observed, bags.name + " is " + bags.status),
+    } | _impossible(bags, request)
+
+
+def _of_strata(bags: Any, request: Request) -> Looks:
+    """Strata with no report, or with one only, found at the bag that stands for each."""
+    none = ibis.ifelse(bags.stratum == "", ibis.literal("all bags"), "stratum " + bags.stratum)
+    finds = {"stratum_without_report": (bags.leads & (bags.stratum_seen == 0), none + " have none")}
+    if request.method != "easy":
+        finds["lone_bag"] = (bags.leads & (bags.stratum_seen == 1), none + " have one")
+    return finds
+
+
+def _of_weights(weighed: Any, request: Request) -> Look:
+    """Bags whose class weights add up to nothing positive; with labels (1, y) that cannot
+    happen."""
+    whole = total([weighed[f"W_{i}"] for i in range(len(request.parts))])
+    if request.method == "anchored":  # a reference adds up to 1
+        whole = whole + constant(1) / weighed.all
+    words = "bag " + _text(weighed.bag) + " has none"
+    return Look(weighed, "bag", {"negative_weight": ((whole <= 0).fill_null(False), words)})
+
+
+def _text(column: Any) -> Any:
+    return column.cast("string")
+
+
+def _finite(column: Any) -> Any:
+    return (column.notnull() & ~column.isinf()).fill_null(False)
+
+
+def _impossible(bags: Any, request: Request) -> Looks:
+    """Reports without noise that no labels could give."""
+    names, whole = request.columns, sum_of_values(bags, request)
+    values, share = len(names.values), bags[f"a_{len(request.parts) - 1}"]
+    high = largest_report(names.reports_are, names.cap)
+    shares = [bags[f"a_{i}"] for i in range(len(request.parts))][-values:]
+    outside = ibis.or_(*((a < -1e-9) | (a > high + 1e-9) for a in shares))
+    has = "bag " + bags.name + " has "
+    of = has + number_words(whole) + " of " + _text(bags.size)
+    if names.counts is not None:
+        apart = (whole - bags.size).abs() > 1e-6 * bags.size
+        return {"impossible_counts": (_exact(bags, outside | apart), of)}
+    if names.total is not None and names.reports_are == "binary":
+        return {"impossible_total": (_exact(bags, outside), of)}
+    return {"impossible_report": (_exact(bags, outside), has + number_words(share))}
+
+
+def _exact(bags: Any, bad: Any) -> Any:
+    return (bags.seen & bags.exact & bad).fill_null(False)
