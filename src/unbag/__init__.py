@@ -1,55 +1,54 @@
 """unbag: learning from label proportions. The public names, in the order of the way of the data.
 
-Names that need JAX, scikit-learn, PyTorch or matplotlib are imported when they are asked for; type
-checkers and editors know them all the same.
+Names are imported when they are asked for, so that `import unbag` and the command line start at
+once; type checkers and editors know them all the same.
 """
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
-from unbag import (
-    bags,
-    diagnosis,
-    losses,
-    matching,
-    medians,
-    methods,
-    metrics,
-    noise,
-    planning,
-    recalibration,
-    selection,
-    tournaments,
-    weights,
-)
-from unbag._rules import Refusal, Refused
 from unbag._version import __version__ as __version__
-from unbag.bags import Bags, Reports, as_components, design_bags, from_rows, random_bags
-from unbag.diagnosis import BagsNotRandom, Diagnosis, diagnose, drift
-from unbag.losses import Loss
-from unbag.matching import proportion_matching
-from unbag.medians import median_of_means
-from unbag.methods import METHODS
-from unbag.metrics import Evaluation, Evaluator, compare, evaluate, evaluate_labels
-from unbag.recalibration import Recalibration, recalibrate
-from unbag.selection import Choice, choose
-from unbag.tournaments import Tournament, tournament
 
 if TYPE_CHECKING:  # `X as X` says to type checkers that the name is public
+    from unbag import bags as bags
     from unbag import boosting as boosting
     from unbag import datasets as datasets
+    from unbag import diagnosis as diagnosis
     from unbag import estimators as estimators
     from unbag import lab as lab
     from unbag import learners as learners
     from unbag import likelihood as likelihood
+    from unbag import losses as losses
+    from unbag import matching as matching
+    from unbag import medians as medians
+    from unbag import methods as methods
+    from unbag import metrics as metrics
     from unbag import models as models
+    from unbag import noise as noise
+    from unbag import planning as planning
     from unbag import plots as plots
     from unbag import pytorch as pytorch
+    from unbag import recalibration as recalibration
     from unbag import report as report
+    from unbag import selection as selection
     from unbag import sql as sql
     from unbag import stream as stream
     from unbag import tables as tables
+    from unbag import tournaments as tournaments
     from unbag import training as training
+    from unbag import weights as weights
+    from unbag._rules import Refusal as Refusal
+    from unbag._rules import Refused as Refused
+    from unbag.bags import Bags as Bags
+    from unbag.bags import Reports as Reports
+    from unbag.bags import as_components as as_components
+    from unbag.bags import design_bags as design_bags
+    from unbag.bags import from_rows as from_rows
+    from unbag.bags import random_bags as random_bags
+    from unbag.diagnosis import BagsNotRandom as BagsNotRandom
+    from unbag.diagnosis import Diagnosis as Diagnosis
+    from unbag.diagnosis import diagnose as diagnose
+    from unbag.diagnosis import drift as drift
     from unbag.estimators import BagClassifier as BagClassifier
     from unbag.estimators import BagRegressor as BagRegressor
     from unbag.estimators import BagScorer as BagScorer
@@ -57,33 +56,74 @@ if TYPE_CHECKING:  # `X as X` says to type checkers that the name is public
     from unbag.learners import Fitted as Fitted
     from unbag.learners import fit as fit
     from unbag.likelihood import count_likelihood as count_likelihood
+    from unbag.losses import Loss as Loss
+    from unbag.matching import proportion_matching as proportion_matching
+    from unbag.medians import median_of_means as median_of_means
+    from unbag.methods import METHODS as METHODS
+    from unbag.metrics import Evaluation as Evaluation
+    from unbag.metrics import Evaluator as Evaluator
+    from unbag.metrics import compare as compare
+    from unbag.metrics import evaluate as evaluate
+    from unbag.metrics import evaluate_labels as evaluate_labels
+    from unbag.recalibration import Recalibration as Recalibration
+    from unbag.recalibration import recalibrate as recalibrate
+    from unbag.selection import Choice as Choice
+    from unbag.selection import choose as choose
     from unbag.stream import StreamLearner as StreamLearner
     from unbag.tables import FeaturePlan as FeaturePlan
     from unbag.tables import check_tables as check_tables
     from unbag.tables import join as join
     from unbag.tables import plan_features as plan_features
+    from unbag.tournaments import Tournament as Tournament
+    from unbag.tournaments import tournament as tournament
     from unbag.training import Run as Run
     from unbag.training import TrainingConfig as TrainingConfig
     from unbag.training import sweep as sweep
     from unbag.training import train as train
 
+
 _MODULES = (
+    "bags",
     "boosting",
     "datasets",
+    "diagnosis",
     "estimators",
     "lab",
     "learners",
     "likelihood",
+    "losses",
+    "matching",
+    "medians",
+    "methods",
+    "metrics",
     "models",
+    "noise",
+    "planning",
     "plots",
     "pytorch",
+    "recalibration",
     "report",
+    "selection",
     "sql",
     "stream",
     "tables",
+    "tournaments",
     "training",
+    "weights",
 )
 _MODULE_OF = {
+    "Refusal": "_rules",
+    "Refused": "_rules",
+    "Bags": "bags",
+    "Reports": "bags",
+    "as_components": "bags",
+    "design_bags": "bags",
+    "from_rows": "bags",
+    "random_bags": "bags",
+    "BagsNotRandom": "diagnosis",
+    "Diagnosis": "diagnosis",
+    "diagnose": "diagnosis",
+    "drift": "diagnosis",
     "BagClassifier": "estimators",
     "BagRegressor": "estimators",
     "BagScorer": "estimators",
@@ -91,11 +131,26 @@ _MODULE_OF = {
     "Fitted": "learners",
     "fit": "learners",
     "count_likelihood": "likelihood",
+    "Loss": "losses",
+    "proportion_matching": "matching",
+    "median_of_means": "medians",
+    "METHODS": "methods",
+    "Evaluation": "metrics",
+    "Evaluator": "metrics",
+    "compare": "metrics",
+    "evaluate": "metrics",
+    "evaluate_labels": "metrics",
+    "Recalibration": "recalibration",
+    "recalibrate": "recalibration",
+    "Choice": "selection",
+    "choose": "selection",
     "StreamLearner": "stream",
     "FeaturePlan": "tables",
     "check_tables": "tables",
     "join": "tables",
     "plan_features": "tables",
+    "Tournament": "tournaments",
+    "tournament": "tournaments",
     "Run": "training",
     "TrainingConfig": "training",
     "sweep": "training",

@@ -1,8 +1,11 @@
 """The verbs on tables: what they print, what they write, how they fail."""
 
+import dataclasses
 import json
 import re
 import shlex
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,16 +20,18 @@ from typer.testing import CliRunner
 
 import unbag
 from unbag.cli import app
+from unbag.cli._app import VERBS as VERBS_OF_THE_APP
 from unbag.cli._console import plain_errors
 from unbag.cli._design import expected_of, open_events
 from unbag.cli._evaluate import bags_for, open_model, unseen
+from unbag.cli._options import COLUMN_HELP
 from unbag.cli._outputs import check_output, write_tables
 from unbag.cli._plan import Contest, _noise, _variance, answers
 from unbag.cli._predict import predictions
 from unbag.cli._select import selected
 from unbag.cli._train import joined
 from unbag.metrics import marks
-from unbag.tables import Columns
+from unbag.tables import ColumnNames, Columns
 
 FOLDER = Path(__file__).parent
 
@@ -613,3 +618,31 @@ def test_the_commands_of_the_guide_run(tmp_path, monkeypatch):
             run(*shlex.split(line)[1:])
     assert len(pd.read_parquet("scores.parquet")) == 8000
     assert {f"`{name}`" for name in VERBS} <= set(re.findall(r"`\w+`", page))
+
+
+def test_help_and_version_import_no_library_that_is_slow_to_load():
+    code = (
+        "import sys; from unbag.cli import app\n"
+        "try: app(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('numpy', 'jax', 'pyarrow', 'duckdb', 'sklearn') if m in sys.modules])"
+    )
+    for words, said in ((["--help"], "train"), (["--version"], f"unbag {unbag.__version__}\n")):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True
+        )
+        assert said in done.stdout
+        assert done.stdout.endswith("[]\n")
+
+
+def test_every_verb_has_a_file_and_a_help_of_its_own():
+    for name in VERBS_OF_THE_APP:
+        assert run(name, "--help").stdout.strip()
+
+
+def test_every_field_of_the_columns_has_an_option_with_help():
+    names = [field.name for field in dataclasses.fields(Columns)]
+    assert list(COLUMN_HELP) == names
+    assert ["on", *ColumnNames.__annotations__] == names
+    words = run("train", "--help").stdout
+    assert all(f"--{name.replace('_', '-')}" in words for name in names)

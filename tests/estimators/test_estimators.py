@@ -601,3 +601,19 @@ def test_the_estimate_from_bags_of_one_is_close_to_the_labels():
         estimate_loss(score, LABELS, bag, "binary") for bag in (None, np.arange(80))
     )
     assert by_bags == pytest.approx(by_labels, abs=0.1)
+
+
+@pytest.mark.parametrize("kind", ["binary", "histogram", "total"])
+def test_fit_bags_learns_what_fit_learns_from_their_rows(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2)).astype(np.float32)
+    labels = {"binary": 2, "histogram": 3, "total": 5}
+    bags = unbag.random_bags(X, rng.integers(0, labels[kind], 120), size=4, seed=0, kind=kind)
+    make = {"total": BagRegressor}.get(kind, BagClassifier)
+    settings = {"hidden": (), "epochs": 2, "learning_rate": 0.01, "held_out": 0, "diagnose": False}
+    one = make(**settings).fit_bags(bags)
+    other = make(**settings).fit(bags.X, bags.report[bags.bag], bag=bags.bag)
+    np.testing.assert_allclose(one._scores(X), other._scores(X), rtol=1e-6)
+    wrong = {BagRegressor: BagClassifier, BagClassifier: BagRegressor}[make]
+    with pytest.raises(ValueError, match=r"^Bags of a (classifier|regression) must report"):
+        wrong(**settings).fit_bags(bags)

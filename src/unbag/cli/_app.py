@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from unbag import __version__
 
 # in the order of the way of the data; the first sentence of each verb's own help
 VERBS = {
@@ -58,7 +59,7 @@ app = typer.Typer(cls=LateVerbs, no_args_is_help=True, add_completion=False)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"unbag {version('unbag')}")
+        print(f"unbag {__version__}")
         raise typer.Exit
 
 
