@@ -735,9 +735,11 @@ MESSAGES = [
     ),
     (
         lambda: sql.confirm(checks_of(*faulty("wrong_size")[:2], **SAID)),
-        "A reported size must be the number of events of the bag: bag b: 3.0 reported, 2 events "
-        "(1 bag). Find the missing or doubled events, or leave such bags out with "
-        "wrong_sizes='leave_out'.",
+        (
+            'A reported size must be the number of events of the bag: bag b has 3 reported and '
+            '2 in the table (1 such bag). Find the missing or doubled events, or leave such '
+            "bags out with wrong_sizes='leave_out'."
+        ),
     ),
     (
         lambda: sql.design(ibis.table({"bag": "int64"}, name="t"), "bag", size=2),
