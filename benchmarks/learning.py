@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 
 import unbag
 from unbag.datasets import make_conversions, read_adult
-from unbag.learners import Additive
+from unbag.learners import Additive, Trees
 from unbag.tables import levels_of, narrow, plan_features
 
 SIZES = (16, 64, 256, 512, 1024, 2048)
@@ -35,6 +35,16 @@ HEADER = ("table", "size", "learner", "value", "standard_error", "slope", "level
 def additive(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
     """The additive model by evidence."""
     return Additive().fit(bags).scores
+
+
+def trees(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
+    """Boosted trees, stopped by the bags of other folds."""
+    return Trees().fit(bags).scores
+
+
+def default(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
+    """What unbag.fit gives: additive and trees, combined from folds of bags."""
+    return unbag.fit(bags).scores
 
 
 def ridge(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
@@ -76,6 +86,8 @@ def labels(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
 
 LEARNERS: dict[str, Callable[..., Callable[[Any], np.ndarray]]] = {
     "additive": additive,
+    "trees": trees,
+    "default": default,
     "ridge": ridge,
     "labels": labels,
 }

@@ -91,6 +91,19 @@ def test_bags_that_are_not_random_are_learned_without_trees_and_judged_by_their_
     assert fitted.evaluation["gain_over_prior"].low > 0
 
 
+def test_bags_within_a_category_are_compared_within_it():
+    X, score, rng = table()
+    y = rng.uniform(size=len(score)) < 1 / (1 + np.exp(-score))
+    shop = X["shop"].to_numpy(zero_copy_only=False)
+    drawn = random_bags(X, y, size=10, seed=0, stratum=shop)
+    fitted = fit(Bags(drawn.bag, drawn.report, X=drawn.X), learner=QUICK)
+    assert "No bag mixes shop: bags are compared with those of the same shop only." in fitted.notes
+    assert "log_loss" in fitted.evaluation.estimates
+    assert len(fitted.evaluation.strata) == 5
+    assert set(fitted.weights) == {"additive", "trees"}
+    assert np.corrcoef(fitted.models["trees"].scores(X), score)[0, 1] > 0.9
+
+
 def test_strata_of_one_report_are_judged_by_their_likelihood():
     bags, _ = bags_of(size=100)
     alone = Bags(bags.bag, bags.report, X=bags.X, stratum=np.arange(len(bags)))

@@ -28,7 +28,7 @@ from unbag.likelihood import count_likelihood
 SLOPE, APART = 0.3, 0.5
 """Standard deviations of the prior: of the sum of the weights around 1, and of the weights among
 themselves around equal ones."""
-DOUBT = 1.0
+DOUBT = 2.0
 """Nats by which the prior must be ahead to be preferred: bags that teach nothing are rare."""
 STEPS, LONGEST = 50, 1.0
 LEAST = 1e-9

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
+from scipy import sparse, special
 
 from unbag._rules import Refused, broken
 from unbag.bags import Bags, Kind
@@ -18,7 +18,7 @@ from unbag.learners._additive import Additive, AdditiveModel
 from unbag.learners._combine import Combination, combine
 from unbag.learners._folds import FEWEST, FoldFit, fit_folds, folds_of, scores_by_own_fold
 from unbag.learners._protocol import Learner, Model, Progress
-from unbag.learners._trees import Trees, TreesModel, load_lightgbm
+from unbag.learners._trees import TreeColumns, Trees, TreesModel, load_lightgbm
 from unbag.metrics import Evaluation, evaluate, evaluate_counts, evaluate_folds
 from unbag.metrics._leakage import marks
 
@@ -41,6 +41,7 @@ PESSIMISTIC = (
     "The evaluation is of the models of {folds} folds, each learned from the bags of the other "
     "folds; the final model learned from all bags, so this is slightly pessimistic for it."
 )
+BAGS_OF_STRATUM = 4
 NOT_RANDOM = "the bags are not random"
 
 
@@ -210,7 +211,8 @@ def fit(
     untouched = test if isinstance(test, Bags) else None
     if isinstance(test, float | int):
         bags, untouched = bags.split(1 - test, seed=seed)
-    bags = bags.reported()
+    bags, within = _within_constants(bags.reported())
+    notes += within
     fold = folds_of(bags, folds, seed=seed)
     known = marks(bags) if bags.names is not None and bags.size.max() > 1 else None
     if len(bags) < FEWEST:
@@ -223,6 +225,30 @@ def fit(
     if untouched is None:
         return fitted
     return replace(fitted, test=_tested(fitted, untouched))
+
+
+def _within_constants(bags: Bags) -> tuple[Bags, list[str]]:
+    """Bags with strata by the categories that no bag mixes, where nobody gave strata.
+
+    Bags of one campaign each may be random within campaigns and never are without: a bag must be
+    compared with bags of its own campaign only. Where there are fewer than `BAGS_OF_STRATUM` bags
+    for each stratum that would be made, nothing is changed.
+    """
+    table = not isinstance(bags.X, np.ndarray) and not sparse.issparse(bags.X)
+    if bags.stratum is not None or not table or bags.size.mean() < 2:
+        return bags, []
+    columns = TreeColumns.of(bags.X)
+    codes, names = columns.matrix(bags.X)[:, columns.categorical], columns.categorical_names
+    first = np.empty((len(bags), codes.shape[1]))
+    first[bags.bag] = codes
+    same = (codes == first[bags.bag]) | (np.isnan(codes) & np.isnan(first[bags.bag]))
+    constant = np.flatnonzero(same.all(axis=0) & (np.ptp(np.nan_to_num(first), axis=0) > 0))
+    stratum = np.unique(first[:, constant], axis=0, return_inverse=True)[1].ravel()
+    if len(constant) == 0 or len(bags) < BAGS_OF_STRATUM * (stratum.max() + 1):
+        return bags, []
+    words = ", ".join(names[i] for i in constant)
+    note = f"No bag mixes {words}: bags are compared with those of the same {words} only."
+    return replace(bags, stratum=stratum), [note]
 
 
 def _learners(chosen: Any) -> tuple[list[Learner], list[str]]:
