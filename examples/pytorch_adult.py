@@ -24,26 +24,20 @@ loader = bag_loader(train, batch=2048, seed=0)
 loss, judge = BagLoss(bags.prior), BagLoss(bags.prior, loss=unbag.losses.log)
 
 torch.manual_seed(0)
-model = torch.nn.Sequential(
-    torch.nn.Linear(adult.X.shape[1], 32), torch.nn.ReLU(), torch.nn.Linear(32, 1)
-)
-torch.nn.init.zeros_(
-    model[-1].weight
-)  # it starts at the trivial predictor: everyone gets the prior
-torch.nn.init.constant_(model[-1].bias, torch.tensor(bags.prior).logit())
-optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
-best = float("inf")
+hidden, last = torch.nn.Linear(adult.X.shape[1], 32), torch.nn.Linear(32, 1)
+model = torch.nn.Sequential(hidden, torch.nn.ReLU(), last)
+torch.nn.init.zeros_(last.weight)  # the model starts at the trivial predictor: the prior for all
+torch.nn.init.constant_(last.bias, torch.tensor(bags.prior).logit())
+optimizer, best = torch.optim.Adam(model.parameters(), lr=0.003), float("inf")
 for epoch in range(EPOCHS):
     for X, bag, report, size in loader:
         optimizer.zero_grad()
         loss(model(X), bag, report, size).backward()
         optimizer.step()
     with torch.no_grad():  # held-out bags choose the epoch
-        estimate = judge(
-            model(torch.tensor(held_out.X)), held_out.bag, held_out.report, held_out.size
-        ).item()
+        score = model(torch.tensor(held_out.X))
+        estimate = judge(score, held_out.bag, held_out.report, held_out.size).item()
         if estimate < best:
             best, chosen, scores = estimate, epoch, model(torch.tensor(adult.X_test))[:, 0]
-print(
-    f"test log loss {unbag.losses.log.value(scores, adult.y_test).mean():.3f}, after epoch {chosen}"
-)
+value = unbag.losses.log.value(scores, adult.y_test).mean()
+print(f"test log loss {value:.3f}, after epoch {chosen}")

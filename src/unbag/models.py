@@ -1,4 +1,4 @@
-"""A key in, a model out: the paper's networks, as pytrees that map rows of features to scores.
+"""The paper's networks, as pytrees that map rows of features to scores.
 
 A model is any JAX pytree that can be called as `model(X)` or `model(X, key=...)` (a key means
 training: dropout is on) and returns one score per row, or one per class. With
@@ -18,7 +18,15 @@ import numpy as np
 
 
 class Dense(eqx.Module):
-    """X @ W + b."""
+    """X @ W + b.
+
+    Parameters
+    ----------
+    weight : array of (inputs, outputs)
+        W.
+    bias : array of outputs
+        b.
+    """
 
     weight: jax.Array
     bias: jax.Array
@@ -29,7 +37,17 @@ class Dense(eqx.Module):
 
 
 class Network(eqx.Module):
-    """Dense layers with ReLU between them, and dropout before the last one."""
+    """Dense layers with ReLU between them, and dropout before the last one.
+
+    Parameters
+    ----------
+    layers : tuple of Dense
+        One or more.
+    dropout : float
+        The share of what is dropped before the last layer.
+    squeeze : bool
+        Whether there is one score per row, not a row of one.
+    """
 
     layers: tuple[Dense, ...]
     dropout: float = eqx.field(static=True, default=0.0)
@@ -41,7 +59,9 @@ class Network(eqx.Module):
         for layer in self.layers[:-1]:
             X = jax.nn.relu(layer(X))
         score = self.layers[-1](drop(X, self.dropout, key))
-        return score[:, 0] if self.squeeze else score
+        if self.squeeze:
+            return score[:, 0]
+        return score
 
 
 class Convolutions(eqx.Module):
@@ -49,6 +69,17 @@ class Convolutions(eqx.Module):
     both convolutions.
 
     The paper leaves kernel and padding open; ours are 3x3 and "same".
+
+    Parameters
+    ----------
+    first, second : array of (height, width, inputs, outputs)
+        Kernels.
+    first_bias, second_bias : array
+        Of the convolutions.
+    head : Network
+        From all outputs to scores.
+    dropout : float
+        Before the head.
     """
 
     first: jax.Array
@@ -60,28 +91,44 @@ class Convolutions(eqx.Module):
 
     def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
         """One score (or one per class) for each row."""
-        X = jax.nn.relu(
-            _pool(_convolve(X, self.first)) + self.first_bias
-        )  # ReLU rises: pooling first is the same
+        # ReLU and the bias are monotone, so pooling first gives the same with less work
+        X = jax.nn.relu(_pool(_convolve(X, self.first)) + self.first_bias)
         X = jax.nn.relu(_convolve(X, self.second) + self.second_bias)
         return self.head(drop(X.reshape(X.shape[0], -1), self.dropout, key))
 
 
 class Embeddings(eqx.Module):
-    """One table per column of bucket numbers; their rows side by side go through a network."""
+    """One table per column of bucket numbers; their rows side by side go through a network.
+
+    Parameters
+    ----------
+    tables : tuple of array
+        Of (buckets, dimensions).
+    head : Network
+        From the rows to scores.
+    """
 
     tables: tuple[jax.Array, ...]
     head: Network
 
     def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
         """One score (or one per class) for each row."""
-        columns = [table[X[:, i]] for i, table in enumerate(self.tables)]
-        return self.head(jnp.concatenate(columns, axis=1), key=key)
+        return self.head(jnp.concatenate(_embedded(self.tables, X), axis=1), key=key)
 
 
 class Mixed(eqx.Module):
     """Numbers first, then bucket numbers: the buckets' embeddings beside the numbers go through a
-    network."""
+    network.
+
+    Parameters
+    ----------
+    tables : tuple of array
+        Of (buckets, dimensions).
+    head : Network
+        From numbers and embeddings to scores.
+    numbers : int
+        How many of the columns are numbers.
+    """
 
     tables: tuple[jax.Array, ...]
     head: Network
@@ -91,8 +138,8 @@ class Mixed(eqx.Module):
         """One score (or one per class) for each row."""
         X = jnp.asarray(X)
         bucket = X[:, self.numbers :].astype(jnp.int32)
-        columns = [table[bucket[:, i]] for i, table in enumerate(self.tables)]
-        return self.head(jnp.concatenate([X[:, : self.numbers], *columns], axis=1), key=key)
+        columns = [X[:, : self.numbers], *_embedded(self.tables, bucket)]
+        return self.head(jnp.concatenate(columns, axis=1), key=key)
 
 
 class Offset(eqx.Module):
@@ -102,12 +149,24 @@ class Offset(eqx.Module):
 
     def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
         """One score for each row."""
-        X = jnp.asarray(X)
-        return (self.inner(X[:, :-1]) if key is None else self.inner(X[:, :-1], key=key)) + X[:, -1]
+        X, options = jnp.asarray(X), {}
+        if key is not None:  # a model without dropout need not take one
+            options["key"] = key
+        return self.inner(X[:, :-1], **options) + X[:, -1]
 
 
 def drop(X: jax.Array, rate: float, key: Any) -> jax.Array:
-    """Dropout when there is a key."""
+    """Dropout when there is a key.
+
+    Parameters
+    ----------
+    X : array
+        Activations.
+    rate : float
+        The share that is dropped; the others grow by as much.
+    key : array, optional
+        Of JAX's random numbers.
+    """
     if key is None or rate == 0:
         return X
     return jnp.where(jax.random.bernoulli(key, 1 - rate, X.shape), X / (1 - rate), 0.0)
@@ -136,6 +195,17 @@ def _pool(X: jax.Array) -> jax.Array:
 def linear(features: int, *, key: Any, outputs: int = 1, start: Any = None) -> Network:
     """A linear model.
 
+    Parameters
+    ----------
+    features : int
+        Columns of X.
+    key : int or array
+        Of JAX's random numbers; a seed will do.
+    outputs : int
+        Scores per row.
+    start : float or array, optional
+        The score to start with, `loss.trivial_score(prior)`; by default the usual initialisation.
+
     >>> linear(3, key=0, start=-1.5)(np.ones((2, 3))).tolist()
     [-1.5, -1.5]
     """
@@ -151,7 +221,22 @@ def mlp(
     start: Any = None,
     dropout: float = 0.0,
 ) -> Network:
-    """A multilayer perceptron with these hidden widths and ReLU; the key may be a seed.
+    """A multilayer perceptron with ReLU.
+
+    Parameters
+    ----------
+    features : int
+        Columns of X.
+    widths : sequence of int
+        Of the hidden layers.
+    key : int or array
+        Of JAX's random numbers; a seed will do.
+    outputs : int
+        Scores per row.
+    start : float or array, optional
+        The score to start with, `loss.trivial_score(prior)`; by default the usual initialisation.
+    dropout : float
+        Before the last layer.
 
     >>> mlp(3, (32,), key=0)(np.ones((2, 3))).shape
     (2,)
@@ -165,26 +250,46 @@ def mlp(
 
 
 def adult_network(features: int = 108, *, key: Any, start: Any = None) -> Network:
-    """The paper's network for Adult: one hidden layer of 32."""
+    """The paper's network for Adult: one hidden layer of 32.
+
+    Parameters
+    ----------
+    features : int
+        Columns of X.
+    key : int or array
+        Of JAX's random numbers; a seed will do.
+    start : float or array, optional
+        The score to start with, `loss.trivial_score(prior)`; by default the usual initialisation.
+    """
     return mlp(features, (32,), key=key, start=start)
 
 
 def cnn(
     shape: tuple[int, int, int], *, key: Any, outputs: int = 1, start: Any = None
 ) -> Convolutions:
-    """The paper's network for MNIST and CIFAR-10, for images of (height, width, channels).
+    """The paper's network for MNIST and CIFAR-10.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (height, width, channels) of the images.
+    key : int or array
+        Of JAX's random numbers; a seed will do.
+    outputs : int
+        Scores per row.
+    start : float or array, optional
+        The score to start with, `loss.trivial_score(prior)`; by default the usual initialisation.
 
     >>> cnn((28, 28, 1), key=0)(np.zeros((2, 28, 28, 1))).shape
     (2,)
     """
     height, width, channels = shape
     keys = jax.random.split(_key(key), 3)
-    kernel = lambda k, a, b: _usual(k, (3, 3, a, b), 9 * a)
+    first = _usual(keys[0], (3, 3, channels, 32), 9 * channels)
+    second = _usual(keys[1], (3, 3, 32, 64), 9 * 32)
     flat = (height // 2) * (width // 2) * 64
     head = mlp(flat, (), key=keys[2], outputs=outputs, start=start)
-    return Convolutions(
-        kernel(keys[0], channels, 32), jnp.zeros(32), kernel(keys[1], 32, 64), jnp.zeros(64), head
-    )
+    return Convolutions(first, jnp.zeros(32), second, jnp.zeros(64), head)
 
 
 def embedding_network(
@@ -198,12 +303,24 @@ def embedding_network(
     """The paper's network for Criteo: an embedding per column of bucket numbers, then 256-128-64
     with ReLU.
 
+    Parameters
+    ----------
+    buckets : sequence of int
+        Rows of each column's table.
+    dimensions : sequence of int
+        Of each column's embedding.
+    key : int or array
+        Of JAX's random numbers; a seed will do.
+    widths : sequence of int
+        Of the hidden layers.
+    start : float or array, optional
+        The score to start with, `loss.trivial_score(prior)`; by default the usual initialisation.
+
     >>> embedding_network([10, 20], [4, 3], key=0)(np.array([[1, 2], [3, 4]])).shape
     (2,)
     """
-    keys = jax.random.split(_key(key), len(buckets) + 1)
-    tables = [_usual(k, (n, d), d) for k, n, d in zip(keys, buckets, dimensions, strict=False)]
-    return Embeddings(tuple(tables), mlp(sum(dimensions), widths, key=keys[-1], start=start))
+    tables, rest = _tables(key, buckets, dimensions)
+    return Embeddings(tables, mlp(sum(dimensions), widths, key=rest, start=start))
 
 
 def mixed_network(
@@ -220,28 +337,61 @@ def mixed_network(
 
     For a `FeaturePlan`: mixed_network(plan.numbers, plan.buckets, plan.dimensions, key=0).
 
+    Parameters
+    ----------
+    numbers : int
+        Columns that are numbers, which come first.
+    buckets : sequence of int
+        Rows of each column's table.
+    dimensions : sequence of int
+        Of each column's embedding.
+    key : int or array
+        Of JAX's random numbers; a seed will do.
+    widths : sequence of int
+        Of the hidden layers.
+    outputs : int
+        Scores per row.
+    start : float or array, optional
+        The score to start with, `loss.trivial_score(prior)`; by default the usual initialisation.
+
     >>> mixed_network(1, [10], [4], key=0)(np.array([[0.5, 3], [1.5, 9]], np.float32)).shape
     (2,)
     """
-    keys = jax.random.split(_key(key), len(buckets) + 1)
-    tables = [_usual(k, (n, d), d) for k, n, d in zip(keys, buckets, dimensions, strict=False)]
-    head = mlp(numbers + sum(dimensions), widths, key=keys[-1], outputs=outputs, start=start)
-    return Mixed(tuple(tables), head, numbers)
+    tables, rest = _tables(key, buckets, dimensions)
+    head = mlp(numbers + sum(dimensions), widths, key=rest, outputs=outputs, start=start)
+    return Mixed(tables, head, numbers)
 
 
 def with_offset(model: Any) -> Offset:
     """A model whose rows end with an offset, such as the log of an exposure: a column that is added
     to the score as it is, with nothing to learn.
 
-    >>> X = np.array([[1.0, np.log(2)], [1.0, 0.0]], np.float32)  # one feature; exposures of 2 and 1
-    >>> with_offset(linear(1, key=0, start=np.log(3)))(X).round(2).tolist()  # log of 6 and of 3 expected counts
-    [1.7899999618530273, 1.100000023841858]
+    One feature and exposures of 2 and 1; the model predicts 3 per unit, so 6 and 3:
+
+    >>> X = np.array([[1.0, np.log(2)], [1.0, 0.0]], np.float32)
+    >>> np.exp(with_offset(linear(1, key=0, start=np.log(3)))(X)).round(2).tolist()
+    [6.0, 3.0]
     """
     return Offset(model)
 
 
 def _key(key: Any) -> Any:
-    return jax.random.key(key) if isinstance(key, int | np.integer) else key
+    if isinstance(key, int | np.integer):
+        return jax.random.key(key)
+    return key
+
+
+def _tables(
+    key: Any, buckets: Sequence[int], dimensions: Sequence[int]
+) -> tuple[tuple[jax.Array, ...], Any]:
+    """A table of embeddings for each column, and a key for the rest of the network."""
+    *keys, rest = jax.random.split(_key(key), len(buckets) + 1)
+    shapes = zip(keys, buckets, dimensions, strict=True)
+    return tuple(_usual(k, (n, d), d) for k, n, d in shapes), rest
+
+
+def _embedded(tables: Sequence[jax.Array], bucket: jax.Array) -> list[jax.Array]:
+    return [table[bucket[:, i]] for i, table in enumerate(tables)]
 
 
 def _dense(key: Any, inputs: int, outputs: int) -> Dense:

@@ -1,4 +1,4 @@
-"""Bags in, batches of whole bags as tensors out, in a new order each epoch."""
+"""Batches of whole bags as tensors, in a new order each epoch."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from unbag.pytorch._rules import one_of
 
 Tensors = tuple[torch.Tensor, ...]
 Extra = Literal["stratum", "noise", "rows"]
+OWN = ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last")  # what a loader decides
 
 
 class BagDataset(Dataset[Tensors]):
@@ -27,14 +28,17 @@ class BagDataset(Dataset[Tensors]):
 
     Parameters
     ----------
-    bags : with features; only those whose report is observed are items, numbered as in
+    bags : Bags
+        With features; only those whose report is observed are items, numbered as in
         `bags.reported()`.
-    transform : from the rows of `bags.X` of a batch to a tensor, or None: floats (and booleans) of
-        type `dtype`, whole numbers as they are. With workers that are spawned it must be a named
-        function.
-    extra : what each batch holds beside (X, bag, report, size): "stratum", "noise" or "rows" (row
-        numbers).
-    dtype : of features and reports; by default PyTorch's.
+    transform : callable, optional
+        From the rows of `bags.X` of a batch to a tensor. By default floats (and booleans) get the
+        type `dtype`, whole numbers stay as they are. With workers that are spawned it must be a
+        named function.
+    extra : sequence of {"stratum", "noise", "rows"}
+        What each batch holds beside (X, bag, report, size); "rows" are row numbers.
+    dtype : torch.dtype, optional
+        Of features and reports; by default PyTorch's.
 
     >>> bags = Bags(np.array([0, 1, 0]), np.array([0.5, 1.0]), X=np.array([[1.0], [2.0], [3.0]]))
     >>> BagDataset(bags)[0]
@@ -72,25 +76,19 @@ class BagDataset(Dataset[Tensors]):
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Tensors]:
         b = self.bags.take(numbers)
-        X = self._tensor(b.X) if self.transform is None else self.transform(b.X)
-        per_bag = (
-            self._tensor(getattr(b, name)) for name in ("bag", "report", "size", *self.extra)
-        )
-        return [(X, *per_bag)]
+        X = (self.transform or self._tensor)(b.X)
+        names = ("bag", "report", "size", *self.extra)
+        return [(X, *(self._tensor(getattr(b, name)) for name in names))]
 
     def _tensor(self, values: Any) -> torch.Tensor:
         """Rows of a tensor, an array, a data frame or a sparse matrix as a tensor."""
-        values = values.toarray() if hasattr(values, "toarray") else values
-        tensor = (
-            values
-            if isinstance(values, torch.Tensor)
-            else torch.from_numpy(np.require(values, requirements="W"))
-        )
-        return (
-            tensor.to(self.dtype)
-            if tensor.is_floating_point() or tensor.dtype == torch.bool
-            else tensor
-        )
+        if hasattr(values, "toarray"):
+            values = values.toarray()
+        if not isinstance(values, torch.Tensor):
+            values = torch.from_numpy(np.require(values, requirements="W"))
+        if values.is_floating_point() or values.dtype == torch.bool:
+            return values.to(self.dtype)
+        return values
 
 
 def collate(items: Sequence[Tensors]) -> Tensors:
@@ -116,6 +114,15 @@ class BagBatchSampler(Sampler[list[int]]):
     `epoch` by one; `set_epoch` says which comes next, to go on after an interruption. `len` is that
     of the pass to come.
 
+    Parameters
+    ----------
+    bags : Bags
+        Of which those are visited whose report is observed.
+    batch : int
+        About how many instances a batch holds.
+    seed : int
+        Of the orders.
+
     >>> sampler = BagBatchSampler(Bags(np.repeat(np.arange(5), 2), np.full(5, 0.5)), batch=4)
     >>> list(sampler), list(sampler)
     ([[2, 4], [3, 0, 1]], [[1, 4], [3, 0, 2]])
@@ -123,20 +130,13 @@ class BagBatchSampler(Sampler[list[int]]):
 
     def __init__(self, bags: Bags, *, batch: int = 4096, seed: int = 0):
         bags = bags.reported()
-        self.size, self.stratum, self.batch, self.seed, self.epoch = (
-            bags.size,
-            bags.stratum,
-            batch,
-            seed,
-            0,
-        )
-        self._plan()
+        self.size, self.stratum = bags.size, bags.stratum
+        self.batch, self.seed, self.epoch = batch, seed, 0
+        self._plan()  # refuses here what no batch could be made of
 
     def __iter__(self) -> Iterator[list[int]]:
         plan = self._plan()
-        self.epoch += (
-            1  # here, not outside a generator: DataLoader makes iterators that it never uses
-        )
+        self.epoch += 1  # inside the generator: DataLoader makes iterators that it never uses
         for numbers in plan:
             yield numbers.tolist()
 
@@ -168,34 +168,36 @@ def bag_loader(
 
     Parameters
     ----------
-    batch : about how many instances a batch holds; it holds at least two bags (of each stratum in
-        it).
-    seed : decides the orders, together with the number of the epoch;
-        `loader.batch_sampler.set_epoch(n)` sets that.
-    transform, extra, dtype : see `BagDataset`. Bags with noise or strata need extra=("noise",) or
-        extra=("stratum",), which `BagLoss` takes under these names.
-    options : of `DataLoader`, such as num_workers and pin_memory.
+    bags : Bags
+        With features.
+    batch : int
+        About how many instances a batch holds; it holds at least two bags (of each stratum in it).
+    seed : int
+        Decides the orders, together with the number of the epoch, which
+        `loader.batch_sampler.set_epoch(n)` sets.
+    transform : callable, optional
+        As in `BagDataset`.
+    extra : sequence of {"stratum", "noise", "rows"}
+        As in `BagDataset`. Bags with noise or strata need extra=("noise",) or extra=("stratum",),
+        which `BagLoss` takes under these names.
+    dtype : torch.dtype, optional
+        As in `BagDataset`.
+    **options : Any
+        Of `DataLoader`, such as num_workers and pin_memory.
 
     >>> bags = Bags(np.repeat([0, 1, 2, 3], 2), np.full(4, 0.5), X=np.ones((8, 3)))
     >>> [tuple(X.shape) for X, bag, report, size in bag_loader(bags, batch=4)]
     [(4, 3), (4, 3)]
     """
-    own = [
-        name
-        for name in ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last")
-        if name in options
-    ]
+    own = [name for name in OWN if name in options]
     if own:
         raise broken(
             "A loader of bags must choose its batches itself, whole bags in a new order",
             f"{own[0]}= came",
             "Use batch=, the number of instances, and seed=.",
         )
-    if (
-        bags.noise is not None
-        and "noise" not in extra
-        and len(np.unique(bags.noise / bags.size)) > 1
-    ):
+    left_out = bags.noise is not None and "noise" not in extra
+    if left_out and len(np.unique(bags.noise / bags.size)) > 1:
         warnings.warn(
             "The noise of these bags is left out, so noisier bags weigh as much as others. Load "
             "it with extra=('noise',), and give it to BagLoss as noise=.",

@@ -1,4 +1,4 @@
-"""Scores, bag numbers, reports and sizes of a batch in, a scalar loss with its gradient out."""
+"""What a batch of bags says about the loss, as a scalar tensor with its gradient."""
 
 from __future__ import annotations
 
@@ -38,16 +38,19 @@ class BagLoss(torch.nn.Module):
 
     Parameters
     ----------
-    prior : of the whole data set, never of the batch: what `Bags.prior` gives, which is a
-        proportion, a mean count or class marginals, and with strata one of these per stratum.
-    method : "anchored" (unbiased, and less noisy the better the model is), "upm", "easy",
-        "matching" or "likelihood".
-    loss : of `unbag.losses`. By default square for anchored (brier for histograms), else log
+    prior : float or array
+        Of the whole data set, never of the batch: what `Bags.prior` gives, which is a proportion, a
+        mean count or class marginals, and with strata one of these per stratum.
+    method : {"anchored", "upm", "easy", "matching", "likelihood"}
+        "anchored" is unbiased, and less noisy the better the model is.
+    loss : Loss, optional
+        Of `unbag.losses`. By default square for anchored (brier for histograms), else log
         (cross_entropy for histograms), and poisson for totals.
-    kind : what the reports are: "binary", "total" or "histogram".
+    kind : {"binary", "total", "histogram"}
+        What the reports are.
 
-    >>> scores = torch.zeros(4, requires_grad=True)
-    >>> value = BagLoss(0.25)(scores, torch.tensor([0, 0, 1, 1]), torch.tensor([0.5, 0.0]), torch.tensor([2, 2]))
+    >>> scores, bag = torch.zeros(4, requires_grad=True), torch.tensor([0, 0, 1, 1])
+    >>> value = BagLoss(0.25)(scores, bag, torch.tensor([0.5, 0.0]), torch.tensor([2, 2]))
     >>> value.backward()
     >>> value.item(), scores.grad.tolist()
     (0.25, [-0.09375, -0.09375, 0.15625, 0.15625])
@@ -70,14 +73,17 @@ class BagLoss(torch.nn.Module):
         self.loss.form(kind)
         if method == "likelihood":
             check_link(self.loss, kind)
-        self.prior = np.asarray(
-            as_numpy(prior) if isinstance(prior, torch.Tensor) else prior, float
-        )
+        if isinstance(prior, torch.Tensor):
+            prior = as_numpy(prior)
+        self.prior = np.asarray(prior, float)
         check_prior(self.prior)
 
     def extra_repr(self) -> str:
         """What `print(loss)` shows in the brackets."""
-        return f"prior={self.prior.tolist()}, method={self.method!r}, loss={self.loss.name}, kind={self.kind!r}"
+        return (
+            f"prior={self.prior.tolist()}, method={self.method!r}, loss={self.loss.name}, "
+            f"kind={self.kind!r}"
+        )
 
     def forward(
         self,
@@ -95,41 +101,35 @@ class BagLoss(torch.nn.Module):
 
         Parameters
         ----------
-        scores : one per instance (a column will do), or one per instance and class for histograms.
-        bag : bag number of each instance, 0 to B - 1 within this batch.
-        report, size : of each bag; the report as a proportion, a mean count, or a row of class
-            shares.
-        reference : for anchored, a prediction for each instance, made without the labels of its own
-            bag: a probability, a count, or a row of class probabilities. By default what the scores
+        scores : Tensor
+            One per instance (a column will do), or one per instance and class for histograms.
+        bag : Tensor of int
+            Bag number of each instance, 0 to B - 1 within this batch.
+        report, size : Tensor
+            Of each bag; the report as a proportion, a mean count, or a row of class shares.
+        reference : Tensor, optional
+            For anchored, a prediction for each instance, made without the labels of its own bag: a
+            probability, a count, or a row of class probabilities. By default what the scores
             predict now.
-        stratum : stratum number of each bag; the prior has one entry for each stratum.
-        weight : of each bag, adding up to 1 in the batch (in each stratum of it). A bag of weight 0
-            may have the report NaN, because it is pending.
-        noise : of each bag, the variance of the noise on its count, so that noisier bags weigh
-            less: `weight` is then made by itself, proportional to 1 / (Var y + noise / size). For
-            the likelihood it is part of the law of the count.
+        stratum : Tensor of int, optional
+            Stratum number of each bag; the prior has one entry for each stratum.
+        weight : Tensor, optional
+            Of each bag, adding up to 1 in the batch (in each stratum of it). A bag of weight 0 may
+            have the report NaN, because it is pending.
+        noise : Tensor, optional
+            Of each bag, the variance of the noise on its count, so that noisier bags weigh less:
+            `weight` is then made by itself, proportional to 1 / (Var y + noise / size). For the
+            likelihood it is part of the law of the count.
         """
         scores = self._as_scores(scores)
         batch = self._as_batch(scores, bag, report, size, stratum, weight)
-        of_law = noise is not None and self.method == "likelihood"
-        if noise is not None and weight is not None and not of_law:
-            raise broken(
-                "Bags must be weighed by weight= or by noise=", "both came", "Leave one out."
-            )
-        if reference is not None and self.method != "anchored":
-            raise broken(
-                "A reference must go with method='anchored'",
-                f"{self.method!r} came",
-                "Leave it out.",
-            )
+        noise = _floats(scores, noise)
+        self._check_options(reference, weight, noise)
         if not torch.compiler.is_compiling():
             check_shapes(batch, self.prior, self.kind)
             check_scores(scores, batch, self.loss, self.kind)
             check_bags(batch, leave_one_out=METHODS[self.method].leave_one_out)
-        if noise is not None:
-            noise = _floats(scores, noise)
-            if not torch.compiler.is_compiling():
-                check_noise(noise, batch)
+            check_noise(noise, batch)
         if self.method == "likelihood":
             return self._likelihood(scores, batch, noise)
         if noise is not None:
@@ -140,24 +140,37 @@ class BagLoss(torch.nn.Module):
             W = self._weights(scores, batch, reference)
         return (W * self.loss.components(scores, kind=self.kind)).sum()
 
+    def _check_options(self, reference: Any, weight: Any, noise: Any) -> None:
+        if reference is not None and self.method != "anchored":
+            raise broken(
+                "A reference must go with method='anchored'",
+                f"{self.method!r} came",
+                "Leave it out.",
+            )
+        if weight is not None and noise is not None and self.method != "likelihood":
+            raise broken(
+                "Bags must be weighed by weight= or by noise=", "both came", "Leave one out."
+            )
+
     def _as_scores(self, scores: torch.Tensor) -> torch.Tensor:
         """At least single precision, because signed weights cancel; a single column is one score
         per instance."""
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         column = self.kind != "histogram" and scores.ndim == 2 and scores.shape[1] == 1
-        return scores[:, 0] if column else scores
+        if column:
+            return scores[:, 0]
+        return scores
 
     def _as_batch(
         self, scores: torch.Tensor, bag: Any, report: Any, size: Any, stratum: Any, weight: Any
     ) -> Batch:
-        whole = lambda value: torch.as_tensor(value, dtype=torch.int64, device=scores.device)
         return Batch(
-            whole(bag),
-            whole(size),
+            _whole(scores, bag),
+            _whole(scores, size),
             _components(_floats(scores, report), self.kind),
             _floats(scores, as_components(self.prior, self.kind)),
-            None if stratum is None else whole(stratum),
-            None if weight is None else _floats(scores, weight),
+            _whole(scores, stratum),
+            _floats(scores, weight),
         )
 
     def _by_noise(self, b: Batch, noise: torch.Tensor) -> torch.Tensor:
@@ -171,9 +184,9 @@ class BagLoss(torch.nn.Module):
         options = {"stratum": b.stratum, "weight": b.weight}
         if self.method != "anchored":
             return getattr(weights, self.method)(b.size, b.report, b.prior, **options)[b.bag]
-        g = _components(
-            self._predict(scores) if reference is None else _floats(scores, reference), self.kind
-        )
+        if reference is None:
+            reference = self._predict(scores)
+        g = _components(_floats(scores, reference), self.kind)
         if not torch.compiler.is_compiling():
             check_reference(g, b, self.loss, self.kind)
         return weights.anchored(b.bag, b.size, b.report, b.prior, g, **options)
@@ -189,9 +202,12 @@ class BagLoss(torch.nn.Module):
     def _matched(self, scores: torch.Tensor, b: Batch) -> torch.Tensor:
         # a bag's weight (times the share of its stratum) is what EasyLLP gives it for a component
         # that is always 1
-        one, prior = torch.ones_like(b.report[:, :1]), torch.ones_like(b.prior[..., :1])
-        w = weights.easy(b.size, one, prior, stratum=b.stratum, weight=b.weight) * b.size[:, None]
-        report = torch.where(w > 0, b.report, b.prior if b.stratum is None else b.prior[b.stratum])
+        one, ones = torch.ones_like(b.report[:, :1]), torch.ones_like(b.prior[..., :1])
+        w = weights.easy(b.size, one, ones, stratum=b.stratum, weight=b.weight) * b.size[:, None]
+        prior = b.prior
+        if b.stratum is not None:
+            prior = prior[b.stratum]
+        report = torch.where(w > 0, b.report, prior)
         if not torch.compiler.is_compiling():
             check_reports(
                 as_numpy(report), self.loss.form(self.kind), name=self.loss.name, kind=self.kind
@@ -220,10 +236,20 @@ class BagLoss(torch.nn.Module):
         return (w * by_bag).sum() / w.sum() / mean_size
 
 
-def _floats(scores: torch.Tensor, value: Any) -> torch.Tensor:
+def _floats(scores: torch.Tensor, value: Any) -> Any:
+    if value is None:
+        return None
     return torch.as_tensor(value, dtype=scores.dtype, device=scores.device).detach()
+
+
+def _whole(scores: torch.Tensor, value: Any) -> Any:
+    if value is None:
+        return None
+    return torch.as_tensor(value, dtype=torch.int64, device=scores.device)
 
 
 def _components(value: torch.Tensor, kind: Kind) -> torch.Tensor:
     """`as_components` for tensors."""
-    return value if kind == "histogram" else torch.stack([torch.ones_like(value), value], dim=-1)
+    if kind == "histogram":
+        return value
+    return torch.stack([torch.ones_like(value), value], dim=-1)

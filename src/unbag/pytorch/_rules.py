@@ -1,4 +1,4 @@
-"""A batch of bags as tensors in; nothing out, or an error that says what is wrong."""
+"""What is refused of a batch of bags in tensors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class Batch(NamedTuple):
 
 def as_numpy(tensor: torch.Tensor | None) -> Any:
     """A tensor of any device whose values can be looked at."""
-    return None if tensor is None else tensor.detach().cpu().numpy()
+    if tensor is None:
+        return None
+    return tensor.detach().cpu().numpy()
 
 
 def one_of(value: Any, known: Sequence[str], what: str) -> None:
@@ -47,30 +49,32 @@ def check_prior(prior: np.ndarray) -> None:
 
 def check_shapes(b: Batch, prior: np.ndarray, kind: Kind) -> None:
     """Reports of the right kind, and a prior that looks like one of them."""
+    by_class = kind == "histogram"
     if b.report.ndim != 2:
-        shape = tuple(b.report.shape if kind == "histogram" else b.report.shape[:-1])
+        one = {True: "row of class shares", False: "number"}[by_class]
         raise broken(
-            (
-                f"Reports of kind {kind} must be one "
-                f"{('row of class shares' if kind == 'histogram' else 'number')} for each bag"
-            ),
-            f"a tensor of shape {shape} came",
+            f"Reports of kind {kind} must be one {one} for each bag",
+            f"a tensor of shape {_given_shape(b.report, kind)} came",
             "Choose {kind} to fit the reports.",
         )
-    one_report = (b.report.shape[1],) if kind == "histogram" else ()
-    expected = one_report if b.stratum is None else (*prior.shape[:1], *one_report)
+    one_report = tuple(b.report.shape[1:]) * by_class
+    expected, given = one_report, "without"
+    if b.stratum is not None:
+        expected, given = (*prior.shape[:1], *one_report), "with"
     if prior.shape != expected or prior.ndim < (b.stratum is not None):
         raise broken(
-            (
-                f"A prior must look like one report, of shape {one_report}, and with stratum= like "
-                "one for each stratum"
-            ),
-            (
-                f"one of shape {prior.shape} came {('without' if b.stratum is None else 'with')} "
-                "stratum="
-            ),
+            f"A prior must look like one report, of shape {one_report}, and with stratum= like "
+            "one for each stratum",
+            f"one of shape {prior.shape} came {given} stratum=",
             "Give Bags.prior, and {stratum} when the bags have strata.",
         )
+
+
+def _given_shape(components: torch.Tensor, kind: Kind) -> tuple[int, ...]:
+    """The shape that the user gave, before numbers became components."""
+    if kind == "histogram":
+        return tuple(components.shape)
+    return tuple(components.shape[:-1])
 
 
 def check_scores(scores: torch.Tensor, b: Batch, loss: Loss, kind: Kind) -> None:
@@ -78,13 +82,13 @@ def check_scores(scores: torch.Tensor, b: Batch, loss: Loss, kind: Kind) -> None
     rows(len(scores), len(b.bag), thing="scores", of="instance")
     components = b.report.shape[1]
     if loss.components(scores[:1].detach(), kind=kind).shape != (1, components):
-        per, outputs = (
-            ("instance and class", components) if kind == "histogram" else ("instance", 1)
-        )
+        per, outputs = "instance", "1 output"
+        if kind == "histogram":
+            per, outputs = "instance and class", f"{components} outputs"
         raise broken(
             f"Scores of kind {kind} must be one per {per}",
             f"a tensor of shape {tuple(scores.shape)} came",
-            f"Give the last layer of the model {outputs} output{('s' if outputs > 1 else '')}.",
+            f"Give the last layer of the model {outputs}.",
         )
     refuse(
         "A score must be finite",
@@ -121,8 +125,10 @@ def check_bags(b: Batch, *, leave_one_out: bool) -> None:
     check_instances(bag, size, bag)
 
 
-def check_noise(noise: torch.Tensor, b: Batch) -> None:
-    """One variance for each bag."""
+def check_noise(noise: torch.Tensor | None, b: Batch) -> None:
+    """One variance for each bag, where there are any."""
+    if noise is None:
+        return
     rows(len(noise), len(b.size), thing="noise", of="bag")
     check_variances(as_numpy(noise))
 
@@ -130,17 +136,12 @@ def check_noise(noise: torch.Tensor, b: Batch) -> None:
 def check_reference(reference: torch.Tensor, b: Batch, loss: Loss, kind: Kind) -> None:
     """One finite prediction per instance, in component form."""
     if reference.shape != (len(b.bag), b.report.shape[1]):
-        shape = tuple(reference.shape if kind == "histogram" else reference.shape[:-1])
         raise broken(
-            (
-                f"A reference must be a prediction like a report for each of the {len(b.bag)} "
-                "instances"
-            ),
-            f"one of shape {shape} came",
-            (
-                f"Give probabilities or counts as reference=, also where the {loss.name} loss "
-                "predicts none."
-            ),
+            f"A reference must be a prediction like a report for each of the {len(b.bag)} "
+            "instances",
+            f"one of shape {_given_shape(reference, kind)} came",
+            f"Give probabilities or counts as reference=, also where the {loss.name} loss "
+            "predicts none.",
         )
     refuse(
         "A reference must be finite",

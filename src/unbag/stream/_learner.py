@@ -47,7 +47,7 @@ class StreamLearner:
         Chunks between checkpoints.
     devices, microbatch : int, optional
         As in `unbag.TrainingConfig`; a stream may be resumed on others.
-    **fields
+    **fields : Any
         Of `StreamSettings`.
 
     >>> from unbag import models
@@ -159,20 +159,22 @@ class StreamLearner:
         self._remember(X, chunk.time)
         self._set_aside("feature", "have features or a score that is not finite", np.sum(~sound))
         self._set_aside("label", "have no label", np.sum(sound & ~labelled))
-        row = self._learn_labelled(chunk, bags, score) if len(kept) else {}
+        row: dict[str, Any] = {}
+        if len(kept):
+            row = self._learn_labelled(chunk, bags, score)
         self._move(chunk.position)
         return row
 
     def _bags_of(self, chunk: Chunk) -> Bags | None:
         """The bags of labelled events, given or drawn; None where they are too few for one."""
-        size = 1 if self.settings.method == "labels" else self.settings.size
-        if chunk.bag is not None and self.settings.method != "labels":
-            return from_rows(chunk.bag, y=chunk.y) if len(chunk.bag) else None
-        if len(chunk.X) < size:
+        size = {"labels": 1}.get(self.settings.method, self.settings.size)
+        given = chunk.bag is not None and self.settings.method != "labels"
+        if len(chunk.X) == 0 or (len(chunk.X) < size and not given):
             return None
-        return random_bags(
-            None, chunk.y, size=size, seed=self.settings.seed * 1_000_003 + self.chunks
-        )
+        if given:
+            return from_rows(chunk.bag, y=chunk.y)
+        seed = self.settings.seed * 1_000_003 + self.chunks
+        return random_bags(None, chunk.y, size=size, seed=seed)
 
     def _learn_labelled(self, chunk: Chunk, bags: Bags | None, score: np.ndarray) -> dict[str, Any]:
         count = len(score)

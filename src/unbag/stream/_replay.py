@@ -93,7 +93,15 @@ COLUMNS = {
 
 
 class View:
-    """A live table of the last chunks on stderr; nothing at all where that is no terminal."""
+    """A live table of the last chunks on stderr; nothing at all where that is no terminal.
+
+    Parameters
+    ----------
+    learner : StreamLearner
+        Whose chunks are shown.
+    chunks : int, optional
+        How many there will be.
+    """
 
     def __init__(self, learner: StreamLearner, chunks: int | None) -> None:
         self.learner, self.chunks = learner, chunks

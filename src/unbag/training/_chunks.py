@@ -49,7 +49,9 @@ class ChunkTrainer:
         About how many instances a step sees.
     seed : int
         Of the order of the bags.
-    devices, microbatch
+    devices : int, "all" or sequence, optional
+        As in `TrainingConfig`.
+    microbatch : int, optional
         As in `TrainingConfig`.
     """
 
@@ -169,7 +171,15 @@ class ChunkTrainer:
         return leaves, {"shape": self.shape, "largest": self.trainer.setting.largest}
 
     def load(self, leaves: list[np.ndarray], settled: dict[str, Any]) -> None:
-        """Go back to what `save` gave."""
+        """Go back to what `save` gave.
+
+        Parameters
+        ----------
+        leaves : list of array
+            Parameters and moments.
+        settled : dict
+            The rest.
+        """
         now, tree = jax.tree.flatten(self.state)
         pairs = zip(leaves, now, strict=True)
         arrays = [jnp.asarray(leaf.reshape(like.shape)) for leaf, like in pairs]

@@ -238,9 +238,13 @@ def declared_by_all(many: Sequence[Bags]) -> list[Bags]:
     one shape."""
     if all(bags.noise is None for bags in many):
         return list(many)
-    return [
-        replace(bags, noise=np.zeros(len(bags))) if bags.noise is None else bags for bags in many
-    ]
+    return [_with_noise(bags) for bags in many]
+
+
+def _with_noise(bags: Bags) -> Bags:
+    if bags.noise is not None:
+        return bags
+    return replace(bags, noise=np.zeros(len(bags)))
 
 
 def shared_features(many: Sequence[Bags], X: Any) -> tuple[Any, list[Any]]:

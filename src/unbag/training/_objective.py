@@ -1,5 +1,5 @@
-"""A method in, the loss of a padded batch out: signed weights times components, matching, or the
-count's likelihood."""
+"""The loss of a padded batch by any method: signed weights times components, matching, or the
+likelihood of counts."""
 
 from __future__ import annotations
 
@@ -23,17 +23,36 @@ from unbag.training._loader import Batches
 Objective = Callable[[Any, Batches, Loss], Any]
 """A method of your own: from (score, batch, loss) to the value that training lowers, in JAX.
 
-Rows where `batch.real` is false and bags whose `batch.weight` is 0 are padding: they must not count."""
+Rows where `batch.real` is false and bags whose `batch.weight` is 0 are padding, which must not
+count."""
 
 
 class Setting(NamedTuple):
-    """What stays the same over a training."""
+    """What stays the same over a training; a step is compiled for it.
+
+    Parameters
+    ----------
+    method : str or callable
+        Of `unbag.methods`, or an objective of your own.
+    loss : Loss
+        Of instances.
+    kind : str
+        Of the reports.
+    strata : bool
+        Whether the bags have strata.
+    largest : int
+        The largest bag, which only the likelihood must know.
+    pool : int
+        Further instances of a batch.
+    groups : int, optional
+        Groups of bags whose median is taken.
+    """
 
     method: Method | Objective
     loss: Loss
     kind: Kind
     strata: bool = False
-    largest: int = 0  # bag, for the likelihood
+    largest: int = 0
     pool: int = 0
     groups: int | None = None
 
@@ -43,7 +62,7 @@ def judging_loss(setting: Setting, *, calm: bool = False) -> Loss:
     their own loss."""
     if setting.kind == "total":
         return setting.loss
-    losses = BOUNDED if calm else PROPER
+    losses = {True: BOUNDED, False: PROPER}[calm]
     return LOSSES[losses[setting.kind]]
 
 
@@ -61,13 +80,9 @@ def trivial_value(setting: Setting, bags: Bags) -> float:
 def predict_components(setting: Setting, score: Any) -> Any:
     """The prediction in the form of a report: (1, probability), (1, count) or class
     probabilities."""
-    form = setting.loss.form(setting.kind)
-    prediction = form.predict(score)
-    prediction = jnp.exp(prediction) if form.log_space else prediction
+    prediction = setting.loss.form(setting.kind).link.prediction(score, setting.kind)
     if setting.kind == "histogram":
         return prediction
-    if prediction.ndim > 1:
-        prediction = prediction[..., 1]
     return jnp.stack([jnp.ones_like(prediction), prediction], axis=-1)
 
 
@@ -76,7 +91,20 @@ def batch_loss(
 ) -> Any:
     """The objective of a batch: what its bags say of the loss of these scores.
 
-    `reference` are predictions in component form, fixed; `further` are the scores of the pool.
+    Parameters
+    ----------
+    setting : Setting
+        Method, loss and kind of report.
+    score : array
+        Of each row.
+    batch : Batches
+        Of one run.
+    reference : array
+        Of the anchored method: predictions in component form, fixed.
+    reference_mean : array, optional
+        Their mean; by default that of the batch and its pool.
+    further : array, optional
+        Scores of the pool.
     """
     if callable(setting.method):
         return setting.method(score, batch, setting.loss)
@@ -101,12 +129,10 @@ def batch_loss(
         )
     W, from_pool = _weights(setting, batch, reference, reference_mean)
     total = jnp.sum(W * f)
-    if from_pool is not None:
-        of_pool = setting.loss.components(further, kind=setting.kind)
-        total += jnp.sum(
-            from_pool
-            * mean_by(batch.further_stratum, of_pool, jnp.maximum(_pool(setting, batch), 1))
-        )
+    if setting.pool:
+        f = setting.loss.components(further, kind=setting.kind)
+        count = jnp.maximum(_pool(setting, batch), 1)
+        total += jnp.sum(from_pool * mean_by(batch.further_stratum, f, count))
     return total
 
 
@@ -119,22 +145,23 @@ def _bag_mean(setting: Setting, by_bag: Any, batch: Batches, *, share: Any) -> A
     """
     weight = batch.weight
     if setting.strata:
-        weight = (
-            weight
-            * sum_by(batch.stratum, share.astype(weight.dtype), len(batch.prior))[batch.stratum]
-        )
+        shares = sum_by(batch.stratum, share.astype(weight.dtype), len(batch.prior))
+        weight = weight * shares[batch.stratum]
     return jnp.sum(jnp.where(weight > 0, by_bag, 0.0) * weight) / jnp.sum(weight)
 
 
 def _likelihood(setting: Setting, score: Any, batch: Batches) -> Any:
     options: dict[str, Any] = {"kind": setting.kind, "largest": setting.largest}
-    options |= {"noise": batch.noise} if batch.noise.size else {}
+    if batch.noise.size:
+        options["noise"] = batch.noise
     return count_likelihood(score, batch.bag, batch.size, batch.report, **options)
 
 
 def _pool(setting: Setting, batch: Batches) -> Any:
     """The number of instances of the pool in each stratum."""
-    strata = len(batch.prior) if setting.strata else 1
+    strata = 1
+    if setting.strata:
+        strata = len(batch.prior)
     return sum_by(batch.further_stratum, jnp.ones(setting.pool), strata)
 
 
@@ -146,26 +173,26 @@ def _common_mean(setting: Setting, reference: Any, batch: Batches, further: Any)
     values = jnp.concatenate([reference, further]) * real[:, None]
     count = sum_by(stratum, real, len(_pool(setting, batch)))
     mean = mean_by(stratum, values, jnp.maximum(count, 1))
-    return mean if setting.strata else mean[0]
+    if setting.strata:
+        return mean
+    return mean[0]
 
 
 def _weights(
     setting: Setting, batch: Batches, reference: Any, reference_mean: Any
 ) -> tuple[Any, Any]:
-    """Weights per row (and for the pool's mean), outside the gradient."""
-    options = {
-        "weight": batch.weight,
-        "stratum": batch.stratum if setting.strata else None,
-        "pool": _pool(setting, batch) if setting.pool else None,
-    }
+    """Weights per row, and those for the pool's mean; outside the gradient."""
+    options = {"weight": batch.weight}
+    if setting.strata:
+        options["stratum"] = batch.stratum
+    if setting.pool:
+        options["pool"] = _pool(setting, batch)
     given = (batch.size, batch.report, batch.prior)
     if setting.method == "anchored":
         reference = reference * batch.real[:, None]
         W = weights.anchored(batch.bag, *given, reference, reference_mean=reference_mean, **options)
-        rows = len(batch.bag)
-        return jax.lax.stop_gradient(W[:rows]), jax.lax.stop_gradient(
-            W[rows:]
-        ) if setting.pool else None
-    linear: Callable[..., Any] = weights.upm if setting.method == "upm" else weights.easy
-    W, count = linear(*given, **options), len(batch.size)
-    return W[:count][batch.bag], W[count:] if setting.pool else None
+        W, rows = jax.lax.stop_gradient(W), len(batch.bag)
+        return W[:rows], W[rows:]
+    linear: dict[Any, Callable[..., Any]] = {"upm": weights.upm, "easy": weights.easy}
+    W, count = linear[setting.method](*given, **options), len(batch.size)
+    return W[:count][batch.bag], W[count:]

@@ -19,7 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from unbag._rules import broken
 
 Devices = int | Literal["all"] | Sequence[Any]
-"""So many of `jax.devices()`, all of them (those of all processes of `jax.distributed`), or these."""
+"""So many of `jax.devices()`, all (those of all processes of `jax.distributed`), or these."""
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def train(
         Of the order of the bags (and of dropout).
     epochs : int, optional
         Passes over the bags, 50 by default.
-    **options
+    **options : Any
         Of `sweep`: `held_out`, `test`, `X`, and the fields of `TrainingConfig`.
 
     Returns
@@ -143,7 +143,7 @@ def sweep(
         them.
     config : TrainingConfig, optional
         All other options.
-    **options
+    **options : Any
         Fields of `TrainingConfig`, such as `epochs`, `batch` and `patience`, in place of those of
         `config`.
 
