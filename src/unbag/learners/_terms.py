@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from unbag.tables import FeaturePlan, levels_of, narrow, plan_features
+from unbag.tables import FeaturePlan, levels_of, plan_features
 
 WIDE = 200
 """More numeric columns than this are lines that share one variance: pixels, embeddings, counts of
@@ -206,11 +206,7 @@ class Terms:
         """One array for each term that is not raw: a number or a code for each row."""
         if self.plan is None:
             return {t.name: _dense_column(X, t.start) for t in self.terms if not t.raw}
-        table = self.plan.open(X)
-        used = self.plan.used
-        batch = table.read([column.name for column in used])
-        parts = [narrow(column, batch[column.name]) for column in used]
-        return {name: array for part in parts for name, array in part.items()}
+        return self.plan.narrow(X)
 
     def design(self, X: Any) -> Design:
         """The design of these rows."""

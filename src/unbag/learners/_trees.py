@@ -28,7 +28,7 @@ from unbag.boosting import BagObjective
 from unbag.learners._folds import FEWEST, FoldFit, folds_of
 from unbag.learners._protocol import Progress
 from unbag.likelihood import count_likelihood
-from unbag.tables import FeaturePlan, levels_of, narrow, plan_features
+from unbag.tables import FeaturePlan, levels_of, plan_features
 
 JUDGED = 5
 """Held-out bags are asked after so many rounds; in between little changes."""
@@ -79,9 +79,7 @@ class TreeColumns:
         """The matrix of these rows."""
         if self.plan is None:
             return sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X, np.float64)
-        batch = self.plan.open(X).read([column.name for column in self.plan.used])
-        parts = [narrow(column, batch[column.name]) for column in self.plan.used]
-        columns = [_as_float(values) for part in parts for values in part.values()]
+        columns = [_as_float(values) for values in self.plan.narrow(X).values()]
         return np.stack(columns, axis=1)
 
     def settings(self) -> dict[str, Any]:

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from unbag._rules import broken
-from unbag.tables._encode import Column, encode, feature_names
+from unbag.tables._encode import Column, encode, feature_names, narrow
 from unbag.tables._rules import count
-from unbag.tables._sources import ROWS, open_table
+from unbag.tables._sources import ROWS, Table, open_table
 
 FORMAT = 1
 CSV_TYPES = {
@@ -105,11 +105,31 @@ class FeaturePlan:
         >>> [part.X.shape for part in plan.batches(pa.table({"age": [1, 2, 3]}), rows=2)]
         [(2, 1), (1, 1)]
         """
-        types = {c.name: CSV_TYPES[c.kind] for c in self.used if c.kind in CSV_TYPES}
-        table = open_table(source, types=dict.fromkeys(keep, pa.string()) | types)
+        table = self._open(source, keep)
         columns = table.need([*(column.name for column in self.used), *keep])
         for batch in table.batches(columns, rows=rows):
             yield Part(self.features(batch), batch.select(list(keep)))
+
+    def _open(self, source: Any, keep: Sequence[str] = ()) -> Table:
+        types = {c.name: CSV_TYPES[c.kind] for c in self.used if c.kind in CSV_TYPES}
+        return open_table(source, types=dict.fromkeys(keep, pa.string()) | types)
+
+    def narrow(self, source: Any) -> dict[str, np.ndarray]:
+        """All rows in narrow form: numbers, or codes of levels; see `unbag.tables.narrow`.
+
+        Parameters
+        ----------
+        source : frame, pyarrow.Table, DuckDB relation, str or Path
+            Rows with every column of the plan.
+
+        >>> plan = FeaturePlan((Column("shop", "category", values=("a", "b")),))
+        >>> plan.narrow(pa.table({"shop": ["b", None]}))
+        {'shop': array([1, 2])}
+        """
+        table = self._open(source)
+        batch = table.read(table.need([column.name for column in self.used]))
+        parts = [narrow(column, batch[column.name]) for column in self.used]
+        return {name: values for part in parts for name, values in part.items()}
 
     def features(self, batch: pa.Table) -> np.ndarray:
         """The matrix of an Arrow table that has the columns."""
