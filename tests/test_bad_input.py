@@ -177,7 +177,7 @@ MESSAGES = [
     ),
     (
         lambda: from_rows(["a", "a", "b"], [0.5, 0.5, 0.5], size={"a": 2, "b": 3}),
-        "A reported size must be the number of rows of the bag: bag 1 has 3 reported and 1 rows "
+        "A reported size must be the number of rows of the bag: bag b has 3 reported and 1 rows "
         "(1 such bag). Find the missing or doubled rows: the estimate is biased without them.",
     ),
     (

@@ -144,8 +144,8 @@ class Bags:
     def reported(self) -> Bags:
         """The bags whose report is observed, which are those to learn from; the prior stays.
 
-        >>> bags = Bags(np.array([0, 1, 2]), np.array([0, 1, np.nan]), status=["observed", "observed", "pending"])
-        >>> bags.reported()
+        >>> status = ["observed", "observed", "pending"]
+        >>> Bags(np.array([0, 1, 2]), np.array([0, 1, np.nan]), status=status).reported()
         Bags(2 bags of 1; 2 instances; binary, prior 0.5)
         """
         return self._reported
@@ -176,11 +176,18 @@ class Bags:
         )
 
     def split(self, fraction: float, *, seed: int) -> tuple[Bags, Bags]:
-        """Two parts by bag, never by row: about `fraction` of the bags (of each stratum), and the
-        others.
+        """Two parts by bag, never by row: about `fraction` of the bags (of each stratum).
+
+        Parameters
+        ----------
+        fraction : float
+            Share of the bags in the first part, between 0 and 1.
+        seed : int
+            Which of the possible splits.
 
         >>> from unbag import random_bags
-        >>> train, held_out = random_bags(None, np.tile([0, 1], 50), size=5, seed=0).split(0.8, seed=0)
+        >>> bags = random_bags(None, np.tile([0, 1], 50), size=5, seed=0)
+        >>> train, held_out = bags.split(0.8, seed=0)
         >>> len(train), len(held_out)
         (16, 4)
         """
@@ -196,6 +203,13 @@ class Bags:
         A batch holds about `instances` instances and at least two bags (of each stratum in it), and
         keeps the prior of all bags: a prior of the batch alone would turn EasyLLP and GeneralUPM
         into one biased method.
+
+        Parameters
+        ----------
+        instances : int
+            About how many instances a batch holds.
+        seed, epoch : int
+            Of the order.
         """
         whole = replace(self.reported(), known_prior=self.prior)
         for numbers in batch_plan(

@@ -1,5 +1,4 @@
-"""Ids of instances in, the bag of each out: random bags within strata, by a hash that any database
-can repeat."""
+"""Which bag an instance shall be in: random bags within strata, by a hash that databases repeat."""
 
 from __future__ import annotations
 
@@ -16,17 +15,18 @@ from unbag.bags._build import as_ids
 def design_bags(
     ids: Any, *, size: int, stratum: Any = None, salt: str = "", expected: Any = None
 ) -> np.ndarray:
-    """Assign instances to random bags of about `size` within each stratum, the same today, tomorrow
-    and in SQL.
+    """Assign instances to random bags of about `size` within each stratum, repeatably.
 
-    The specification, fixed once and for all:
+    The same ids get the same bags today, tomorrow and in SQL. The specification is fixed:
 
-        text   = salt | stratum | id       joined by "|"; the stratum is empty when there is none;
-        integers in decimal hash   = the first 15 hexadecimal digits of the MD5 of the text in
-        UTF-8, as an integer (below 2^60) closed    n = count // size,           number = (rank * n)
-        // count,   rank by (hash, id as text) from 0 arriving  n = round(expected / size),  number
-        = hash mod n             (round half to even) bag    = stratum/number, or the number alone
-        without strata, as text
+        text      salt | stratum | id, joined by "|"; the stratum is empty when there is none;
+                  integers in decimal
+        hash      the first 15 hexadecimal digits of the MD5 of the text in UTF-8, as an integer
+                  (below 2^60)
+        closed    n = count // size,            number = (rank * n) // count,
+                  rank by (hash, id as text) from 0
+        arriving  n = round(expected / size),   number = hash mod n      (round half to even)
+        bag       stratum/number, or the number alone without strata, as text
 
     A closed set of ids, all of them at hand, is cut into n bags whose sizes differ by one at most
     (`size` or a little more). While ids arrive, `expected` says how many will come, and each id has
@@ -42,51 +42,68 @@ def design_bags(
 
     Parameters
     ----------
-    ids : of the instances, integers or strings; in a closed set unique within each stratum.
-    size : of a bag, about. Reports of strata that are too small for two bags cannot be used, and
-        are refused here.
-    stratum : of each instance, e.g. its campaign.
-    salt : any text without "|".
-    expected : how many ids will come, or with strata a mapping from each stratum to its number.
-        None: a closed set.
+    ids : array of int or str
+        Of the instances; in a closed set unique within each stratum.
+    size : int
+        Of a bag, about. Reports of strata that are too small for two bags cannot be used, and are
+        refused here.
+    stratum : array, optional
+        Of each instance, e.g. its campaign.
+    salt : str
+        Any text without "|".
+    expected : int or mapping, optional
+        How many ids will come; with strata a mapping from each stratum to its number. By default
+        the ids are a closed set.
 
     Returns
     -------
-    The name of each instance's bag, for `from_rows` and for whoever adds up the reports.
+    array of str
+        The name of each instance's bag, for `from_rows` and for whoever adds up the reports.
 
     >>> design_bags([7, 8, 9, 10, 11], size=2, salt="spring")
     array(['0', '0', '1', '1', '0'], dtype='<U1')
     """
     text, strata, number = _texts(ids, stratum, salt)
     hashed = stable_hash(text, np.asarray(strata)[number], salt=salt)
+    if not (isinstance(size, int | np.integer) and size >= 1):
+        raise broken(
+            "A size of bags must be a positive whole number",
+            f"{size} came",
+            "Say how many instances.",
+        )
     if expected is None:
         count = np.bincount(number, minlength=len(strata))
-        bags = _bags_of(strata, count, count // _checked(size), size)
+        bags = _checked_bags(strata, count, count // size, size)
         place = _ranks(text, number, hashed) * bags[number] // count[number]
     else:
-        count = _expected(expected, strata, stratum is not None)
-        bags = _bags_of(strata, count, np.round(count / _checked(size)).astype(np.int64), size)
+        count = _expected(expected, strata, stratified=stratum is not None)
+        bags = _checked_bags(strata, count, np.round(count / size).astype(np.int64), size)
         place = hashed % bags[number]
-    names = [str(p) for p in place.tolist()]
-    return np.array(
-        names
-        if stratum is None
-        else [f"{strata[s]}/{p}" for s, p in zip(number, names, strict=True)]
-    )
+    if stratum is None:
+        return np.array([str(p) for p in place.tolist()])
+    return np.array([f"{strata[s]}/{p}" for s, p in zip(number, place.tolist(), strict=True)])
 
 
 def stable_hash(ids: Any, stratum: Any = None, *, salt: str = "") -> np.ndarray:
-    """The hash of `design_bags`: the first 15 hexadecimal digits of MD5 of "salt|stratum|id", as
-    integers.
+    """The hash of `design_bags`: 15 hexadecimal digits of the MD5 of "salt|stratum|id".
+
+    Parameters
+    ----------
+    ids : sequence
+        Of the instances.
+    stratum : sequence, optional
+        Of each instance.
+    salt : str
+        Any text without "|".
 
     >>> stable_hash([7], ["brand"], salt="spring")
     array([398769544051890896])
     """
-    stratum = [""] * len(ids) if stratum is None else stratum
+    if stratum is None:
+        stratum = [""] * len(ids)
     joined = (f"{salt}|{s}|{i}".encode() for s, i in zip(stratum, ids, strict=True))
-    return np.array(
-        [int(md5(text, usedforsecurity=False).hexdigest()[:15], 16) for text in joined], np.int64
-    )
+    digits = (md5(text, usedforsecurity=False).hexdigest()[:15] for text in joined)
+    return np.array([int(first, 16) for first in digits], np.int64)
 
 
 def _texts(ids: Any, stratum: Any, salt: str) -> tuple[list[str], list[str], np.ndarray]:
@@ -112,11 +129,10 @@ def _text(values: Any, thing: str) -> list[str]:
         raise broken(
             f"There must be at least one {thing}", "none came", "Give one for each instance."
         )
-    kind = type(array[0]).__name__
     if not isinstance(array[0], int | np.integer | str) or isinstance(array[0], bool):
         raise broken(
             f"A {thing} to hash must be an integer or a string",
-            f"{kind} came",
+            f"{type(array[0]).__name__} came",
             "Write it as text, in the same way in all places.",
         )
     return [str(value) for value in array.tolist()]
@@ -142,22 +158,10 @@ def _ranks(text: list[str], number: np.ndarray, hashed: np.ndarray) -> np.ndarra
     return rank
 
 
-def _checked(size: int) -> int:
-    if not (isinstance(size, int | np.integer) and size >= 1):
-        raise broken(
-            "A size of bags must be a positive whole number",
-            f"{size} came",
-            "Say how many instances.",
-        )
-    return int(size)
-
-
-def _bags_of(strata: list[str], count: np.ndarray, bags: np.ndarray, size: int) -> np.ndarray:
+def _checked_bags(strata: list[str], count: np.ndarray, bags: np.ndarray, size: int) -> np.ndarray:
     refuse(
-        (
-            f"A stratum must have instances for two bags of {size}, because each bag is centred by "
-            "the mean of the others"
-        ),
+        f"A stratum must have instances for two bags of {size}, because each bag is centred by "
+        "the mean of the others",
         bags < 2,
         thing="stratum",
         given=[f"{n} ({name!r})" for name, n in zip(strata, count, strict=True)],
@@ -166,18 +170,18 @@ def _bags_of(strata: list[str], count: np.ndarray, bags: np.ndarray, size: int) 
     return bags
 
 
-def _expected(expected: Any, strata: list[str], stratified: bool) -> np.ndarray:
+def _expected(expected: Any, strata: list[str], *, stratified: bool) -> np.ndarray:
     """The number of ids that will come in each stratum."""
     if stratified != isinstance(expected, Mapping):
+        form = ("a number without strata", "a mapping from strata")[stratified]
         raise broken(
-            (
-                "An expected count must be "
-                f"{('a mapping from strata' if stratified else 'a number without strata')}"
-            ),
+            f"An expected count must be {form}",
             f"{type(expected).__name__} came",
             "Give one count for each stratum, or one for all without strata.",
         )
-    counts = {str(k): v for k, v in expected.items()} if stratified else {"": expected}
+    counts = {"": expected}
+    if stratified:
+        counts = {str(name): count for name, count in expected.items()}
     missing = [name for name in strata if name not in counts]
     if missing:
         raise broken(

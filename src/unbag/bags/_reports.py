@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -27,8 +27,10 @@ class Rule(NamedTuple):
     remedy: str
 
 
-# The rules that other readers of reports (SQL, likelihood, PyTorch) keep in the same words.
+# In the order in which they are checked. Other readers of reports (SQL, likelihood, PyTorch) keep
+# some of them in the same words.
 REPORT_RULES: Mapping[str, Rule] = {
+    "size": Rule("A bag must hold at least one instance", "Drop its report, or add its rows."),
     "status": Rule(
         f"A status must be one of {', '.join(get_args(Status))}",
         "A report that came is observed; leave status out when all came.",
@@ -47,6 +49,20 @@ REPORT_RULES: Mapping[str, Rule] = {
     "noise": Rule(
         "A noise variance must be finite and not negative",
         "Give the variance of the noise on the bag's count, 0 for an exact report.",
+    ),
+    "range": Rule(
+        "without noise must lie in",
+        "Divide totals by the bag size; if noise was added on purpose, declare its variance with "
+        "{noise}.",
+    ),
+    "sum": Rule(
+        "A histogram without noise must sum to 1",
+        "Divide class counts by the bag size; if noise was added, declare its variance with "
+        "{noise}.",
+    ),
+    "stratum": Rule(
+        "A stratum number must not be negative",
+        "Number the strata from 0, or use from_rows for strata of any kind.",
     ),
 }
 
@@ -251,11 +267,6 @@ class Reports:
             names=self.stratum_names,
         )
 
-    @property
-    def _refuse(self) -> Any:
-        """`refuse` for bags, by the user's names."""
-        return partial(refuse, thing="bag", names=self.names)
-
     def _check(self) -> None:
         """Refuse what breaks a rule; the first broken rule speaks."""
         check_form(self.report, self.kind)
@@ -263,73 +274,41 @@ class Reports:
             value = getattr(self, name)
             if value is not None:
                 rows(len(value), len(self), thing=name, of="bag")
-        self._refuse(
-            "A bag must hold at least one instance",
-            self.size < 1,
-            given=self.size,
-            remedy="Drop its report, or add its rows.",
-        )
-        self._check_status()
-        self._check_values()
-        self._check_strata()
+        for rule, bad, given in self._by_rule():
+            text, remedy = REPORT_RULES[rule]
+            if rule == "range":
+                high = largest_report(self.kind, self.cap)
+                text = f"{EXACT_REPORT[self.kind]} {text} [0, {high:g}]"
+            refuse(text, bad, thing="bag", given=given, remedy=remedy, names=self.names)
+        self._check_stratum_names()
         self._check_prior()
 
-    def _check_status(self) -> None:
-        if self.status is None:
-            return
-        self._refuse(
-            REPORT_RULES["status"].text,
-            ~np.isin(self.status, get_args(Status)),
-            given=self.status,
-            remedy=REPORT_RULES["status"].remedy,
-        )
-        self._refuse(
-            REPORT_RULES["hidden"].text,
-            np.isin(self.status, HIDDEN_BY_VALUE) & (not self.accept_bias),
-            given=self.status,
-            remedy=REPORT_RULES["hidden"].remedy,
-        )
-
-    def _check_values(self) -> None:
-        value = self.report.reshape(len(self), -1)
-        self._refuse(
-            REPORT_RULES["finite"].text,
-            ~np.isfinite(value).all(axis=1) & self.observed,
-            given=self.report,
-            remedy=REPORT_RULES["finite"].remedy,
-        )
-        exact = self.observed
+    def _by_rule(self) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        """Each rule, which bags break it, and what each bag has."""
+        yield "size", self.size < 1, self.size
+        if self.status is not None:
+            yield "status", ~np.isin(self.status, get_args(Status)), self.status
+            hidden = np.isin(self.status, HIDDEN_BY_VALUE) & (not self.accept_bias)
+            yield "hidden", hidden, self.status
+        value, exact = self.report.reshape(len(self), -1), self.observed
+        yield "finite", ~np.isfinite(value).all(axis=1) & self.observed, self.report
         if self.noise is not None:
-            check_noise(self.noise, used=self.observed, names=self.names)
+            yield "noise", ~_is_variance(self.noise) & self.observed, self.noise
             exact = self.observed & (self.noise == 0)
         high = largest_report(self.kind, self.cap)
-        self._refuse(
-            f"{EXACT_REPORT[self.kind]} without noise must lie in [0, {high:g}]",
-            ((value < -1e-9) | (value > high + 1e-9)).any(axis=1) & exact,
-            given=self.report,
-            remedy="Divide totals by the bag size; if noise was added on purpose, declare its "
-            "variance with {noise}.",
-        )
-        total = value.sum(axis=1)
-        self._refuse(
-            "A histogram without noise must sum to 1",
-            (np.abs(total - 1) > 1e-6) & exact & (self.kind == "histogram"),
-            given=total,
-            remedy="Divide class counts by the bag size; if noise was added, declare its variance "
-            "with {noise}.",
-        )
+        outside = ((value < -1e-9) | (value > high + 1e-9)).any(axis=1)
+        yield "range", outside & exact, self.report
+        if self.kind == "histogram":
+            total = value.sum(axis=1)
+            yield "sum", (np.abs(total - 1) > 1e-6) & exact, total
+        if self.stratum is not None:
+            yield "stratum", self.stratum < 0, self.stratum
 
-    def _check_strata(self) -> None:
-        if self.stratum is None:
+    def _check_stratum_names(self) -> None:
+        if self.stratum is None or self.stratum_names is None:
             return
-        self._refuse(
-            "A stratum number must not be negative",
-            self.stratum < 0,
-            given=self.stratum,
-            remedy="Number the strata from 0, or use from_rows for strata of any kind.",
-        )
         last = int(self.stratum.max())
-        if self.stratum_names is not None and len(self.stratum_names) <= last:
+        if len(self.stratum_names) <= last:
             raise broken(
                 "Every stratum must have a name",
                 f"{len(self.stratum_names)} came, and the last stratum is number {last}",
@@ -414,15 +393,12 @@ def check_noise(noise: Any, *, used: Any = True, names: Any = None) -> None:
     names : array, optional
         What the user calls each bag.
     """
-    noise = np.asarray(noise)
-    refuse(
-        REPORT_RULES["noise"].text,
-        ~(np.isfinite(noise) & (noise >= 0)) & used,
-        thing="bag",
-        given=noise,
-        remedy=REPORT_RULES["noise"].remedy,
-        names=names,
-    )
+    noise, (text, remedy) = np.asarray(noise), REPORT_RULES["noise"]
+    refuse(text, ~_is_variance(noise) & used, thing="bag", given=noise, remedy=remedy, names=names)
+
+
+def _is_variance(noise: np.ndarray) -> np.ndarray:
+    return np.isfinite(noise) & (noise >= 0)
 
 
 def set_arrays(owner: Any, dtype: type, *names: str) -> None:

@@ -1,5 +1,4 @@
-"""Bag sizes and a seed in, bag numbers of each part or batch out: everything by bag, never by
-row."""
+"""Bag numbers of the parts of a split and of the batches of an epoch: by bag, never by row."""
 
 from __future__ import annotations
 
@@ -16,53 +15,66 @@ def split_plan(
     observed: np.ndarray | None = None,
     seed: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bag numbers of the two parts of a split; each part gets at least two observed bags of each
-    stratum.
+    """Bag numbers of two parts, each with at least two observed bags of each stratum.
 
     Bags whose report is not observed are shared out by the same fraction.
+
+    Parameters
+    ----------
+    count : int
+        Number of bags.
+    fraction : float
+        Share of the bags in the first part.
+    stratum : array of int, optional
+        Of each bag.
+    observed : array of bool, optional
+        Whether the report of each bag is; by default all are.
+    seed : int
+        Which of the possible splits.
 
     >>> split_plan(4, 0.5, stratum=None, seed=0)
     (array([0, 2]), array([1, 3]))
     """
-    seen = np.arange(count) if observed is None else np.flatnonzero(observed)
-    rest = np.random.default_rng([seed, 1]).permutation(np.setdiff1d(np.arange(count), seen))
-    first, second = _split_observed(
-        len(seen), fraction, stratum=None if stratum is None else stratum[seen], seed=seed
-    )
-    with_rest = lambda part, more: np.sort(np.concatenate([seen[part], more]))
-    cut = round(fraction * len(rest))
-    return with_rest(first, rest[:cut]), with_rest(second, rest[cut:])
-
-
-def _split_observed(
-    count: int, fraction: float, *, stratum: np.ndarray | None, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
     if not 0 < fraction < 1:
         raise broken(
             "A fraction must lie between 0 and 1",
             f"{fraction} came",
             "Use 0.8 to hold out a fifth.",
         )
+    if observed is None:
+        observed = np.ones(count, bool)
+    with_report, others = np.flatnonzero(observed), np.flatnonzero(~observed)
+    groups = [with_report[group] for group in _groups(len(with_report), _part(stratum, observed))]
+    _check_groups(groups, stratified=stratum is not None)
     rng = np.random.default_rng(seed)
-    groups = _groups(count, stratum)
-    sizes = np.array([len(group) for group in groups])
-    refuse(
-        "A stratum to split must hold at least four bags, two for each part"
-        if stratum is not None
-        else "Bags to split must be at least four, two for each part",
-        (sizes > 0) & (sizes < 4),
-        thing="stratum" if stratum is not None else "set of bags",
-        given=sizes,
-        remedy="Make smaller bags, or merge small strata.",
-    )
     first = [rng.permutation(group)[: _first_part(len(group), fraction)] for group in groups]
-    chosen = np.zeros(count, bool)
-    chosen[np.concatenate(first)] = True
-    return np.flatnonzero(chosen), np.flatnonzero(~chosen)
+    others = np.random.default_rng([seed, 1]).permutation(others)
+    first.append(others[: round(fraction * len(others))])
+    in_first = np.zeros(count, bool)
+    in_first[np.concatenate(first)] = True
+    return np.flatnonzero(in_first), np.flatnonzero(~in_first)
+
+
+def _part(stratum: np.ndarray | None, where: np.ndarray) -> np.ndarray | None:
+    if stratum is None:
+        return None
+    return stratum[where]
+
+
+def _check_groups(groups: list[np.ndarray], *, stratified: bool) -> None:
+    rule, thing = "Bags to split must be at least four, two for each part", "set of bags"
+    if stratified:
+        rule = "A stratum to split must hold at least four bags, two for each part"
+        thing = "stratum"
+    sizes = np.array([len(group) for group in groups])
+    remedy = "Make smaller bags, or merge small strata."
+    refuse(rule, (sizes > 0) & (sizes < 4), thing=thing, given=sizes, remedy=remedy)
 
 
 def _first_part(count: int, fraction: float) -> int:
-    return int(np.clip(round(fraction * count), 2, count - 2)) if count else 0
+    if count == 0:
+        return 0
+    return int(np.clip(round(fraction * count), 2, count - 2))
 
 
 def batch_plan(
@@ -79,6 +91,17 @@ def batch_plan(
     number of instances is nearest to a multiple of `instances`; a batch of a single bag joins the
     one before.
 
+    Parameters
+    ----------
+    size : array of int
+        Of each bag.
+    instances : int
+        About how many instances a batch holds.
+    stratum : array of int, optional
+        Of each bag; a batch then holds at least two bags of each stratum in it.
+    seed, epoch : int
+        Of the order.
+
     >>> batch_plan(np.full(5, 2), 4, seed=0)
     [array([2, 4]), array([3, 0, 1])]
     """
@@ -90,14 +113,14 @@ def batch_plan(
     two_bags(np.array([len(group) for group in groups if len(group)]), of="An epoch")
     rng = np.random.default_rng([seed, epoch])
     if stratum is None:
-        order = rng.permutation(len(size))
-        unit = np.arange(len(size))
+        order, unit = rng.permutation(len(size)), np.arange(len(size))
     else:
         order, unit = _paired_order(groups, rng)
     return _cut(order, unit, size, instances)
 
 
 def _groups(count: int, stratum: np.ndarray | None) -> list[np.ndarray]:
+    """The numbers of each stratum; all of them where there is none."""
     if stratum is None:
         return [np.arange(count)]
     return np.split(np.argsort(stratum, kind="stable"), np.cumsum(np.bincount(stratum))[:-1])
@@ -106,8 +129,8 @@ def _groups(count: int, stratum: np.ndarray | None) -> list[np.ndarray]:
 def _paired_order(
     groups: list[np.ndarray], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bags in a random order of pairs from one stratum (the odd one out makes three), and the pair
-    of each."""
+    """Bags in a random order of pairs of one stratum (an odd one out makes three), and each one's
+    pair."""
     pairs = [
         pair
         for group in groups
@@ -115,9 +138,8 @@ def _paired_order(
         for pair in np.array_split(rng.permutation(group), range(2, len(group) - 1, 2))
     ]
     shuffled = [pairs[i] for i in rng.permutation(len(pairs))]
-    return np.concatenate(shuffled), np.repeat(
-        np.arange(len(pairs)), [len(pair) for pair in shuffled]
-    )
+    pair_of_bag = np.repeat(np.arange(len(pairs)), [len(pair) for pair in shuffled])
+    return np.concatenate(shuffled), pair_of_bag
 
 
 def _cut(order: np.ndarray, unit: np.ndarray, size: np.ndarray, instances: int) -> list[np.ndarray]:
@@ -127,10 +149,8 @@ def _cut(order: np.ndarray, unit: np.ndarray, size: np.ndarray, instances: int) 
     passed = np.cumsum(size[order])[ends - 1]
     middle = passed - np.diff(passed, prepend=0) / 2
     last_of_batch = np.append(np.diff(np.floor(middle / instances)) > 0, True)
-    cuts: list[int] = []
+    cuts = [0]
     for end in ends[last_of_batch]:
-        if end - (cuts[-1] if cuts else 0) >= 2:
+        if end - cuts[-1] >= 2:
             cuts.append(int(end))
-    if cuts[-1] < len(order):
-        cuts[-1] = len(order)
-    return np.split(order, cuts[:-1])
+    return np.split(order, cuts[1:-1])  # what follows the last cut belongs to the last batch

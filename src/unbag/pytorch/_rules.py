@@ -12,7 +12,7 @@ from unbag._rules import broken, refuse, rows
 from unbag.bags import Kind
 from unbag.bags import check_noise as check_variances
 from unbag.losses import Loss
-from unbag.weights._rules import check_batch, check_instances
+from unbag.weights import check_batch, check_instances
 
 
 class Batch(NamedTuple):

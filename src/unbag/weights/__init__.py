@@ -1,5 +1,4 @@
-"""Reports in, signed weights out: a bag's report *is* a weight for each instance and each loss
-component.
+"""Signed weights: a bag's report *is* a weight for each instance and each loss component.
 
     estimate of the population loss = sum_i sum_r W[bag(i), r] * component_r(x_i)
 
@@ -9,32 +8,38 @@ are taken as they are, because values under `jit` cannot be looked at.
 
 Arguments that all methods share
 --------------------------------
-size : number of instances of each bag.
-report, prior : in component form, (1, proportion) or a class histogram: what `Bags.components()`
-    gives. With strata the prior has one row per stratum. Take it from the whole data set, never
-    from the batch: with the batch's own mean as prior, and batch means, EasyLLP and GeneralUPM are
-    the same, and both are biased. A prior that is the mean report of B bags is fit for means over
-    the instances of these bags; with a pool or pending bags outside it `upm` is biased by about
-    -Cov(y, f2) / B times their share of the instances (docs/mathematics.md has the exact bias).
-    Give a prior that is known, or from many more bags; `unbag.evaluate` corrects for it.
-weight : of each bag in the estimate, adding up to 1 (in each stratum); equal if left out. A bag of
+size : array of int
+    Number of instances of each bag.
+report, prior : array of float
+    In component form, (1, proportion) or a class histogram: what `Bags.components()` gives. With
+    strata the prior has one row per stratum. Take it from the whole data set, never from the batch:
+    with the batch's own mean as prior, and batch means, EasyLLP and GeneralUPM are the same, and
+    both are biased. A prior that is the mean report of B bags is fit for means over the instances
+    of these bags; with a pool or pending bags outside it `upm` is biased by about -Cov(y, f2) / B
+    times their share of the instances (docs/mathematics.md has the exact bias). Give a prior that
+    is known, or from many more bags; `unbag.evaluate` corrects for it.
+weight : array of float, optional
+    Of each bag in the estimate, adding up to 1 (in each stratum); equal if left out. A bag of
     weight 0 (its report pending, say; it may be NaN) still lends its instances to the means.
-stratum : stratum number of each bag. Bags need only be random within their stratum: each has its
-    own prior and means, and counts by its share of the instances.
-pool : number of further instances, without a report, that help to estimate the means of the
-    components (one number per stratum). The result then has one more row (per stratum) that
-    multiplies the *mean components of the pool*. `pool=inf` says that these means are known: all of
-    the expectation is taken from them.
-
-`methods` holds the three methods, `using` what is done with weights, `checking` what they refuse.
+stratum : array of int, optional
+    Stratum number of each bag. Bags need only be random within their stratum: each has its own
+    prior and means, and counts by its share of the instances.
+pool : float or array, optional
+    Number of further instances, without a report, that help to estimate the means of the components
+    (one number per stratum). The result then has one more row (per stratum) that multiplies the
+    *mean components of the pool*. `pool=inf` says that these means are known: all of the
+    expectation is taken from them.
 """
 
 from unbag.weights._linear import anchored, easy, upm, upm_by_bag
 from unbag.weights._pseudo_labels import PseudoLabels, noise_weights, pseudo_labels
+from unbag.weights._rules import check_batch, check_instances
 
 __all__ = [
     "PseudoLabels",
     "anchored",
+    "check_batch",
+    "check_instances",
     "easy",
     "noise_weights",
     "pseudo_labels",

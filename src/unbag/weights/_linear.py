@@ -1,5 +1,4 @@
-"""Sizes, reports and prior of a batch of bags in, signed weights out; see `unbag.weights` for the
-arguments."""
+"""The linear methods: `upm`, `easy` and `anchored`; see `unbag.weights` for their arguments."""
 
 from __future__ import annotations
 
@@ -41,28 +40,31 @@ def upm(
 
     which is equation (1) of the paper, averaged over the bags of a batch.
 
+    Parameters
+    ----------
+    size, report, prior, weight, stratum, pool
+        See `unbag.weights`.
+
     Returns
     -------
-    One row per bag, one column per component (and further rows for a pool).
+    array of float, of shape (bags, components)
+        The weights; a pool adds a row (per stratum).
 
     >>> upm(np.array([2, 2]), np.array([[1, 0.5], [1, 0.0]]), np.array([1, 0.25]))
     array([[ 0.25  ,  0.3125],
            [ 0.25  , -0.1875]])
     """
-    if pool is None:
-        return _upm(_Batch.of(size, report, prior, weight, stratum, 0.0, leave_one_out=True))[0]
     b = _Batch.of(size, report, prior, weight, stratum, pool, leave_one_out=True)
-    return namespace(b.a).concat(_upm(b), axis=0)
-
-
-def _upm(b: _Batch) -> tuple[Any, Any]:
     centred = b.a - b.p
     mean_part = b.w * (b.p - b.k * centred)
     others = b.instances + b.pool - b.k
     g = mean_part / others
-    from_pool = mean_part * (1 - (b.instances - b.k) / others)
     total = sum_by(b.s, g, b.strata)[b.s]
-    return b.share * (b.w * centred + total - g), sum_by(b.s, b.share * from_pool, b.strata)
+    own = b.share * (b.w * centred + total - g)
+    if pool is None:
+        return own
+    from_pool = b.share * mean_part * (1 - (b.instances - b.k) / others)
+    return namespace(own).concat((own, sum_by(b.s, from_pool, b.strata)), axis=0)
 
 
 def upm_by_bag(
@@ -76,6 +78,15 @@ def upm_by_bag(
 
     For what is not linear in the bags: medians of means, and intervals from the spread between
     bags.
+
+    Parameters
+    ----------
+    components : array of float, of shape (instances, components)
+        Loss components of each instance.
+    bag : array of int
+        Bag number of each instance.
+    size, report, prior
+        See `unbag.weights`.
 
     >>> f, bag = np.array([[1.0, -1.0], [0.5, 0.3], [0.2, 0.1]]), np.array([0, 0, 1])
     >>> upm_by_bag(f, bag, np.array([2, 1]), np.array([[1, 0.5], [1, 0.0]]), np.array([1, 0.5]))
@@ -107,15 +118,23 @@ def easy(
     With a pool (or known means) the part p E[component] comes from all instances and the pool
     instead of the bag itself.
 
+    Parameters
+    ----------
+    size, report, prior, weight, stratum, pool
+        See `unbag.weights`.
+
+    Returns
+    -------
+    array of float, of shape (bags, components)
+        The weights; a pool adds a row (per stratum).
+
     >>> easy(np.array([2, 2]), np.array([[1, 0.5], [1, 0.0]]), np.array([1, 0.25]))
     array([[ 0.25  ,  0.1875],
            [ 0.25  , -0.0625]])
     """
-    if pool is None:
-        b = _Batch.of(size, report, prior, weight, stratum, 0.0, leave_one_out=False)
-        k = namespace(b.k).where(b.k > 0, b.k, 1.0)  # a bag of size 0 is padding
-        return b.share * b.w * (b.a - b.p + b.p / k)
     b = _Batch.of(size, report, prior, weight, stratum, pool, leave_one_out=False)
+    if pool is None:
+        return b.share * b.w * (b.a - b.p + b.p / _positive(b.k))
     per_instance = b.p / (b.instances + b.pool)
     own = b.share * (b.w * (b.a - b.p) + per_instance)
     from_pool = b.share * b.w * (b.p - b.instances * per_instance)
@@ -134,28 +153,35 @@ def anchored(
     stratum: Any = None,
     pool: Any = None,
 ) -> Weights:
-    """GeneralUPM of the residual y - g for a reference prediction g: unbiased for any fixed g, and
-    less noisy the better g is.
+    """GeneralUPM of the residual y - g for a reference prediction g.
+
+    It is unbiased for any fixed g, and less noisy the better g is.
 
         W_i = g_i / N + W_res[bag(i)],   W_res = upm(a_j - mean_j g, p - E g)
 
     Parameters
     ----------
-    bag : bag number of each instance.
-    reference : prediction for each instance in component form, (1, g) or class probabilities, made
-        without the labels of the instance's own bag.
-    reference_mean : E g (one row per stratum), from as much data as there are; by default the mean
-        over these instances, which is exact up to -Cov(g, f2) / N. It must not leave bags out, and
-        with a pool it must be given: the mean over these instances and the pool together is exact
-        up to -Cov(g, f2) / (N + pool), that over these instances alone is not, because a bag's own
-        share in it would no longer cancel.
+    bag : array of int
+        Bag number of each instance.
+    size, report, prior, weight, stratum, pool
+        See `unbag.weights`.
+    reference : array of float, of shape (instances, components)
+        Prediction for each instance in component form, (1, g) or class probabilities, made without
+        the labels of the instance's own bag.
+    reference_mean : array of float, optional
+        E g (one row per stratum), from as much data as there are; by default the mean over these
+        instances, which is exact up to -Cov(g, f2) / N. It must not leave bags out, and with a pool
+        it must be given: the mean over these instances and the pool together is exact up to
+        -Cov(g, f2) / (N + pool), that over these instances alone is not, because a bag's own share
+        in it would no longer cancel.
 
     Returns
     -------
-    One row per instance (and further rows for a pool).
+    array of float, of shape (instances, components)
+        The weights; a pool adds a row (per stratum).
 
-    >>> anchored(np.array([0, 1]), np.array([1, 1]), np.array([[1, 1.0], [1, 0.0]]), np.array([1, 0.5]),
-    ...          np.array([[1, 0.5], [1, 0.5]]))
+    >>> report, reference = np.array([[1, 1.0], [1, 0.0]]), np.array([[1, 0.5], [1, 0.5]])
+    >>> anchored(np.array([0, 1]), np.array([1, 1]), report, np.array([1, 0.5]), reference)
     array([[ 0.5 ,  0.75],
            [ 0.5 , -0.25]])
     """
@@ -168,22 +194,20 @@ def anchored(
     if is_numpy(report):
         check_instances(bag, size, reference)
     reference, bag, k = like(report, reference), index_like(report, bag), like(report, size)
-    mean_of_bag = mean_by(
-        bag, reference, namespace(k).where(k > 0, k, 1.0)
-    )  # a bag of size 0 is padding
+    mean_of_bag = mean_by(bag, reference, _positive(k))
     if reference_mean is None:
         reference_mean = _mean_by_stratum(mean_of_bag, size, prior, stratum)
-    residual = report - mean_of_bag
-    W = upm(
-        size,
-        residual,
-        prior - like(report, reference_mean),
-        weight=weight,
-        stratum=stratum,
-        pool=pool,
-    )
+    of_residual = report - mean_of_bag, prior - like(report, reference_mean)
+    W = upm(size, *of_residual, weight=weight, stratum=stratum, pool=pool)
     own = reference / namespace(k).sum(k) + W[: len(size)][bag]
-    return own if pool is None else namespace(report).concat((own, W[len(size) :]), axis=0)
+    if pool is None:
+        return own
+    return namespace(report).concat((own, W[len(size) :]), axis=0)
+
+
+def _positive(count: Any) -> Any:
+    """Numbers to divide by: a bag of size 0 is padding, and a batch may lack a stratum."""
+    return namespace(count).where(count > 0, count, 1.0)
 
 
 def _mean_by_stratum(mean_of_bag: Any, size: PerBag, prior: Any, stratum: Any) -> Any:
@@ -191,10 +215,7 @@ def _mean_by_stratum(mean_of_bag: Any, size: PerBag, prior: Any, stratum: Any) -
     if stratum is None:
         return namespace(k).sum(k * mean_of_bag, axis=0) / namespace(k).sum(k)
     s = index_like(mean_of_bag, stratum)
-    instances = sum_by(s, k, len(prior))
-    return sum_by(s, k * mean_of_bag, len(prior)) / namespace(k).where(
-        instances > 0, instances, 1.0
-    )
+    return sum_by(s, k * mean_of_bag, len(prior)) / _positive(sum_by(s, k, len(prior)))
 
 
 class _Batch(NamedTuple):
@@ -221,19 +242,19 @@ class _Batch(NamedTuple):
         *,
         leave_one_out: bool,
     ) -> _Batch:
+        pool = 0.0 if pool is None else pool
         if is_numpy(report):
             check_batch(size, report, prior, weight, stratum, pool, leave_one_out=leave_one_out)
-        xp, k = namespace(report), like(report, size)[:, None]
-        p = like(report, prior)
-        s = index_like(report, np.zeros(len(size), int) if stratum is None else stratum)
-        p, strata = (p[None, :], 1) if stratum is None else (p, len(prior))
+            pool = np.asarray(pool)
+        xp, k, p = namespace(report), like(report, size)[:, None], like(report, prior)
+        if stratum is None:
+            p, stratum = p[None, :], np.zeros(len(size), int)
+        s, strata = index_like(report, stratum), len(p)
         instances = sum_by(s, k, strata)[s]
-        w = (
-            1 / sum_by(s, xp.ones_like(k), strata)[s]
-            if weight is None
-            else like(report, weight)[:, None]
-        )
+        if weight is None:
+            w = 1 / sum_by(s, xp.ones_like(k), strata)[s]
+        else:
+            w = like(report, weight)[:, None]
         a = xp.where(w > 0, report, p[s])
-        n0 = like(report, np.broadcast_to(pool, (strata,)) if is_numpy(report) else pool)
-        n0 = xp.broadcast_to(n0, (strata,))[s][:, None]
+        n0 = xp.broadcast_to(like(report, pool), (strata,))[s][:, None]
         return _Batch(k, a, p[s], w, s, strata, instances, instances / xp.sum(k), n0)

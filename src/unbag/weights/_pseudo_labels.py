@@ -1,4 +1,4 @@
-"""Sizes and noise in, bag weights out; signed weights in, pseudo-labels out."""
+"""Best weights of noisy bags, and signed weights as targets with sample weights."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ from unbag.bags import Kind
 def noise_weights(
     size: PerBag, noise: PerBag, *, variance: float, stratum: np.ndarray | None = None
 ) -> np.ndarray:
-    """Best weights of bags whose counts carry noise: w_j proportional to 1 / (Var y + noise_j /
-    k_j).
+    """Best weights of noisy bags: w_j proportional to 1 / (Var y + noise_j / k_j).
 
     Parameters
     ----------
-    size, noise : of each bag, its size and the variance of the noise on its count.
-    variance : Var y, which is p (1 - p) for binary labels, or Var(y - g) for a reference g.
+    size : array of int
+        Of each bag.
+    noise : array of float
+        Variance of the noise on each bag's count.
+    variance : float
+        Var y, which is p (1 - p) for binary labels, or Var(y - g) for a reference g.
+    stratum : array of int, optional
+        Of each bag; weights add up to 1 in each.
 
     >>> noise_weights(np.array([10, 10]), np.array([0.0, 7.5]), variance=0.25)
     array([0.8, 0.2])
@@ -32,8 +37,9 @@ def noise_weights(
             "For binary labels it is p (1 - p).",
         )
     raw = 1 / (variance + np.asarray(noise, float) / np.asarray(size, float))
-    s = np.zeros(len(raw), int) if stratum is None else np.asarray(stratum)
-    return raw / np.bincount(s, weights=raw)[s]
+    if stratum is None:
+        return raw / raw.sum()
+    return raw / np.bincount(stratum, weights=raw)[stratum]
 
 
 class PseudoLabels(NamedTuple):
@@ -44,19 +50,27 @@ class PseudoLabels(NamedTuple):
 
 
 def pseudo_labels(weights: Any, *, kind: Kind = "binary") -> PseudoLabels:
-    """Signed weights as a target and a positive sample weight: W . f = sample_weight * loss(score,
-    target).
+    """Signed weights as a target and a sample weight: W . f = sample_weight * loss(score, target).
 
     Binary and total: target W2 / W1, sample weight W1. Histogram: class targets W / sum W, sample
     weight sum W. Targets may lie outside [0, 1]; the log loss softplus(z) - target z stays convex
     in the score all the same. Take the rows per instance, `W[bag]` (those of `anchored` are so
     already).
 
+    Parameters
+    ----------
+    weights : array of float, of shape (instances, components)
+        Of a linear method.
+    kind : {"binary", "total", "histogram"}
+        What the reports were.
+
     >>> pseudo_labels(np.array([[0.25, 0.5], [0.25, 0.0]]))
     PseudoLabels(target=array([2., 0.]), sample_weight=array([0.25, 0.25]))
     """
     W = np.asarray(weights)
-    positive = W.sum(axis=1) if kind == "histogram" else W[:, 0]
+    target, positive = W[:, 1:], W[:, 0]
+    if kind == "histogram":
+        target, positive = W, W.sum(axis=1)
     refuse(
         "A sample weight must be positive",
         ~(positive > 0),
@@ -64,5 +78,7 @@ def pseudo_labels(weights: Any, *, kind: Kind = "binary") -> PseudoLabels:
         given=positive,
         remedy="Give at least two bags a positive weight in each stratum.",
     )
-    target = W / positive[:, None] if kind == "histogram" else W[:, 1] / positive
-    return PseudoLabels(target, positive)
+    target = target / positive[:, None]
+    if kind == "histogram":
+        return PseudoLabels(target, positive)
+    return PseudoLabels(target[:, 0], positive)

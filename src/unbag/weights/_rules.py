@@ -1,4 +1,4 @@
-"""NumPy inputs of the weights in; nothing out, or an error that says what is wrong."""
+"""What the weights refuse, where values can be looked at: NumPy arrays."""
 
 from __future__ import annotations
 
@@ -12,22 +12,29 @@ from unbag._rules import broken, refuse, rows, two_bags
 def check_batch(
     size: Any, report: Any, prior: Any, weight: Any, stratum: Any, pool: Any, *, leave_one_out: bool
 ) -> None:
-    """Lengths, prior, finite reports, bag weights, and another bag to take the means from."""
+    """Lengths, prior, finite reports, bag weights, and another bag to take the means from.
+
+    Parameters
+    ----------
+    size, report, prior, weight, stratum, pool
+        See `unbag.weights`.
+    leave_one_out : bool
+        Whether each bag is centred by the means of the others.
+    """
     rows(len(size), len(report), thing="size", of="bag")
-    strata = 1 if stratum is None else len(prior)
-    expected = report.shape[1:] if stratum is None else (strata, *report.shape[1:])
+    expected, each = report.shape[1:], ""
+    if stratum is not None:
+        expected, each = (len(prior), *expected), " for each stratum"
     if np.shape(prior) != expected:
         raise broken(
-            (
-                "A prior must have one entry per "
-                f"component{(' for each stratum' if stratum is not None else '')}, of shape "
-                f"{expected}"
-            ),
+            f"A prior must have one entry per component{each}, of shape {expected}",
             f"one of shape {np.shape(prior)} came",
             "Take it from Bags.components().",
         )
-    s = np.zeros(len(size), int) if stratum is None else np.asarray(stratum)
-    rows(len(s), len(size), thing="stratum", of="bag")
+    s, strata = np.zeros(len(size), int), 1
+    if stratum is not None:
+        s, strata = np.asarray(stratum), len(prior)
+        rows(len(s), len(size), thing="stratum", of="bag")
     refuse(
         f"A stratum number must lie between 0 and {strata - 1}, the last prior",
         (s < 0) | (s >= strata),
@@ -35,10 +42,9 @@ def check_batch(
         given=s,
         remedy="Give one prior for each stratum.",
     )
-    weight = None if weight is None else np.asarray(weight, float)
+    used = np.ones(len(size), bool)
     if weight is not None:
-        _check_weight(weight, s)
-    used = np.ones(len(size), bool) if weight is None else weight > 0
+        used = _check_weight(np.asarray(weight, float), s) > 0
     refuse(
         "A report must be finite",
         ~np.isfinite(report).all(axis=1) & used,
@@ -51,7 +57,7 @@ def check_batch(
         two_bags(count[count > 0], pool=np.broadcast_to(pool, (strata,))[count > 0])
 
 
-def _check_weight(weight: np.ndarray, stratum: np.ndarray) -> None:
+def _check_weight(weight: np.ndarray, stratum: np.ndarray) -> np.ndarray:
     rows(len(weight), len(stratum), thing="weight", of="bag")
     refuse(
         "A bag's weight must be finite and not negative",
@@ -68,19 +74,32 @@ def _check_weight(weight: np.ndarray, stratum: np.ndarray) -> None:
         given=total,
         remedy="Divide them by their sum.",
     )
+    return weight
 
 
 def check_instances(bag: Any, size: Any, reference: Any) -> None:
-    """One row per instance, and whole bags."""
+    """Refuse what has not one row per instance, and bags that are not whole.
+
+    Parameters
+    ----------
+    bag : array of int
+        Bag number of each instance.
+    size : array of int
+        Of each bag.
+    reference : array
+        What must have one row per instance.
+    """
     rows(len(reference), len(bag), thing="reference", of="instance")
     counted, size = np.bincount(bag, minlength=len(size)), np.asarray(size)
-    wrong = counted != size if len(counted) == len(size) else np.arange(len(counted)) >= len(size)
-    if wrong.any():
-        claimed = [size[j] if j < len(size) else "no" for j in range(len(counted))]
-        refuse(
-            "A size must be the number of instances of the bag",
-            wrong,
-            thing="bag",
-            given=[f"size {k} and {c} instances" for k, c in zip(claimed, counted, strict=True)],
-            remedy="Batches must hold whole bags.",
-        )
+    beyond = len(counted) - len(size)  # bags that have instances and no size
+    wrong = counted != np.append(size, [-1] * beyond)
+    if beyond:
+        wrong[: len(size)] = False
+    claimed = [*size.tolist(), *["no"] * beyond]
+    refuse(
+        "A size must be the number of instances of the bag",
+        wrong,
+        thing="bag",
+        given=[f"size {k} and {c} instances" for k, c in zip(claimed, counted, strict=True)],
+        remedy="Batches must hold whole bags.",
+    )
