@@ -13,8 +13,7 @@ import numpy as np
 
 from unbag._arrays import mean_by
 from unbag.datasets import Dataset
-from unbag.lab import Plan, RunStore, add_method, add_task, run_plan
-from unbag.lab._results import best_on_test, read_runs
+from unbag.lab import Plan, RunStore, add_method, add_task, best_on_test, read_runs, run_plan
 
 SHORT = "--short" in sys.argv
 

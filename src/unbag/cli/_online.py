@@ -13,10 +13,7 @@ from rich.status import Status
 from unbag.cli._console import tell
 from unbag.cli._options import Verb
 from unbag.cli._reproduce import PRESETS, ForceReport, Methods, Rates, Sizes, check_report, said
-from unbag.lab._online_plan import OnlineRun, online_preset
-from unbag.lab._online_report import write_online_report
-from unbag.lab._online_run import run_online
-from unbag.lab._online_store import OnlineStore
+from unbag.lab import OnlineRun, OnlineStore, online_preset, run_online, write_online_report
 
 
 class COMMAND(Verb):

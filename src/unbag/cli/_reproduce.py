@@ -11,14 +11,18 @@ import typer
 from unbag._rules import broken
 from unbag.cli._console import tell
 from unbag.cli._options import Verb
-from unbag.lab import _choice, _plots
-from unbag.lab._engines import RayEngine
-from unbag.lab._plan import Plan, preset, read_plan
-from unbag.lab._report import write_report
-from unbag.lab._results import choice_table, experiment_table, read_runs
-from unbag.lab._run import run_plan
-from unbag.lab._store import RunStore
-from unbag.lab._tasks import data_of, download
+from unbag.lab import (
+    Plan,
+    RayEngine,
+    RunStore,
+    data_of,
+    download,
+    plan_table,
+    preset,
+    read_plan,
+    run_plan,
+    write_report,
+)
 
 PRESETS = "smoke (a minute), laptop (hours), paper (the whole grid)"
 Sizes = Annotated[list[int] | None, typer.Option("--size", help="bag size; may be repeated")]
@@ -209,13 +213,7 @@ def _make(plan: Plan, store: RunStore, engine: RayEngine | None) -> None:
         tell(f"{plan.task}: {note}")
     made = run_plan(plan, store, progress=True, engine=engine)
     tell(f"{made} runs made, {plan.count() - made} were there already: {store.folder}")
-    runs, title = read_runs(store, task=plan.task), _plots.name_of("test_loss", plan.experiment)
-    if plan.holdout:
-        title += f" of what held-out bags choose, a share of {plan.holdout:g}"
-        table = choice_table(runs, _choice.read(store), plan.experiment, plan.holdout)
-    else:
-        table = experiment_table(runs, plan.experiment, "test_loss")
-    print(f"{plan.experiment.title}: {title}\n\n{table}")
+    print(plan_table(plan, store))
 
 
 def check_report(folder: Path, force: bool) -> None:

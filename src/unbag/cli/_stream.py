@@ -13,7 +13,7 @@ from unbag._rules import broken
 from unbag.cli._console import tell
 from unbag.cli._options import Verb
 from unbag.datasets import Chunks, read_clicks, read_criteo
-from unbag.lab._online_plan import NETWORKS
+from unbag.lab import NETWORKS
 from unbag.methods import METHODS
 from unbag.plots import stream_figure
 from unbag.report import stream_page, write_page

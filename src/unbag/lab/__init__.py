@@ -1,19 +1,27 @@
-"""A plan in, figures, tables and a verdict on claims out: the paper's batch experiments, and yours
-beside them.
+"""The paper's experiments, and yours beside them: a plan in, figures, tables and a verdict on each
+claim out.
 
-`methods` and `tasks` know what there is, `plans` says which runs to make, `running` makes them,
-here or on `engines`, `store` keeps them, `reporting` reads them as the paper does, `plots` draws
-and `claims` judges.
+A `Plan` says which runs to make, `run_plan` makes them here or on a `RayEngine`, a `RunStore` keeps
+them, and `write_report` reads them as the paper does. The online experiment has an `OnlinePlan`,
+`run_online`, an `OnlineStore` and `write_online_report`.
 """
 
 from unbag.lab._engines import EngineError, RayEngine
 from unbag.lab._methods import Way, add_method
+from unbag.lab._online_plan import NETWORKS, OnlinePlan, OnlineRun, online_preset
+from unbag.lab._online_report import write_online_report
+from unbag.lab._online_run import run_online
+from unbag.lab._online_store import OnlineStore
 from unbag.lab._plan import Plan, preset, read_plan
+from unbag.lab._report import plan_table, write_report
+from unbag.lab._results import best_on_test, read_runs
 from unbag.lab._run import run_plan
 from unbag.lab._store import RunStore
-from unbag.lab._tasks import Task, add_model, add_task
+from unbag.lab._tasks import Task, add_model, add_task, data_of, download
 
 __all__ = [
-    "EngineError", "Plan", "RayEngine", "RunStore", "Task", "Way", "add_method", "add_model",
-    "add_task", "preset", "read_plan", "run_plan",
+    "NETWORKS", "EngineError", "OnlinePlan", "OnlineRun", "OnlineStore", "Plan", "RayEngine",
+    "RunStore", "Task", "Way", "add_method", "add_model", "add_task", "best_on_test", "data_of",
+    "download", "online_preset", "plan_table", "preset", "read_plan", "read_runs", "run_online",
+    "run_plan", "write_online_report", "write_report",
 ]  # fmt: skip

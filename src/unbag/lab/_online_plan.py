@@ -45,7 +45,19 @@ NETWORKS: dict[str, Callable[[int], models.Embeddings]] = {
 
 
 class OnlineRun(NamedTuple):
-    """Everything that decides how a run ends; its identity. chunks : 0 for all there are."""
+    """Everything that decides how a run ends; its identity.
+
+    Parameters
+    ----------
+    source, model, method, loss, prior : str
+        As in `OnlinePlan`.
+    size, repetition, rows, batch : int
+        As in `OnlinePlan`.
+    rate : float
+        Learning rate of Adam.
+    chunks : int
+        How many; 0 for all there are.
+    """
 
     source: str
     model: str
@@ -150,7 +162,17 @@ class OnlinePlan:
                 yield Cell(way, size, "first")
 
     def run(self, cell: Cell, rate: float, repetition: int, chunks: int) -> OnlineRun:
-        """One run of a cell."""
+        """One run of a cell.
+
+        Parameters
+        ----------
+        cell : Cell
+            Method, bag size and prior.
+        rate : float
+            Learning rate of Adam.
+        repetition, chunks : int
+            Which repetition, and how many chunks.
+        """
         (method, loss), size, prior = cell
         own = (method, loss, size, float(f"{rate:.6g}"), repetition, chunks)
         return OnlineRun(self.source, self.model, *own, self.rows, self.batch, prior)
@@ -183,6 +205,13 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 def online_preset(name: str, **changes: Any) -> OnlinePlan:
     """A shipped plan, with changes.
+
+    Parameters
+    ----------
+    name : {"paper", "laptop", "smoke"}
+        Which plan.
+    **changes : Any
+        Fields of `OnlinePlan`.
 
     >>> online_preset("laptop").sizes
     (64, 512, 2048)

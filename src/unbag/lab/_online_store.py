@@ -39,7 +39,15 @@ class OnlineStore(RunFolder):
         return self.folder / name
 
     def add(self, run: OnlineRun, history: dict[str, list[float]]) -> None:
-        """Write a finished run."""
+        """Write a finished run.
+
+        Parameters
+        ----------
+        run : OnlineRun
+            Which one.
+        history : dict
+            What was measured of each chunk.
+        """
         row = {"run": run.identity(), **run._asdict(), "version": unbag.__version__, **history}
         write_runs(pa.Table.from_pylist([row]), self.path(run))
 

@@ -1,4 +1,4 @@
-"""A store in, its report out: tables, figures, claims, and a page to read in a browser."""
+"""The report of a store: tables, figures, claims, and a page to read in a browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unbag.lab._choice import Chosen
 from unbag.lab._claims import BATCH_TASKS, Verdict, as_markdown, judge
 from unbag.lab._online_report import judge_online, results_of, write_online_report
 from unbag.lab._online_store import online_stores
-from unbag.lab._plan import Experiment
+from unbag.lab._plan import Experiment, Plan
 from unbag.lab._results import (
     METRICS,
     Metric,
@@ -33,7 +33,20 @@ from unbag.report import Claim, experiments_page, write_page
 
 
 def write_report(store: RunStore, folder: Path) -> list[Path]:
-    """Tables, figures and claims of everything in a store."""
+    """Tables, figures and claims of everything in a store.
+
+    Parameters
+    ----------
+    store : RunStore
+        The runs.
+    folder : Path
+        Where the report goes.
+
+    Returns
+    -------
+    list of Path
+        The files that were written.
+    """
     everything = read_runs(store)
     if not everything:
         raise broken(
@@ -43,13 +56,13 @@ def write_report(store: RunStore, folder: Path) -> list[Path]:
         )
     folder.mkdir(parents=True, exist_ok=True)
     spreads, choices = _variance.read(store), _choice.read(store)
-    streams = [
-        (*pair, found)
-        for pair in online_stores(store.folder / "online")
-        if (found := results_of(*pair))
-    ]
     verdicts = judge(everything, spreads, choices)
-    verdicts += [verdict for plan, _, found in streams for verdict in judge_online(plan, found)]
+    streams = []
+    for plan, runs in online_stores(store.folder / "online"):
+        results = results_of(plan, runs)
+        if results:
+            streams.append((plan, runs))
+            verdicts += judge_online(plan, results)
     experiments = experiments_of(everything)
     tables = {
         "best.csv": best_rows(everything),
@@ -59,7 +72,7 @@ def write_report(store: RunStore, folder: Path) -> list[Path]:
     }
     written = [write_csv(folder / name, rows) for name, rows in tables.items() if rows]
     figures = _figures(everything, experiments, folder)
-    for plan, runs, _ in streams:
+    for plan, runs in streams:
         written += write_online_report(plan, runs, folder / f"online-{runs.folder.name}")
     pages = {
         "claims.md": _claims_page(verdicts),
@@ -72,23 +85,40 @@ def write_report(store: RunStore, folder: Path) -> list[Path]:
     return [*written, *figures, *(folder / name for name in pages), index]
 
 
+def plan_table(plan: Plan, store: RunStore) -> str:
+    """The test loss of a plan's runs by method and bag size, in Markdown under a title.
+
+    Parameters
+    ----------
+    plan : Plan
+        Whose runs; with a holdout, what held-out bags choose.
+    store : RunStore
+        Where they are.
+    """
+    everything = read_runs(store, task=plan.task)
+    title = f"{plan.experiment.title}: {_plots.name_of('test_loss', plan.experiment)}"
+    table = experiment_table(everything, plan.experiment, "test_loss")
+    if plan.holdout:
+        title += f" of what held-out bags choose, a share of {plan.holdout:g}"
+        table = choice_table(everything, _choice.read(store), plan.experiment, plan.holdout)
+    return f"{title}\n\n{table}"
+
+
 def _figures(
     everything: Sequence[Runs], experiments: Sequence[Experiment], folder: Path
 ) -> list[Path]:
     """Each experiment alone, and the paper's tasks together: both metrics, all bag sizes and from
     16 on."""
     pictures = {experiment.name: [experiment] for experiment in experiments}
-    pictures["paper"] = [
-        broadest for task in BATCH_TASKS if (broadest := _broadest(everything, task))
-    ]
+    broadest = [_broadest(everything, task) for task in BATCH_TASKS]
+    pictures["paper"] = [experiment for experiment in broadest if experiment]
     written = []
     for name, metric, smallest in product(pictures, METRICS, (1, 16)):
         sizes = {e: _sizes(everything, e, METRICS[metric]) for e in pictures[name]}
-        shown = [e for e in pictures[name] if any(k >= smallest for k in sizes[e])]
-        new = smallest == 1 or any(
-            k < smallest for e in shown for k in sizes[e]
-        )  # else it is the same figure again
-        if new and len(shown) >= (2 if name == "paper" else 1):
+        shown = [e for e in pictures[name] if max(sizes[e], default=0) >= smallest]
+        # Without smaller bags it would be the same figure again.
+        new = smallest == 1 or any(min(sizes[e]) < smallest for e in shown)
+        if new and len(shown) >= 1 + (name == "paper"):
             figure = _plots.draw(everything, shown, METRICS[metric], smallest=smallest)
             suffix = "-from-16" * (smallest > 1)
             written.append(save_figure(figure, folder / f"{name}-{metric}{suffix}"))
@@ -106,11 +136,8 @@ def _broadest(everything: Sequence[Runs], task: str) -> Experiment | None:
 
 def _sizes(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> list[int]:
     """Bag sizes of the curves that there are."""
-    return [
-        k
-        for way, k in best_cells(full_runs(everything, experiment), metric)
-        if way.method != "labels"
-    ]
+    cells = best_cells(full_runs(everything, experiment), metric)
+    return [k for way, k in cells if way.method != "labels"]
 
 
 def _claims_page(verdicts: Sequence[Verdict]) -> str:
@@ -137,15 +164,11 @@ def _report_page(
     parts += [f"![{metric} of the paper's tasks](paper-{metric}.svg)\n" for metric in together]
     for experiment in experiments:
         parts.append(f"## {experiment.title}\n")
-        for metric in METRICS:
-            if not _sizes(everything, experiment, METRICS[metric]):
-                continue
-            table = experiment_table(everything, experiment, METRICS[metric])
-            name, picture = (
-                _plots.name_of(METRICS[metric], experiment),
-                f"{experiment.name}-{metric}.svg",
-            )
-            parts.append(f"{name}\n\n{table}\n![{metric}]({picture})\n")
+        for name, metric in METRICS.items():
+            if _sizes(everything, experiment, metric):
+                table = experiment_table(everything, experiment, metric)
+                parts.append(f"{_plots.name_of(metric, experiment)}\n\n{table}")
+                parts.append(f"![{name}]({experiment.name}-{name}.svg)\n")
     return "\n".join([*parts, *_choices(everything, choices)])
 
 
@@ -168,9 +191,8 @@ def write_index(
     verdicts: Sequence[Verdict],
 ) -> Path:
     """Write `index.html` beside the tables."""
-    found = [
-        _plots.result_of(everything, e, metric) for e in experiments for metric in METRICS.values()
-    ]
+    pairs = product(experiments, METRICS.values())
+    results = [_plots.result_of(everything, experiment, metric) for experiment, metric in pairs]
     claims = [Claim(f"{v.claim} ({v.whose})", *v[2:]) for v in verdicts]
-    page = experiments_page(line, [result for result in found if result is not None], claims)
+    page = experiments_page(line, [result for result in results if result], claims)
     return write_page(page, folder / "index.html", force=True)

@@ -93,7 +93,15 @@ COMMON = "task, model, start, epochs, batch, rows, method, loss, size, smoothing
 
 
 def read_runs(store: RunStore, *, task: str | None = None) -> list[Runs]:
-    """Everything in a store, in a fixed order."""
+    """Everything in a store, in a fixed order.
+
+    Parameters
+    ----------
+    store : RunStore
+        The runs.
+    task : str, optional
+        Only those of a task.
+    """
     table = store.arrow(
         f"SELECT {COMMON}, bags, trivial, repetition, rate, test_loss, test_auc, choice FROM runs "
         f"WHERE coalesce(task = ?, true) ORDER BY {COMMON}, repetition, rate",
@@ -144,8 +152,19 @@ def _rectangle(
 def best_on_test(runs: Runs, metric: Metric = "test_loss") -> Average | None:
     """As the paper reports: the rate and epoch with the best mean over repetitions.
 
-    Of a rate at which a repetition diverged, only the epochs before that count. None when nothing
-    is left.
+    Of a rate at which a repetition diverged, only the epochs before that count.
+
+    Parameters
+    ----------
+    runs : Runs
+        Of one experiment with one method and bag size.
+    metric : {"test_loss", "test_auc"}
+        What is to be best.
+
+    Returns
+    -------
+    Average or None
+        None when nothing is left.
     """
     values = getattr(runs, metric)
     mean = values.mean(axis=0)
