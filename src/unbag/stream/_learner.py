@@ -331,7 +331,7 @@ class StreamLearner:
         if self._first_prior is None:
             self._first_prior = prior
         observed = self._monitor.observe(score, bags, number)
-        priors = {"chunk": prior, "first": self._first_prior}
+        priors: dict[Any, float] = {"chunk": prior, "first": self._first_prior}
         used = priors.get(self.settings.prior, self.settings.prior)
         objective = self._trainer.learn(replace(bags, known_prior=used), score, number)
         if np.isnan(objective):

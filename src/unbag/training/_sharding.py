@@ -89,7 +89,7 @@ class Place:
         if row.shape[-1] % self.count == 0:
             axes = PartitionSpec(*[None] * (row.ndim - 1), "rows")
 
-        def read(index: tuple[slice, ...]) -> np.ndarray:
+        def read(index: Any) -> np.ndarray:
             return _single(X[row[index[: row.ndim]]])
 
         shape = (*row.shape, *X.shape[1:])

@@ -98,7 +98,8 @@ class Validation:
         calm_loss: Loss,
         hold: Hold,
     ) -> None:
-        self.held_out, self.kind, self.loss, self.calm_loss = held_out, kind, loss, calm_loss
+        self.held_out, self.loss, self.calm_loss = held_out, loss, calm_loss
+        self.kind: Kind = kind
         once: dict[int, Any] = {}  # seeds may share their held-out bags
         for bags in held_out:
             if id(bags) not in once:
