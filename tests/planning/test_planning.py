@@ -5,9 +5,9 @@ import pytest
 
 from unbag import losses, planning
 from unbag.losses import from_callable
-from unbag.planning import HistogramSpread, Noise, Problem, Sandwich, Spread, sandwich
+from unbag.planning import HistogramSpread, ModelSpread, Noise, Problem, Sandwich, sandwich
 
-SPREAD = Spread(0.02, 0.05, 0.01)
+SPREAD = ModelSpread(0.02, 0.05, 0.01)
 OF_CLASSES = Problem(10, 8, HistogramSpread(1, 1), classes=3)
 
 
@@ -76,7 +76,7 @@ def test_the_deviation_is_the_sum_of_the_proofs_terms(k, m):
 
 @pytest.mark.parametrize("cap", [1.0, 30.0])
 def test_with_the_variance_of_a_report_the_prior_errs_like_a_median_of_means(cap):
-    spread, m, k, share = Spread(0.02, 0.05, 0.01, bag=0.3), 300, 8, 0.001
+    spread, m, k, share = ModelSpread(0.02, 0.05, 0.01, bag=0.3), 300, 8, 0.001
     L = log(1 / share)
     e_f1, e_f2, e_p = (np.sqrt(32 * L * v / m) for v in (0.02 / k, 0.05 / k, 1.7))
     expected = np.sqrt(32 * L * 0.3 / m) + e_f1 + 2.5 * e_f2 + 0.1 * e_p + k * e_f2 * e_p
@@ -113,7 +113,7 @@ def test_errors_of_means_and_prior_count_k_times_in_the_variance_of_a_bag():
     Problem(10, 8, SPREAD),
     Problem(10, 8, SPREAD, means_size=20.0),
     Problem(10, 8, SPREAD, cap=4.0),
-    Problem(10, 8, Spread(0.02, 0.05, 0.01, bag=0.02), prior=0.2),
+    Problem(10, 8, ModelSpread(0.02, 0.05, 0.01, bag=0.02), prior=0.2),
     Problem(10, 8, HistogramSpread(0.05, 0.2), classes=5),
 ], ids=["equal", "variable", "total", "measured", "histogram"])  # fmt: skip
 def test_bags_and_regret_are_each_others_inverse(problem):
@@ -149,8 +149,8 @@ def test_bags_do_not_need_to_be_more_when_they_are_larger_but_instances_do():
 
 
 def test_total_counts_pay_the_square_of_the_cap():
-    binary = planning.bags_needed(0.1, Problem(10, 8, Spread(0.0, 0.05, 0.0)))
-    total = planning.bags_needed(0.1, Problem(10, 8, Spread(0.0, 0.05, 0.0), cap=10.0))
+    binary = planning.bags_needed(0.1, Problem(10, 8, ModelSpread(0.0, 0.05, 0.0)))
+    total = planning.bags_needed(0.1, Problem(10, 8, ModelSpread(0.0, 0.05, 0.0), cap=10.0))
     assert total / binary == pytest.approx(100, rel=0.02)
 
 

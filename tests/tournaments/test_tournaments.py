@@ -9,7 +9,7 @@ from pair_by_pair import all_pairs
 
 import unbag
 from unbag import Bags, losses, random_bags, tournament
-from unbag.tournaments._split import lay_out
+from unbag.tournaments._split import plan_groups
 from worlds import outcomes, random_world
 
 sigmoid = lambda z: 1 / (1 + np.exp(-z))
@@ -53,7 +53,7 @@ def test_all_pairs_at_once_equal_pair_by_pair(case):
     kind, ragged, loss = CASES[case]
     bags, models = problem_of(kind, ragged=ragged)
     result = tournament(models, bags, beta=0.1, groups=20, loss=loss, seed=3, chunk=501)
-    layout, _ = lay_out(bags, 20, split="auto", seed=3)
+    layout, _ = plan_groups(bags, 20, split="auto", seed=3)
     components = np.stack([loss.components(score, kind=kind) for score in models])
     np.testing.assert_allclose(result.Q, all_pairs(components, bags, layout), atol=1e-9)
     assert np.array_equal(result.Q, -result.Q.T)
@@ -62,7 +62,7 @@ def test_all_pairs_at_once_equal_pair_by_pair(case):
 @pytest.mark.parametrize("ragged", [False, True])
 def test_the_split_is_the_papers(ragged):
     bags, _ = problem_of("binary", ragged=ragged)
-    layout, parts = lay_out(bags, 20, split="auto", seed=0)
+    layout, parts = plan_groups(bags, 20, split="auto", seed=0)
     in_estimator = np.unique(bags.bag[layout.bag_group >= 0])
     in_means = np.unique(bags.bag[layout.mean_group >= 0])
     np.testing.assert_array_equal(np.sort(parts.estimator), in_estimator)
@@ -212,8 +212,8 @@ def test_the_plug_in_bias_is_exactly_the_papers():
 def test_the_plug_in_bias_of_our_code_is_the_same():
     """The same, through `play`: all outcomes of one bag as the bags of the estimator, one group,
     weighted by chance."""
-    from unbag.tournaments._split import Layout
-    from unbag.tournaments._sums import Sums
+    from unbag.tournaments._group_means import GroupMeans
+    from unbag.tournaments._split import GroupPlan
     from unbag.tournaments._tournament import play
 
     world, k = random_world("binary", seed=6), 3
@@ -223,10 +223,10 @@ def test_the_plug_in_bias_of_our_code_is_the_same():
     x, y, chance = outcomes([world] * k)
     centred = np.stack([np.zeros(len(y)), y.mean(axis=1) - prior[1]], axis=1)
     said = np.einsum("o,oc,hoc->h", chance, centred, f[:, x].sum(axis=2))
-    layout = Layout(
+    layout = GroupPlan(
         None, None, None, prior, 1, np.ones(1), np.ones(1), chance @ (centred * k)[None]
     )
-    Q, _ = play(Sums(means_hat[..., None], said[:, None]), layout, histogram=False)
+    Q, _ = play(GroupMeans(means_hat[..., None], said[:, None]), layout, histogram=False)
     E, E_hat = (f[0] - f[1]).T @ world.q, means_hat[0] - means_hat[1]
     p, p_hat = world.prior[1], prior[1]
     bias = E_hat[0] - E[0] + p_hat * E_hat[1] - p * E[1] + k * (E[1] - E_hat[1]) * (p - p_hat)

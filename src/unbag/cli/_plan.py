@@ -13,9 +13,9 @@ from unbag.cli._console import print_json
 from unbag.cli._options import AsJson
 from unbag.noise import geometric
 from unbag.planning import (
+    ModelSpread,
     Noise,
     Problem,
-    Spread,
     bags_needed,
     best_bag_size,
     interval_width,
@@ -217,7 +217,7 @@ def _problem(size: int, contest: Contest) -> Problem:
     are at most 1."""
     models, apart, rate = contest
     return Problem(
-        models=models, size=size, spread=Spread(apart**2, apart**2, apart**2), prior=rate
+        models=models, size=size, spread=ModelSpread(apart**2, apart**2, apart**2), prior=rate
     )
 
 

@@ -1,16 +1,10 @@
-"""Measured quantities in, sample sizes, regrets and bag sizes out: the paper's theorems as
-functions.
-
-`rates` answers how many bags and which regret, `curvature` finds the constants of the fast rate,
-`measuring` takes the quantities from data, `noisy` says which bag size and how wide an interval
-under noise.
-"""
+"""The paper's theorems as functions: sample sizes, regrets and bag sizes."""
 
 from unbag.planning._curvature import Sandwich, sandwich
 from unbag.planning._moments import (
     HistogramSpread,
+    ModelSpread,
     Moments,
-    Spread,
     histogram_variance,
     log_loss_moments,
     measure_spread,
@@ -27,11 +21,11 @@ from unbag.planning._rates import (
 
 __all__ = [
     "HistogramSpread",
+    "ModelSpread",
     "Moments",
     "Noise",
     "Problem",
     "Sandwich",
-    "Spread",
     "bags_needed",
     "best_bag_size",
     "deviation",

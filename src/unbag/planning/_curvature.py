@@ -1,4 +1,4 @@
-"""A loss and a range of scores in, the constants of the fast-rate condition out."""
+"""The constants of the fast-rate condition, of a loss on a range of scores."""
 
 from __future__ import annotations
 
@@ -21,16 +21,23 @@ class Sandwich(NamedTuple):
 
 
 def sandwich(loss: Loss, scores: tuple[float, float] = (-inf, inf)) -> Sandwich:
-    """The tight constants for a binary loss with scores in a range: for all scores a, b in it and i
-    = 1, 2,
+    """The tight constants for a binary loss with scores in a range.
 
-        c_i / 2 (f_i(a) - f_i(b))^2 <= loss(a, eta_b) - loss(b, eta_b) <= C_i / 2 (f_i(a) -
-        f_i(b))^2
+    For all scores a, b in it and i = 1, 2,
+
+        c_i / 2 d_i^2 <= loss(a, eta_b) - loss(b, eta_b) <= C_i / 2 d_i^2,   d_i = f_i(a) - f_i(b)
 
     where eta_b is the probability whose best score is b. Found on a grid, to about three digits.
     Square loss: c1 = c2 = C2 = 1/2 (the paper's c2 = C2 = 2 is a slip). Log loss with scores in
     [-M, M]: c2 = sigmoid'(M), C2 = 1/4, c1 = exp(-M), C1 = exp(M). An upper constant that does not
     exist is infinite; a lower one 0.
+
+    Parameters
+    ----------
+    loss : Loss
+        A proper loss of the probability sigmoid(score).
+    scores : tuple of float
+        The lowest and the highest score.
 
     >>> from unbag import losses
     >>> [round(c, 3) for c in sandwich(losses.log, (-2, 2))]
@@ -50,16 +57,14 @@ def sandwich(loss: Loss, scores: tuple[float, float] = (-inf, inf)) -> Sandwich:
         np.concatenate(values)
         for values in zip(*(_ratios(loss, a, b) for a, b in pairs), strict=True)
     ]
-    (c1, C1), (c2, C2) = ((float(r.min()), float(r.max())) for r in ratios)
-    unbounded = lambda value: inf if value > 1e9 else value
-    return Sandwich(
-        c1 if c1 > 1e-9 else 0.0, unbounded(C1), c2 if c2 > 1e-9 else 0.0, unbounded(C2)
-    )
+    # beyond these the grid shows rounding, or a constant that does not exist
+    lowest = [float(np.where(r.min() > 1e-9, r.min(), 0.0)) for r in ratios]
+    highest = [float(np.where(r.max() > 1e9, inf, r.max())) for r in ratios]
+    return Sandwich(lowest[0], highest[0], lowest[1], highest[1])
 
 
 def _ratios(loss: Loss, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """2 (loss(a, eta_b) - loss(b, eta_b)) / (f_i(a) - f_i(b))^2 for i = 1, 2, where it is not lost
-    in rounding."""
+    """2 (loss(a, eta_b) - loss(b, eta_b)) / d_i^2 for i = 1, 2, where rounding leaves it."""
     a, b = np.ravel(a), np.ravel(b)
     f, g = (loss.components(z, kind="binary") for z in (a, b))
     eta = 1 / (1 + np.exp(-b))
@@ -72,5 +77,6 @@ def _ratios(loss: Loss, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.nd
             "Use log or square.",
         )
     square = (f - g) ** 2
-    told = [(excess > 1e4 * scale) & (square[:, i] > 0) for i in (0, 1)]
-    return excess[told[0]] / square[told[0], 0], excess[told[1]] / square[told[1], 1]
+    clear = (excess > 1e4 * scale)[:, None] & (square > 0)
+    first, second = (excess[clear[:, i]] / square[clear[:, i], i] for i in (0, 1))
+    return first, second

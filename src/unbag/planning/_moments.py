@@ -1,4 +1,4 @@
-"""Loss components or scores in, the quantities that the theorems ask for out."""
+"""The quantities that the theorems ask for, measured on loss components or scores."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from unbag._rules import broken
 from unbag.losses import log as log_loss
 
 
-class Spread(NamedTuple):
-    """How far apart the models are, relative to the best one: the maxima over the models of
+class ModelSpread(NamedTuple):
+    """How far apart the models are: maxima over the models, relative to the best one.
 
-    f1, f2 : Var(f_i(h(x)) - f_i(best(x))); mean : (E[f2(h(x)) - f2(best(x))])^2; and, where it was
-        measured,
-    bag : the variance over bags of the difference of bag losses. Without it the proof's bound, 9.5
-        f2 and a little
-    more, is taken: a worst case.
+    Parameters
+    ----------
+    f1, f2 : float or array
+        Var(f_i(h(x)) - f_i(best(x))).
+    mean : float or array
+        (E[f2(h(x)) - f2(best(x))])^2.
+    bag : float or array, optional
+        The variance over bags of the difference of bag losses, where it was measured. Without it
+        the proof's bound, 9.5 f2 and a little more, is taken: a worst case.
     """
 
     f1: Any
@@ -28,11 +32,16 @@ class Spread(NamedTuple):
 
 
 class HistogramSpread(NamedTuple):
-    """The same for full histograms: the maxima over the models of
+    """The same for full histograms.
 
-    largest : E[max_r (difference of component r)^2]; total : the sum over r of the variances of the
-        differences; and,
-    where it was measured, bag : the variance over bags of the difference of bag losses.
+    Parameters
+    ----------
+    largest : float or array
+        E[max_r (difference of component r)^2].
+    total : float or array
+        The sum over r of the variances of the differences.
+    bag : float or array, optional
+        The variance over bags of the difference of bag losses, where it was measured.
     """
 
     largest: Any
@@ -42,34 +51,42 @@ class HistogramSpread(NamedTuple):
 
 def measure_spread(
     components: np.ndarray, best: int, *, histogram: bool = False
-) -> Spread | HistogramSpread:
+) -> ModelSpread | HistogramSpread:
     """The spread of models around one of them, from their loss components on the same instances.
 
     Parameters
     ----------
-    components : (models, instances, components), on instances that were not used to fit the models.
-    best : the model taken for the best.
+    components : array of float, of shape (models, instances, components)
+        On instances that were not used to fit the models.
+    best : int
+        The model taken for the best.
+    histogram : bool
+        Whether the reports are full histograms.
 
     >>> f = np.array([[[0.1, 1.0], [0.2, 2.0]], [[0.1, 1.5], [0.4, 1.5]]])
     >>> measure_spread(f, best=0)
-    Spread(f1=0.010000000000000002, f2=0.25, mean=0.0, bag=None)
+    ModelSpread(f1=0.010000000000000002, f2=0.25, mean=0.0, bag=None)
     """
     difference = np.asarray(components, float) - components[best]
+    variance, mean = difference.var(axis=1), difference.mean(axis=1)
     if histogram:
         largest = (difference**2).max(axis=2).mean(axis=1).max()
-        return HistogramSpread(float(largest), float(difference.var(axis=1).sum(axis=1).max()))
-    variance, mean = difference.var(axis=1), difference.mean(axis=1)
-    return Spread(
-        float(variance[:, 0].max()), float(variance[:, 1].max()), float((mean[:, 1] ** 2).max())
-    )
+        return HistogramSpread(float(largest), float(variance.sum(axis=1).max()))
+    f1, f2 = variance.max(axis=0)
+    return ModelSpread(float(f1), float(f2), float((mean[:, 1] ** 2).max()))
 
 
 class Moments(NamedTuple):
     """Second moments of the log loss components, their bounds, and the tail of the scores.
 
-    f1, f2 : E f1^2 <= f1_bound = 1 + E score^2, and E f2^2 = E score^2.
-    tail : Hill's estimate of the tail index of |score|; at 2 or below the second moment may not
-        exist.
+    Parameters
+    ----------
+    f1, f2 : float
+        E f1^2, and E f2^2 = E score^2.
+    f1_bound : float
+        1 + E score^2, which E f1^2 does not exceed.
+    tail : float
+        Hill's estimate of the tail index of |score|; at 2 or below the second moment may not exist.
     """
 
     f1: float
@@ -79,14 +96,12 @@ class Moments(NamedTuple):
 
     @property
     def finite(self) -> bool:
-        """Whether the data give no reason to doubt the finite second moments that the theorems ask
-        for."""
+        """Whether the data give no reason to doubt the second moments that the theorems need."""
         return bool(np.isfinite(self.f1 + self.f2) and self.tail > 2)
 
 
 def log_loss_moments(score: Any) -> Moments:
-    """The finite-second-moment check for the log loss: it is enough that E score^2 is finite
-    (Appendix B.3).
+    """The second moments of the log loss; it is enough that E score^2 is finite (Appendix B.3).
 
     Data cannot prove it; a tail index of 2 or below (from the largest 2% of |score|, at least 20)
     makes it doubtful.
@@ -98,19 +113,28 @@ def log_loss_moments(score: Any) -> Moments:
     f1, f2 = np.mean(log_loss.components(score) ** 2, axis=0)
     top = np.sort(np.abs(score))[-max(20, len(score) // 50) :]
     spread = np.mean(np.log(np.maximum(top, 1e-300) / max(top[0], 1e-300)))
-    return Moments(
-        float(f1), float(f2), float(1 + np.mean(score**2)), float(1 / spread) if spread > 0 else inf
-    )
+    tail = inf
+    if spread > 0:
+        tail = float(1 / spread)
+    return Moments(float(f1), float(f2), float(1 + np.mean(score**2)), tail)
 
 
 def histogram_variance(
     classes: int, *, bound: float | None = None, sigma: float | None = None
 ) -> float:
-    """Bound on the variance of a bag's loss for full histograms: free of the classes, or
-    logarithmic in them.
+    """Bound on the variance of a bag's loss for full histograms.
 
     For components bounded by `bound`: 64 bound^2 (Lemma C.1). For light tails, components that are
     sub-Gaussian with parameter `sigma`: 24 sigma^2 (log classes + 2) (Appendix C.4).
+
+    Parameters
+    ----------
+    classes : int
+        How many.
+    bound : float, optional
+        Largest size of a component.
+    sigma : float, optional
+        Of components with light tails, instead of a bound.
 
     >>> histogram_variance(10, bound=1.0), round(histogram_variance(10, sigma=1.0), 1)
     (64.0, 103.3)
@@ -121,4 +145,6 @@ def histogram_variance(
             "both or neither came",
             "Bounded losses have a bound.",
         )
-    return 64.0 * bound**2 if bound is not None else 24.0 * (sigma or 0.0) ** 2 * (log(classes) + 2)
+    if bound is not None:
+        return 64.0 * bound**2
+    return 24.0 * (sigma or 0.0) ** 2 * (log(classes) + 2)

@@ -1,5 +1,4 @@
-"""Spread of the models in, number of bags or regret out: every theorem of the paper with its
-constants.
+"""How many bags a tournament needs, or what regret it supports: the paper's theorems and constants.
 
 Everything rests on one number, C (`deviation`): with probability 1 - delta every pairwise Q of the
 tournament lies within C of the true difference of losses. If C < beta / 2, a model with regret beta
@@ -26,7 +25,7 @@ import numpy as np
 from unbag._rules import broken
 from unbag.medians import group_count
 from unbag.planning._curvature import Sandwich
-from unbag.planning._moments import HistogramSpread, Spread
+from unbag.planning._moments import HistogramSpread, ModelSpread
 
 LARGEST = 1e15
 
@@ -37,24 +36,33 @@ class Problem:
 
     Parameters
     ----------
-    models : how many.
-    size : of the bags (the mean size of the smaller half when sizes vary).
-    spread : measured by a first tournament or by `measure_spread`, or a bound.
-    delta : the chance of failure that may remain, for the whole tournament.
-    means_size : mean size of the larger half of the bags when sizes vary; the split is then in two.
-    prior : an upper bound on E y / cap; the paper takes 1.
-    cap : the largest label: 1 for binary, the largest count for totals (this is the c^2 of the
-        total case).
-    report : the variance of a bag's report (summed over classes), where labels have no cap or
-        reports carry noise. The prior is then a median of means too; without it, exact labels
-        between 0 and cap are taken for granted. Give the measured `spread.bag` with it: the proof's
-        bound knows no noise.
-    classes : number of classes for full histograms.
+    models : int
+        How many.
+    size : float
+        Of the bags (the mean size of the smaller half when sizes vary).
+    spread : ModelSpread or HistogramSpread
+        Measured by a first tournament or by `measure_spread`, or a bound.
+    delta : float
+        The chance of failure that may remain, for the whole tournament.
+    means_size : float, optional
+        Mean size of the larger half of the bags when sizes vary; the split is then in two.
+    prior : float
+        An upper bound on E y / cap; the paper takes 1.
+    cap : float
+        The largest label: 1 for binary, the largest count for totals (this is the c^2 of the total
+        case).
+    classes : int, optional
+        Number of classes for full histograms.
+    report : float, optional
+        The variance of a bag's report (summed over classes), where labels have no cap or reports
+        carry noise. The prior is then a median of means too; without it, exact labels between 0 and
+        cap are taken for granted. Give the measured `spread.bag` with it: the proof's bound knows
+        no noise.
     """
 
     models: int
     size: float
-    spread: Spread | HistogramSpread
+    spread: ModelSpread | HistogramSpread
     delta: float = 0.05
     means_size: float | None = None
     prior: float = 1.0
@@ -65,7 +73,9 @@ class Problem:
     @property
     def parts(self) -> int:
         """Into how many equal parts the bags are split."""
-        return 3 if self.means_size is None else 2
+        if self.means_size is None:
+            return 3
+        return 2
 
     @property
     def share(self) -> float:
@@ -74,34 +84,60 @@ class Problem:
 
     def deviation(self, m: float) -> float:
         """How far any Q can be from the true difference of losses when each part has m bags."""
-        if isinstance(self.spread, HistogramSpread):
+        return float(self.deviations(self.spread, m, share=self.share))
+
+    def deviations(
+        self, spread: ModelSpread | HistogramSpread, m: float, *, share: float
+    ) -> np.ndarray:
+        """The same for other spreads, one entry per pair of models, and another share of delta.
+
+        Parameters
+        ----------
+        spread : ModelSpread or HistogramSpread
+            Of each pair.
+        m : float
+            Number of bags in each part.
+        share : float
+            Each event's chance of failure.
+        """
+        if isinstance(spread, HistogramSpread):
             k, c = self.means_size or self.size, self.classes or 2
-            return float(
-                histogram_deviation(
-                    self.spread, m, size=k, share=self.share, classes=c, report=self.report
-                )
+            return histogram_deviation(
+                spread, m, size=k, share=share, classes=c, report=self.report
             )
-        sizes, labels = (
-            {"size": self.size, "means_size": self.means_size},
-            {"cap": self.cap, "report": self.report},
-        )
-        return float(
-            deviation(self.spread, m, **sizes, share=self.share, prior=self.prior, **labels)
+        return deviation(
+            spread,
+            m,
+            size=self.size,
+            share=share,
+            means_size=self.means_size,
+            prior=self.prior,
+            cap=self.cap,
+            report=self.report,
         )
 
 
 def events(models: int, *, components: int) -> int:
-    """How many estimates must all be good: for each pair its Q and its mean components, and the
-    prior.
+    """How many estimates must all be good: of each pair Q and its mean components, and the prior.
+
+    Parameters
+    ----------
+    models : int
+        How many.
+    components : int
+        Of the loss.
 
     >>> events(12, components=2)
     199
     """
-    return models * (models - 1) // 2 * (components + 1) + (1 if components == 2 else components)
+    of_prior = components
+    if components == 2:
+        of_prior = 1  # the other is always 1
+    return models * (models - 1) // 2 * (components + 1) + of_prior
 
 
 def deviation(
-    spread: Spread,
+    spread: ModelSpread,
     m: float,
     *,
     size: float,
@@ -111,33 +147,38 @@ def deviation(
     cap: float = 1.0,
     report: float | None = None,
 ) -> Any:
-    """C: how far Q can be from the true difference of losses when each part of the split has m
-    bags.
+    """C: how far Q can be from the true difference of losses when each part has m bags.
 
         C = sigma sqrt(32 L / m) + e_f1 + p e_f2 + |E2| e_p + k e_f2 e_p,   L = log(1 / share)
 
     with the errors of the means e_f = sigma_f sqrt(32 L / (m k)) and of the prior e_p = sqrt(log(2
     / share) / (2 m k)), or sqrt(32 L report / m) where the variance of a report is given, because
-    labels have no cap or reports carry noise. The fields of `spread` may be arrays, one entry per
-    pair of models.
+    labels have no cap or reports carry noise.
+
+    Parameters
+    ----------
+    spread : ModelSpread
+        Its fields may be arrays, one entry per pair of models.
+    m : float
+        Number of bags in each part of the split.
+    share : float
+        Each event's share of delta.
+    size, means_size, prior, cap, report
+        See `Problem`.
     """
     k, k1 = size, means_size or size
     f1, f2, mean, bag = spread
-    f2, mean = (
-        f2 * cap**2,
-        mean * cap**2,
-    )  # as if the labels were divided by the cap, to lie in [0, 1]
+    # as if the labels were divided by the cap, to lie in [0, 1]
+    f2, mean = f2 * cap**2, mean * cap**2
     L, L2 = log(1 / share), log(2 / share)
-    variance = f2 * (9.5 + 48 * L / m + 2 * L2 / m + 64 * L * L2 / m**2) if bag is None else bag
+    if bag is None:
+        bag = f2 * (9.5 + 48 * L / m + 2 * L2 / m + 64 * L * L2 / m**2)
     e_f1, e_f2 = np.sqrt(32 * f1 * L / (m * k1)), np.sqrt(32 * f2 * L / (m * k1))
-    e_p = sqrt(L2 / (2 * m * k1)) if report is None else sqrt(32 * report * L / m) / cap
-    return (
-        np.sqrt(32 * variance * L / m)
-        + e_f1
-        + abs(prior) * e_f2
-        + np.sqrt(mean) * e_p
-        + k * e_f2 * e_p
-    )
+    e_p = sqrt(L2 / (2 * m * k1))
+    if report is not None:
+        e_p = sqrt(32 * report * L / m) / cap
+    of_means = e_f1 + abs(prior) * e_f2 + np.sqrt(mean) * e_p + k * e_f2 * e_p
+    return np.sqrt(32 * bag * L / m) + of_means
 
 
 def histogram_deviation(
@@ -149,20 +190,31 @@ def histogram_deviation(
     classes: int,
     report: float | None = None,
 ) -> Any:
-    """C for full histograms, an order of magnitude: the paper's terms with the constants that it
-    shows.
+    """C for full histograms, an order of magnitude: the paper's terms and the constants it shows.
 
     The error of the prior comes from the variance of a report, summed over classes: 1 / size at
     most without noise.
+
+    Parameters
+    ----------
+    spread : HistogramSpread
+        Its fields may be arrays, one entry per pair of models.
+    m : float
+        Number of bags in each part of the split.
+    size, classes, report
+        See `Problem`.
+    share : float
+        Each event's share of delta.
     """
-    L = log(1 / share)
+    a = 32 * log(1 / share) / m
     largest, total, bag = spread
-    report = 1 / size if report is None else report
-    variance = 4 * 64 * largest + 32 * L / m * total if bag is None else bag
-    bias = sqrt(classes) * 32 * L / m * np.sqrt(total * size * report) + np.sqrt(
-        32 * L / (m * size) * largest
-    )
-    return np.sqrt(32 * variance * L / m) + bias + np.sqrt(32 * classes * L / m * report * largest)
+    if report is None:
+        report = 1 / size
+    if bag is None:
+        bag = 4 * 64 * largest + a * total
+    of_prior = np.sqrt(a * classes * report * largest)
+    bias = sqrt(classes) * a * np.sqrt(total * size * report) + np.sqrt(a / size * largest)
+    return np.sqrt(a * bag) + bias + of_prior
 
 
 def bags_needed(
@@ -180,12 +232,17 @@ def bags_needed(
 
     Parameters
     ----------
-    beta : the regret to allow.
-    curvature : of the loss, from `sandwich`; only for binary and total reports.
-    misfit : gamma_f1, gamma_f2 = E[(f_i(best model) - f_i(best possible predictor))^2]; 0 when it
-        is among them.
+    beta : float
+        The regret to allow.
+    problem : Problem
+        The tournament.
+    curvature : Sandwich, optional
+        Of the loss, from `sandwich`; only for binary and total reports.
+    misfit : tuple of float
+        gamma_f1, gamma_f2 = E[(f_i(best model) - f_i(best possible predictor))^2]; 0 when it is
+        among them.
 
-    >>> bags_needed(0.1, Problem(models=12, size=8, spread=Spread(0.01, 0.04, 0.01)))
+    >>> bags_needed(0.1, Problem(models=12, size=8, spread=ModelSpread(0.01, 0.04, 0.01)))
     169221
     """
     if not beta > 0:
@@ -193,9 +250,11 @@ def bags_needed(
             "beta must be positive", f"{beta} came", "It is the regret that you can accept."
         )
     problem = _curved(problem, beta, curvature, misfit)
-    smallest = group_count(problem.share)
-    enough = lambda m: problem.deviation(m) < beta / 2
-    return problem.parts * ceil(_smallest(enough, smallest))
+
+    def enough(m: float) -> bool:
+        return problem.deviation(m) < beta / 2
+
+    return problem.parts * ceil(_smallest(enough, group_count(problem.share)))
 
 
 def regret_supported(
@@ -205,25 +264,35 @@ def regret_supported(
     curvature: Sandwich | None = None,
     misfit: tuple[float, float] = (0.0, 0.0),
 ) -> float:
-    """The smallest beta that this many bags support: any model left in the pool has less regret
-    than that.
+    """The smallest beta that so many bags support: models left in the pool have less regret.
 
     Infinite when there are fewer bags than the medians of means need groups.
+
+    Parameters
+    ----------
+    bags : int
+        How many there are.
+    problem : Problem
+        The tournament.
+    curvature, misfit
+        See `bags_needed`.
     """
     m = bags // problem.parts
     if m < group_count(problem.share):
         return inf
     if curvature is None:
         return 2 * problem.deviation(m)
-    enough = lambda beta: _curved(problem, beta, curvature, misfit).deviation(m) < beta / 2
+
+    def enough(beta: float) -> bool:
+        return _curved(problem, beta, curvature, misfit).deviation(m) < beta / 2
+
     return _smallest(enough, 1e-12)
 
 
 def _curved(
     problem: Problem, beta: float, curvature: Sandwich | None, misfit: tuple[float, float]
 ) -> Problem:
-    """Lemma B.3: curvature bounds the spread of a model by its regret, 4/c beta + 2 (C/c + 1)
-    misfit."""
+    """Lemma B.3: curvature bounds a model's spread by its regret, 4/c beta + 2 (C/c + 1) misfit."""
     if curvature is None:
         return problem
     if isinstance(problem.spread, HistogramSpread):
@@ -238,14 +307,11 @@ def _curved(
             f"c1 = {curvature.c1:g} and c2 = {curvature.c2:g} came",
             "Bound the scores, as in sandwich(loss, (-5, 5)), or leave curvature out.",
         )
-    bound = [
-        4 / c * beta + (2 * (C / c + 1) * gamma if gamma else 0.0)
-        for c, C, gamma in (
-            (curvature.c1, curvature.C1, misfit[0]),
-            (curvature.c2, curvature.C2, misfit[1]),
-        )
-    ]
-    return replace(problem, spread=Spread(bound[0], bound[1], bound[1]))
+    bound = [4 / c * beta for c in (curvature.c1, curvature.c2)]
+    for i, (c, C) in enumerate([curvature[:2], curvature[2:]]):
+        if misfit[i]:  # C may be infinite, and 0 times it is not 0
+            bound[i] += 2 * (C / c + 1) * misfit[i]
+    return replace(problem, spread=ModelSpread(bound[0], bound[1], bound[1]))
 
 
 def _smallest(enough: Callable[[float], bool], low: float) -> float:
@@ -263,5 +329,8 @@ def _smallest(enough: Callable[[float], bool], low: float) -> float:
             )
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
     return high

@@ -1,9 +1,4 @@
-"""Models and held-out bags in, the pool of models that nothing speaks against out: the paper's main
-algorithm.
-
-`splitting` says which bags estimate what, `summing` makes one pass over the predictions, `deciding`
-plays all pairs.
-"""
+"""The paper's main algorithm: of many models, the pool that held-out bags do not speak against."""
 
 from unbag.tournaments._tournament import Tournament, tournament
 

@@ -1,5 +1,4 @@
-"""Models and a layout in, per-model group means out: one pass over the predictions, in chunks of
-instances.
+"""Group means of each model: one pass over the predictions, in chunks of instances.
 
 The mean of a difference is the difference of the means, so group means of each model are all that
 any pair needs.
@@ -13,19 +12,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unbag._arrays import sum_by
 from unbag._rules import broken
 from unbag.bags import Bags, take_rows
 from unbag.losses import Loss
-from unbag.tournaments._split import Layout
+from unbag.tournaments._split import GroupPlan
 
 # scores of all instances, a path of an .npy file with them, or a function from rows of X to scores
 Model = Any
 Progress = Callable[[int, int], None]
 
 
-class Sums(NamedTuple):
-    """means : (models, components, groups) of the loss components; bags : (models, groups) of what
-    the bags say."""
+class GroupMeans(NamedTuple):
+    """Means over groups, of each model.
+
+    Parameters
+    ----------
+    means : array of float, of shape (models, components, groups)
+        Of the loss components over instances.
+    bags : array of float, of shape (models, groups)
+        Over bags, of what a bag says: sum over its instances of (report - prior) . components.
+    """
 
     means: np.ndarray
     bags: np.ndarray
@@ -44,10 +51,9 @@ def read_models(models: Any, bags: Bags) -> tuple[tuple[Any, ...], list[Model]]:
             f"{len(values)} came",
             "There is nothing to choose.",
         )
-    values = [
-        np.load(model, mmap_mode="r") if isinstance(model, str | Path) else model
-        for model in values
-    ]
+    for number, model in enumerate(values):
+        if isinstance(model, str | Path):
+            values[number] = np.load(model, mmap_mode="r")
     for name, model in zip(names, values, strict=True):
         if not callable(model) and len(model) != len(bags.bag):
             raise broken(
@@ -69,36 +75,51 @@ def sum_models(
     models: Sequence[Model],
     bags: Bags,
     loss: Loss,
-    layout: Layout,
+    plan: GroupPlan,
     *,
     chunk: int,
     progress: Progress | None = None,
-) -> Sums:
-    """Group means of every model. Memory: one chunk of one model at a time."""
-    form, n, r = loss.form(bags.kind), len(bags.bag), layout.groups
-    components = layout.centred.shape[1]
+) -> GroupMeans:
+    """Group means of every model. Memory: one chunk of one model at a time.
+
+    Parameters
+    ----------
+    names : sequence
+        What the user calls each model.
+    models : sequence
+        Scores, or functions from rows of X to scores.
+    bags : Bags
+        Held-out bags.
+    loss : Loss
+        What decides.
+    plan : GroupPlan
+        Who estimates what.
+    chunk : int
+        How many instances are held at once.
+    progress : callable, optional
+        Called as progress(done, all).
+    """
+    form, n, r = loss.form(bags.kind), len(bags.bag), plan.groups
+    components = plan.centred.shape[1]
     means, of_bags = np.zeros((len(models), components, r)), np.zeros((len(models), r))
+    X, some_call = None, any(map(callable, models))
     for start in range(0, n, chunk):
         stop = min(start + chunk, n)
-        part = _Chunk.of(layout, start, stop)
-        X = (
-            None
-            if bags.X is None or not any(map(callable, models))
-            else take_rows(bags.X, start + part.used)
-        )
+        part = _Chunk.of(plan, start, stop)
+        if some_call:
+            X = take_rows(bags.X, start + part.used)
         for number, model in enumerate(models):
             if callable(model):
                 score = _checked(model(X), names[number], len(part.used))
             else:
                 score = _checked(model[start:stop], names[number], stop - start)[part.used]
             f = form.components(form.predict(score))
-            for c in range(components):
-                means[number, c] += np.bincount(part.mean_group, f[part.in_means, c], minlength=r)
+            means[number] += sum_by(part.mean_group, f[part.in_means], r).T
             said = np.einsum("nc,nc->n", f[part.in_bags], part.centred)
-            of_bags[number] += np.bincount(part.bag_group, said, minlength=r)
+            of_bags[number] += sum_by(part.bag_group, said, r)
             if progress is not None:
                 progress(start * len(models) + (stop - start) * (number + 1), n * len(models))
-    return Sums(means / layout.mean_sizes, of_bags / layout.bag_sizes)
+    return GroupMeans(means / plan.mean_sizes, of_bags / plan.bag_sizes)
 
 
 class _Chunk(NamedTuple):
@@ -112,12 +133,12 @@ class _Chunk(NamedTuple):
     centred: np.ndarray
 
     @staticmethod
-    def of(layout: Layout, start: int, stop: int) -> _Chunk:
-        mean_group, bag_group = layout.mean_group[start:stop], layout.bag_group[start:stop]
+    def of(plan: GroupPlan, start: int, stop: int) -> _Chunk:
+        mean_group, bag_group = plan.mean_group[start:stop], plan.bag_group[start:stop]
         used = np.flatnonzero((mean_group >= 0) | (bag_group >= 0))
         mean_group, bag_group = mean_group[used], bag_group[used]
         in_means, in_bags = np.flatnonzero(mean_group >= 0), np.flatnonzero(bag_group >= 0)
-        centred = layout.centred[start:stop][used][in_bags]
+        centred = plan.centred[start:stop][used][in_bags]
         return _Chunk(used, in_means, mean_group[in_means], in_bags, bag_group[in_bags], centred)
 
 
