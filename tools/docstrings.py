@@ -43,8 +43,6 @@ NOT_YET = (
     "recalibration",
     "report",
     "selection",
-    "sql",
-    "tables",
     "tournaments",
     "weights",
 )

@@ -57,7 +57,8 @@ def summary_of(bags: JoinedBags) -> Any:
     """What the tables held, and which columns no model will learn from."""
     columns = getattr(bags.plan, "columns", ())
     dropped = [f"Column {c.name} is no feature: {c.why}." for c in columns if c.kind == "drop"]
-    return bags.summary._replace(left_out=(*bags.summary.left_out, *dropped))
+    summary: Any = bags.summary
+    return summary._replace(left_out=(*summary.left_out, *dropped))
 
 
 def diagnose_by_name(bags: JoinedBags) -> Diagnosis:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,7 +50,7 @@ COLUMN_HELP = {
     "cap": "the largest count of one event, for --kind total",
     "accept_bias": "use reports although others were hidden for their value; biased",
 }
-COLUMN_TYPES = {"on": str, "counts": list[str], "cap": float, "accept_bias": bool}
+COLUMN_TYPES: dict[str, Any] = {"counts": list[str], "cap": float}  # the others are text
 
 
 class Verb(TyperCommand):
@@ -92,34 +91,19 @@ def table_verb(*, without: tuple[str, ...] = ()) -> type[Verb]:
 
 
 def _column_options() -> list[Any]:
-    """What Typer makes of a function that takes the fields of `Columns`."""
+    """What Typer makes of the fields of `Columns`: an option with its help for each."""
     from unbag.tables import Columns
 
-    def columns() -> None:
-        """Stand for what Typer reads: its parameters."""
-
-    parameters = []
-    for field in fields(Columns):
-        kind = COLUMN_TYPES.get(field.name, str)
-        options = []
-        if kind is bool:
-            options = ["--" + field.name.replace("_", "-")]
-        option = typer.Option(*options, help=COLUMN_HELP[field.name], rich_help_panel="Columns")
-        default = {"on": inspect.Parameter.empty, "accept_bias": False}.get(field.name)
-        if field.default is not MISSING and kind is not bool:
-            kind = kind | None
-        parameters.append(
-            inspect.Parameter(
-                field.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=default,
-                annotation=Annotated[kind, option],
-            )
-        )
-    columns.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    columns.__annotations__ = {p.name: p.annotation for p in parameters}
+    options: list[Any] = []
+    for name in (field.name for field in fields(Columns)):
+        kind, default, words = COLUMN_TYPES.get(name, str) | None, None, ()
+        if name == "accept_bias":
+            kind, default, words = bool, False, ("--accept-bias",)  # without its --no form
+        option = typer.Option(*words, help=COLUMN_HELP[name], rich_help_panel="Columns")
+        options.append((name, Annotated[kind, option], default))
+    options[0] = ("on", Annotated[str, options[0][1].__metadata__[0]])  # required
     app = typer.Typer(add_completion=False)
-    app.command()(columns)
+    app.command()(make_dataclass("ColumnOptions", options))
     return [option for option in typer.main.get_command(app).params if option.name != "help"]
 
 

@@ -295,7 +295,7 @@ class BagEstimator(BaseEstimator):
             if self.method == "auto":
                 methods = self._tried(bags)
         further = {"held_out": held_out, "importance": importance, "patience": patience}
-        options = self._options(self.epochs, rates) | further | {"seeds": (seed,)}
+        options: dict[str, Any] = self._options(self.epochs, rates) | further | {"seeds": (seed,)}
         runs: list[Run] = []
         for each in methods:
             loss = self._loss(bags.kind, each)

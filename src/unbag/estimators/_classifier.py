@@ -38,9 +38,9 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         About how many rows at a time, in whole bags.
     held_out : float
         Share of the bags that choose rate and epoch (with 10 bags or more); 0 for none.
-    weight_decay, random_state
+    weight_decay, random_state : float, int
         As usual.
-    devices, microbatch
+    devices, microbatch : int, optional
         As in `unbag.sweep`.
     diagnose : bool
         Whether to look if the bags are random, and warn (BagsNotRandom) with the remedy if they are
@@ -73,7 +73,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
 
         Parameters
         ----------
-        X, y, bag, stratum, noise
+        X, y, bag, stratum, noise : array
             See `fit`.
         classes : array, optional
             All of them; the first call needs it when y are labels and some are not among them.
@@ -173,7 +173,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
 
         Parameters
         ----------
-        X, y, bag, sample_weight, stratum, noise
+        X, y, bag, sample_weight, stratum, noise : array
             See `fit`.
         """
         score = self._scores(X)

@@ -44,7 +44,7 @@ class BagRegressor(RegressorMixin, BagEstimator):
 
         Parameters
         ----------
-        X, y, bag, stratum, noise
+        X, y, bag, stratum, noise : array
             See `fit`.
         """
         return self._go_on(X, y, bag, stratum=stratum, noise=noise)
@@ -87,7 +87,7 @@ class BagRegressor(RegressorMixin, BagEstimator):
 
         Parameters
         ----------
-        X, y, bag, sample_weight, stratum, noise
+        X, y, bag, sample_weight, stratum, noise : array
             See `fit`.
         """
         rate = np.log(np.maximum(self.predict(X), 1e-12))

@@ -31,7 +31,7 @@ def estimate_loss(
         What the reports are.
     sample_weight : array, optional
         Of labelled rows.
-    **further
+    **further : array
         `stratum` and `noise` of the rows' bags.
     """
     loss = usual_loss("any", kind)

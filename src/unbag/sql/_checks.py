@@ -1,5 +1,8 @@
 """The rules of `unbag.tables` counted in a database: a small table with one line for each check."""
 
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportOperatorIssue=false
+# (the types of Ibis expressions are known when they are made)
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping

@@ -1,5 +1,8 @@
 """Columns of Ibis tables as ids, text, numbers and moments, in the same way on every engine."""
 
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportOperatorIssue=false
+# (the types of Ibis expressions are known when they are made)
+
 from __future__ import annotations
 
 from collections.abc import Sequence

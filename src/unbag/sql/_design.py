@@ -1,5 +1,8 @@
 """Events assigned to bags by the hash of `unbag.design_bags`, as an expression of Ibis."""
 
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportOperatorIssue=false
+# (the types of Ibis expressions are known when they are made)
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -17,7 +20,15 @@ DIGITS = 15
 
 
 class Designed(NamedTuple):
-    """The events with a column `bag`, and the checks of their ids and strata, as expressions."""
+    """Expressions that nothing has run yet.
+
+    Parameters
+    ----------
+    events : ibis.Table
+        The events with a column `bag`.
+    checks : ibis.Table
+        The checks of their ids and strata; see `confirm`.
+    """
 
     events: Any
     checks: Any
@@ -44,7 +55,7 @@ def design(
         Without a column `bag`.
     id, stratum : str
         Its columns, text or whole numbers.
-    size, salt, expected
+    size, salt, expected : int, str, int or mapping
         See `unbag.design_bags`.
 
     >>> import ibis

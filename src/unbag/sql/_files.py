@@ -51,7 +51,7 @@ def query_files(
         Parquet or CSV files, or folders of them.
     memory : str, optional
         The most that DuckDB may use, such as "2GB"; what does not fit goes to disk.
-    on, method, reference, keep, **columns
+    on, method, reference, keep, **columns : optional
         See `relate`.
     """
     import duckdb
@@ -80,7 +80,9 @@ def write_targets(
 
     Parameters
     ----------
-    events, reports, on, **how
+    events, reports : str or Path
+        Parquet or CSV files, or folders of them.
+    on, **how : str or Columns
         See `query_files` and `relate`.
     out : str or Path
         The file to write; CSV when its name ends so, else Parquet.
@@ -153,7 +155,7 @@ def _as_csv(opened: Table, columns: Columns) -> str:
     inside = next(opened.source.get_fragments()).physical_schema.names
     types = {name: "varchar" for name in columns.as_text if name in inside}
     # times are numbers or text: of 01/05/2026 DuckDB would guess which is the day
-    for name in (columns.time, columns.as_of):
+    for name in filter(None, (columns.time, columns.as_of)):
         if name in inside:
             number = is_number(opened.schema.field(name).type)
             types[name] = {True: "double", False: "varchar"}[number]

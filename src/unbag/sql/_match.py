@@ -1,5 +1,8 @@
 """Events and reports brought together by bag, as `unbag.tables` does it, in relational form."""
 
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportOperatorIssue=false
+# (the types of Ibis expressions are known when they are made)
+
 from __future__ import annotations
 
 import math

@@ -18,7 +18,17 @@ Sizes = Literal["refuse", "leave_out"]
 
 
 class ColumnNames(TypedDict, total=False):
-    """The fields of `Columns` beside `on`, as keywords of `join`, `check_tables` and `sql`."""
+    """The fields of `Columns` beside `on`, as keywords of `join`, `check_tables` and `sql`.
+
+    Parameters
+    ----------
+    total, counts, proportion, kind, size, noise, status, as_of : optional
+        What is said of the reports; see `Columns`.
+    stratum, time, id : str, optional
+        Columns of the events.
+    cut, wrong_sizes, cap, accept_bias : optional
+        What is done with them; see `Columns`.
+    """
 
     total: str | None
     counts: Sequence[str] | None
@@ -192,7 +202,15 @@ def as_columns(on: str | Columns, said: Mapping[str, Any]) -> Columns:
 
 
 def ids_are_text(events: Table, reports: Table, on: str) -> bool:
-    """Whether the bag ids are compared as text, else as whole numbers; two types are refused."""
+    """Whether the bag ids are compared as text, else as whole numbers; two types are refused.
+
+    Parameters
+    ----------
+    events, reports : Table
+        The two tables.
+    on : str
+        The column with the ids.
+    """
     kinds = {table.thing: _id_kind(table, on) for table in (events, reports)}
     if len(set(kinds.values())) > 1 and events.typed and reports.typed:
         raise broken(
@@ -220,8 +238,15 @@ def _id_kind(table: Table, on: str) -> str:
 
 
 def cut_of(events: Table, reports: Table, columns: Columns) -> float:
-    """The cut as a number, of the kind of the times; NaN, which no time reaches, when there is
-    none."""
+    """The cut as a number, of the kind of the times; NaN, which no time reaches, for none.
+
+    Parameters
+    ----------
+    events, reports : Table
+        The two tables.
+    columns : Columns
+        What is said of their columns.
+    """
     if columns.cut is None:
         return np.nan
     cut, a_number = as_moment(columns.cut), isinstance(columns.cut, int | float | np.number)

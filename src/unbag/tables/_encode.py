@@ -141,6 +141,15 @@ def buckets_of(values: Any, *, column: str, buckets: int) -> np.ndarray:
     "|column|value", so that any database can repeat it. A value that was never seen has its bucket
     all the same.
 
+    Parameters
+    ----------
+    values : pyarrow.Array
+        Of any type; compared as text.
+    column : str
+        Its name, so that columns with the same values have buckets of their own.
+    buckets : int
+        How many there are.
+
     >>> buckets_of(pa.array(["a", None, "b"]), column="shop", buckets=100).tolist()
     [88, 0, 26]
     """

@@ -118,9 +118,10 @@ class Survey:
         self.table, self.most_buckets, self.wishes = table, most_buckets, as_wishes(override)
         table.need(self.wishes)
         self.may_be_ids = features is None
-        if features is None:
-            features = table.schema.names
-        names = [name for name in table.need(features) if name not in leave_out]
+        wanted = table.schema.names
+        if features is not None:
+            wanted = features
+        names = [name for name in table.need(wanted) if name not in leave_out]
         self.summaries = {name: self._start(name, one_hot) for name in names}
         self.rows = 0
 

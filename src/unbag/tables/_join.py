@@ -30,7 +30,15 @@ from unbag.tables._values import as_ids
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JoinedBags(Bags):
-    """Bags from tables, with the plan of their features and a report on what the tables held."""
+    """Bags from tables.
+
+    Parameters
+    ----------
+    plan : FeaturePlan, optional
+        How their features were made; beside what `Bags` has.
+    summary : TablesReport, optional
+        What the tables held.
+    """
 
     plan: FeaturePlan | None = None
     summary: TablesReport | None = None
@@ -109,8 +117,12 @@ def check_tables(
 
     Parameters
     ----------
-    events, reports, on, **columns
-        See `join`.
+    events, reports : frame, pyarrow.Table, DuckDB relation, str or Path
+        The tables.
+    on : str or Columns
+        The column with the bag's id, in both.
+    **columns : ColumnNames
+        Which other column is what; see `join`.
 
     >>> events = pa.table({"day": ["mon", "mon", "tue"]})
     >>> reports = pa.table({"day": ["mon", "wed"], "sales": [3, 1]})
@@ -166,7 +178,8 @@ class _Pair:
         cut = cut_of(self.events, self.reports, columns)
         reports = read_reports(self.reports, columns, text=self.text)
         counter = BagCounter(columns, text=self.text)
-        names, lookers, doubled = columns.of_events, [counter], []
+        names, ids = columns.of_events, None
+        lookers: list[Any] = [counter]
         with ExitStack() as stack:
             if columns.id is not None:
                 ids = stack.enter_context(id_counter(columns))
@@ -178,9 +191,8 @@ class _Pair:
                 for looker in lookers:
                     looker.add(batch)
             counts = counter.counts()
-            if columns.id is not None:
-                doubled = ids.lines()
-        counts.lines.extend(doubled)
+            if ids is not None:
+                counts.lines.extend(ids.lines())
         return match_tables(counts, reports, columns, cut=cut)
 
     def read(
@@ -200,7 +212,7 @@ class _Pair:
             here = slice(start, start + len(kept))
             bag[here] = index.take(pa.array(kept)).to_numpy(zero_copy_only=False)
             where[here] = rows + kept
-            if X is not None:
+            if plan is not None and X is not None:
                 X[here] = plan.features(batch)[kept]
             start, rows = here.stop, rows + batch.num_rows
         return bag, where, X

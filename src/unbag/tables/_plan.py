@@ -25,7 +25,15 @@ CSV_TYPES = {
 
 
 class Part(NamedTuple):
-    """Some rows: their features, and the columns that were to be kept beside them."""
+    """Some rows.
+
+    Parameters
+    ----------
+    X : array
+        Their features.
+    kept : pyarrow.Table
+        The columns that were to be kept beside them.
+    """
 
     X: np.ndarray
     kept: pa.Table
@@ -169,4 +177,5 @@ class FeaturePlan:
 
 def _column(settings: dict[str, Any]) -> Column:
     lists = {name: tuple(value) for name, value in settings.items() if isinstance(value, list)}
-    return Column(**(settings | lists))
+    whole: dict[str, Any] = settings | lists
+    return Column(**whole)

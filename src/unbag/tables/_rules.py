@@ -226,7 +226,8 @@ def tables_report(lines: Iterable[Mapping[str, Any]]) -> TablesReport:
     totals = [int(broken.get(name, {"rows": 0})["rows"]) for name in TOTALS]
     left_out = [_sentence(what, broken[name]) for name, what in LEFT_OUT.items() if name in broken]
     refused = [_refusal(rule, broken[name]) for name, rule in RULES.items() if name in broken]
-    return TablesReport(*totals, tuple(left_out), tuple(refused))
+    counts = dict(zip(TOTALS, totals, strict=True))
+    return TablesReport(**counts, left_out=tuple(left_out), refused=tuple(refused))
 
 
 def _refusal(rule: TableRule, line: Mapping[str, Any]) -> Refusal:

@@ -64,7 +64,15 @@ class Table:
         return wanted
 
     def batches(self, columns: Sequence[str], *, rows: int = ROWS) -> Iterator[pa.Table]:
-        """These columns, about `rows` rows at a time, in order."""
+        """These columns, about `rows` rows at a time, in order.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Their names.
+        rows : int
+            About how many at a time.
+        """
         if isinstance(self.source, pa.Table):
             chosen = self.source.select(list(columns))
             yield from (chosen.slice(start, rows) for start in range(0, chosen.num_rows, rows))

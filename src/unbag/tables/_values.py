@@ -78,6 +78,13 @@ def as_ids(column: Any, *, text: bool) -> pa.Array:
 def as_numbers(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
     """Values as numbers, NaN where one is missing; text that is no number is refused.
 
+    Parameters
+    ----------
+    column : pyarrow.Array or pyarrow.ChunkedArray
+        The values.
+    name, thing : str
+        Of the column and of its table, for messages.
+
     >>> as_numbers(pa.array(["1.5", ""]), name="age")
     array([1.5, nan])
     """
@@ -121,6 +128,13 @@ def as_moments(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
 
     A moment without a time zone is taken to be in UTC; text must look like 2026-11-16 or 2026-11-16
     05:30.
+
+    Parameters
+    ----------
+    column : pyarrow.Array or pyarrow.ChunkedArray
+        The values.
+    name, thing : str
+        Of the column and of its table, for messages.
 
     >>> as_moments(pa.array(["1970-01-02", None]), name="day")
     array([8.64e+10,      nan])
