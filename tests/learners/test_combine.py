@@ -143,3 +143,14 @@ def test_a_combination_comes_back_from_its_arrays():
     found = combine(("a", "b"), scores, bags)
     back = Combination.restore(*found.arrays())
     np.testing.assert_array_equal(back.apply(scores), found.apply(scores))
+
+
+def test_totals_that_vary_more_than_poisson_counts_do_not_make_the_learners_suspect():
+    """Counts thirty times as variable: scores with some error still beat the prior by far."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=4000) + 3
+    y = rng.poisson(np.exp(z) * rng.gamma(0.5, 2.0, size=4000))
+    bags = random_bags(None, y, size=100, seed=0, kind="total")
+    scores = (z + 0.3 * rng.normal(size=4000))[bags.rows]
+    found = combine(("one",), scores[None], bags)
+    assert found.weights[0] > 0.5

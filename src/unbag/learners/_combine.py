@@ -111,10 +111,12 @@ def combine(names: tuple[str, ...], scores: np.ndarray, bags: Bags) -> Combinati
     kept = np.array([np.ptp(one) > LEAST for one in away])
     if not kept.any():
         return start
-    level, weights = _not_negative(away, kept, bags)
     even = kept / kept.sum()
     plain = replace(start, level=_solve(away, bags, fixed=even)[0], weights=even)
+    dispersion = min(_dispersion(one, scores, bags) for one in (start, plain))
+    level, weights = _not_negative(away, kept, bags, dispersion)
     gain = _log_likelihood(plain, scores, bags) - _log_likelihood(start, scores, bags)
+    gain /= dispersion
     trust = float(np.exp(min(0.0, gain + DOUBT)))
     if trust < 1:
         weights = trust * weights
@@ -122,11 +124,27 @@ def combine(names: tuple[str, ...], scores: np.ndarray, bags: Bags) -> Combinati
     return replace(start, level=level, weights=weights)
 
 
-def _not_negative(away: np.ndarray, kept: np.ndarray, bags: Bags) -> tuple[np.ndarray, np.ndarray]:
+def _dispersion(combination: Combination, scores: np.ndarray, bags: Bags) -> float:
+    """How much more totals vary than Poisson counts do, at least 1 (Pearson's statistic).
+
+    A nat of the Poisson likelihood is worth as much less. Labels cannot vary more than they do.
+    """
+    if bags.kind != "total":
+        return 1.0
+    rate = np.exp(np.clip(combination.apply(scores) + _offset(bags)[:, 0], -30, 30))
+    mean = np.bincount(bags.bag, weights=rate, minlength=len(bags))
+    noise = np.zeros(len(bags)) if bags.noise is None else bags.noise
+    squares = (bags.report * bags.size - mean) ** 2 / np.maximum(mean + noise, LEAST)
+    return max(1.0, float(squares.sum() / max(len(bags) - 1, 1)))
+
+
+def _not_negative(
+    away: np.ndarray, kept: np.ndarray, bags: Bags, dispersion: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Level and weights; a learner that would be subtracted is left out instead."""
     weights = np.zeros(len(away))
     while True:
-        level, found = _solve(away[kept], bags)
+        level, found = _solve(away[kept], bags, dispersion=dispersion)
         if found.min() >= 0 or kept.sum() == 1:
             weights[kept] = np.maximum(found, 0)
             return level, weights
@@ -135,7 +153,7 @@ def _not_negative(away: np.ndarray, kept: np.ndarray, bags: Bags) -> tuple[np.nd
 
 
 def _solve(
-    away: np.ndarray, bags: Bags, *, fixed: np.ndarray | None = None
+    away: np.ndarray, bags: Bags, *, fixed: np.ndarray | None = None, dispersion: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Level and weights by Newton's method, the covariance of the counts updated but not
     differentiated; with weights that are fixed, the level alone."""
@@ -145,6 +163,7 @@ def _solve(
         free = free + np.tensordot(fixed, away, axes=1).reshape(free.shape)
     levels = design.shape[2] - (len(away) if fixed is None else 0)
     theta, middle, precision = _prior(design.shape[2] - levels, levels)
+    precision = dispersion * precision
     theta[:levels] = _start(bags)
     for _ in range(STEPS):
         slope, curvature = _derivatives(design, free, theta, bags)
