@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from unbag import evaluate, evaluate_labels, from_rows, losses, random_bags, recalibrate, weights
 from unbag.bags import as_components
-from unbag.metrics._sums import predict
+from unbag.metrics import predict
 
 
 def sigmoid(z):

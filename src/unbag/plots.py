@@ -42,7 +42,15 @@ STREAM_METRICS = {"log_loss": "log loss", "auc": "AUC"}
 
 
 class Look(NamedTuple):
-    """How a curve looks: no two differ by colour alone."""
+    """How a curve looks: no two differ by colour alone.
+
+    Parameters
+    ----------
+    colour, marker : str
+        As matplotlib names them.
+    dashes : str or tuple
+        The style of the line.
+    """
 
     colour: str
     marker: str = "o"
@@ -73,7 +81,17 @@ class Series(NamedTuple):
 
 
 class Level(NamedTuple):
-    """A line across at one height."""
+    """A line across.
+
+    Parameters
+    ----------
+    name : str
+        For the legend; empty for none.
+    y : float
+        Its height.
+    dashes : str
+        The style of the line.
+    """
 
     name: str
     y: float
@@ -81,7 +99,17 @@ class Level(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A name, a value and its interval; the chosen one is ringed."""
+    """A value with its interval.
+
+    Parameters
+    ----------
+    name : str
+        What it is of.
+    value, low, high : float
+        The value and its interval.
+    chosen : bool
+        Whether to ring it.
+    """
 
     name: str
     value: float
@@ -144,7 +172,13 @@ class Result(NamedTuple):
 
 
 def new_figure(width: float = 6.4, height: float = 3.6) -> Figure:
-    """An empty figure of so many inches, outside of pyplot's list of open ones."""
+    """An empty figure, outside of pyplot's list of open ones.
+
+    Parameters
+    ----------
+    width, height : float
+        In inches.
+    """
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -498,7 +532,15 @@ def _around(rows: Sequence[Interval]) -> tuple[float, float]:
 
 
 def stream_column(rows: Sequence[Mapping[str, Any]], name: str) -> np.ndarray:
-    """A column of a stream's log; None and what is not there are NaN."""
+    """A column of a stream's log.
+
+    Parameters
+    ----------
+    rows : sequence of mappings
+        The log, one entry per chunk.
+    name : str
+        Of the column; where it is None or absent there is NaN.
+    """
     values = [row.get(name) for row in rows]
     return np.array(values, object).astype(float)
 

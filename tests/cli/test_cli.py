@@ -457,7 +457,7 @@ def test_a_model_is_saved_before_it_is_evaluated(tmp_path, monkeypatch):
 
     events, reports, _ = world(tmp_path, count=400)
     model = tmp_path / "m.unbag"
-    monkeypatch.setattr("unbag.cli._story.evaluate_and_note", fail)
+    monkeypatch.setattr("unbag.cli._story.evaluate_scored", fail)
     said = run(
         "train", events, reports, *SALES, "--linear", "--epochs", 1, "--out", model, code=1
     ).stderr

@@ -19,7 +19,8 @@ import unbag
 from unbag import BagClassifier, Bags, BagsNotRandom, diagnose, drift, losses, random_bags, weights
 from unbag.diagnosis import refuse_single_bags
 from unbag.diagnosis._bias import label_dispersion
-from unbag.diagnosis._variance import Columns, Layout, analyse, by_exchange, chance, holm, pairs
+from unbag.diagnosis._significance import by_exchange, holm
+from unbag.diagnosis._variance import BagLayout, Columns, analyse, chance, pairs
 
 
 def people(n, seed, *, features=3):
@@ -44,7 +45,7 @@ def campaigns(n, k, effect, seed, *, features=3, stratum=False):
 
 
 def layout_of(bags):
-    return Layout.of(bags.bag, bags.size, bags.stratum)
+    return BagLayout.of(bags.bag, bags.size, bags.stratum)
 
 
 def test_the_f_statistic_is_scipys():
@@ -63,7 +64,7 @@ def test_the_variance_between_bags_has_the_naive_formula_for_unequal_sizes_in_st
     size, stratum = np.array([2, 5, 3, 4, 6, 1, 7]), np.array([0, 0, 0, 1, 1, 1, 1])
     bag = np.repeat(np.arange(7), size)
     x = rng.normal(size=(28, 1)) + stratum[bag][:, None] * 5
-    layout = Layout.of(bag, size, stratum)
+    layout = BagLayout.of(bag, size, stratum)
     columns = Columns.of(x, layout)
     found = analyse(columns, layout, chance(columns, layout))
     means = np.array([x[bag == j].mean() for j in range(7)])
@@ -79,7 +80,7 @@ def test_the_variance_between_bags_has_the_naive_formula_for_unequal_sizes_in_st
 def test_k0_makes_the_variance_between_bags_unbiased():
     rng = np.random.default_rng(0)
     size = rng.integers(1, 12, size=60)
-    layout = Layout.of(np.repeat(np.arange(60), size), size, None)
+    layout = BagLayout.of(np.repeat(np.arange(60), size), size, None)
     estimates = []
     for _ in range(400):
         x = rng.normal(size=(size.sum(), 1)) + 0.7 * rng.normal(size=60)[layout.bag][:, None]
@@ -92,7 +93,7 @@ def test_k0_makes_the_variance_between_bags_unbiased():
 
 def test_the_mean_over_all_exchanges_is_exact():
     size = np.array([1, 3, 2])
-    layout = Layout.of(np.repeat(np.arange(3), size), size, None)
+    layout = BagLayout.of(np.repeat(np.arange(3), size), size, None)
     columns = Columns.of(np.random.default_rng(0).exponential(size=(6, 2)), layout)
     values = np.array(
         [pairs(columns, layout, np.array(order)) for order in itertools.permutations(range(6))]
@@ -103,7 +104,7 @@ def test_the_mean_over_all_exchanges_is_exact():
 def test_spread_and_skewness_over_exchanges_are_nearly_exact():
     rng = np.random.default_rng(0)
     size = np.tile([1, 3, 8], 40)
-    layout = Layout.of(np.repeat(np.arange(120), size), size, np.arange(120) // 60)
+    layout = BagLayout.of(np.repeat(np.arange(120), size), size, np.arange(120) // 60)
     drawn = [rng.normal(size=480), rng.exponential(size=480), rng.random(480) < 0.1]
     columns = Columns.of(np.stack(drawn, axis=1), layout)
     values = np.array([pairs(columns, layout, layout.shuffled(rng)) for _ in range(3000)])
@@ -113,7 +114,7 @@ def test_spread_and_skewness_over_exchanges_are_nearly_exact():
 
 
 def test_exchanges_keep_rows_in_their_stratum():
-    layout = Layout.of(np.array([2, 0, 1, 0, 1, 2]), np.array([2, 2, 2]), np.array([0, 1, 0]))
+    layout = BagLayout.of(np.array([2, 0, 1, 0, 1, 2]), np.array([2, 2, 2]), np.array([0, 1, 0]))
     rng, seen = np.random.default_rng(0), set()
     for _ in range(100):
         order = layout.shuffled(rng)
@@ -135,7 +136,7 @@ RARE = {
 def test_p_values_are_honest_for_rare_features_and_small_bags(draw, uneven):
     rng = np.random.default_rng(1)
     size = rng.integers(1, 20, size=100) if uneven else np.full(100, 10)
-    layout = Layout.of(np.repeat(np.arange(100), size), size, None)
+    layout = BagLayout.of(np.repeat(np.arange(100), size), size, None)
     p = []
     for _ in range(40):
         columns = Columns.of(draw(rng, (size.sum(), 100)), layout)
@@ -147,7 +148,7 @@ def test_p_values_are_honest_for_rare_features_and_small_bags(draw, uneven):
 
 def test_exchange_gives_uniform_p_values():
     rng = np.random.default_rng(0)
-    layout = Layout.of(np.arange(60) // 6, np.full(10, 6), None)
+    layout = BagLayout.of(np.arange(60) // 6, np.full(10, 6), None)
     p = []
     for _ in range(200):
         columns = Columns.of(rng.exponential(size=(60, 2)), layout)

@@ -7,7 +7,7 @@ import pytest
 
 import unbag
 from unbag.cli._evaluate import tell_learned, unseen
-from unbag.metrics._leakage import check_apart, known_bags, marks
+from unbag.metrics import check_apart, known_bags, marks
 from unbag.recalibration import Recalibrated
 
 BAGS = 120

@@ -24,9 +24,8 @@ from unbag import (
 )
 from unbag.bags import as_components
 from unbag.boosting._model import BoostedByLightGBM
-from unbag.diagnosis._variance import Columns, Layout, analyse, chance
-from unbag.metrics._estimate import Judge
-from unbag.metrics._intervals import interval
+from unbag.diagnosis._variance import BagLayout, Columns, analyse, chance
+from unbag.metrics import Judge, ScoredBags, interval
 from unbag.metrics._randomness import variance_ratio
 from unbag.metrics._sums import collect
 from unbag.training import Run
@@ -123,7 +122,7 @@ def test_over_all_outcomes_of_a_small_world_the_mean_estimate_is_the_loss_up_to_
                 np.bincount(bag, weights=y) / k,
                 status=np.where(seen > 0, "observed", "pending"),
             )
-            sums = collect(score_of[list(x)], bags, [loss])
+            sums = collect(ScoredBags.of(score_of[list(x)], bags, loss), [loss])
             mean += chance * Judge(sums).expectation(sums.T[:, 0], sums.S[:, 0]).value
     over = np.mean(((1 - seen) / (n - k))[seen > 0])
     assert over <= 1 / n if pending else over == pytest.approx(1 / n)
@@ -167,7 +166,7 @@ def test_auc_and_calibration_depend_on_the_order_of_the_scores_and_not_on_their_
 def test_equal_scores_of_a_bag_are_kept_once():
     x, y = world(600)
     bags = random_bags(None, y, size=60, seed=0)
-    kept = collect(np.round(x), bags, [losses.log]).scores
+    kept = collect(ScoredBags.of(np.round(x), bags, losses.log), [losses.log]).scores
     assert len(kept.score) == len(np.unique(np.stack([bags.bag, np.round(x)]), axis=1).T) < 100
     assert kept.instances.sum() == 600
 
@@ -236,7 +235,7 @@ class Counts:
 class SquareRun:
     """What a `Run` trained with the square loss looks like: its scores are counts."""
 
-    model, loss, history = staticmethod(lambda X: X[:, 0]), "square", {}
+    scores, loss, history = staticmethod(lambda X: X[:, 0]), "square", {}
 
 
 @pytest.mark.parametrize("model", [Counts(), SquareRun()])
@@ -634,7 +633,7 @@ def test_false_alarms_of_the_warning_are_as_rare_as_it_says():
     ):  # bounded predictions with a long tail, few and small bags: hard for an F test
         prediction = 1 / (1 + np.exp(8 - 3 * rng.exponential(size=400)))
         bags = Bags(np.repeat(np.arange(80), 5), np.full(80, 0.5))
-        layout = Layout.of(bags.bag, bags.size, None)
+        layout = BagLayout.of(bags.bag, bags.size, None)
         columns = Columns.of(prediction[:, None], layout)
         p.append(analyse(columns, layout, chance(columns, layout)).p[0])
         assert variance_ratio(prediction, bags) is None
@@ -650,7 +649,7 @@ def test_few_bags_get_students_t():
 def test_strata_get_satterthwaites_degrees_of_freedom():
     x, y = world(400)
     bags = random_bags(None, y, size=50, seed=0, stratum=np.arange(400) % 2)
-    sums = collect(x, bags, [losses.log])
+    sums = collect(ScoredBags.of(x, bags, losses.log), [losses.log])
     judge = Judge(sums)
     found = judge.expectation(sums.T[:, 0], sums.S[:, 0])
     estimate = interval(found, judge)

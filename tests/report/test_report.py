@@ -4,7 +4,6 @@ it."""
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +16,7 @@ from test_cli import QUICK, SALES, run, world
 
 import unbag
 from unbag.cli._outputs import check_page
-from unbag.cli._story import JudgedModel, prior_over_time
+from unbag.cli._story import prior_over_time
 from unbag.diagnosis import Diagnosis, Feature
 from unbag.metrics import Band, Estimate, Evaluation
 from unbag.plots import (
@@ -359,9 +358,8 @@ def test_an_evaluation_on_a_page_counts_the_events_with_a_report():
     bags = unbag.Bags(
         np.array([0, 0, 1, 2, 2, 2]), [0.5, 1.0, np.nan], status=["observed", "observed", "pending"]
     )
-    found = unbag.evaluate_labels(np.array([-1.0, 1, 2]), [0, 1, 1])
-    judged = JudgedModel(None, bags, np.zeros(6), replace(found, instances=6))
-    assert judged.of_reported.instances == 3
+    found = unbag.evaluate(np.array([-1.0, 1, 2, 3, 4, 5]), bags)
+    assert (found.bags, found.instances) == (2, 3)
 
 
 def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):

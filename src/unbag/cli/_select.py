@@ -14,7 +14,7 @@ from unbag.cli._options import TABLE, AsJson, Force, PageFile, table_verb
 from unbag.cli._outputs import check_page
 from unbag.cli._story import selection_story, write_story
 from unbag.metrics import scores_of
-from unbag.selection import Choice, choose_and_note
+from unbag.selection import Choice, choose
 from unbag.tables import Columns
 
 COMMAND = table_verb(without=("kind",))
@@ -71,4 +71,4 @@ def selected(paths: list[Path], events: Any, reports: Any, columns: Columns) -> 
     for name, model in models.items():
         bags = unseen(bags_for(model, events, reports, columns), *learned)
         scores[name] = scores_of(model, bags.X, bags.kind)
-    return choose_and_note(scores, bags), bags  # type: ignore[arg-type]
+    return choose(scores, bags, warn=False), bags  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ import numpy as np
 from unbag.cli._check import diagnose_by_name, summary_of
 from unbag.cli._console import tell
 from unbag.diagnosis import Diagnosis, Drift, drift
-from unbag.metrics import Evaluation, evaluate_and_note, scores_of
+from unbag.metrics import Evaluation, ScoredBags, evaluate_scored, score_bags
 from unbag.report import Story, curves_of, facts_of, page_of, write_page
 from unbag.selection import Choice
 from unbag.tables import as_moments, is_number, open_table
@@ -22,32 +22,23 @@ WINDOWS = 12
 
 
 class JudgedModel(NamedTuple):
-    """A model, bags that it did not learn from, its scores for them, and what these say."""
+    """Bags that a model did not learn from, with its scores, and what these say."""
 
-    model: Any
-    bags: Any
-    scores: np.ndarray
+    scored: ScoredBags
     evaluation: Evaluation
 
     @property
     def predictions(self) -> np.ndarray | None:
         """Probabilities or counts; None for several classes."""
-        if self.bags.kind == "histogram":
+        if self.scored.bags.kind == "histogram":
             return None
-        if self.bags.kind == "total":
-            return np.exp(self.scores)
-        return 1 / (1 + np.exp(-self.scores))
-
-    @property
-    def of_reported(self) -> Evaluation:
-        """The evaluation with the events of bags with a report alone; others only serve means."""
-        return replace(self.evaluation, instances=len(self.bags.reported().bag))
+        return self.scored.prediction[:, 0]
 
 
 def judged_by(model: Any, bags: Any) -> JudgedModel:
     """Score bags once, and evaluate."""
-    scores = scores_of(model, bags.X, bags.kind)
-    return JudgedModel(model, bags, scores, evaluate_and_note(scores, bags))
+    scored = score_bags(model, bags)
+    return JudgedModel(scored, evaluate_scored(scored))
 
 
 def write_story(story: Story, path: Path, *, force: bool) -> None:
@@ -78,12 +69,12 @@ def training_story(
     )
     if judged is None:
         return story
-    return replace(story, evaluation=judged.of_reported, predictions=judged.predictions)
+    return replace(story, evaluation=judged.evaluation, predictions=judged.predictions)
 
 
 def evaluation_story(files: Sequence[Path], time: str | None, judged: JudgedModel) -> Story:
     """A model judged by bags that it did not learn from; the files are model, events, reports."""
-    bags = judged.bags
+    bags: Any = judged.scored.bags
     return Story(
         "How good is this model?",
         made_by("evaluate", *files),
@@ -91,7 +82,7 @@ def evaluation_story(files: Sequence[Path], time: str | None, judged: JudgedMode
         facts=facts_of(bags),
         diagnosis=diagnose_by_name(bags),
         drift=prior_over_time(files[1], time, bags),
-        evaluation=judged.of_reported,
+        evaluation=judged.evaluation,
         predictions=judged.predictions,
     )
 

@@ -1,4 +1,4 @@
-"""Reports and loss components in, the bias of the unbiased estimate out when bags are not random.
+"""The bias of the unbiased estimates when bags are not random.
 
     bias = (k - 1) Cov between bags of (E[y | bag], E[f2 | bag])
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from unbag._arrays import mean_by, sum_by
 from unbag.bags import Bags, Kind, label_variance
-from unbag.diagnosis._variance import FLOOR, Chance, Layout, Variance
+from unbag.diagnosis._variance import FLOOR, BagLayout, Chance, Variance
 from unbag.losses import Loss
 
 TAIL = 0.025  # each of two variances gets an upper limit at 97.5%, so that both hold at 95%
@@ -25,11 +25,18 @@ TAIL = 0.025  # each of two variances gets an upper limit at 97.5%, so that both
 class Dispersion(NamedTuple):
     """How the reports vary between bags.
 
-    ratio : their variance against what chance and noise allow; 1 for random bags.
-    p : chance of this ratio or more; None where it cannot be known.
-    between, upper : variance of E[y | bag] between bags (of each class), and its upper limit.
-    variance : Var y of one instance (of each class).
-    assumed : what was assumed to know it.
+    Parameters
+    ----------
+    ratio : float
+        Their variance against what chance and noise allow; 1 for random bags.
+    p : float or None
+        Chance of this ratio or more; None where it cannot be known.
+    between, upper : array (classes,)
+        Variance of E[y | bag] between bags, and its upper limit.
+    variance : array (classes,)
+        Var y of one instance.
+    assumed : str
+        What was assumed to know it.
     """
 
     ratio: float
@@ -41,9 +48,8 @@ class Dispersion(NamedTuple):
 
     def of(self, kept: np.ndarray) -> Dispersion:
         """That of some of the classes."""
-        return self._replace(
-            between=self.between[kept], upper=self.upper[kept], variance=self.variance[kept]
-        )
+        between, upper, variance = (part[kept] for part in self[2:5])
+        return self._replace(between=between, upper=upper, variance=variance)
 
     def largest(self) -> Dispersion:
         """That of the class which differs most between bags."""
@@ -53,15 +59,21 @@ class Dispersion(NamedTuple):
 class Bias(NamedTuple):
     """The bias to expect of the unbiased estimate at these bag sizes.
 
-    bound, limit : Cauchy-Schwarz with the estimated variances, and with their upper limits at 95%.
-        The verdict rests on the limit.
-    direct, error : with scores, the estimate of (k - 1) Cov from the reports and its standard
-        error. It takes the covariance within bags from the model, so it is right as far as the
-        model is.
-    anchored, anchored_error : the same for the anchored estimate with these scores as reference g,
-        where y - g takes the place of y.
-    scale : sd(y) sd(f2), the largest covariance that is possible; share : limit / scale.
-    unit : what the numbers measure.
+    Parameters
+    ----------
+    bound, limit : float
+        Cauchy-Schwarz with the estimated variances, and with their upper limits at 95%. The verdict
+        rests on the limit.
+    scale : float
+        sd(y) sd(f2), the largest covariance that is possible.
+    unit : str
+        What the numbers measure.
+    direct, error : float or None
+        With scores, the estimate of (k - 1) Cov from the reports and its standard error. It takes
+        the covariance within bags from the model, so it is right as far as the model is.
+    anchored, anchored_error : float or None
+        The same for the anchored estimate with these scores as reference g, where y - g takes the
+        place of y.
     """
 
     bound: float
@@ -76,7 +88,9 @@ class Bias(NamedTuple):
     @property
     def share(self) -> float:
         """The limit as a share of the largest covariance that is possible."""
-        return self.limit / self.scale if self.scale > 0 else 0.0
+        if not self.scale > 0:
+            return 0.0
+        return self.limit / self.scale
 
 
 def label_dispersion(bags: Bags) -> Dispersion:
@@ -86,30 +100,33 @@ def label_dispersion(bags: Bags) -> Dispersion:
     one by one. Totals do not tell the variance of single counts: Poisson is assumed to estimate,
     and nothing is tested.
     """
-    seen = np.flatnonzero(bags.observed)
-    r = _reports(bags, seen) if len(seen) else None
+    from scipy.stats import chi2
+
+    r = _observed_reports(bags)
     if r is None or r.layout.between < 1 or r.layout.k0 <= 1 + 1e-9:
-        one = np.ones(1 if bags.report.ndim == 1 else bags.report.shape[1])
-        return Dispersion(
-            1.0, None, one, one, one, "anything: no two reports of a stratum can be compared"
-        )
+        one = np.ones(bags.report[:1].size)
+        assumed = "anything: no two reports of a stratum can be compared"
+        return Dispersion(1.0, None, one, one, one, assumed)
     free = r.layout.between
-    share = (r.layout.bags - 1)[:, None] / free
-    variance = (r.each * share).sum(axis=0)
+    variance = (r.each * (r.layout.bags - 1)[:, None] / free).sum(axis=0)
     chance = variance + (r.noise * r.heard).sum(axis=0) / free
     msb = (r.k * r.off**2).sum(axis=0) / free
-    cut = lambda spread: np.clip((spread - chance) / (r.layout.k0 - 1), 0, variance)
-    ratio = float(msb.sum() / chance.sum()) if chance.sum() > 0 else 1.0
-    upper = cut(msb / _low_chi2(free))
+    low = float(chi2.ppf(TAIL, free) / free)
+    between, upper = (
+        np.clip((spread - chance) / (r.layout.k0 - 1), 0, variance) for spread in (msb, msb / low)
+    )
+    ratio = 1.0
+    if chance.sum() > 0:
+        ratio = float(msb.sum() / chance.sum())
     if bags.kind == "total":
-        return Dispersion(ratio, None, cut(msb), upper, variance, "Poisson counts")
-    return Dispersion(ratio, _spread_p(r), cut(msb), upper, variance, "")
+        return Dispersion(ratio, None, between, upper, variance, "Poisson counts")
+    return Dispersion(ratio, _spread_p(r), between, upper, variance, "")
 
 
-class _Reports(NamedTuple):
+class _ObservedReports(NamedTuple):
     """Observed reports a, one row per bag and one column per class, with what chance allows."""
 
-    layout: Layout
+    layout: BagLayout
     k: np.ndarray
     a: np.ndarray
     p: np.ndarray  # of each stratum
@@ -119,25 +136,30 @@ class _Reports(NamedTuple):
     heard: np.ndarray  # 1 - k / n: a report is part of its own prior
 
 
-def _reports(bags: Bags, seen: np.ndarray) -> _Reports:
-    size = bags.size[seen]
-    bag = np.repeat(np.arange(len(seen)), size)
-    layout = Layout.of(bag, size, None if bags.stratum is None else bags.stratum[seen])
-    k, a = size[:, None].astype(float), bags.report[seen].reshape(len(seen), -1)
-    noise = np.zeros((len(seen), 1)) if bags.noise is None else bags.noise[seen][:, None] / k
+def counts_of(bags: Bags) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Size, report and noise variance of the count of each observed bag, with columns by class."""
+    size, report = bags.size[bags.observed], bags.report[bags.observed]
+    noise = np.zeros(len(size))
+    if bags.noise is not None:
+        noise = bags.noise[bags.observed]
+    return size[:, None].astype(float), report.reshape(len(size), -1), noise[:, None]
+
+
+def _observed_reports(bags: Bags) -> _ObservedReports | None:
+    k, a, noise = counts_of(bags)
+    if len(k) == 0:
+        return None
+    size, stratum = bags.size[bags.observed], bags.stratum
+    if stratum is not None:
+        stratum = stratum[bags.observed]
+    layout = BagLayout.of(np.repeat(np.arange(len(size)), size), size, stratum)
     p = sum_by(layout.stratum, a * k, layout.strata) / layout.instances[:, None]
-    each = np.maximum(label_variance(p, bags.kind), 0)
+    each, off = np.maximum(label_variance(p, bags.kind), 0), a - p[layout.stratum]
     heard = 1 - k / layout.instances[layout.stratum][:, None]
-    return _Reports(layout, k, a, p, a - p[layout.stratum], each, noise, heard)
+    return _ObservedReports(layout, k, a, p, off, each, noise / k, heard)
 
 
-def _low_chi2(freedom: int) -> float:
-    from scipy.stats import chi2
-
-    return float(chi2.ppf(TAIL, freedom) / freedom)
-
-
-def _spread_p(r: _Reports) -> float:
+def _spread_p(r: _ObservedReports) -> float:
     """Chance of such a spread of the reports, the smallest over classes with Bonferroni's
     correction.
 
@@ -156,8 +178,8 @@ def _spread_p(r: _Reports) -> float:
     third = (1 - 1 / B) * (drawn + 8 * mixed + 74 * v**3)
     deviation = np.maximum(np.sqrt(variance.sum(axis=0)), 1e-9)
     chance = Chance(mean.sum(axis=0), deviation, third.sum(axis=0) / deviation**3)
-    found = chance.p_value(pairs.sum(axis=0))
-    return float(min(1.0, found.min() * len(found)))
+    p_of_class = chance.p_value(pairs.sum(axis=0))
+    return float(min(1.0, p_of_class.min() * len(p_of_class)))
 
 
 def f2_of(scores: np.ndarray, kind: Kind, loss: Loss) -> tuple[np.ndarray, np.ndarray]:
@@ -166,13 +188,14 @@ def f2_of(scores: np.ndarray, kind: Kind, loss: Loss) -> tuple[np.ndarray, np.nd
     form = loss.form(kind)
     prediction = form.predict(scores)
     f = form.components(prediction)
-    g = np.exp(prediction) if form.log_space else prediction
+    if form.log_space:
+        prediction = np.exp(prediction)
     if kind == "histogram":
-        return f, g
-    return f[:, 1:], (g[:, 1:] if g.ndim == 2 else g[:, None])
+        return f, prediction
+    return f[:, 1:], prediction.reshape(len(f), -1)[:, -1:]
 
 
-def upper_between(variance: Variance, layout: Layout) -> np.ndarray:
+def upper_between(variance: Variance, layout: BagLayout) -> np.ndarray:
     """Upper limit of the variance of each column between bags: MSW (F / F_low - 1) / k0."""
     from scipy.stats import f
 
@@ -204,23 +227,26 @@ def direct(bags: Bags, f: np.ndarray, g: np.ndarray) -> dict[str, float]:
     mean_j k_j (a_j - p)(mean_j f2 - E f2) is k Cov between bags + Cov within bags; the latter is
     that of g and f2 if the model is right. For y - g it is then 0.
     """
-    r = _reports(bags, np.flatnonzero(bags.observed))
+    r = _observed_reports(bags)
+    if r is None or (r.layout.bags[r.layout.stratum] > 1).sum() < 2:
+        return {}
     f_bag, g_bag = (mean_by(bags.bag, v, bags.size) for v in (f, g))
     inner = (f - f_bag[bags.bag]) * (g - g_bag[bags.bag])
     within = inner.sum() / max(len(bags.bag) - len(bags), 1)
     s, factor = r.layout.stratum, (bags.size.mean() - 1) / bags.size.mean()
-    centred = lambda v: v - (sum_by(s, v * r.k, r.layout.strata) / r.layout.instances[:, None])[s]
-    f_off, g_off = centred(f_bag[bags.observed]), centred(g_bag[bags.observed])
+    f_off, g_off = (
+        v - (sum_by(s, v * r.k, r.layout.strata) / r.layout.instances[:, None])[s]
+        for v in (f_bag[bags.observed], g_bag[bags.observed])
+    )
     both = r.layout.bags[s] > 1
     grown = (r.layout.bags / np.maximum(r.layout.bags - 1, 1))[s]
-    values = [grown * (r.k * off * f_off).sum(axis=1) for off in (r.off, r.off - g_off)]
-    if both.sum() < 2:
-        return {}
-    plain, rest = (v[both] for v in values)
-    error = lambda v: float(factor * v.std(ddof=1) / np.sqrt(len(v)))
+    plain, rest = (
+        factor * (grown * (r.k * off * f_off).sum(axis=1))[both] for off in (r.off, r.off - g_off)
+    )
+    error, anchored_error = (float(v.std(ddof=1) / np.sqrt(len(v))) for v in (plain, rest))
     return {
-        "direct": float(factor * (plain.mean() - within)),
-        "error": error(plain),
-        "anchored": float(factor * rest.mean()),
-        "anchored_error": error(rest),
+        "direct": float(plain.mean() - factor * within),
+        "error": error,
+        "anchored": float(rest.mean()),
+        "anchored_error": anchored_error,
     }

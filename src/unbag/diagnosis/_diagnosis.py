@@ -1,4 +1,4 @@
-"""What a diagnosis is, and how it is told."""
+"""A `Diagnosis`: the verdict on bags, and how it prints."""
 
 from __future__ import annotations
 
@@ -25,9 +25,16 @@ class BagsNotRandom(UserWarning):
 class Feature(NamedTuple):
     """How one feature differs between bags.
 
-    F : variance between bags against that within; about 1 for random bags.
-    p : chance of this or more when bags are random, corrected for the number of features.
-    intraclass : intraclass correlation, the share of the feature's variance that lies between bags.
+    Parameters
+    ----------
+    name : str
+        Of the feature.
+    F : float
+        Variance between bags against that within; about 1 for random bags.
+    p : float
+        Chance of this or more when bags are random, corrected for the number of features.
+    intraclass : float
+        Intraclass correlation, the share of the feature's variance that lies between bags.
     """
 
     name: str
@@ -42,18 +49,26 @@ class Diagnosis:
 
     Parameters
     ----------
-    verdict : the answer in one sentence.
-    random : whether the bags look random, or so nearly that the bias to expect is a trifle; false
+    verdict : str
+        The answer in one sentence.
+    random : bool
+        Whether the bags look random, or so nearly that the bias to expect is negligible; false
         where nothing tells.
-    remedy : what to do.
-    features : of every feature (and of f2 when scores were given) how it differs between bags, the
-        worst first.
-    expected_bias : of the unbiased estimates from these bags; None when there can be no such
-        estimate.
-    labels : over-dispersion of the reports, a second opinion; None when there can be none.
-    lone : how many strata have fewer than two reports.
-    notes : what was left out or assumed.
-    means : of each bag, the worst feature's mean in units of what chance allows; for the picture.
+    remedy : str
+        What to do.
+    features : tuple of Feature
+        Of every feature (and of f2 when scores were given) how it differs between bags, the worst
+        first.
+    expected_bias : Bias or None
+        Of the unbiased estimates from these bags; None when there can be no such estimate.
+    labels : Dispersion or None
+        Over-dispersion of the reports, a second opinion; None when there can be none.
+    lone : int
+        How many strata have fewer than two reports.
+    notes : tuple of str
+        What was left out or assumed.
+    means : array (bags,)
+        Of each bag the worst feature's mean in units of what chance allows, for the picture.
     """
 
     verdict: str
@@ -70,23 +85,13 @@ class Diagnosis:
         return f"Diagnosis({self.verdict})"
 
     def __str__(self) -> str:
-        lines = [
-            self.verdict,
-            f"Remedy: {self.remedy}",
-            *_tell_bias(self.expected_bias),
-            *_tell_labels(self.labels),
-        ]
+        lines = [self.verdict, f"Remedy: {self.remedy}"]
+        lines += _bias_lines(self.expected_bias) + _label_lines(self.labels)
         if self.features:
-            lines += [
-                f"{'feature':<30} {'F':>9} {'corrected p':>12} {'intraclass correlation':>23}"
-            ]
-            lines += [
-                f"{f.name[:30]:<30} {f.F:>9.3f} {_tell_p(f.p):>12} {f.intraclass:>23.5f}"
-                for f in self.features[:SHOWN]
-            ]
-            lines += (
-                [f"... and {len(self.features) - SHOWN} more"] if len(self.features) > SHOWN else []
-            )
+            head = f"{'feature':<30} {'F':>9} {'corrected p':>12} {'intraclass correlation':>23}"
+            lines += [head, *map(_feature_line, self.features[:SHOWN])]
+        if len(self.features) > SHOWN:
+            lines.append(f"... and {len(self.features) - SHOWN} more")
         return "\n".join(lines + [f"Note: {note}." for note in self.notes])
 
     def plot(self) -> Figure:
@@ -104,30 +109,36 @@ class Diagnosis:
         self.plot().savefig(path)
 
 
-def _tell_bias(bias: Bias | None) -> list[str]:
+def _bias_lines(bias: Bias | None) -> list[str]:
     if bias is None:
         return []
     lines = [
-        f"Bias to expect of {bias.unit}: about {bias.bound:.3g}; up to {bias.limit:.3g} cannot be excluded."
+        f"Bias to expect of {bias.unit}: about {bias.bound:.3g}; up to {bias.limit:.3g} cannot be "
+        "excluded."
     ]
     if bias.direct is not None:
-        lines += [
+        lines.append(
             f"Estimated directly, if the model is right: {bias.direct:+.3g} (standard error "
             f"{bias.error:.2g}); anchored at these scores: {bias.anchored:+.3g} "
             f"({bias.anchored_error:.2g})."
-        ]
+        )
     return lines
 
 
-def _tell_labels(labels: Dispersion | None) -> list[str]:
+def _label_lines(labels: Dispersion | None) -> list[str]:
     if labels is None or not np.isfinite(labels.ratio):
         return []
-    test = "not tested" if labels.p is None else f"p = {labels.p:.2g}"
-    assumed = f"; assumed: {labels.assumed}" if labels.assumed else ""
-    return [
-        f"The reports vary {labels.ratio:.3g} times as much as in random bags ({test}{assumed})."
-    ]
+    remarks = ["not tested"]
+    if labels.p is not None:
+        remarks = [f"p = {labels.p:.2g}"]
+    if labels.assumed:
+        remarks.append(f"assumed: {labels.assumed}")
+    ratio = f"The reports vary {labels.ratio:.3g} times as much as in random bags"
+    return [f"{ratio} ({'; '.join(remarks)})."]
 
 
-def _tell_p(p: float) -> str:
-    return "< 1e-15" if p < 1e-15 else f"{p:.2g}"
+def _feature_line(f: Feature) -> str:
+    p = f"{f.p:.2g}"
+    if f.p < 1e-15:
+        p = "< 1e-15"
+    return f"{f.name[:30]:<30} {f.F:>9.3f} {p:>12} {f.intraclass:>23.5f}"

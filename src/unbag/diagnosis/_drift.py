@@ -1,4 +1,4 @@
-"""Bags with their times in, the prior of each time window with its interval and an alarm out."""
+"""The prior of each window of time with its interval, and an alarm where it changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import numpy as np
 from unbag._arrays import mean_by, sum_by
 from unbag._rules import broken, refuse
 from unbag.bags import Bags, label_variance
-from unbag.diagnosis._variance import holm
+from unbag.diagnosis._bias import counts_of
+from unbag.diagnosis._significance import check_alarm_level, holm
 from unbag.plots import draw_drift, new_figure
 
 if TYPE_CHECKING:
@@ -30,16 +31,23 @@ class Drift:
 
     Parameters
     ----------
-    verdict : the answer in one sentence.
-    alarm : whether the prior changed; false with a chance of at most `level` when it did not.
-    start : the first moment of each window.
-    prior, low, high : of each window (and class), with a 95% interval.
-    p : of each window (and class), chance of such a distance from the other windows, corrected for
-        their number.
-    bags : how many reports each window has.
-    overall : the prior of all windows together.
-    dispersion : how many times as much as random bags allow the reports of one window vary;
-        intervals have it in them.
+    verdict : str
+        The answer in one sentence.
+    alarm : bool
+        Whether the prior changed; raised with a chance of at most `level` when it did not.
+    start : array (windows,)
+        The first moment of each window.
+    prior, low, high : array (windows,) or (windows, classes)
+        The prior of each window with a 95% interval.
+    p : array (windows,) or (windows, classes)
+        Chance of such a distance from the other windows, corrected for their number.
+    bags : array (windows,)
+        How many reports each window has.
+    overall : array () or (classes,)
+        The prior of all windows together.
+    dispersion : array () or (classes,)
+        How many times as much as random bags allow the reports of one window vary; intervals have
+        it in them.
     """
 
     verdict: str
@@ -57,21 +65,15 @@ class Drift:
         return f"Drift({self.verdict})"
 
     def __str__(self) -> str:
-        show = lambda v: np.array2string(np.asarray(v), precision=4, separator=", ")
-        lines = [
-            self.verdict,
-            (
-                f"{'window from':<28} {'bags':>6} {'prior':>10} {'95% interval':>24} "
-                f"{'corrected p':>12}"
-            ),
-        ]
-        for row in zip(self.start, self.bags, self.prior, self.low, self.high, self.p, strict=True):
-            start, bags, prior, low, high, p = row
-            lines.append(
-                f"{start!s:<28} {bags:>6} {show(prior):>10} {f'{show(low)} to {show(high)}':>24} "
-                f"{show(p):>12}"
+        head = ("window from", "bags", "prior", "95% interval", "corrected p")
+        rows = [
+            (str(start), str(bags), _show(prior), f"{_show(low)} to {_show(high)}", _show(p))
+            for start, bags, prior, low, high, p in zip(
+                self.start, self.bags, self.prior, self.low, self.high, self.p, strict=True
             )
-        return "\n".join(lines)
+        ]
+        lines = [f"{a:<28} {b:>6} {c:>10} {d:>24} {e:>12}" for a, b, c, d, e in (head, *rows)]
+        return "\n".join([self.verdict, *lines])
 
     def draw(self, axes: Axes) -> None:
         """Draw the prior of each window with its interval on an Axes."""
@@ -88,6 +90,10 @@ class Drift:
     def picture(self, path: str | Path) -> None:
         """Write the figure to a file."""
         self.plot().savefig(path)
+
+
+def _show(value: np.ndarray) -> str:
+    return np.array2string(np.asarray(value), precision=4, separator=", ")
 
 
 def drift(
@@ -110,51 +116,48 @@ def drift(
 
     Parameters
     ----------
-    time : of each bag, or of each instance (a bag then has the mean): numbers or datetime64.
-    windows : into how many windows of about equally many reports, or the moments at which windows
-        begin.
-    level : chance of a false alarm.
+    bags : Bags
+        Bags with reports.
+    time : array
+        Of each bag, or of each instance (a bag then has the mean): numbers or datetime64.
+    windows : int or sequence
+        Into how many windows of about equally many reports, or the moments at which windows begin.
+    level : float
+        Chance of a false alarm.
 
     >>> rng = np.random.default_rng(0)
     >>> from unbag import random_bags
     >>> bags = random_bags(None, rng.random(20000) < 0.2, size=100, seed=0)
-    >>> drift(bags, np.arange(200), windows=4)
-    Drift(No drift: no window's prior differs from the others beyond chance (4 windows, 200
-    reports).)
+    >>> print(drift(bags, np.arange(200), windows=4).verdict)
+    No drift: no window's prior differs from the others beyond chance (4 windows, 200 reports).
     """
-    _check_level(level)
-    when = _time_of_bags(bags, time)
-    seen = np.flatnonzero(bags.observed)
-    start, window = _windows(when[seen], windows)
-    sums = _sum_windows(bags, seen, window, len(start))
-    freedom = len(seen) - len(start)
+    check_alarm_level(level)
+    start, window = _windows(_time_of_bags(bags, time)[bags.observed], windows)
+    sums = _sum_windows(bags, window, len(start))
+    freedom = len(window) - len(start)
     phi = _dispersion(bags, sums, freedom)
     low, high = _interval(sums, phi, freedom, binary=bags.kind != "total")
     p = _distance_p(sums, phi, freedom)
     if bags.kind != "total" and not sums.v.any():
         p = np.maximum(p, _exact_p(sums))
     p = holm(p.ravel()).reshape(p.shape)
-    shape = (len(start), *bags.report.shape[1:])
-    fit = lambda v: np.asarray(v).reshape(shape)
-    count = np.bincount(window, minlength=len(start))
-    alarm = bool(p.min() <= level)
-    verdict = _tell(fit(p), fit(sums.p), start, len(seen), alarm)
-    overall = sums.pooled.reshape(shape[1:])
+    classes = bags.report.shape[1:]
+    prior, low, high, p = (v.reshape(len(start), *classes) for v in (sums.p, low, high, p))
     return Drift(
-        verdict,
-        alarm,
-        start,
-        fit(sums.p),
-        fit(low),
-        fit(high),
-        fit(p),
-        count,
-        overall,
-        phi.reshape(shape[1:]),
+        verdict=_verdict(p, prior, start, len(window), level),
+        alarm=bool(p.min() <= level),
+        start=start,
+        prior=prior,
+        low=low,
+        high=high,
+        p=p,
+        bags=np.bincount(window, minlength=len(start)),
+        overall=sums.pooled.reshape(classes),
+        dispersion=phi.reshape(classes),
     )
 
 
-class _Sums(NamedTuple):
+class _WindowSums(NamedTuple):
     """Of each window: instances, prior and noise of the prior (per class); and of all together."""
 
     n: np.ndarray
@@ -168,15 +171,6 @@ class _Sums(NamedTuple):
     window: np.ndarray
 
 
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise broken(
-            "A level must lie between 0 and 1",
-            f"{level} came",
-            "It is the chance of a false alarm, say 0.01.",
-        )
-
-
 def _time_of_bags(bags: Bags, time: Any) -> np.ndarray:
     time = np.asarray(time)
     if time.shape not in ((len(bags),), (len(bags.bag),)):
@@ -188,9 +182,12 @@ def _time_of_bags(bags: Bags, time: Any) -> np.ndarray:
             f"an array of shape {time.shape} came",
             "Give them in the order of the bags or of the instances.",
         )
-    missing = np.isnat(time) if time.dtype.kind == "M" else ~np.isfinite(time.astype(float))
     refuse(
-        "A time must be known", missing, thing="entry", given=time, remedy="Leave such bags out."
+        "A time must be known",
+        _unknown(time),
+        thing="entry",
+        given=time,
+        remedy="Leave such bags out.",
     )
     if len(time) == len(bags):
         return time
@@ -200,6 +197,12 @@ def _time_of_bags(bags: Bags, time: Any) -> np.ndarray:
     first = ticks.min()
     mean = mean_by(bags.bag, (ticks - first).astype(float), bags.size)
     return (first + mean.astype(np.int64)).astype("datetime64[ns]").astype(time.dtype)
+
+
+def _unknown(time: np.ndarray) -> np.ndarray:
+    if time.dtype.kind == "M":
+        return np.isnat(time)
+    return ~np.isfinite(time.astype(float))
 
 
 def _windows(when: np.ndarray, windows: int | Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -214,10 +217,9 @@ def _windows(when: np.ndarray, windows: int | Sequence[Any]) -> tuple[np.ndarray
             )
         start = np.unique(np.sort(when)[np.arange(windows) * len(when) // windows])
     else:
-        start = np.asarray(windows)
-        finer = (
-            np.result_type(start, when) if start.dtype.kind in "iufM" else when.dtype
-        )  # dates may come as text
+        start, finer = np.asarray(windows), when.dtype  # dates may be text
+        if start.dtype.kind in "iufM":
+            finer = np.result_type(start, when)
         start = np.unique(start.astype(finer))
     window = np.searchsorted(start, when, side="right") - 1
     if (window < 0).any():
@@ -236,28 +238,27 @@ def _windows(when: np.ndarray, windows: int | Sequence[Any]) -> tuple[np.ndarray
     return start[used], window
 
 
-def _sum_windows(bags: Bags, seen: np.ndarray, window: np.ndarray, count: int) -> _Sums:
-    k, a = bags.size[seen][:, None].astype(float), bags.report[seen].reshape(len(seen), -1)
-    noise = np.zeros((len(seen), 1)) if bags.noise is None else bags.noise[seen][:, None]
+def _sum_windows(bags: Bags, window: np.ndarray, count: int) -> _WindowSums:
+    k, a, noise = counts_of(bags)
     n = sum_by(window, k, count)
     p, pooled = sum_by(window, a * k, count) / n, (a * k).sum(axis=0) / k.sum()
     each = np.maximum(label_variance(pooled, bags.kind), 0)
-    return _Sums(
-        n, p, sum_by(window, noise, count) / n**2, pooled, each, a, k, noise / k**2, window
-    )
+    of_window = sum_by(window, noise, count) / n**2
+    return _WindowSums(n, p, of_window, pooled, each, a, k, noise / k**2, window)
 
 
-def _dispersion(bags: Bags, s: _Sums, freedom: int) -> np.ndarray:
+def _dispersion(bags: Bags, s: _WindowSums, freedom: int) -> np.ndarray:
     """phi: the spread of the reports of one window, in units of chance."""
     allowed = s.each / s.k + s.v
     spread = np.divide(
         (s.a - s.p[s.window]) ** 2, allowed, out=np.zeros_like(s.a), where=allowed > 0
     )
-    phi = spread.sum(axis=0) / freedom
-    return np.maximum(phi, 1e-12 if bags.kind == "total" else 1.0)
+    # counts need not be Poisson, so that those of totals may vary less than assumed
+    least = {"total": 1e-12}.get(bags.kind, 1.0)
+    return np.maximum(spread.sum(axis=0) / freedom, least)
 
 
-def _distance_p(s: _Sums, phi: np.ndarray, freedom: int) -> np.ndarray:
+def _distance_p(s: _WindowSums, phi: np.ndarray, freedom: int) -> np.ndarray:
     """Chance of each window's distance from the others."""
     from scipy.stats import t
 
@@ -272,7 +273,7 @@ def _distance_p(s: _Sums, phi: np.ndarray, freedom: int) -> np.ndarray:
     return 2 * t.sf(z, freedom)
 
 
-def _exact_p(s: _Sums) -> np.ndarray:
+def _exact_p(s: _WindowSums) -> np.ndarray:
     """Fisher's exact test of each window against the others: the smaller side's count of the rarer
     label, given that of all. 0 where so much is expected that it would add nothing."""
     from scipy.stats import hypergeom
@@ -285,14 +286,16 @@ def _exact_p(s: _Sums) -> np.ndarray:
     rare = s.pooled <= 0.5
     count, T = np.where(rare, positives, n - positives), np.where(rare, s.pooled, 1 - s.pooled) * N
     n, T, few = np.broadcast_to(n, count.shape), np.broadcast_to(T, count.shape), n * T / N < RARE
-    below = lambda count: hypergeom.cdf(np.rint(count[few]), N, np.rint(T[few]), n[few])
+    below, above = (
+        hypergeom.cdf(np.rint(c[few]), N, np.rint(T[few]), n[few]) for c in (count, count - 1)
+    )
     p = np.zeros(count.shape)
-    p[few] = np.clip(2 * np.minimum(below(count), 1 - below(count - 1)), 0, 1)
+    p[few] = np.clip(2 * np.minimum(below, 1 - above), 0, 1)
     return p
 
 
 def _interval(
-    s: _Sums, phi: np.ndarray, freedom: int, *, binary: bool
+    s: _WindowSums, phi: np.ndarray, freedom: int, *, binary: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Wilson's interval with noise: all q with (p_w - q)^2 <= t^2 phi (q (1 - q) / n + noise); q /
     n for totals."""
@@ -305,14 +308,16 @@ def _interval(
     return middle - root, middle + root
 
 
-def _tell(p: np.ndarray, prior: np.ndarray, start: np.ndarray, reports: int, alarm: bool) -> str:
-    told = f"{len(start)} windows, {reports} reports"
-    if not alarm:
-        return f"No drift: no window's prior differs from the others beyond chance ({told})."
+def _verdict(
+    p: np.ndarray, prior: np.ndarray, start: np.ndarray, reports: int, level: float
+) -> str:
+    counts = f"{len(start)} windows, {reports} reports"
+    if p.min() > level:
+        return f"No drift: no window's prior differs from the others beyond chance ({counts})."
     worst = np.unravel_index(np.argmin(p), p.shape)
-    which = f" of class {worst[1]}" if p.ndim == 2 else ""
+    which = "".join(f" of class {number}" for number in worst[1:])
     return (
         f"The prior drifts: the window from {start[worst[0]]} has a prior{which} of "
         f"{prior[worst]:.4g}, which differs from the others beyond chance (corrected p "
-        f"{p[worst]:.2g}; {told})."
+        f"{p[worst]:.2g}; {counts})."
     )

@@ -1,4 +1,4 @@
-"""Features of any kind in, one table of numbers with names out, and a word on what was left out."""
+"""Features of any kind as one table of numbers with names, and what was left out of it."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def _numbered(count: int) -> tuple[str, ...]:
 
 def _from_frame(X: Any) -> Features:
     """pandas, polars and Arrow tables alike: columns by name."""
-    names = X.column_names if hasattr(X, "column_names") else list(X.columns)
+    names = getattr(X, "column_names", None) or list(X.columns)
     return _from_columns({str(name): np.asarray(X[name]) for name in names})
 
 
 def _from_columns(columns: dict[str, np.ndarray]) -> Features:
-    values, names, notes = [], [], []
+    values, names, notes = [np.empty((len(next(iter(columns.values()), ())), 0))], [], []
     for name, column in columns.items():
         numeric = _as_numbers(column)
         if numeric is not None:
@@ -63,10 +63,9 @@ def _from_columns(columns: dict[str, np.ndarray]) -> Features:
         levels, coded, left = _by_level(column)
         values.append(coded)
         names += [f"{name}={level}" for level in levels]
-        notes += [f"{name} has {left} rarer values, which were left out"] if left else []
-    return _without_gaps(
-        np.hstack(values) if values else np.empty((0, 0)), tuple(names), tuple(notes)
-    )
+        if left:
+            notes.append(f"{name} has {left} rarer values, which were left out")
+    return _without_gaps(np.hstack(values), tuple(names), tuple(notes))
 
 
 def _as_numbers(column: np.ndarray) -> np.ndarray | None:
@@ -95,9 +94,8 @@ def _without_gaps(values: np.ndarray, names: tuple[str, ...], notes: tuple[str, 
         return Features(values, names, notes)
     counts = np.maximum((~missing).sum(axis=0), 1)
     mean = np.where(missing, 0.0, values).sum(axis=0) / counts
-    return Features(
-        np.where(missing, mean, values), names, (*notes, _told_gaps(int(missing.any(axis=0).sum())))
-    )
+    gaps = _gaps(int(missing.any(axis=0).sum()))
+    return Features(np.where(missing, mean, values), names, (*notes, gaps))
 
 
 def _sparse_without_gaps(values: Any) -> Features:
@@ -108,8 +106,8 @@ def _sparse_without_gaps(values: Any) -> Features:
     gaps = np.bincount(column[missing], minlength=len(names))
     total = np.bincount(column, weights=np.where(missing, 0.0, values.data), minlength=len(names))
     values.data[missing] = (total / np.maximum(values.shape[0] - gaps, 1))[column[missing]]
-    return Features(values, names, (_told_gaps(int((gaps > 0).sum())),))
+    return Features(values, names, (_gaps(int((gaps > 0).sum())),))
 
 
-def _told_gaps(columns: int) -> str:
+def _gaps(columns: int) -> str:
     return f"{columns} columns have missing values, taken as the mean of their column"

@@ -1,4 +1,4 @@
-"""Columns of numbers and bags in, corrected p-values out."""
+"""Corrected p-values: which of many columns differ between bags beyond chance."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.diagnosis._variance import (
     FLOOR,
+    BagLayout,
+    Chance,
     Columns,
-    Layout,
     Variance,
     analyse,
-    by_exchange,
     chance,
-    holm,
+    pairs,
 )
 
 EXCHANGED = 1e6  # at most so many numbers are exchanged between bags, several hundred times
 BEYOND_DOUBT = 1e-3
 
 
-class Found(NamedTuple):
+class Significance(NamedTuple):
     """Analysis of variance, corrected p-values, and the bag means of the worst column in units of
     chance."""
 
@@ -31,9 +32,10 @@ class Found(NamedTuple):
     means: np.ndarray
 
 
-def find(columns: Columns, layout: Layout, *, level: float, seed: int) -> Found:
-    """Analysis of variance with Holm's correction; what it finds must be confirmed by exchanging
-    rows between bags.
+def find_differences(
+    columns: Columns, layout: BagLayout, *, level: float, seed: int
+) -> Significance:
+    """Analysis of variance with Holm's correction, confirmed by exchanging rows between bags.
 
     Only what is beyond all doubt, a thousand times below the level, needs no confirmation.
     """
@@ -41,9 +43,8 @@ def find(columns: Columns, layout: Layout, *, level: float, seed: int) -> Found:
     p = holm(variance.p)
     if BEYOND_DOUBT * level < p.min() <= level:
         p = np.maximum(p, _confirm(columns, layout, level, np.random.default_rng(seed)))
-    return Found(
-        variance, p, _standard_means(columns, layout, variance, int(worst_first(variance, p)[0]))
-    )
+    worst = int(worst_first(variance, p)[0])
+    return Significance(variance, p, _standard_means(columns, layout, variance, worst))
 
 
 def worst_first(variance: Variance, p: np.ndarray) -> np.ndarray:
@@ -51,17 +52,19 @@ def worst_first(variance: Variance, p: np.ndarray) -> np.ndarray:
     return np.lexsort((-variance.F, p))
 
 
-def _standard_means(columns: Columns, layout: Layout, variance: Variance, worst: int) -> np.ndarray:
+def _standard_means(
+    columns: Columns, layout: BagLayout, variance: Variance, worst: int
+) -> np.ndarray:
     sums = layout.sums_by_bag(columns.values[:, [worst]])[:, 0]
     centre = (columns.sums[:, worst] / layout.instances)[layout.stratum]
     return (sums / layout.size - centre) * np.sqrt(layout.size / max(variance.within[worst], FLOOR))
 
 
 def _confirm(
-    columns: Columns, layout: Layout, level: float, rng: np.random.Generator
+    columns: Columns, layout: BagLayout, level: float, rng: np.random.Generator
 ) -> np.ndarray:
     """Corrected p-values by exchange, from as many whole bags as are quick to exchange."""
-    cells = columns.values.nnz if hasattr(columns.values, "nnz") else columns.values.size
+    cells = getattr(columns.values, "nnz", None) or columns.values.size
     kept = np.ones(columns.values.shape[1], bool)
     if cells > EXCHANGED:
         count = max(ceil(EXCHANGED / cells * len(layout.size)), 50)
@@ -71,15 +74,65 @@ def _confirm(
     if layout.between > 0 and kept.any():
         expected = chance(columns, layout)
         own = analyse(columns, layout, expected).p
-        p[kept] = by_exchange(
-            columns, layout, expected, own, exchanges=ceil(2 / level) - 1, rng=rng
-        )
+        count = ceil(2 / level) - 1
+        p[kept] = by_exchange(columns, layout, expected, own, exchanges=count, rng=rng)
     return p
 
 
-def _some_bags(columns: Columns, layout: Layout, numbers: np.ndarray) -> tuple[Columns, Layout]:
+def _some_bags(
+    columns: Columns, layout: BagLayout, numbers: np.ndarray
+) -> tuple[Columns, BagLayout]:
     chosen = np.isin(np.arange(len(layout.size)), numbers)
     where = chosen[layout.bag]
     bag = np.unique(layout.bag[where], return_inverse=True)[1]
-    part = Layout.of(bag, layout.size[chosen], layout.stratum[chosen])
+    part = BagLayout.of(bag, layout.size[chosen], layout.stratum[chosen])
     return Columns.of(columns.values[where], part), part
+
+
+def holm(p: np.ndarray) -> np.ndarray:
+    """Holm's correction: the chance of one false alarm or more among all features is at most the
+    level.
+
+    >>> holm(np.array([0.01, 0.04, 0.03]))
+    array([0.03, 0.06, 0.06])
+    """
+    order = np.argsort(p)
+    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    corrected = np.empty(len(p))
+    corrected[order] = np.minimum(stepped, 1)
+    return corrected
+
+
+def by_exchange(
+    columns: Columns,
+    layout: BagLayout,
+    expected: Chance,
+    p: np.ndarray,
+    *,
+    exchanges: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Corrected p-values by exchanging rows between bags: how often is any feature of random bags
+    as extreme?
+
+    p_f = (1 + exchanges whose smallest p is at most p_f) / (1 + exchanges). Exact, whatever the
+    features: under randomness the bags as they are, are one exchange more. Ends early once ten
+    exchanges beat the best feature.
+    """
+    smallest = []
+    for _ in range(exchanges):
+        smallest.append(expected.p_value(pairs(columns, layout, layout.shuffled(rng))).min())
+        if np.sum(np.array(smallest) <= p.min()) == 10:
+            break
+    beaten = np.searchsorted(np.sort(smallest), p, side="right")
+    return (1 + beaten) / (1 + len(smallest))
+
+
+def check_alarm_level(level: float) -> None:
+    """Refuse a level that is no chance of a false alarm."""
+    if not 0 < level < 1:
+        raise broken(
+            "A level must lie between 0 and 1",
+            f"{level} came",
+            "It is the chance of a false alarm, say 0.01.",
+        )

@@ -1,5 +1,4 @@
-"""Numbers of instances in bags in, a one-way analysis of variance out: do bags differ more than
-chance allows?
+"""One-way analysis of variance across bags: do they differ more than chance allows?
 
 Random bags are a random order of the rows (within each stratum), so chance is the set of all
 orders. Its first three moments give every feature a p-value at once, also for rare features, where
@@ -15,11 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unbag.bags import Bags
+
 FLOOR = 1e-12  # of a variance within bags, so that one can divide by it
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class BagLayout:
     """Which instance is in which bag, and which bag in which stratum (all in one when there are
     none)."""
 
@@ -29,14 +30,12 @@ class Layout:
     strata: int
 
     @staticmethod
-    def of(bag: np.ndarray, size: np.ndarray, stratum: np.ndarray | None) -> Layout:
+    def of(bag: np.ndarray, size: np.ndarray, stratum: np.ndarray | None) -> BagLayout:
         """Strata renumbered, so that none is empty."""
-        s = (
-            np.zeros(len(size), int)
-            if stratum is None
-            else np.unique(stratum, return_inverse=True)[1]
-        )
-        return Layout(bag, size, s, int(s.max()) + 1)
+        if stratum is None:
+            stratum = np.zeros(len(size), int)
+        used, s = np.unique(stratum, return_inverse=True)
+        return BagLayout(bag, size, s, len(used))
 
     @cached_property
     def instances(self) -> np.ndarray:
@@ -95,24 +94,33 @@ class Layout:
         are."""
         from scipy import sparse
 
+        if order is None:
+            order = self.order
         rows, start = len(self.bag), np.append(0, np.cumsum(self.size))
-        return sparse.csr_array(
-            (np.ones(rows), self.order if order is None else order, start), (len(self.size), rows)
-        )
+        return sparse.csr_array((np.ones(rows), order, start), (len(self.size), rows))
 
 
 def _indicator(group: np.ndarray, count: int) -> Any:
+    """The matrix that adds up the rows of each group."""
     from scipy import sparse
 
     rows = len(group)
-    return sparse.csc_array(
-        (np.ones(rows), group, np.arange(rows + 1)), shape=(count, rows)
-    ).tocsr()
+    matrix = sparse.csc_array((np.ones(rows), group, np.arange(rows + 1)), shape=(count, rows))
+    return matrix.tocsr()
 
 
 class Variance(NamedTuple):
-    """Of each feature: F statistic, variance between and within bags, and p-value before any
-    correction."""
+    """The analysis of variance of some columns.
+
+    Parameters
+    ----------
+    F : array (columns,)
+        Variance between bags against that within; about 1 for random bags.
+    between, within : array (columns,)
+        Variances between and within bags.
+    p : array (columns,)
+        Chance of so much when bags are random, before any correction.
+    """
 
     F: np.ndarray
     between: np.ndarray
@@ -153,7 +161,7 @@ class Columns:
     varies: np.ndarray
 
     @staticmethod
-    def of(values: Any, layout: Layout) -> Columns:
+    def of(values: Any, layout: BagLayout) -> Columns:
         """Scale the columns, and leave out those that are constant in every stratum."""
         group, n = _indicator(layout.stratum[layout.bag], layout.strata), layout.instances[:, None]
         size = np.sqrt(np.asarray(_squares(values).mean(axis=0)).ravel())
@@ -165,51 +173,53 @@ class Columns:
         spread = np.sqrt(np.maximum(total, 0) / len(layout.bag))
         varies = spread > 1e-7 * np.maximum(size, 1e-300)
         values = values[:, varies] / spread[varies]
-        return Columns(
-            values, _squares(values), sums[:, varies] / spread[varies], spread[varies], varies
-        )
+        sums, spread = sums[:, varies] / spread[varies], spread[varies]
+        return Columns(values, _squares(values), sums, spread, varies)
+
+
+def _times(a: Any, b: Any) -> Any:
+    """Products cell by cell, of sparse matrices or arrays."""
+    if hasattr(a, "tocsr"):
+        return a.multiply(b).tocsr()
+    return a * b
 
 
 def _squares(values: Any) -> Any:
-    return values.multiply(values).tocsr() if hasattr(values, "tocsr") else values**2
+    return _times(values, values)
 
 
 def _dense(values: Any) -> np.ndarray:
-    return values.toarray() if hasattr(values, "toarray") else values
+    if hasattr(values, "toarray"):
+        return values.toarray()
+    return values
 
 
-def squares_between(sums: np.ndarray, columns: Columns, layout: Layout) -> np.ndarray:
+def squares_between(sums: np.ndarray, columns: Columns, layout: BagLayout) -> np.ndarray:
     """SSB = sum_j k_j (mean_j - mean of the stratum)^2 of each column, from the sums of the
     bags."""
-    return (sums**2 / layout.size[:, None]).sum(axis=0) - (
-        columns.sums**2 / layout.instances[:, None]
-    ).sum(axis=0)
+    strata = (columns.sums**2 / layout.instances[:, None]).sum(axis=0)
+    return (sums**2 / layout.size[:, None]).sum(axis=0) - strata
 
 
-def pairs(columns: Columns, layout: Layout, order: np.ndarray | None = None) -> np.ndarray:
+def pairs(columns: Columns, layout: BagLayout, order: np.ndarray | None = None) -> np.ndarray:
     """What the pairs of a bag say: SSB without the squares of single rows, which tell nothing about
     bags.
 
     sum_j (1 / k_j) sum_{i != i' in j} z_i z_i',   z centred within strata
     """
-    order = layout.order if order is None else order
+    if order is None:
+        order = layout.order
     sums = _dense(layout.group(order) @ columns.values)
     mean = columns.sums / layout.instances[:, None]
     share = np.empty(len(order))
     share[order] = np.repeat(1 / layout.size, layout.size)
-    single = share @ columns.squares
-    single = single - 2 * _dense(_by_stratum(layout) @ (sums / layout.size[:, None]) * mean).sum(
-        axis=0
-    )
+    means = _dense(_indicator(layout.stratum, layout.strata) @ (sums / layout.size[:, None]))
+    single = share @ columns.squares - 2 * (means * mean).sum(axis=0)
     single = single + (mean**2 * layout.bags[:, None]).sum(axis=0)
     return squares_between(sums, columns, layout) - single
 
 
-def _by_stratum(layout: Layout) -> Any:
-    return _indicator(layout.stratum, layout.strata)
-
-
-def chance(columns: Columns, layout: Layout) -> Chance:
+def chance(columns: Columns, layout: BagLayout) -> Chance:
     """The first three moments of `pairs` over all orders of the rows within strata.
 
     With s2 and m3 the central moments in a stratum of B bags and n rows, the sum over strata of
@@ -222,75 +232,53 @@ def chance(columns: Columns, layout: Layout) -> Chance:
     """
     s2, m3 = _central_moments(columns, layout)
     k, s = layout.size.astype(float), layout.stratum
-    total = lambda of_bag: np.bincount(s, weights=of_bag, minlength=layout.strata)[:, None]
+    pairs_of_one, triples, pairs_of_two = (
+        np.bincount(s, weights=of_bag, minlength=layout.strata)[:, None]
+        for of_bag in ((k - 1) / k, (k - 1) * (k - 2) / k**2, (k - 1) / k**2)
+    )
     B, n = layout.bags[:, None], layout.instances[:, None]
     free = 1 - 1 / B
     mean = (s2 * (B / n - 1)).sum(axis=0)
-    variance = (2 * s2**2 * free * total((k - 1) / k)).sum(axis=0)
-    third = free * (8 * s2**3 * total((k - 1) * (k - 2) / k**2) + 4 * m3**2 * total((k - 1) / k**2))
-    deviation = np.maximum(
-        np.sqrt(variance), 1e-3
-    )  # a column that varies in lone bags only has none
+    variance = (2 * s2**2 * free * pairs_of_one).sum(axis=0)
+    third = free * (8 * s2**3 * triples + 4 * m3**2 * pairs_of_two)
+    # a column that varies in lone bags only has no deviation
+    deviation = np.maximum(np.sqrt(variance), 1e-3)
     return Chance(mean, deviation, third.sum(axis=0) / deviation**3)
 
 
-def _central_moments(columns: Columns, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+def _central_moments(columns: Columns, layout: BagLayout) -> tuple[np.ndarray, np.ndarray]:
     """Variance and third central moment of each column in each stratum."""
     n, group = layout.instances[:, None], _indicator(layout.stratum[layout.bag], layout.strata)
-    values, squares = columns.values, columns.squares
-    cubes = values.multiply(squares) if hasattr(values, "tocsr") else values * squares
-    a1, a2, a3 = columns.sums / n, _dense(group @ squares) / n, _dense(group @ cubes) / n
+    cubes = _times(columns.values, columns.squares)
+    a1, a2, a3 = columns.sums / n, _dense(group @ columns.squares) / n, _dense(group @ cubes) / n
     s2 = np.maximum(a2 - a1**2, 0) * n / np.maximum(n - 1, 1)
     return s2, a3 - 3 * a1 * a2 + 2 * a1**3
 
 
-def analyse(columns: Columns, layout: Layout, expected: Chance) -> Variance:
+def analyse(columns: Columns, layout: BagLayout, expected: Chance) -> Variance:
     """One-way analysis of variance of each column across bags, nested in strata."""
     ssb = squares_between(layout.sums_by_bag(columns.values), columns, layout)
-    ssw = np.maximum(
-        len(layout.bag) - ssb, 0
-    )  # the columns are scaled so that the total is the number of rows
+    # the columns are scaled so that the total is the number of rows
+    ssw = np.maximum(len(layout.bag) - ssb, 0)
     msb, msw = ssb / layout.between, ssw / layout.within
-    F = msb / np.maximum(msw, FLOOR)
-    return Variance(
-        F, np.maximum(msb - msw, 0) / layout.k0, msw, expected.p_value(pairs(columns, layout))
-    )
+    F, between = msb / np.maximum(msw, FLOOR), np.maximum(msb - msw, 0) / layout.k0
+    return Variance(F, between, msw, expected.p_value(pairs(columns, layout)))
 
 
-def holm(p: np.ndarray) -> np.ndarray:
-    """Holm's correction: the chance of one false alarm or more among all features is at most the
-    level.
+def between_bags(values: np.ndarray, bags: Bags) -> Variance | None:
+    """The analysis of variance of some columns across bags; None where nothing can differ.
 
-    >>> holm(np.array([0.01, 0.04, 0.03]))
-    array([0.03, 0.06, 0.06])
+    Parameters
+    ----------
+    values : array (instances, columns)
+        Numbers of each instance.
+    bags : Bags
+        Who is in which bag.
     """
-    order = np.argsort(p)
-    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    corrected = np.empty(len(p))
-    corrected[order] = np.minimum(stepped, 1)
-    return corrected
-
-
-def by_exchange(
-    columns: Columns,
-    layout: Layout,
-    expected: Chance,
-    p: np.ndarray,
-    *,
-    exchanges: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Corrected p-values by exchanging rows between bags: how often is any feature of random bags
-    as extreme?
-
-    p_f = (1 + exchanges whose smallest p is at most p_f) / (1 + exchanges). Exact, whatever the
-    features: under randomness the bags as they are, are one exchange more. Ends early once ten
-    exchanges beat the best feature.
-    """
-    smallest = []
-    for _ in range(exchanges):
-        smallest.append(expected.p_value(pairs(columns, layout, layout.shuffled(rng))).min())
-        if np.sum(np.array(smallest) <= p.min()) == 10:
-            break
-    beaten = np.searchsorted(np.sort(smallest), p, side="right")
-    return (1 + beaten) / (1 + len(smallest))
+    layout = BagLayout.of(bags.bag, bags.size, bags.stratum)
+    if layout.between < 1 or layout.within < 1:
+        return None
+    columns = Columns.of(values, layout)
+    if not columns.varies.any():
+        return None
+    return analyse(columns, layout, chance(columns, layout))

@@ -36,7 +36,7 @@ from unbag.estimators._fit import (
 from unbag.losses import Loss
 from unbag.methods import usual_loss
 from unbag.metrics import join_marks, marks
-from unbag.selection import choose_and_note
+from unbag.selection import choose
 from unbag.tables import FeaturePlan
 from unbag.training import Method, Run, sweep
 
@@ -256,7 +256,7 @@ class BagEstimator(BaseEstimator):
         self.runs_ = self._train(method, bags, learn, held_out, importance, seed)
         self.run_, self.choice_ = self.runs_[0], None
         if held_out is not None:
-            self.choice_ = choose_and_note(self.runs_, held_out)
+            self.choice_ = choose(self.runs_, held_out, warn=False)
             if self.method == "auto" and self._tried(bags) != AUTO:
                 reason = f"{self.choice_.reason} {WITHOUT_MATCHING}"
                 self.choice_ = replace(self.choice_, reason=reason)

@@ -19,8 +19,7 @@ from unbag.learners._combine import Combination, combine
 from unbag.learners._folds import FEWEST, FoldFit, fit_folds, folds_of, scores_by_own_fold
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._trees import TreeColumns, Trees, TreesModel, load_lightgbm
-from unbag.metrics import Evaluation, evaluate, evaluate_counts, evaluate_folds
-from unbag.metrics._leakage import marks
+from unbag.metrics import Evaluation, evaluate, evaluate_counts, evaluate_folds, marks
 
 
 class Entry(NamedTuple):

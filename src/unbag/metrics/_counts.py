@@ -1,4 +1,4 @@
-"""Scores and held-out bags in, an `Evaluation` by the likelihood of their counts out.
+"""An `Evaluation` by the likelihood of the counts of held-out bags.
 
 For bags that are not random no loss of an instance can be estimated without bias. What stays is how
 likely the model makes the reports of bags that it did not learn from.
@@ -11,8 +11,8 @@ from scipy.special import stdtrit
 
 from unbag.bags import Bags
 from unbag.likelihood import count_likelihood
-from unbag.metrics._evaluation import Evaluation
-from unbag.metrics._intervals import Estimate, check_level
+from unbag.metrics._estimate import Estimate, check_level
+from unbag.metrics._evaluation import Evaluation, Note
 
 MARK = (
     "Judged by the likelihood of the counts of bags that had no part in learning, because no loss "
@@ -51,7 +51,8 @@ def evaluate_counts(
     """
     check_level(level)
     ours, theirs = (-_loss(each, bags) for each in (score, trivial))
-    note = f"{MARK}{': ' + why if why else ''}."
+    reasons = [MARK, *[why] * bool(why)]
+    note = Note(f"{': '.join(reasons)}.", "counts")
     return Evaluation(
         estimates={
             "log_likelihood": _mean(ours, level),

@@ -1,31 +1,22 @@
-"""A model (or its scores) and held-out bags in, an `Evaluation` out: every metric with its
-interval, no label used."""
+"""The doors: `evaluate`, `evaluate_labels` and `compare`, and `Evaluator` for bags in pieces."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from unbag._rules import broken
 from unbag.bags import Bags, Kind, from_rows
-from unbag.losses import Loss, named_loss
-from unbag.metrics._estimate import Judge
-from unbag.metrics._evaluation import Evaluation
-from unbag.metrics._intervals import check_level
-from unbag.metrics._leakage import check_apart
+from unbag.losses import Loss
+from unbag.metrics._estimate import Estimate, Judge, check_level, interval
+from unbag.metrics._evaluation import Evaluation, metric_names, summarise, why_no_auc
 from unbag.metrics._randomness import doubts, warn_of
-from unbag.metrics._scores import scores_of
-from unbag.metrics._summary import summarise
-from unbag.metrics._sums import Sums, checked_scores, collect, merge, predict, without_scores
-
-USUAL: dict[Kind, tuple[str, ...]] = {
-    "binary": ("log", "square"),
-    "histogram": ("cross_entropy", "brier"),
-    "total": ("poisson", "square"),
-}
+from unbag.metrics._ranks import auc
+from unbag.metrics._scores import Evaluable, Scale, chosen_losses, score_bags, scores_of
+from unbag.metrics._sums import NO_SCORES, BagSums, ScoredBags, collect, merge
 
 
 class Evaluator:
@@ -37,9 +28,15 @@ class Evaluator:
 
     Parameters
     ----------
-    losses, level, bands : see `evaluate`.
-    ordered : whether AUC and calibration are wanted. The scores are kept for these, equal ones of a
-        bag once: rounded scores need less memory, and without them memory grows with the bags only.
+    losses : sequence of Loss or str, optional
+        See `evaluate`.
+    level : float
+        Of the intervals.
+    bands : int
+        Number of bands in the calibration.
+    ordered : bool
+        Whether AUC and calibration are wanted. The scores are kept for these, equal ones of a bag
+        once: rounded scores need less memory, and without them memory grows with the bags only.
 
     >>> rng = np.random.default_rng(0)
     >>> evaluator = Evaluator()
@@ -64,25 +61,49 @@ class Evaluator:
         if bands < 1:
             raise broken("There must be at least one band", f"{bands} came", "Ten is usual.")
         self.losses, self.level, self.bands, self.ordered = losses, level, bands, ordered
-        self.pieces: list[Sums] = []
+        self.pieces: list[BagSums] = []
         self.kind: Kind | None = None
 
     def update(self, score: Any, bags: Bags, *, reference: Any = None) -> Evaluator:
-        """Add scores of these bags."""
-        if self.kind not in (None, bags.kind):
+        """Add scores of these bags.
+
+        Parameters
+        ----------
+        score : array
+            Logits, class scores or log rates, one row per instance.
+        bags : Bags
+            The bags.
+        reference : array, optional
+            Prediction to centre by, instead of the model's own; made without the labels of these
+            bags.
+        """
+        loss = chosen_losses(self.losses, bags.kind)[0]
+        return self.add(ScoredBags.of(score, bags, loss), reference=reference)
+
+    def add(self, scored: ScoredBags, *, reference: Any = None) -> Evaluator:
+        """Add bags with their scores, as `update` does.
+
+        Parameters
+        ----------
+        scored : ScoredBags
+            The bags with their scores.
+        reference : array, optional
+            Prediction to centre by.
+        """
+        kind = scored.bags.kind
+        if self.kind not in (None, kind):
             raise broken(
                 "Pieces must be of one kind",
-                f"{bags.kind} came after {self.kind}",
+                f"{kind} came after {self.kind}",
                 "Evaluate them apart.",
             )
-        self.kind = bags.kind
-        self.pieces.append(
-            collect(score, bags, self._losses(), reference=reference, ordered=self.ordered)
-        )
+        self.kind = kind
+        losses = chosen_losses(self.losses, kind)
+        self.pieces.append(collect(scored, losses, reference=reference, ordered=self.ordered))
         return self
 
     def merge(self, other: Evaluator) -> Evaluator:
-        """Add what another evaluator has seen, which may be nothing."""
+        """Add what another evaluator has, which may be nothing."""
         self.kind = self.kind or other.kind
         if (other.losses, other.kind or self.kind) != (self.losses, self.kind):
             raise broken(
@@ -96,40 +117,31 @@ class Evaluator:
 
     def compute(self) -> Evaluation:
         """All metrics with their intervals."""
-        sums = self.sums()
-        return summarise(
-            sums, Judge(sums), self._losses(), self.kind or "binary", self.level, self.bands, "bags"
-        )
+        return self._compute("bags")
 
-    def sums(self) -> Sums:
-        """All pieces as one table."""
-        if not self.pieces:
+    def _compute(self, source: Any) -> Evaluation:
+        if not self.pieces or self.kind is None:
             raise broken(
                 "An evaluation must have bags",
                 "none came",
                 "Call update with scores and bags first.",
             )
-        return merge(
-            self.pieces if self.ordered else [without_scores(piece) for piece in self.pieces]
+        sums, losses = merge(self.pieces), chosen_losses(self.losses, self.kind)
+        if not self.ordered:  # scores of some pieces only would tell of these only
+            sums = sums._replace(scores=NO_SCORES)
+        return summarise(
+            sums, losses, self.kind, level=self.level, bands_wanted=self.bands, source=source
         )
-
-    def _losses(self) -> list[Loss]:
-        return chosen_losses(self.losses, self.kind or "binary")
-
-
-def chosen_losses(losses: Sequence[Loss | str] | None, kind: Kind) -> list[Loss]:
-    """The losses asked for, or the usual ones of this kind of report."""
-    return [named_loss(loss) if isinstance(loss, str) else loss for loss in losses or USUAL[kind]]
 
 
 def evaluate(
-    model: Any,
+    model: Evaluable,
     bags: Bags,
     *,
     losses: Sequence[Loss | str] | None = None,
     level: float = 0.95,
     bands: int = 10,
-    scale: Literal["score", "probability"] | None = None,
+    scale: Scale | None = None,
     trained_on: Bags | None = None,
 ) -> Evaluation:
     """How good is a model, from held-out bags alone: log loss, Brier score, AUC, calibration, each
@@ -143,17 +155,29 @@ def evaluate(
 
     Parameters
     ----------
-    model : an estimator, a `Run`, a function from features to scores, or the scores (logits) of the
+    model : Evaluable
+        An estimator, a `Run`, a function from features to scores, or the scores (logits) of the
         instances. Of an estimator whose decisions are no logits of its probabilities (a support
         vector machine) the latter count.
-    bags : held-out bags.
-    losses : of `unbag.losses`, or names; by default log loss and Brier score (Poisson and square
-        loss for totals). The first says what a score predicts: for totals scores are log rates, and
-        counts when square comes first. Losses of one name are numbered: "your loss", "your loss 2".
-    level : of the intervals. bands : number of bands in the calibration.
-    scale : say "probability" when you, or your function, give probabilities in place of scores.
-    trained_on : the bags the model learned from, to make sure that none of them is held out as
-        well.
+    bags : Bags
+        Held-out bags.
+    losses : sequence of Loss or str, optional
+        By default log loss and Brier score (Poisson and square loss for totals). The first says
+        what a score predicts: for totals scores are log rates, and counts when square comes first.
+        Losses of one name are numbered: "your loss", "your loss 2".
+    level : float
+        Of the intervals.
+    bands : int
+        Number of bands in the calibration.
+    scale : {"score", "probability"}, optional
+        Say "probability" when you, or your function, give probabilities in place of scores.
+    trained_on : Bags, optional
+        The bags the model learned from, to make sure that none of them is held out as well.
+
+    Returns
+    -------
+    Evaluation
+        Every metric with its interval.
 
     >>> from unbag import random_bags
     >>> rng = np.random.default_rng(0)
@@ -168,35 +192,39 @@ def evaluate(
       mean_report               0.4988  [0.4921, 0.5055]  worth 21,466 labelled rows
       prediction_minus_report   0.0023  [-0.0039, 0.0085]
     """
-    found = evaluate_and_note(
-        model, bags, losses=losses, level=level, bands=bands, scale=scale, trained_on=trained_on
-    )
-    warn_of(found.notes)
-    return found
+    scored = score_bags(model, bags, losses=losses, scale=scale, trained_on=trained_on)
+    evaluation = evaluate_scored(scored, losses=losses, level=level, bands=bands)
+    warn_of(evaluation.notes)
+    return evaluation
 
 
-def evaluate_and_note(
-    model: Any,
-    bags: Bags,
+def evaluate_scored(
+    scored: ScoredBags,
     *,
-    losses: Any = None,
-    scale: Any = None,
-    trained_on: Bags | None = None,
-    **options: Any,
+    losses: Sequence[Loss | str] | None = None,
+    level: float = 0.95,
+    bands: int = 10,
 ) -> Evaluation:
-    """The same without a warning, for those who print the notes."""
-    check_apart(model, bags, trained_on)
-    first = chosen_losses(losses, bags.kind)[0]
-    score = scores_of(model, bags.X, bags.kind, scale, loss=first)
-    found = Evaluator(losses, **options).update(score, bags).compute()
-    return replace(
-        found,
-        notes=found.notes + doubts(predict(checked_scores(score, bags), first, bags.kind), bags),
-    )
+    """Evaluate scores that are there already; bags that are not random get a note, no warning.
+
+    Parameters
+    ----------
+    scored : ScoredBags
+        What `score_bags` made.
+    losses : sequence of Loss or str, optional
+        Those that `score_bags` got.
+    level : float
+        Of the intervals.
+    bands : int
+        Number of bands in the calibration.
+    """
+    evaluation = Evaluator(losses, level=level, bands=bands).add(scored).compute()
+    notes = evaluation.notes + doubts(scored.prediction, scored.bags)
+    return replace(evaluation, notes=notes)
 
 
 def evaluate_labels(
-    model: Any,
+    model: Evaluable,
     y: Any,
     *,
     X: Any = None,
@@ -204,15 +232,33 @@ def evaluate_labels(
     losses: Sequence[Loss | str] | None = None,
     level: float = 0.95,
     bands: int = 10,
-    scale: Literal["score", "probability"] | None = None,
+    scale: Scale | None = None,
 ) -> Evaluation:
     """The same metrics under the same names from labels, so that the two can be compared.
+
+    Parameters
+    ----------
+    model : Evaluable
+        See `evaluate`.
+    y : array
+        Labels, counts or class numbers, one per row.
+    X : array, sparse matrix or table, optional
+        Features, where the model is no array of scores.
+    kind : {"binary", "total", "histogram"}
+        What the labels are.
+    losses : sequence of Loss or str, optional
+        See `evaluate`.
+    level : float
+        Of the intervals.
+    bands : int
+        Number of bands in the calibration.
+    scale : {"score", "probability"}, optional
+        See `evaluate`.
 
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=20_000)
     >>> y = rng.uniform(size=20_000) < 1 / (1 + np.exp(-x))
-    >>> found = evaluate_labels(x, y)
-    >>> print(found["auc"])
+    >>> print(evaluate_labels(x, y)["auc"])
     0.7388 [0.7321, 0.7456]
     """
     score = scores_of(model, X, kind, scale, loss=chosen_losses(losses, kind)[0])
@@ -220,8 +266,67 @@ def evaluate_labels(
     if kind == "histogram" and y.ndim == 1:
         y = from_rows(np.arange(len(y)), y=y, kind=kind, classes=score.shape[1]).report
     evaluator = Evaluator(losses, level=level, bands=bands)
-    evaluator.update(
-        score, Bags(np.arange(len(y)), y, kind), reference=y
-    )  # labels as reference: no residual is left
-    sums = evaluator.sums()
-    return summarise(sums, Judge(sums), evaluator._losses(), kind, level, bands, "labels")
+    # labels as reference: no residual is left
+    evaluator.update(score, Bags(np.arange(len(y)), y, kind), reference=y)
+    return evaluator._compute("labels")
+
+
+def compare(
+    model: Evaluable,
+    other: Evaluable,
+    bags: Bags,
+    *,
+    losses: Sequence[Loss | str] | None = None,
+    level: float = 0.95,
+    scale: Scale | None = None,
+    trained_on: Bags | None = None,
+) -> dict[str, Estimate]:
+    """Paired differences between two models, model - other, from the same bags: negative losses
+    favour the first.
+
+    Both are centred by the average of their predictions, and what they have in common cancels: the
+    interval of a difference is much narrower than those of its two sides.
+
+    Parameters
+    ----------
+    model, other : Evaluable
+        See `evaluate`.
+    bags : Bags
+        Held-out bags.
+    losses : sequence of Loss or str, optional
+        See `evaluate`.
+    level : float
+        Of the intervals.
+    scale : {"score", "probability"}, optional
+        See `evaluate`.
+    trained_on : Bags, optional
+        See `evaluate`.
+
+    Returns
+    -------
+    dict of str to Estimate
+        Of each metric the difference; there is no "auc" where it is not defined.
+
+    >>> from unbag import random_bags
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=20_000)
+    >>> bags = random_bags(None, rng.uniform(size=20_000) < 1 / (1 + np.exp(-x)), size=100, seed=0)
+    >>> print(compare(x, 2 * x, bags)["log_loss"])
+    -0.0818 [-0.1453, -0.0183]
+    """
+    scored = [
+        score_bags(one, bags, losses=losses, scale=scale, trained_on=trained_on)
+        for one in (model, other)
+    ]
+    g = np.mean([one.prediction for one in scored], axis=0)
+    warn_of(doubts(g, bags))
+    chosen = chosen_losses(losses, bags.kind)
+    first, second = (collect(one, chosen, reference=g) for one in scored)
+    judge = Judge(first)  # both have the same reports and the same reference
+    differences = {
+        name: judge.expectation(first.T[:, i] - second.T[:, i], first.S[:, i] - second.S[:, i])
+        for i, name in enumerate(metric_names(chosen, bags.kind))
+    }
+    if bags.kind == "binary" and not (why_no_auc(first, judge) or why_no_auc(second, judge)):
+        differences["auc"] = auc(first, judge)[0] - auc(second, judge)[0]
+    return {name: interval(value, judge, level=level) for name, value in differences.items()}

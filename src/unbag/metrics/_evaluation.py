@@ -1,24 +1,66 @@
-"""Estimates in, an `Evaluation` out: what is told about a model, with intervals."""
+"""An `Evaluation`: every metric of a model with its interval, and how sums per bag make one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+
 from unbag._rules import broken
-from unbag.metrics._intervals import Estimate
+from unbag.bags import Kind, label_variance
+from unbag.losses import Loss
+from unbag.metrics._estimate import Estimate, Estimated, Judge, interval
+from unbag.metrics._ranks import auc, bands
+from unbag.metrics._sums import BagSums
 from unbag.plots import Series, draw_calibration, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+CALLED = {"log": "log_loss", "cross_entropy": "log_loss", "square": "brier"}
+
+
+class Note(str):
+    """A sentence on what could not be estimated or cannot be trusted, and of which kind it is.
+
+    A note is its text, so it prints and goes into JSON as it is.
+
+    Attributes
+    ----------
+    kind : {"not_random", "no_auc", "two_reports", "counts"}
+        What it is about, for those who act on it.
+    """
+
+    kind: str
+
+    def __new__(cls, text: str, kind: str = "") -> Note:
+        """A text with its kind."""
+        note = super().__new__(cls, text)
+        note.kind = kind
+        return note
+
 
 class Band(NamedTuple):
-    """Instances whose scores lie in [low, high] (or those of one stratum): predicted and observed
-    mean label."""
+    """Instances whose scores lie in a band, or those of one stratum.
+
+    Parameters
+    ----------
+    low, high : float
+        Limits of the score.
+    share : float
+        Share of all instances.
+    prediction : float
+        Mean prediction.
+    observed : Estimate
+        Mean label, estimated from bags.
+    stratum : object
+        The stratum, if it is one.
+    """
 
     low: float
     high: float
@@ -30,12 +72,24 @@ class Band(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What bags (or labels) say about a model.
+    """What bags (or labels) say about a model; `evaluation["log_loss"]` is an `Estimate`.
 
-    `evaluation["log_loss"]` is an `Estimate`: value, error, low, high, and `worth`, the number of
-    labelled rows that would give an interval of the same width. calibration : bands of the score.
-    strata : one band for each stratum (calibration and strata are empty for histograms).
-    notes : what could not be said or cannot be trusted, and why.
+    Parameters
+    ----------
+    estimates : dict of str to Estimate
+        Each metric with its interval, and what the bags are worth in labelled rows.
+    calibration : list of Band
+        Bands of the score; empty for histograms.
+    strata : list of Band
+        One for each stratum; empty without strata and for histograms.
+    source : {"bags", "labels"}
+        What it was estimated from.
+    bags, instances : int
+        How many of them have a report.
+    level : float
+        Of the intervals.
+    notes : tuple of Note
+        What could not be estimated or cannot be trusted, and why.
     """
 
     estimates: dict[str, Estimate]
@@ -49,28 +103,24 @@ class Evaluation:
 
     def __getitem__(self, name: str) -> Estimate:
         if name not in self.estimates:
-            raise ValueError(
-                f"A metric must be one of {', '.join(self.estimates)}: {name!r} came. {' '.join(self.notes)}".rstrip()
+            raise broken(
+                f"A metric must be one of {', '.join(self.estimates)}",
+                f"{name!r} came",
+                " ".join(self.notes),
             )
         return self.estimates[name]
 
     def __str__(self) -> str:
-        n = (
-            f"{self.instances:,} labelled rows"
-            if self.source == "labels"
-            else f"{self.bags:,} bags, {self.instances:,} rows"
-        )
-        lines = [f"from {n}; intervals of {self.level:.0%}"]
+        source = f"{self.bags:,} bags, {self.instances:,} rows"
+        if self.source == "labels":
+            source = f"{self.instances:,} labelled rows"
+        lines = [f"from {source}; intervals of {self.level:.0%}"]
         for name, estimate in self.estimates.items():
-            worth = (
-                ""
-                if estimate.worth is None or self.source == "labels"
-                else f"  worth {estimate.worth:,.0f} labelled rows"
-            )
-            lines.append(
-                f"  {name:<23} {estimate.value:8.4f}  [{estimate.low:.4f}, "
-                f"{estimate.high:.4f}]{worth}"
-            )
+            value, _, low, high, worth = estimate
+            line = f"  {name:<23} {value:8.4f}  [{low:.4f}, {high:.4f}]"
+            if worth is not None and self.source == "bags":
+                line += f"  worth {worth:,.0f} labelled rows"
+            lines.append(line)
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
     def draw(self, axes: Axes) -> None:
@@ -96,3 +146,153 @@ class Evaluation:
         if path is not None:
             figure.savefig(path, dpi=150)
         return figure
+
+
+def metric_names(losses: Sequence[Loss], kind: Kind) -> list[str]:
+    """What losses are called in an evaluation; a name that comes again is numbered, so that none
+    hides another."""
+    names = [loss.name for loss in losses]
+    if kind != "total":
+        names = [CALLED.get(name, name) for name in names]
+    before = [names[:i].count(name) for i, name in enumerate(names)]
+    return [
+        f"{name} {count + 1}".removesuffix(" 1") for name, count in zip(names, before, strict=True)
+    ]
+
+
+def summarise(
+    sums: BagSums,
+    losses: Sequence[Loss],
+    kind: Kind,
+    *,
+    level: float,
+    bands_wanted: int,
+    source: Literal["bags", "labels"],
+) -> Evaluation:
+    """Every metric with its interval.
+
+    Parameters
+    ----------
+    sums : BagSums
+        Sums per bag.
+    losses : sequence of Loss
+        Those that the sums are of.
+    kind : {"binary", "total", "histogram"}
+        The kind of report.
+    level : float
+        Of the intervals.
+    bands_wanted : int
+        Number of bands of calibration.
+    source : {"bags", "labels"}
+        What the sums come from.
+    """
+    judge, n = Judge(sums), sums.size.sum()
+    metrics: dict[str, tuple[Estimated, float | None]] = {}
+    for i, name in enumerate(metric_names(losses, kind)):
+        T, S, Q = sums.T[:, i], sums.S[:, i], sums.Q[:, i]
+        one = max(float(Q.sum() / n - (T.sum() / n) ** 2), 0.0)  # both under the reference
+        metrics[name] = judge.expectation(T, S, sums.drift[:, i]), one
+    notes = []
+    if source == "bags":
+        notes += _two_reports(judge)
+    if kind == "binary":
+        reasons = why_no_auc(sums, judge)
+        notes += reasons
+        if not reasons:
+            metrics["auc"] = auc(sums, judge)
+    strata = []
+    if kind != "histogram":
+        metrics |= _averages(sums, judge, kind)
+        strata = _by_stratum(sums, judge, level)
+    return Evaluation(
+        estimates={
+            name: interval(value, judge, level=level, variance_of_one=one)
+            for name, (value, one) in metrics.items()
+        },
+        calibration=[
+            Band(*cut[:4], _observed(cut.prediction, cut.gap, judge, level))
+            for cut in bands(sums, judge, bands_wanted)
+        ],
+        strata=strata,
+        source=source,
+        bags=int(judge.observed.sum()),
+        instances=int(judge.k[judge.observed].sum()),
+        level=level,
+        notes=tuple(notes),
+    )
+
+
+def _two_reports(judge: Judge) -> list[Note]:
+    """Two reports lie equally far from their mean, on both sides: what they say of f2 is twice the
+    same."""
+    pairs = int((judge.count == 2).sum())
+    if not pairs:
+        return []
+    which = f"{pairs} of {judge.strata} strata have two reports"
+    if judge.strata == 1:
+        which = "There are two reports only"
+    text = (
+        f"{which}: intervals are too narrow, as two say the same of the losses. Give three or "
+        "more, better ten."
+    )
+    return [Note(text, "two_reports")]
+
+
+def why_no_auc(sums: BagSums, judge: Judge) -> list[Note]:
+    """Why there is no AUC, if so."""
+    p = round(judge.mean_label(sums).value, 9) + 0.0
+    if len(sums.scores.score) == 0:
+        reason = "AUC and calibration were not asked for."
+    elif len(np.unique(sums.scores.score)) < 2:
+        reason = "The AUC is not defined: all scores are the same."
+    elif not -1e-9 <= p <= 1 + 1e-9:
+        reason = (
+            f"The AUC is not defined: the mean report is estimated at {p:g}, outside 0 to 1. Give "
+            "more bags."
+        )
+    elif not 0 < p < 1:
+        reason = (
+            f"The AUC is not defined: the mean report is {p:g}, so one of the two labels is "
+            "missing."
+        )
+    else:
+        return []
+    return [Note(reason, "no_auc")]
+
+
+def _averages(sums: BagSums, judge: Judge, kind: Kind) -> dict[str, tuple[Estimated, float | None]]:
+    """Mean prediction, mean report and their difference."""
+    predicted, size = sums.prediction[:, 0], judge.k[:, None]
+    report = judge.mean_label(sums)
+    missed = judge.expectation(sums.reference[:, 0] - predicted, size)
+    one = max(label_variance(report.value, kind), 0.0)
+    return {
+        "mean_prediction": (judge.expectation(predicted, np.zeros_like(size)), None),
+        "mean_report": (report, one),
+        "prediction_minus_report": (Estimated(-missed.value, *-missed.parts()), None),
+    }
+
+
+def _observed(prediction: float, gap: Estimated, judge: Judge, level: float) -> Estimate:
+    return interval(gap._replace(value=prediction + gap.value), judge, level=level)
+
+
+def _by_stratum(sums: BagSums, judge: Judge, level: float) -> list[Band]:
+    """Mean prediction and mean report of each stratum."""
+    if judge.strata == 1:
+        return []
+    rows = []
+    heard = judge.by_report * judge.reported * judge.centred[:, 0]
+    n, predicted, reference = (
+        judge.by_stratum(values)
+        for values in (judge.k, sums.prediction[:, 0], sums.reference[:, 0])
+    )
+    residual = judge.by_stratum(judge.reported * judge.e[:, 0])
+    for stratum, name in enumerate(judge.names.tolist()):
+        prediction = float(predicted[stratum] / n[stratum])
+        missed = residual[stratum] + (reference[stratum] - predicted[stratum]) / n[stratum]
+        psi = np.where(judge.s == stratum, heard, 0.0)
+        observed = _observed(prediction, Estimated(float(missed), psi, psi), judge, level)
+        share = float(n[stratum] / judge.k.sum())
+        rows.append(Band(-np.inf, np.inf, share, prediction, observed, name))
+    return rows

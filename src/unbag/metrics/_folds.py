@@ -1,4 +1,4 @@
-"""Scores by the models of several folds in, one `Evaluation` from all bags out.
+"""One `Evaluation` from all bags, each judged by the model of its fold.
 
 Each bag is judged by the model of its fold, which never learned from it. But the means that a bag
 is centred by must not come from other models: these did learn from the bag, and the covariance of
@@ -32,12 +32,10 @@ import numpy as np
 from unbag._arrays import sum_by
 from unbag.bags import Bags
 from unbag.losses import Loss
-from unbag.metrics._estimate import Judge
-from unbag.metrics._evaluate import chosen_losses
-from unbag.metrics._evaluation import Evaluation
-from unbag.metrics._intervals import check_level
-from unbag.metrics._summary import summarise
-from unbag.metrics._sums import Scores, Sums, checked_scores, collect, group_scores, predict
+from unbag.metrics._estimate import Judge, check_level
+from unbag.metrics._evaluation import Evaluation, summarise
+from unbag.metrics._scores import chosen_losses
+from unbag.metrics._sums import NO_SCORES, BagSums, ScoreCounts, ScoredBags, collect, count_scores
 
 
 def evaluate_folds(
@@ -80,14 +78,13 @@ def evaluate_folds(
     """
     check_level(level)
     chosen = chosen_losses(losses, bags.kind)
-    scores = [checked_scores(score, bags) for score in scores]
-    pieces = [collect(score, bags, chosen, ordered=False) for score in scores]
-    sums = _recentred(scores, pieces, bags, fold, chosen[0])
-    judge = Judge(sums)
-    ranked = [_sums_of_ranks(score, bags) for score in scores]
+    scored = [ScoredBags.of(score, bags, chosen[0]) for score in scores]
+    pieces = [collect(one, chosen, ordered=False) for one in scored]
+    sums = _recentred(scored, pieces, fold)
+    ranked = [_sums_of_ranks(one.score, bags) for one in scored]
     products = [np.concatenate([p.S, r], axis=1) for p, r in zip(pieces, ranked, strict=True)]
-    sums = sums._replace(drift=_drift(np.stack(products), judge, fold))
-    return summarise(sums, judge, chosen, bags.kind, level, bands, "bags")
+    sums = sums._replace(drift=_drift(np.stack(products), Judge(sums), fold))
+    return summarise(sums, chosen, bags.kind, level=level, bands_wanted=bands, source="bags")
 
 
 def _sums_of_ranks(score: np.ndarray, bags: Bags) -> np.ndarray:
@@ -107,8 +104,8 @@ def _drift(S: np.ndarray, judge: Judge, fold: np.ndarray) -> np.ndarray:
     folds, every = len(S), np.arange(S.shape[1])
     k, n = judge.k[:, None, None], judge.instances[:, None, None]
     means = np.stack([sum_by(judge.s, one, judge.strata)[judge.s] for one in S]) / n
-    centred = np.where(judge.observed[:, None], judge.e - judge.residual, 0.0)
-    product = np.einsum("fbmc,bc->fbm", S - k * means, centred) / (1 - judge.seen)[:, None]
+    product = np.einsum("fbmc,bc->fbm", S - k * means, judge.centred)
+    product = product / (1 - judge.reported)[:, None]
     others = np.ones(product.shape, bool)
     if folds > 2:  # of two models both are needed for a variance
         others[fold, every] = False
@@ -116,13 +113,14 @@ def _drift(S: np.ndarray, judge: Judge, fold: np.ndarray) -> np.ndarray:
 
 
 def _recentred(
-    scores: Sequence[np.ndarray], pieces: Sequence[Sums], bags: Bags, fold: np.ndarray, loss: Loss
-) -> Sums:
+    scored: Sequence[ScoredBags], pieces: Sequence[BagSums], fold: np.ndarray
+) -> BagSums:
     """Sums of each bag by its own fold's model, moved to the common means."""
+    bags = scored[0].bags
     every, stratum = np.arange(len(bags)), np.unique(pieces[0].stratum, return_inverse=True)[1]
     own: dict[str, np.ndarray] = {}
     gap: dict[str, np.ndarray] = {}
-    share = _shares(bags.size, fold, stratum, len(scores))
+    share = _shares(bags.size, fold, stratum, len(scored))
     for name in ("prediction", "reference", "T", "S"):
         values = np.stack([getattr(piece, name) for piece in pieces])
         wide = (1,) * (values.ndim - 2)
@@ -136,7 +134,7 @@ def _recentred(
     own["T"] = own["T"] + bags.size[:, None] * constant[stratum]
     of_fold = {f: np.stack([getattr(piece, f) for piece in pieces]) for f in ("square", "Q")}
     rest = {name: values[fold, every] for name, values in of_fold.items()}
-    ordered = _ordered(scores, bags, fold, loss, gap["reference"][fold, stratum])
+    ordered = _ordered(scored, fold, gap["reference"][fold, stratum])
     return pieces[0]._replace(**own, **rest, scores=ordered)
 
 
@@ -148,22 +146,19 @@ def _shares(size: np.ndarray, fold: np.ndarray, stratum: np.ndarray, folds: int)
     return table / table.sum(axis=0)
 
 
-def _ordered(
-    scores: Sequence[np.ndarray], bags: Bags, fold: np.ndarray, loss: Loss, gap: np.ndarray
-) -> Scores:
+def _ordered(scored: Sequence[ScoredBags], fold: np.ndarray, gap: np.ndarray) -> ScoreCounts:
     """Scores of each bag by its own fold's model, made comparable between folds: the value that has
     the same rank in the mean of the sorted scores of all folds."""
-    empty = np.zeros(0)
+    bags = scored[0].bags
     if bags.kind == "histogram":
-        return Scores(empty.astype(int), empty, empty, empty, empty)
+        return NO_SCORES
     row_fold = fold[bags.bag]
-    ranked = [np.sort(score) for score in scores]
+    ranked = [np.sort(one.score) for one in scored]
     common = np.mean(ranked, axis=0)
     value, h = np.empty(len(row_fold)), np.empty(len(row_fold))
-    for number, score in enumerate(scores):
+    for number, one in enumerate(scored):
         rows = np.flatnonzero(row_fold == number)
-        own = score[rows]
-        value[rows] = common[np.searchsorted(ranked[number], own)]
-        h[rows] = predict(own, loss, bags.kind)[:, 0]
+        value[rows] = common[np.searchsorted(ranked[number], one.score[rows])]
+        h[rows] = one.prediction[rows, 0]
     reference = h - gap[bags.bag, 0]
-    return group_scores(bags.bag, value, np.ones(len(h)), h, reference)
+    return count_scores(bags.bag, value, np.ones(len(h)), h, reference)

@@ -1,4 +1,4 @@
-"""Held-out bags and what a model remembers of its own in, the bags that it has learned from out."""
+"""Which bags a model learned from, so that nobody evaluates it on them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from unbag._rules import broken
 from unbag.bags import Bags, stable_hash, take_rows
 
+FEW = 20  # so many bags must have a name in common before their agreement is more than chance
+
 
 def check_apart(model: Any, held_out: Bags, trained_on: Bags | None) -> None:
     """Refuse held-out bags that the model has learned from.
@@ -17,26 +19,34 @@ def check_apart(model: Any, held_out: Bags, trained_on: Bags | None) -> None:
     The same bags are those of the same names, if sizes and reports agree, or agree so often that
     some reports were restated; without names, those that hold the same rows of the table that the
     bags were made from, with the same features. Rows without features are not known again.
+
+    Parameters
+    ----------
+    model : object
+        A model, which may remember the bags it learned from (`bags_`) or their marks (`learned_`).
+    held_out : Bags
+        The bags to evaluate it on.
+    trained_on : Bags or None
+        The bags it learned from, if the user says so.
     """
-    given, model = trained_on is not None, learner(model)
-    trained_on = (
-        trained_on if given else getattr(model, "bags_", None)
-    )  # what a run or an estimator remembers
-    if trained_on is None:
+    model, remembered = learner(model), trained_on
+    if remembered is None:
+        remembered = getattr(model, "bags_", None)
+    if remembered is None:
         _refuse_overlap(_marked(held_out, getattr(model, "learned_", None)), "bag")
-        return
-    by_name = trained_on.names is not None and held_out.names is not None
-    if not (by_name or given):
-        return
-    shared = _shared_bags(trained_on, held_out) if by_name else _shared_rows(trained_on, held_out)
-    _refuse_overlap(shared, "bag" if by_name else "row")
+    elif remembered.names is not None and held_out.names is not None:
+        _refuse_overlap(_shared_bags(remembered, held_out), "bag")
+    elif trained_on is not None:
+        _refuse_overlap(_shared_rows(trained_on, held_out), "row")
 
 
 def learner(model: Any) -> Any:
     """The part of a pipeline or of a search that learned from bags; another model is its own."""
     if hasattr(model, "best_estimator_"):
         return learner(model.best_estimator_)
-    return learner(model.steps[-1][1]) if hasattr(model, "steps") else model
+    if hasattr(model, "steps"):
+        return learner(model.steps[-1][1])
+    return model
 
 
 def _refuse_overlap(shared: list[Any], thing: str) -> None:
@@ -46,9 +56,6 @@ def _refuse_overlap(shared: list[Any], thing: str) -> None:
             f"{thing} {shared[0]} is in both ({len(shared)} such)",
             "Split by bag before training, with bags.split(0.8, seed=0).",
         )
-
-
-FEW = 20  # so many bags must have a name in common before their agreement is more than chance
 
 
 def marks(bags: Bags) -> np.ndarray:
@@ -71,12 +78,16 @@ def join_marks(*every: np.ndarray | None) -> np.ndarray | None:
     """All these marks, each once; the oldest files hold none of the names, and old ones fewer
     columns."""
     known = [one for one in every if one is not None and one.ndim == 2]
-    columns = min((one.shape[1] for one in known), default=0)
-    return np.unique(np.concatenate([one[:, :columns] for one in known]), axis=0) if known else None
+    if not known:
+        return None
+    columns = min(one.shape[1] for one in known)
+    return np.unique(np.concatenate([one[:, :columns] for one in known]), axis=0)
 
 
 def _names(bags: Bags) -> np.ndarray:
-    return np.arange(len(bags)) if bags.names is None else np.asarray(bags.names)
+    if bags.names is None:
+        return np.arange(len(bags))
+    return np.asarray(bags.names)
 
 
 def _mark(names: np.ndarray, size: np.ndarray, report: np.ndarray | None = None) -> np.ndarray:
@@ -87,42 +98,61 @@ def _mark(names: np.ndarray, size: np.ndarray, report: np.ndarray | None = None)
     return stable_hash(names, content, salt="bag")
 
 
-class Known(NamedTuple):
-    """Which bags a model learned from, and which of these now come with another size or report."""
+class KnownBags(NamedTuple):
+    """Which bags a model learned from.
+
+    Parameters
+    ----------
+    bag : array of bool
+        The bags that it learned from.
+    restated : array of bool
+        Those of them that now come with another size or report.
+    """
 
     bag: np.ndarray
     restated: np.ndarray
 
 
-def known_bags(bags: Bags, learned: np.ndarray | None) -> Known:
+def known_bags(bags: Bags, learned: np.ndarray | None) -> KnownBags:
     """The bags that a model learned from, by the marks of its file.
 
     Where the table is the one that it learned from, all bags of a name that it knows, because a
     report may be restated or not there yet; else those of the same name, size and report. The
     oldest files hold no names.
+
+    Parameters
+    ----------
+    bags : Bags
+        The bags of a table.
+    learned : array or None
+        The marks of a model file.
     """
     nothing = np.zeros(len(bags), bool)
     if learned is None:
-        return Known(nothing, nothing)
+        return KnownBags(nothing, nothing)
     own, columns = marks(bags), learned.reshape(len(learned), -1).T
     if len(columns) == 1:
-        return Known(np.isin(own[:, 1], columns[0]), nothing)
+        return KnownBags(np.isin(own[:, 1], columns[0]), nothing)
     named, same = (np.isin(own[:, i], columns[i]) for i in (0, 1))
     if not _same_table(bags, named & bags.observed, columns):
-        return Known(named & same, nothing)
-    return Known(named, named & ~same & bags.observed)
+        return KnownBags(named & same, nothing)
+    return KnownBags(named, named & ~same & bags.observed)
 
 
 def _same_table(bags: Bags, shared: np.ndarray, learned: np.ndarray) -> bool:
     """Whether bags whose names are known are of the table learned from; two tables may merely be
     numbered alike."""
     names, size, report = _names(bags)[shared], bags.size[shared], bags.report[shared]
-    moved = lambda values, shift: np.roll(values, -shift, axis=0)
-    whole = lambda shift: np.isin(
-        _mark(names, moved(size, shift), moved(report, shift)), learned[1]
-    )
-    sizes = lambda shift: np.isin(_mark(names, moved(size, shift)), learned[2])
-    return bool(shared.any()) and _agree([whole, sizes] if len(learned) > 2 else [whole])
+
+    def whole(shift: int) -> np.ndarray:
+        moved = np.roll(size, -shift), np.roll(report, -shift, axis=0)
+        return np.isin(_mark(names, *moved), learned[1])
+
+    def sizes(shift: int) -> np.ndarray:
+        return np.isin(_mark(names, np.roll(size, -shift)), learned[2])
+
+    ways = [whole, sizes][: len(learned) - 1]  # files of before do not hold the sizes
+    return bool(shared.any()) and _agree(ways)
 
 
 def _agree(ways: Sequence[Callable[[int], np.ndarray]]) -> bool:
@@ -131,28 +161,29 @@ def _agree(ways: Sequence[Callable[[int], np.ndarray]]) -> bool:
 
     Parameters
     ----------
-    ways : which bags agree in size and report, and which in size, after contents were moved on by
+    ways : sequence of functions from int to array of bool
+        Which bags agree in size and report, and which in size, after contents were moved on by
         some places. Moved contents agree by chance only, as do those of bags of one size in two
         tables that are numbered alike.
     """
     if ways[0](0).all():
         return True
-    for agree, least in zip(
-        ways, (0.5, 0.9), strict=False
-    ):  # files of before do not hold the sizes
-        share, chance = agree(0).mean(), np.mean([agree(shift) for shift in (1, 2, 3)])
-        if len(agree(0)) >= FEW and share >= least and share - chance > 0.25:
+    for agree, least in zip(ways, (0.5, 0.9), strict=False):
+        there, chance = agree(0), np.mean([agree(shift) for shift in (1, 2, 3)])
+        if len(there) >= FEW and there.mean() >= least and there.mean() - chance > 0.25:
             return True
     return False
 
 
 def _marked(bags: Bags, learned: np.ndarray | None) -> list[Any]:
-    """What `_shared_bags` finds, from the marks that a model file holds; old files hold none of the
+    """What `_shared_bags` gives, from the marks that a model file holds; old files hold none of the
     names."""
     if learned is None or learned.ndim == 1 or bags.names is None:
         return []
     named = np.isin(stable_hash(bags.names, salt="name"), learned[:, 0]) & bags.observed
-    return np.asarray(bags.names)[named].tolist() if _same_table(bags, named, learned.T) else []
+    if not _same_table(bags, named, learned.T):
+        return []
+    return np.asarray(bags.names)[named].tolist()
 
 
 def _shared_bags(one: Bags, other: Bags) -> list[Any]:
@@ -161,11 +192,15 @@ def _shared_bags(one: Bags, other: Bags) -> list[Any]:
     here, there = np.flatnonzero(one.observed), np.flatnonzero(other.observed)
     name, i, j = np.intersect1d(_names(one)[here], _names(other)[there], return_indices=True)
     i, j = here[i], there[j]
-    size = lambda shift: one.size[i] == other.size[np.roll(j, -shift)]
-    report = lambda shift: _by_row(
-        np.isclose(one.report[i], other.report[np.roll(j, -shift)], equal_nan=True)
-    )
-    return name.tolist() if _agree([lambda shift: size(shift) & report(shift), size]) else []
+
+    def sizes(shift: int) -> np.ndarray:
+        return one.size[i] == other.size[np.roll(j, -shift)]
+
+    def whole(shift: int) -> np.ndarray:
+        moved = other.report[np.roll(j, -shift)]
+        return sizes(shift) & _by_row(np.isclose(one.report[i], moved, equal_nan=True))
+
+    return name.tolist() * _agree([whole, sizes])
 
 
 def _shared_rows(one: Bags, other: Bags) -> list[Any]:
@@ -185,7 +220,9 @@ def _same_rows(one: Any, other: Any) -> np.ndarray:
         return np.diff((one.tocsr() != other.tocsr()).tocsr().indptr) == 0
     a, b = np.asarray(one), np.asarray(other)
     same = (a == b) | ((a != a) & (b != b))
-    return _by_row(same) if np.shape(same) == a.shape else none
+    if np.shape(same) != a.shape:
+        return none
+    return _by_row(same)
 
 
 def _by_row(same: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Scores of several candidates and held-out bags in, their losses and how sure their order is out.
+"""Losses of several candidates, estimated from the same held-out bags, and how sure their order is.
 
 An estimate from bags is a bad judge of many candidates when it stands alone: the lowest of many
 estimates belongs to the wildest model, whose estimate has the largest variance. Two things help.
@@ -10,46 +10,91 @@ common cancels, and how far a candidate strays shows in its standard error.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from unbag.bags import Bags
 from unbag.losses import Loss
-from unbag.metrics._estimate import Estimated, Judge
+from unbag.metrics._estimate import Estimate, Estimated, Judge, interval
 from unbag.metrics._sums import components_of, empty_sums, loss_sums
 
 
-class Judged(NamedTuple):
-    """Of each candidate: its estimated loss, and the standard error of its difference to the
-    consensus."""
+class PairedLosses(NamedTuple):
+    """The losses of candidates.
+
+    Parameters
+    ----------
+    value : array (candidates,)
+        Estimated losses.
+    error : array (candidates,)
+        Standard errors of their differences to the consensus.
+    estimated : list of Estimated
+        What each bag contributes to their errors.
+    judge : Judge
+        The bags.
+    """
 
     value: np.ndarray
     error: np.ndarray
-    found: list[Estimated]
+    estimated: list[Estimated]
     judge: Judge
 
     def cautious(self, errors: float = 1.0) -> np.ndarray:
         """The loss plus so many standard errors: what a careful chooser takes the lowest of."""
         return self.value + errors * self.error
 
+    def loss(self, number: int, *, level: float) -> Estimate:
+        """A candidate's loss with its interval.
 
-def judge_all(scores: Sequence[Any], bags: Bags, consensus: np.ndarray, loss: Loss) -> Judged:
+        Parameters
+        ----------
+        number : int
+            Of the candidate.
+        level : float
+            Of the interval.
+        """
+        return interval(self.estimated[number], self.judge, level=level)
+
+    def difference(self, number: int, other: int, *, level: float) -> Estimate:
+        """The paired difference between two candidates with its interval.
+
+        Parameters
+        ----------
+        number, other : int
+            Of the candidates.
+        level : float
+            Of the interval.
+        """
+        both = self.estimated[number] - self.estimated[other]
+        return interval(both, self.judge, level=level)
+
+
+def judge_all(
+    scores: Sequence[np.ndarray], bags: Bags, consensus: np.ndarray, loss: Loss
+) -> PairedLosses:
     """Judge candidates by their paired differences to a consensus.
 
     Parameters
     ----------
-    scores : of each candidate, one row per instance.
-    consensus : prediction per instance (one column per label component), made without the labels of
-        these bags: the mean or median of what candidates predict.
+    scores : sequence of array
+        Of each candidate, one row per instance.
+    bags : Bags
+        Held-out bags.
+    consensus : array (instances, components)
+        Prediction per instance, made without the labels of these bags: the mean or median of what
+        candidates predict.
+    loss : Loss
+        What is estimated.
     """
-    judge = Judge(empty_sums(bags, consensus))
-    spread = np.zeros_like(consensus)
-    f = components_of(consensus, loss, bags.kind)
-    estimate = lambda f: judge.expectation(*loss_sums(f, consensus, spread, bags)[:2])
-    middle = estimate(f)
-    found = [
-        estimate(loss.components(np.asarray(score, float), kind=bags.kind)) for score in scores
-    ]
-    error = [np.sqrt(np.sum((one.psi - middle.psi) ** 2)) for one in found]
-    return Judged(np.array([one.value for one in found]), np.array(error), found, judge)
+    judge, kind = Judge(empty_sums(bags, consensus)), bags.kind
+    middle, *estimated = (
+        judge.expectation(*loss_sums(f, consensus, np.zeros_like(consensus), bags)[:2])
+        for f in (
+            components_of(consensus, loss, kind),
+            *(loss.components(np.asarray(score, float), kind=kind) for score in scores),
+        )
+    )
+    value = [one.value for one in estimated]
+    error = [np.sqrt(np.sum((one.psi - middle.psi) ** 2)) for one in estimated]
+    return PairedLosses(np.array(value), np.array(error), estimated, judge)

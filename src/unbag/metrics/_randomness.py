@@ -1,4 +1,5 @@
-"""Predictions and bags in, a warning out where no estimate from these bags can be trusted."""
+"""Whether predictions show that bags are not random, so that no estimate from them can be
+trusted."""
 
 from __future__ import annotations
 
@@ -8,11 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from unbag.bags import Bags
-from unbag.diagnosis import BagsNotRandom
-from unbag.diagnosis._variance import Columns, Layout, analyse, chance
+from unbag.diagnosis import BagsNotRandom, between_bags
+from unbag.metrics._evaluation import Note
 
 BEYOND_DOUBT = 1e-6
-NOT_RANDOM = "The bags are not random"
 
 
 def variance_ratio(prediction: np.ndarray, bags: Bags) -> float | None:
@@ -21,31 +21,36 @@ def variance_ratio(prediction: np.ndarray, bags: Bags) -> float | None:
 
     It is the predictions that matter: what varies between bags without them biases nothing.
     """
-    layout = Layout.of(bags.bag, bags.size, bags.stratum)
-    if layout.between < 1 or layout.within < 1:
+    variance = between_bags(prediction.reshape(len(prediction), -1), bags)
+    if variance is None or not variance.p.min() < BEYOND_DOUBT:
         return None
-    columns = Columns.of(prediction.reshape(len(prediction), -1), layout)
-    if not columns.varies.any():
-        return None
-    found = analyse(columns, layout, chance(columns, layout))
-    return float(found.F.max()) if found.p.min() < BEYOND_DOUBT else None
+    return float(variance.F.max())
 
 
-def doubts(prediction: np.ndarray, bags: Bags) -> tuple[str, ...]:
-    """Why nothing that is estimated from these bags can be trusted, if so."""
+def doubts(prediction: np.ndarray, bags: Bags) -> tuple[Note, ...]:
+    """Why nothing that is estimated from these bags can be trusted, if so.
+
+    Parameters
+    ----------
+    prediction : array (instances, components)
+        What models predict.
+    bags : Bags
+        The bags.
+    """
     ratio = variance_ratio(prediction, bags)
     if ratio is None:
         return ()
-    return (
-        f"{NOT_RANDOM}: mean predictions vary {ratio:.3g} times as much between them as between "
-        "random ones. What is estimated from them is biased, and no interval tells. "
-        "unbag.diagnose(bags) tells what to do.",
+    text = (
+        f"The bags are not random: mean predictions vary {ratio:.3g} times as much between them as "
+        "between random ones. What is estimated from them is biased, and no interval tells. "
+        "unbag.diagnose(bags) tells what to do."
     )
+    return (Note(text, "not_random"),)
 
 
 def warn_of(notes: Sequence[str]) -> None:
-    """Warn of bags that are not random, where the notes say so; speaks of the line that called our
-    caller."""
+    """Warn of bags that are not random, where a note says so; the warning points to the line that
+    called our caller."""
     for note in notes:
-        if note.startswith(NOT_RANDOM):
+        if isinstance(note, Note) and note.kind == "not_random":
             warnings.warn(note, BagsNotRandom, stacklevel=3)

@@ -1,4 +1,4 @@
-"""Scores of each bag in, AUC and bands of calibration out."""
+"""What depends on the order of the scores: AUC and bands of calibration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unbag.metrics._estimate import Estimated, Judge
-from unbag.metrics._sums import Scores, Sums
+from unbag.metrics._sums import BagSums, ScoreCounts
 
 
 class Ranks(NamedTuple):
@@ -18,57 +18,53 @@ class Ranks(NamedTuple):
     share: np.ndarray
     rank: np.ndarray
     joint: np.ndarray
-    entry: np.ndarray  # number of the score of each entry of `Scores`
+    entry: np.ndarray  # number of the score of each entry of `ScoreCounts`
 
 
-def rank(scores: Scores) -> Ranks:
-    """The ranks of the scores, from how many instances have each."""
+def _middle(share: np.ndarray) -> np.ndarray:
+    """Cumulative shares, of which a score has half of its own."""
+    return np.cumsum(share) - share / 2
+
+
+def _rank(scores: ScoreCounts) -> Ranks:
     score, entry = np.unique(scores.score, return_inverse=True)
     count = np.bincount(entry, weights=scores.instances)
     share = count / count.sum()
     joint = np.bincount(entry, weights=scores.reference) / count.sum()
-    return Ranks(score, share, np.cumsum(share) - share / 2, joint, entry)
+    return Ranks(score, share, _middle(share), joint, entry)
 
 
-def auc(sums: Sums, judge: Judge) -> tuple[Estimated, float]:
+def auc(sums: BagSums, judge: Judge) -> tuple[Estimated, float]:
     """AUC = (E[y F] - p^2 / 2) / (p (1 - p)), F the rank of the score among all instances, and the
     variance of one row.
 
     E[y F] comes from the bags like any loss, with f1 = 0 and f2 = F. The error of the ranks
     themselves counts too: an instance with score s moves E[y F] by E[y; score > s].
     """
-    ranks, b = rank(sums.scores), sums.scores
-    by_bag = lambda values: np.bincount(b.bag, weights=values, minlength=len(judge.k))
+    counts, ranks, n = sums.scores, _rank(sums.scores), judge.k.sum()
     F = ranks.rank[ranks.entry]
-    joint = judge.expectation(
-        by_bag(b.reference * F), by_bag(b.instances * F)[:, None], sums.drift[:, -1]
+    above = ranks.joint.sum() - _middle(ranks.joint)
+    T, S, moved = (
+        np.bincount(counts.bag, weights=values, minlength=len(judge.k))
+        for values in (
+            counts.reference * F,
+            counts.instances * F,
+            counts.instances * above[ranks.entry],
+        )
     )
-    p = prior(sums, judge)
-    above = np.cumsum(ranks.joint[::-1])[::-1] - ranks.joint / 2
-    moved = by_bag(b.instances * above[ranks.entry])
-    parts = (
-        joint.parts()
-        + judge.by_size * (moved - judge.k * moved.sum() / judge.k.sum()) / judge.k.sum()
-    )
+    joint, p = judge.expectation(T, S[:, None], sums.drift[:, -1]), judge.mean_label(sums)
+    parts = joint.parts() + judge.by_size * (moved - judge.k * moved.sum() / n) / n
     scale = p.value * (1 - p.value)
     value = (joint.value - p.value**2 / 2) / scale
     parts = (parts - p.value * p.parts()) / scale - value * (1 - 2 * p.value) / scale * p.parts()
     return Estimated(value, *parts), _variance_of_one(ranks, value)
 
 
-def prior(sums: Sums, judge: Judge) -> Estimated:
-    """E[y]: the mean reference and the mean residual; without pending bags, the size-weighted mean
-    report."""
-    one = np.ones((len(judge.k), 1)) * judge.k[:, None]
-    return judge.expectation(sums.reference[:, 0], one)
-
-
 def _variance_of_one(ranks: Ranks, value: float) -> float:
     """Variance of a labelled row's share in the AUC (DeLong), labels drawn from the reference."""
     p = np.clip(ranks.joint.sum(), 1e-12, 1 - 1e-12)
-    middle = lambda share: np.cumsum(share) - share / 2
-    below = middle(ranks.share - ranks.joint) / (1 - p)
-    above = 1 - middle(ranks.joint) / p
+    below = _middle(ranks.share - ranks.joint) / (1 - p)
+    above = 1 - _middle(ranks.joint) / p
     positive, negative = (below - value) / p, (above - value) / (1 - p)
     return float(np.sum(ranks.joint * positive**2 + (ranks.share - ranks.joint) * negative**2))
 
@@ -84,33 +80,30 @@ class Cut(NamedTuple):
     gap: Estimated
 
 
-def bands(sums: Sums, judge: Judge, count: int) -> list[Cut]:
+def bands(sums: BagSums, judge: Judge, count: int) -> list[Cut]:
     """E[y - h] in each of `count` bands of the score that hold about equally many instances.
 
     gap = E[(y - h) in band] / P(band); a perfectly calibrated model has 0 in every band.
     """
-    ranks, b = rank(sums.scores), sums.scores
-    of_score = np.minimum((ranks.rank * count).astype(int), count - 1)
+    if len(sums.scores.score) == 0:
+        return []
+    ranks = _rank(sums.scores)
+    band = np.minimum((ranks.rank * count).astype(int), count - 1)
     return [
-        _band(judge, b, ranks, np.flatnonzero(of_score == band)) for band in np.unique(of_score)
+        _band(judge, sums.scores, ranks, np.flatnonzero(band == each)) for each in np.unique(band)
     ]
 
 
-def _band(judge: Judge, b: Scores, ranks: Ranks, members: np.ndarray) -> Cut:
+def _band(judge: Judge, counts: ScoreCounts, ranks: Ranks, members: np.ndarray) -> Cut:
     inside = (ranks.entry >= members[0]) & (ranks.entry <= members[-1])
-    by_bag = lambda values: np.bincount(
-        b.bag[inside], weights=values[inside], minlength=len(judge.k)
+    bag = counts.bag[inside]
+    n, predicted, reference = (
+        np.bincount(bag, weights=values[inside], minlength=len(judge.k)) for values in counts[2:]
     )
-    n, predicted = by_bag(b.instances), by_bag(b.prediction)
-    missed = judge.expectation(by_bag(b.reference) - predicted, n[:, None])
+    missed = judge.expectation(reference - predicted, n[:, None])
     share = n.sum() / judge.k.sum()
     gap = missed.value / share
     parts = (missed.parts() - gap * judge.by_size * (n - judge.k * share) / judge.k.sum()) / share
-    low, high = ranks.score[members[[0, -1]]]
-    return Cut(
-        float(low),
-        float(high),
-        float(share),
-        float(predicted.sum() / n.sum()),
-        Estimated(gap, *parts),
-    )
+    low, high = ranks.score[members[[0, -1]]].tolist()
+    prediction = float(predicted.sum() / n.sum())
+    return Cut(low, high, float(share), prediction, Estimated(gap, *parts))

@@ -1,34 +1,143 @@
-"""A model of any kind and features in, scores out."""
+"""Scores of all that may be evaluated: a model of any kind, a function, or scores themselves."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
 from unbag._rules import broken
-from unbag.bags import Kind
+from unbag.bags import Bags, Kind
 from unbag.losses import Link, Loss, named_loss
 from unbag.methods import PROPER
-from unbag.metrics._sums import predict_by
+from unbag.metrics._leakage import check_apart
+from unbag.metrics._sums import ScoredBags, predict_by
+
+Scale = Literal["score", "probability"]
+SECOND: dict[Kind, str] = {"binary": "square", "histogram": "brier", "total": "square"}
+"""The loss of an evaluation beside the proper one, which says what scores mean."""
+
+
+@runtime_checkable
+class TrainedRun(Protocol):
+    """A `Run` of `unbag.train` or boosted trees: the loss, or the link, says what scores are."""
+
+    @property
+    def loss(self) -> str: ...
+    @property
+    def history(self) -> Any: ...
+    def scores(self, X: Any) -> Any: ...
+
+
+@runtime_checkable
+class Decider(Protocol):
+    """An estimator with decisions, such as those of scikit-learn and of unbag."""
+
+    def decision_function(self, X: Any) -> Any: ...
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """A model with scores: logits, log rates or class scores."""
+
+    def scores(self, X: Any) -> Any: ...
+
+
+@runtime_checkable
+class ProbabilityModel(Protocol):
+    """A model with probabilities."""
+
+    def predict_proba(self, X: Any) -> Any: ...
+
+
+@runtime_checkable
+class CountModel(Protocol):
+    """A model that predicts counts."""
+
+    def predict(self, X: Any) -> Any: ...
+
+
+Evaluable = (
+    TrainedRun
+    | Decider
+    | Scorer
+    | ProbabilityModel
+    | CountModel
+    | Callable[[Any], Any]
+    | np.ndarray
+    | Sequence[Any]
+)
+"""What may be evaluated: one of these models, a function from features to scores, or scores."""
+
+
+def chosen_losses(losses: Sequence[Loss | str] | None, kind: Kind) -> list[Loss]:
+    """The losses asked for, or the usual ones of this kind of report.
+
+    Parameters
+    ----------
+    losses : sequence of Loss or str, or None
+        Losses, or their names.
+    kind : {"binary", "total", "histogram"}
+        The kind of report.
+    """
+    chosen = losses or (PROPER[kind], SECOND[kind])
+    return [loss if isinstance(loss, Loss) else named_loss(loss) for loss in chosen]
+
+
+def score_bags(
+    model: Evaluable,
+    bags: Bags,
+    *,
+    losses: Sequence[Loss | str] | None = None,
+    scale: Scale | None = None,
+    trained_on: Bags | None = None,
+) -> ScoredBags:
+    """Ask a model once for the scores of held-out bags.
+
+    Parameters
+    ----------
+    model : Evaluable
+        A model, a function, or scores: see `evaluate`.
+    bags : Bags
+        Held-out bags.
+    losses : sequence of Loss or str, optional
+        The first one says what a score predicts.
+    scale : {"score", "probability"}, optional
+        What an array holds, or what a function returns.
+    trained_on : Bags, optional
+        The bags the model learned from, to make sure that none of them is held out as well.
+    """
+    check_apart(model, bags, trained_on)
+    loss = chosen_losses(losses, bags.kind)[0]
+    score = scores_of(model, bags.X, bags.kind, scale, loss=loss)
+    return ScoredBags.of(score, bags, loss)
 
 
 def scores_of(
-    model: Any, X: Any, kind: Kind, scale: str | None = None, *, loss: Loss | None = None
+    model: Evaluable, X: Any, kind: Kind, scale: Scale | None = None, *, loss: Loss | None = None
 ) -> np.ndarray:
-    """Scores (logits, log rates, class scores) of a fitted estimator, a `Run`, a function, or an
-    array of scores.
+    """Scores (logits, log rates, class scores) of a model of any kind.
 
-    scale : whether an array, or what a function returns, holds scores or probabilities.
-    loss : whose scores are wanted, by default log loss, Poisson or cross entropy; that of totals
-        may want counts.
+    Parameters
+    ----------
+    model : Evaluable
+        A model, a function, or scores: see `evaluate`.
+    X : array, sparse matrix or table
+        Features, one row per instance.
+    kind : {"binary", "total", "histogram"}
+        The kind of report.
+    scale : {"score", "probability"}, optional
+        What an array holds, or what a function returns.
+    loss : Loss, optional
+        Whose scores are wanted, by default log loss, Poisson or cross entropy; that of totals may
+        want counts.
     """
-    if scale not in (None, "score", "probability"):
+    if scale not in (None, *get_args(Scale)):
         raise broken(
             "A scale must be score or probability", f"{scale!r} came", "Leave it out for scores."
         )
-    usual = named_loss(PROPER[kind])
-    loss = loss or usual
+    loss = loss or _usual(kind)
     if is_array(model):
         return _given(np.asarray(model, float), kind, scale, loss)
     if X is None:
@@ -37,20 +146,9 @@ def scores_of(
             "bags without X came",
             "Give X to the bags, or scores.",
         )
-    if hasattr(
-        model, "history"
-    ):  # a `Run` or boosted trees, which say by their link or their loss what scores predict
-        score = model.scores(X) if hasattr(model, "scores") else model.model(_as_trained(X))
-        link = getattr(model, "link", None) or named_loss(model.loss).form(kind).link
-        return _reread(np.asarray(score, float), link, kind, loss)
-    if hasattr(model, "decision_function"):
-        return _reread(_decided(model, X, kind), usual.form(kind).link, kind, loss)
-    if hasattr(model, "scores"):
-        return _reread(np.asarray(model.scores(X), float), usual.form(kind).link, kind, loss)
-    if hasattr(model, "predict_proba"):
-        return _from_prediction(np.asarray(model.predict_proba(X), float), kind, loss)
-    if kind == "total" and hasattr(model, "predict"):
-        return _from_prediction(np.asarray(model.predict(X), float), kind, loss)
+    for protocol, kinds, read in READINGS:
+        if kind in kinds and isinstance(model, protocol):
+            return read(model, X, kind, loss)
     if callable(model):
         return _given(np.asarray(model(X), float), kind, scale, loss)
     raise broken(
@@ -60,39 +158,67 @@ def scores_of(
     )
 
 
+def _usual(kind: Kind) -> Loss:
+    return named_loss(PROPER[kind])
+
+
+def is_array(model: Any) -> bool:
+    """Whether scores came in place of a model."""
+    if isinstance(model, list | tuple | np.ndarray):
+        return True
+    return hasattr(model, "__array__") and not callable(model)
+
+
+def _read_run(model: TrainedRun, X: Any, kind: Kind, loss: Loss) -> np.ndarray:
+    """A run says by its link how its scores predict; the name of a loss of your own does not."""
+    link = getattr(model, "link", None) or named_loss(model.loss).form(kind).link
+    return _reread(np.asarray(model.scores(X), float), link, kind, loss)
+
+
+def _read_decisions(model: Decider, X: Any, kind: Kind, loss: Loss) -> np.ndarray:
+    """Decisions of an estimator where they are logits; where they are not (margins), logits of its
+    probabilities."""
+    score = np.asarray(model.decision_function(X), float)
+    ours = hasattr(model, "learned_")  # an estimator of unbag decides by logits: no need to ask
+    if kind != "total" and not ours and isinstance(model, ProbabilityModel):
+        probability = np.asarray(model.predict_proba(X), float)
+        if not _are_logits(score, probability, kind):
+            score = _to_scores(probability, kind)
+    return _reread(score, _usual(kind).form(kind).link, kind, loss)
+
+
+def _read_scores(model: Scorer, X: Any, kind: Kind, loss: Loss) -> np.ndarray:
+    score = np.asarray(model.scores(X), float)
+    return _reread(score, _usual(kind).form(kind).link, kind, loss)
+
+
+def _read_probabilities(model: ProbabilityModel, X: Any, kind: Kind, loss: Loss) -> np.ndarray:
+    return _from_prediction(np.asarray(model.predict_proba(X), float), kind, loss)
+
+
+def _read_counts(model: CountModel, X: Any, kind: Kind, loss: Loss) -> np.ndarray:
+    return _from_prediction(np.asarray(model.predict(X), float), kind, loss)
+
+
+ANY: tuple[Kind, ...] = ("binary", "total", "histogram")
+READINGS: tuple[tuple[Any, tuple[Kind, ...], Callable[..., np.ndarray]], ...] = (
+    (TrainedRun, ANY, _read_run),
+    (Decider, ANY, _read_decisions),
+    (Scorer, ANY, _read_scores),
+    (ProbabilityModel, ANY, _read_probabilities),
+    (CountModel, ("total",), _read_counts),  # of labels, predict gives classes
+)
+"""How to read the scores of a model, for these kinds of report; the first that fits is taken."""
+
+
 def _reread(score: np.ndarray, link: Link, kind: Kind, loss: Loss) -> np.ndarray:
     """Scores of one link as scores that a loss reads."""
     if link == loss.form(kind).link:
         return score
     h = predict_by(link, score, kind)
-    return _from_prediction(h if kind == "histogram" else h[:, 0], kind, loss)
-
-
-def _as_trained(X: Any) -> np.ndarray:
-    """Features as training takes them: whole numbers (bucket numbers) as they are, others in single
-    precision."""
-    X = np.asarray(X)
-    return X if X.dtype.kind in "iu" else X.astype(np.float32)
-
-
-def is_array(model: Any) -> bool:
-    """Whether scores came in place of a model."""
-    return isinstance(model, list | tuple | np.ndarray) or (
-        hasattr(model, "__array__") and not callable(model)
-    )
-
-
-def _decided(model: Any, X: Any, kind: Kind) -> np.ndarray:
-    """Decisions of an estimator where they are logits; where they are not (margins), logits of its
-    probabilities."""
-    decision = np.asarray(model.decision_function(X), float)
-    ours = hasattr(
-        model, "learned_"
-    )  # an estimator of unbag decides by logits: no need to ask it twice
-    if ours or kind == "total" or not hasattr(model, "predict_proba"):
-        return decision
-    probability = np.asarray(model.predict_proba(X), float)
-    return decision if _are_logits(decision, probability, kind) else _to_scores(probability, kind)
+    if kind != "histogram":
+        h = h[:, 0]
+    return _from_prediction(h, kind, loss)
 
 
 def _are_logits(decision: np.ndarray, probability: np.ndarray, kind: Kind) -> bool:
@@ -100,30 +226,32 @@ def _are_logits(decision: np.ndarray, probability: np.ndarray, kind: Kind) -> bo
     from scipy.special import expit, softmax
 
     if kind == "binary":
-        meant, told = expit(decision), _of_one(probability)
+        implied, probability = expit(decision), _of_one(probability)
     else:
-        meant, told = softmax(decision, axis=-1), probability
-    return meant.shape == told.shape and np.allclose(meant, told, rtol=1e-3, atol=1e-6)
+        implied = softmax(decision, axis=-1)
+    if implied.shape != probability.shape:
+        return False
+    return np.allclose(implied, probability, rtol=1e-3, atol=1e-6)
 
 
-def _given(score: np.ndarray, kind: Kind, scale: str | None, loss: Loss) -> np.ndarray:
+def _given(score: np.ndarray, kind: Kind, scale: Scale | None, loss: Loss) -> np.ndarray:
+    """Scores as they are; what looks like probabilities must be called so."""
     if scale == "probability":
         return _from_prediction(score, kind, loss)
-    if kind == "histogram" and scale is None and _are_shares(score):
+    if scale is None and kind == "histogram" and _are_shares(score):
         raise broken(
             "Class scores must not be probabilities",
             f"all of {len(score)} rows lie between 0 and 1 and sum to 1",
             "Say {scale:probability}, or {scale:score} if they are scores all the same.",
         )
-    looks_like_probability = (
-        kind == "binary" and len(score) and score.min() >= 0 and score.max() <= 1
-    )
-    if looks_like_probability and scale is None and score.min() < score.max():
-        raise broken(
-            "Scores must be logits",
-            f"all of {len(score)} values lie between 0 and 1, like probabilities",
-            "Say {scale:probability}, or {scale:score} if they are logits all the same.",
-        )
+    if scale is None and kind == "binary" and len(score):
+        low, high = score.min(), score.max()
+        if 0 <= low < high <= 1:
+            raise broken(
+                "Scores must be logits",
+                f"all of {len(score)} values lie between 0 and 1, like probabilities",
+                "Say {scale:probability}, or {scale:score} if they are logits all the same.",
+            )
     return score
 
 
@@ -133,16 +261,18 @@ def _are_shares(score: np.ndarray) -> bool:
 
 def _from_prediction(prediction: np.ndarray, kind: Kind, loss: Loss) -> np.ndarray:
     """Predictions as scores that a loss reads; as they are where it takes these for its scores."""
-    form, usual = loss.form(kind), named_loss(PROPER[kind])
-    if not form.log_space:
-        return _of_one(prediction) if kind == "binary" else prediction
-    if form.link != usual.form(kind).link:
+    form, usual = loss.form(kind), _usual(kind)
+    if form.log_space and form.link != usual.form(kind).link:
         raise broken(
             f"The first loss must read scores as {usual.name} does, or as the loss of the run does",
             f"{loss.name} does not",
             f"Put {usual.name} before it.",
         )
-    return _to_scores(prediction, kind)
+    if form.log_space:
+        return _to_scores(prediction, kind)
+    if kind == "binary":
+        return _of_one(prediction)
+    return prediction
 
 
 def _to_scores(prediction: np.ndarray, kind: Kind) -> np.ndarray:
@@ -155,4 +285,6 @@ def _to_scores(prediction: np.ndarray, kind: Kind) -> np.ndarray:
 def _of_one(prediction: np.ndarray) -> np.ndarray:
     """The probability of label 1, from one column or from those of both labels; more columns stay,
     to be refused."""
-    return prediction[:, -1] if prediction.ndim == 2 and prediction.shape[1] <= 2 else prediction
+    if prediction.ndim == 2 and prediction.shape[1] <= 2:
+        return prediction[:, -1]
+    return prediction

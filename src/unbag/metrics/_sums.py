@@ -1,5 +1,4 @@
-"""Scores and bags in, a few sums per bag out: all that any metric needs, so that bags can come in
-pieces and merge.
+"""Sums over the instances of each bag: all that any metric needs, so that bags can come in pieces.
 
 With a reference prediction g (the model's own), a loss f1 + y f2 is estimated as
 
@@ -19,31 +18,11 @@ import numpy as np
 
 from unbag._arrays import sum_by
 from unbag._rules import broken, refuse, rows
-from unbag.bags import Bags, Kind
+from unbag.bags import Bags, Kind, label_variance
 from unbag.losses import Link, Loss
 
 
-class Sums(NamedTuple):
-    """Per bag: size, report and sums over its instances. `T`, `S` per metric: sums of g.f and of
-    f."""
-
-    name: np.ndarray | None
-    size: np.ndarray
-    report: np.ndarray  # label components that are not constant: (bags, 1), or (bags, classes)
-    noise: np.ndarray
-    observed: np.ndarray
-    stratum: np.ndarray
-    prediction: np.ndarray  # (bags, components)
-    reference: np.ndarray
-    square: np.ndarray  # sum of y^2, expected under the reference
-    T: np.ndarray  # (bags, metrics)
-    S: np.ndarray  # (bags, metrics, components)
-    Q: np.ndarray  # (bags, metrics): sum of the loss squared, expected under the reference
-    drift: np.ndarray  # (bags, metrics and rank): see `unbag.metrics._folds`; 0 for one model
-    scores: Scores
-
-
-class Scores(NamedTuple):
+class ScoreCounts(NamedTuple):
     """How many instances of a bag have this score, and the sums of their predictions; each bag and
     score once."""
 
@@ -54,52 +33,114 @@ class Scores(NamedTuple):
     reference: np.ndarray
 
 
+NO_SCORES = ScoreCounts(np.zeros(0, int), *np.zeros((4, 0)))
+
+
+class BagSums(NamedTuple):
+    """Per bag: size, report and sums over its instances."""
+
+    name: np.ndarray | None
+    size: np.ndarray
+    report: np.ndarray  # label components that are not constant: (bags, 1), or (bags, classes)
+    noise: np.ndarray
+    observed: np.ndarray
+    stratum: np.ndarray
+    prediction: np.ndarray  # (bags, components)
+    reference: np.ndarray
+    square: np.ndarray  # sum of y^2, expected under the reference
+    T: np.ndarray  # (bags, metrics): sums of f1 + g f2
+    S: np.ndarray  # (bags, metrics, components): sums of f2
+    Q: np.ndarray  # (bags, metrics): sum of the loss squared, expected under the reference
+    drift: np.ndarray  # (bags, metrics and rank): see `unbag.metrics._folds`; 0 for one model
+    scores: ScoreCounts
+
+
+KEPT = ("report", "noise", "observed", "stratum")  # the same in all parts of a bag
+ADDED = ("size", "prediction", "reference", "square", "T", "S", "Q", "drift")
+
+
+class ScoredBags(NamedTuple):
+    """Bags with the scores of a model, asked once, and what these predict.
+
+    Parameters
+    ----------
+    bags : Bags
+        The bags.
+    score : array (instances,) or (instances, classes)
+        Finite scores, one row per instance.
+    prediction : array (instances, components)
+        Class probabilities, or one column with the probability or the count.
+    loss : Loss
+        The loss that says how a score predicts.
+    """
+
+    bags: Bags
+    score: np.ndarray
+    prediction: np.ndarray
+    loss: Loss
+
+    @staticmethod
+    def of(score: Any, bags: Bags, loss: Loss) -> ScoredBags:
+        """Check the scores, and see what they predict.
+
+        Parameters
+        ----------
+        score : array
+            Logits, class scores or log rates, one row per instance.
+        bags : Bags
+            The bags.
+        loss : Loss
+            Says how a score predicts.
+        """
+        score = checked_scores(score, bags)
+        return ScoredBags(bags, score, predict(score, loss, bags.kind), loss)
+
+
 def collect(
-    score: Any, bags: Bags, losses: Sequence[Loss], *, reference: Any = None, ordered: bool = True
-) -> Sums:
+    scored: ScoredBags, losses: Sequence[Loss], *, reference: Any = None, ordered: bool = True
+) -> BagSums:
     """Sums per bag of these scores.
 
     Parameters
     ----------
-    score : logits, class scores or log rates, one row per instance.
-    losses : the first one says how a score predicts.
-    reference : prediction to centre by, instead of the model's own; made without the labels of
-        these bags.
-    ordered : whether to keep the scores, for what depends on their order.
+    scored : ScoredBags
+        The bags with their scores.
+    losses : sequence of Loss
+        The metrics.
+    reference : array, optional
+        Prediction to centre by, instead of the model's own; made without the labels of these bags.
+    ordered : bool
+        Whether to keep the scores, for what depends on their order.
     """
-    kind, count = bags.kind, len(bags)
-    score = checked_scores(score, bags)
-    h = _checked_counts(predict(score, losses[0], kind), kind)
-    g = h if reference is None else np.asarray(reference, float).reshape(len(h), -1)
-    sums = [
-        loss_sums(_components(score, h, loss, losses[0], kind), g, _spread(g, kind), bags)
-        for loss in losses
-    ]
+    bags, score, h, _ = scored
+    refuse(
+        "A predicted count must be below 1e+50",
+        ~(h[:, 0] < 1e50) & (bags.kind == "total"),
+        thing="instance",
+        given=h[:, 0],
+        remedy="Give the logarithms of rates as scores; for counts say {scale:probability}.",
+    )
+    g = h
+    if reference is not None:
+        g = np.asarray(reference, float).reshape(len(h), -1)
+    spread = _spread(g, bags.kind)
+    sums = [loss_sums(_components(scored, loss), g, spread, bags) for loss in losses]
     T, S, Q = (np.stack(column, axis=1) for column in zip(*sums, strict=True))
-    kept = ordered and kind != "histogram"
-    scores = (
-        group_scores(bags.bag, score, np.ones(len(score)), h[:, 0], g[:, 0])
-        if kept
-        else _no_scores()
-    )
-    return empty_sums(bags, g)._replace(
-        prediction=sum_by(bags.bag, h, count),
-        T=T,
-        S=S,
-        Q=Q,
-        drift=np.zeros((count, len(losses) + 1)),
-        scores=scores,
-    )
+    drift = np.zeros((len(bags), len(losses) + 1))
+    prediction = sum_by(bags.bag, h, len(bags))
+    whole = empty_sums(bags, g)._replace(prediction=prediction, T=T, S=S, Q=Q, drift=drift)
+    if not ordered or bags.kind == "histogram":
+        return whole
+    one = np.ones(len(score))
+    return whole._replace(scores=count_scores(bags.bag, score, one, h[:, 0], g[:, 0]))
 
 
-def _components(
-    score: np.ndarray, h: np.ndarray, loss: Loss, first: Loss, kind: Kind
-) -> np.ndarray:
-    """Loss components of what the first loss says that the scores predict: a logit is a probability
-    for all losses."""
-    if loss.form(kind).link != first.form(kind).link:
-        return components_of(h, loss, kind)
-    return loss.components(score, kind=kind)
+def _components(scored: ScoredBags, loss: Loss) -> np.ndarray:
+    """Loss components of what the scores predict: a logit is a probability for all losses."""
+    kind = scored.bags.kind
+    if loss.form(kind).link == scored.loss.form(kind).link:
+        return loss.components(scored.score, kind=kind)
+    return components_of(scored.prediction, loss, kind)
 
 
 def components_of(prediction: np.ndarray, loss: Loss, kind: Kind) -> np.ndarray:
@@ -107,36 +148,41 @@ def components_of(prediction: np.ndarray, loss: Loss, kind: Kind) -> np.ndarray:
     form = loss.form(kind)
     if kind != "histogram":
         both_labels = form.predict(np.zeros(1)).ndim > 1
-        prediction = (
-            np.concatenate([1 - prediction, prediction], axis=1)
-            if both_labels
-            else prediction[:, 0]
-        )
-    return form.components(np.log(np.maximum(prediction, 1e-12)) if form.log_space else prediction)
+        if both_labels:
+            prediction = np.concatenate([1 - prediction, prediction], axis=1)
+        else:
+            prediction = prediction[:, 0]
+    if form.log_space:
+        prediction = np.log(np.maximum(prediction, 1e-12))
+    return form.components(prediction)
 
 
-def _checked_counts(h: np.ndarray, kind: Kind) -> np.ndarray:
-    refuse(
-        "A predicted count must be below 1e+50",
-        ~(h[:, 0] < 1e50) & (kind == "total"),
-        thing="instance",
-        given=h[:, 0],
-        remedy="Give the logarithms of rates as scores; for counts say {scale:probability}.",
-    )
-    return h
+def empty_sums(bags: Bags, g: np.ndarray) -> BagSums:
+    """What the bags say of a reference, before any loss.
 
-
-def empty_sums(bags: Bags, g: np.ndarray) -> Sums:
-    """What the bags say of a reference, before any loss."""
+    Parameters
+    ----------
+    bags : Bags
+        The bags.
+    g : array (instances, components)
+        The reference.
+    """
     count = len(bags)
     nothing = np.zeros((count, 0))
-    return Sums(
+    noise, stratum = bags.noise, bags.stratum
+    if noise is None:
+        noise = np.zeros(count)
+    if stratum is None:
+        stratum = np.zeros(count, int)
+    elif bags.stratum_names is not None:  # numbers of two tables need not mean the same
+        stratum = np.asarray(bags.stratum_names)[stratum]
+    return BagSums(
         name=bags.names,
         size=bags.size.astype(float),
         report=bags.report.reshape(count, -1),
-        noise=np.zeros(count) if bags.noise is None else bags.noise,
+        noise=noise,
         observed=bags.observed,
-        stratum=_strata(bags),
+        stratum=stratum,
         prediction=nothing,
         reference=sum_by(bags.bag, g, count),
         square=sum_by(bags.bag, _spread(g, bags.kind) + g**2, count).mean(axis=1),
@@ -144,111 +190,103 @@ def empty_sums(bags: Bags, g: np.ndarray) -> Sums:
         S=nothing[:, :, None],
         Q=nothing,
         drift=nothing,
-        scores=_no_scores(),
-    )
-
-
-def _strata(bags: Bags) -> np.ndarray:
-    """The stratum of each bag, by name where it has one: numbers of two tables need not mean the
-    same."""
-    if bags.stratum is None:
-        return np.zeros(len(bags), int)
-    return (
-        bags.stratum if bags.stratum_names is None else np.asarray(bags.stratum_names)[bags.stratum]
+        scores=NO_SCORES,
     )
 
 
 def _spread(g: np.ndarray, kind: Kind) -> np.ndarray:
     """Var(y | x) if the reference were right."""
-    return np.maximum(g, 0) if kind == "total" else g * (1 - g)
+    return np.maximum(label_variance(g, kind), 0)
 
 
-def loss_sums(f: np.ndarray, g: np.ndarray, spread: np.ndarray, bags: Bags) -> tuple[Any, Any, Any]:
-    """Sums over each bag of f1 + g f2, of f2, and of the loss squared as expected under the
-    reference."""
-    f1, f2 = (0.0, f) if bags.kind == "histogram" else (f[:, 0], f[:, 1:])
-    expected = f1 + np.sum(g * f2, axis=1)
-    square = (
-        np.sum(g * f2**2, axis=1)
-        if bags.kind == "histogram"
-        else expected**2 + np.sum(spread * f2**2, axis=1)
-    )
-    add = lambda values: sum_by(bags.bag, values, len(bags))
-    return add(expected), add(f2), add(square)
+def loss_sums(
+    f: np.ndarray, g: np.ndarray, spread: np.ndarray, bags: Bags
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sums over each bag of f1 + g f2, of f2, and of the loss squared as expected under g.
+
+    Parameters
+    ----------
+    f : array (instances, components)
+        Loss components.
+    g : array (instances, components)
+        The reference.
+    spread : array (instances, components)
+        Var(y | x) under the reference.
+    bags : Bags
+        Who is in which bag.
+    """
+    if bags.kind == "histogram":
+        expected, f2 = np.sum(g * f, axis=1), f
+        square = np.sum(g * f**2, axis=1)
+    else:
+        f2 = f[:, 1:]
+        expected = f[:, 0] + np.sum(g * f2, axis=1)
+        square = expected**2 + np.sum(spread * f2**2, axis=1)
+    T, S, Q = (sum_by(bags.bag, values, len(bags)) for values in (expected, f2, square))
+    return T, S, Q
 
 
 def predict(score: np.ndarray, loss: Loss, kind: Kind) -> np.ndarray:
-    """What a score predicts: class probabilities, or one column with the probability or the
-    count."""
+    """What scores predict: class probabilities, or one column with the probability or the count.
+
+    Parameters
+    ----------
+    score : array
+        One row per instance.
+    loss : Loss
+        Says how a score predicts.
+    kind : {"binary", "total", "histogram"}
+        The kind of report.
+    """
     return predict_by(loss.form(kind).link, score, kind)
 
 
 def predict_by(link: Link, score: np.ndarray, kind: Kind) -> np.ndarray:
     """The same, where only the link is known."""
     prediction = link.predict(score)
-    with np.errstate(over="ignore"):  # whoever takes counts refuses those that are too large
-        prediction = np.exp(prediction) if link.log_space else prediction
+    if link.log_space:
+        with np.errstate(over="ignore"):  # whoever takes counts refuses those that are too large
+            prediction = np.exp(prediction)
     if kind == "histogram":
         return prediction
-    return prediction[:, 1:] if prediction.ndim > 1 else prediction[:, None]
+    if prediction.ndim > 1:
+        return prediction[:, 1:]
+    return prediction[:, None]
 
 
-def group_scores(bag: np.ndarray, score: np.ndarray, *values: np.ndarray) -> Scores:
+def count_scores(bag: np.ndarray, score: np.ndarray, *values: np.ndarray) -> ScoreCounts:
     """One entry for each bag and score, with the sums of the values."""
     if len(bag) == 0:
-        return _no_scores()
+        return NO_SCORES
     distinct, number = np.unique(score, return_inverse=True)
     key, where = np.unique(bag * len(distinct) + number, return_inverse=True)
-    return Scores(
-        key // len(distinct),
-        distinct[key % len(distinct)],
-        *(np.bincount(where, weights=v) for v in values),
-    )
+    sums = (np.bincount(where, weights=v) for v in values)
+    return ScoreCounts(key // len(distinct), distinct[key % len(distinct)], *sums)
 
 
-def _no_scores() -> Scores:
-    empty = np.zeros(0)
-    return Scores(empty.astype(int), empty, empty, empty, empty)
-
-
-def without_scores(sums: Sums) -> Sums:
-    """The same, without what depends on the order of the scores."""
-    return sums._replace(scores=_no_scores())
-
-
-def merge(pieces: Sequence[Sums]) -> Sums:
+def merge(pieces: Sequence[BagSums]) -> BagSums:
     """One table of pieces that came one after the other, or from several machines.
 
     Bags with names are the same bag when they have the same name: their sums add up, and their
     report must agree. Bags without names are all different.
     """
     offsets = np.cumsum([0, *(len(piece.size) for piece in pieces[:-1])])
-    scores = Scores(
-        *(
-            np.concatenate(column)
-            for column in zip(*(piece.scores for piece in pieces), strict=True)
-        )
-    )
     shift = np.repeat(offsets, [len(piece.scores.bag) for piece in pieces])
-    columns = {
-        f: np.concatenate([getattr(piece, f) for piece in pieces]) for f in Sums._fields[1:-1]
-    }
-    whole = Sums(name=None, scores=scores._replace(bag=scores.bag + shift), **columns)
+    columns = zip(*(piece.scores for piece in pieces), strict=True)
+    scores = ScoreCounts(*(np.concatenate(column) for column in columns))
+    scores = scores._replace(bag=scores.bag + shift)
+    joined = {f: np.concatenate([getattr(piece, f) for piece in pieces]) for f in KEPT + ADDED}
+    whole = BagSums(name=None, scores=scores, **joined)
     if any(piece.name is None for piece in pieces):
         return whole
-    name, first, which = np.unique(
-        np.concatenate([np.asarray(piece.name) for piece in pieces]),
-        return_index=True,
-        return_inverse=True,
-    )
-    return (
-        whole._replace(name=name)
-        if len(first) == len(which)
-        else _add_up(whole, name, first, which)
-    )
+    names = np.concatenate([np.asarray(piece.name) for piece in pieces])
+    name, first, which = np.unique(names, return_index=True, return_inverse=True)
+    if len(first) == len(which):
+        return whole._replace(name=names)
+    return _add_up(whole, name, first, which)
 
 
-def _add_up(whole: Sums, name: np.ndarray, first: np.ndarray, which: np.ndarray) -> Sums:
+def _add_up(whole: BagSums, name: np.ndarray, first: np.ndarray, which: np.ndarray) -> BagSums:
     same = np.isclose(whole.report, whole.report[first][which], equal_nan=True).all(axis=1)
     refuse(
         "Parts of a bag must carry the same report",
@@ -260,38 +298,37 @@ def _add_up(whole: Sums, name: np.ndarray, first: np.ndarray, which: np.ndarray)
         ],
         remedy="Give each part the report of its whole bag, or different bags different names.",
     )
-    add = lambda values: sum_by(which, values, len(name))
-    b = whole.scores
-    kept = {
-        field: getattr(whole, field)[first] for field in ("report", "noise", "observed", "stratum")
-    }
-    added = {
-        field: add(getattr(whole, field))
-        for field in ("size", "prediction", "reference", "square", "T", "S", "Q", "drift")
-    }
-    scores = group_scores(which[b.bag], b.score, b.instances, b.prediction, b.reference)
-    return Sums(name=name, scores=scores, **kept, **added)
+    kept = {field: getattr(whole, field)[first] for field in KEPT}
+    added = {field: sum_by(which, getattr(whole, field), len(name)) for field in ADDED}
+    bag, score, *values = whole.scores
+    return BagSums(name=name, scores=count_scores(which[bag], score, *values), **kept, **added)
 
 
 def checked_scores(score: Any, bags: Bags) -> np.ndarray:
-    """Scores as floats, one row per instance, all finite."""
+    """Scores as floats, one row per instance, all finite; others are refused.
+
+    Parameters
+    ----------
+    score : array
+        Logits, class scores or log rates.
+    bags : Bags
+        Whose instances they are of.
+    """
     count, kind = len(bags.bag), bags.kind
-    score = np.asarray(score, float)
-    if kind != "histogram" and score.ndim == 2 and score.shape[1] == 1:
-        score = score[:, 0]
+    score = one_column(np.asarray(score, float), kind)
     rows(len(score), count, thing="scores", of="instance")
-    dimensions = 2 if kind == "histogram" else 1
-    if score.ndim == dimensions == 2 and score.shape[1] != bags.report.shape[1]:
-        raise broken(
-            "Class scores must have one column for each class of the reports",
-            f"{score.shape[1]} came for {bags.report.shape[1]} classes",
-            "Give the same classes to both.",
-        )
+    dimensions = 1 + (kind == "histogram")
     if score.ndim != dimensions:
         raise broken(
             f"Scores for {kind} reports must have {dimensions} dimension(s)",
             f"an array of shape {score.shape} came",
             "Give one logit or log rate per instance, or one score per class for histograms.",
+        )
+    if dimensions == 2 and score.shape[1] != bags.report.shape[1]:
+        raise broken(
+            "Class scores must have one column for each class of the reports",
+            f"{score.shape[1]} came for {bags.report.shape[1]} classes",
+            "Give the same classes to both.",
         )
     refuse(
         "A score must be finite",
@@ -300,4 +337,19 @@ def checked_scores(score: Any, bags: Bags) -> np.ndarray:
         given=score,
         remedy="A model that predicts NaN has diverged: train it with a lower learning rate.",
     )
+    return score
+
+
+def one_column(score: np.ndarray, kind: Kind) -> np.ndarray:
+    """A table of one column as one score per instance.
+
+    Parameters
+    ----------
+    score : array
+        Scores.
+    kind : {"binary", "total", "histogram"}
+        The kind of report; class scores stay as they are.
+    """
+    if kind != "histogram" and score.ndim == 2 and score.shape[1] == 1:
+        return score[:, 0]
     return score

@@ -14,7 +14,19 @@ from unbag.report._svg import embed
 
 
 class Claim(NamedTuple):
-    """A sentence, where it was looked at, the verdict, and the numbers behind it."""
+    """A claim and what the runs say of it.
+
+    Parameters
+    ----------
+    claim : str
+        A sentence.
+    where : str
+        On which data and sizes.
+    verdict : str
+        Whether it holds.
+    numbers : str
+        The numbers behind the verdict; empty where there are none.
+    """
 
     claim: str
     where: str

@@ -15,7 +15,17 @@ from unbag._version import __version__
 
 
 class Text(NamedTuple):
-    """A paragraph; `strong` for the sentence that matters most."""
+    """A paragraph.
+
+    Parameters
+    ----------
+    text : str
+        What it says.
+    strong : bool
+        Whether it is the sentence that matters most.
+    kind : str
+        What the template calls it.
+    """
 
     text: str
     strong: bool = False
@@ -57,7 +67,17 @@ Part = Text | Items | Grid | Picture | Words
 
 
 class Section(NamedTuple):
-    """A heading and what stands below it; `name` is its address in the page."""
+    """A heading and what stands below it.
+
+    Parameters
+    ----------
+    name : str
+        Its address in the page.
+    title : str
+        The heading.
+    parts : sequence of Part
+        Paragraphs, lists, tables and pictures.
+    """
 
     name: str
     title: str
@@ -65,7 +85,15 @@ class Section(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A title, a line below it, and sections."""
+    """A page.
+
+    Parameters
+    ----------
+    title, line : str
+        The title and a line below it.
+    sections : sequence of Section
+        What it says.
+    """
 
     title: str
     line: str

@@ -61,6 +61,17 @@ class Run:
     bags_: Bags | None = field(default=None, repr=False)
     link: Link | None = field(default=None, repr=False)
 
+    def scores(self, X: Any) -> np.ndarray:
+        """Scores of rows, which predict as its link, or its loss, says.
+
+        Features go in as training takes them: whole numbers (bucket numbers) as they are, others in
+        single precision.
+        """
+        X = np.asarray(X)
+        if X.dtype.kind not in "iu":
+            X = X.astype(np.float32)
+        return np.asarray(self.model(X), float)
+
 
 class Record:
     """History, best models and divergence of all runs, arrays of (seeds, rates).

@@ -5,7 +5,7 @@ count by its own loss) plus the standard error of its difference to the consensu
 of the run's predictions so far. That is `choice`. The model of the lowest `choice` is kept
 (`StopRule.better`), and training ends when no run had a new lowest one for `patience` epochs
 (`StopRule.finished`). Without held-out bags the last epoch is kept. The plain estimate is a bad
-judge (`unbag.metrics._paired`; docs/training.md has numbers).
+judge (`unbag.metrics.judge_all`; docs/training.md has numbers).
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ import numpy as np
 from unbag._rules import refuse
 from unbag.bags import Bags, Kind
 from unbag.losses import Loss
-from unbag.metrics._leakage import check_apart
-from unbag.metrics._paired import judge_all
-from unbag.metrics._sums import predict
+from unbag.metrics import check_apart, judge_all, predict
 
 Scores = Callable[[Any, Any], Any]
 """From the parameters of one seed and features to a row of scores for each rate."""
