@@ -316,8 +316,8 @@ MESSAGES = [
     (
         lambda: choose([lambda X: X], BAGS),
         (
-            "Candidates must be runs, or a mapping from names to models: a function came. Name your "
-            "models in a dict."
+            "Candidates must be runs, or a mapping from names to models: a function came. Name "
+            "your models in a dict."
         ),
     ),
     (

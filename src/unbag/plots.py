@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PAPER: dict[str, Any] = {  # the style of figures in papers
+PAPER: Any = {  # the style of figures in papers
     "font.size": 9,
     "axes.labelsize": 9,
     "xtick.labelsize": 8,
@@ -260,8 +260,8 @@ def _legend_name(name: str) -> str:
 def draw_legend(axes: Axes) -> None:
     """The names of the curves above the frame, in as many columns as their lengths allow."""
     handles, names = axes.get_legend_handles_labels()
-    figure = axes.get_figure()
-    if not names or figure is None:
+    figure: Any = axes.get_figure()
+    if not names:
         return
     room = 11 * figure.get_figwidth()  # letters
     columns = max(1, int(room / (max(map(len, names)) + 6)))
@@ -707,7 +707,8 @@ def _name_ends(axes: Axes) -> None:
     """Names at the right edge beside the ends of the curves, moved apart where they would
     overlap."""
     handles, names = axes.get_legend_handles_labels()
-    ends = [(line.get_ydata()[-1], name, line.get_color()) for line, name in zip(handles, names)]  # noqa: B905
+    pairs: Any = zip(handles, names, strict=True)
+    ends = [(line.get_ydata()[-1], name, line.get_color()) for line, name in pairs]
     low, high = axes.get_ylim()
     gap, place, places = 0.058 * (high - low), -np.inf, []
     for y, *_ in sorted(ends):

@@ -212,12 +212,12 @@ def choose(
         wild = f" or counts above {LARGEST:g}" * (kind == "total")
         lost = f"{len(scored) - len(good)} of {len(scored)} candidates"
         reason += f" {lost} predict NaN{wild} and are left out."
-    labelled: list[float | None] = [None] * len(listed)
+    labelled: Sequence[float | None] = [None] * len(listed)
     behind = None
     if test is not None:
         X, y = test
         known = [float(np.mean(chosen_loss.value(score(c, X), y, kind=kind))) for c in listed]
-        labelled, behind = list(known), known[winner] - min(known)
+        labelled, behind = known, known[winner] - min(known)
     rows = [
         Compared(
             candidate.name,

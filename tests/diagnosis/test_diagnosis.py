@@ -271,8 +271,13 @@ def test_the_second_opinion_knows_noise_and_keeps_its_level(noise):
             scale=np.sqrt(noise / 2) + 1e-12, size=100
         )
         declared = np.full(100, noise) if noise else None
-        found = label_dispersion(Bags(np.repeat(np.arange(100), 20), np.clip(count, -20, 20) / 20 if noise else
-                                      np.round(count) / 20, noise=declared))  # fmt: skip
+        found = label_dispersion(
+            Bags(
+                np.repeat(np.arange(100), 20),
+                np.clip(count, -20, 20) / 20 if noise else np.round(count) / 20,
+                noise=declared,
+            )
+        )
         p.append(found.p)
         between.append(found.ratio)
     assert np.mean(between) == pytest.approx(1, abs=0.05)
@@ -511,7 +516,7 @@ def test_two_rare_outcomes_in_one_window_are_no_drift_and_eight_are():
     assert drift(rare_in(3, 8), np.arange(240), windows=12).alarm
 
 
-def test_the_drift_of_rare_negatives_is_that_of_rare_positives_and_a_large_window_is_as_far_as_the_rest():
+def test_the_drift_of_rare_negatives_is_that_of_rare_positives_and_a_large_window_counts_alike():
     bags = rare_in(11, 4)
     turned = Bags(bags.bag, 1 - bags.report)
     last = [0, 220]  # the last window against all others
@@ -605,8 +610,8 @@ MESSAGES = [
     (
         lambda: diagnose(TEN, np.where(np.arange(20) == 3, np.inf, 0)),
         (
-            "A score must be finite: row 3 has inf (1 such row). Give logits; a probability of 0 or "
-            "1 has none."
+            "A score must be finite: row 3 has inf (1 such row). Give logits; a probability of 0 "
+            "or 1 has none."
         ),
     ),
     (

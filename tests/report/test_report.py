@@ -161,9 +161,19 @@ def story(**changes):
 
 
 SECTIONS = [
-    "summary", "input", "random", "compared", "good", "revealed", "curves", "calibration", "scores", "prior", "next",
+    "summary",
+    "input",
+    "random",
+    "compared",
+    "good",
+    "revealed",
+    "curves",
+    "calibration",
+    "scores",
+    "prior",
+    "next",
     "glossary",
-]  # fmt: skip
+]
 
 
 def test_a_page_with_everything_has_every_section_in_order():
@@ -224,8 +234,9 @@ def test_pictures_are_xml_with_their_words_and_colours_of_the_page_only(name):
     assert "nan" not in styles
     assert "#" not in styles  # colours are variables of the page, which knows light and dark
     assert set(re.findall(r"(?:fill|stroke): ([^;]+)", styles)) <= {
-        "none", *(f"var(--{c})" for c in ("ink", "soft", "rule", "c0", "c1"))
-    }  # fmt: skip
+        "none",
+        *(f"var(--{c})" for c in ("ink", "soft", "rule", "c0", "c1")),
+    }
     assert svg == embed(PICTURES[name], EVIL, name="one")
 
 
@@ -338,8 +349,12 @@ def test_revealed_labels_are_compared_with_the_intervals_whichever_way_it_comes_
 
 
 def test_facts_are_those_of_the_bags():
-    bags = unbag.Bags(np.array([0, 0, 1, 2, 2, 2]), np.array([0.5, 1.0, np.nan]), noise=[1, 3, 5],
-                      status=["observed", "observed", "pending"])  # fmt: skip
+    bags = unbag.Bags(
+        np.array([0, 0, 1, 2, 2, 2]),
+        np.array([0.5, 1.0, np.nan]),
+        noise=[1, 3, 5],
+        status=["observed", "observed", "pending"],
+    )
     assert facts_of(bags) == Facts(2, 3, 1, 2.0, 3, pytest.approx(2 / 3), 2.0, 1, 1, 3)
 
 
@@ -382,10 +397,17 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
 
 def test_the_page_of_a_stream_tells_loss_prior_and_what_was_set_aside():
     rows = [
-        {"chunk": i, "window_log_loss": 0.5 - i / 100, "window_log_loss_error": 0.03, "window_auc": None, "prior": 0.2,
-         "drift": i == 3, "label_log_loss": 0.5}
+        {
+            "chunk": i,
+            "window_log_loss": 0.5 - i / 100,
+            "window_log_loss_error": 0.03,
+            "window_auc": None,
+            "prior": 0.2,
+            "drift": i == 3,
+            "label_log_loss": 0.5,
+        }
         for i in range(1, 6)
-    ]  # fmt: skip
+    ]
     page = stream_page(rows, "line", learned=5120, waiting=7, aside={EVIL: 2})
     assert [s.name for s in page.sections] == [
         "summary",
@@ -397,8 +419,13 @@ def test_the_page_of_a_stream_tells_loss_prior_and_what_was_set_aside():
     ]
     text = render(page)
     Reader(text)
-    for words in ("5,120 events were learned from, in 5 chunks.", "0.45 (0.39 to 0.51;", "moved in 1 of 5 chunks",
-                  "7 events wait", "2 things were set aside"):  # fmt: skip
+    for words in (
+        "5,120 events were learned from, in 5 chunks.",
+        "0.45 (0.39 to 0.51;",
+        "moved in 1 of 5 chunks",
+        "7 events wait",
+        "2 things were set aside",
+    ):
         assert words in text
     empty = stream_page([], "line", learned=0, waiting=0, aside={})
     assert [s.name for s in empty.sections] == ["summary", "input", "next", "glossary"]
@@ -452,9 +479,12 @@ def pages(tmp_path_factory):
 
 @pytest.mark.parametrize(
     "name, left_out",
-    [("a", {"revealed"}), ("evaluate", {"revealed", "compared", "curves"}),
-     ("select", {"revealed", "good", "curves", "calibration", "scores"})],
-)  # fmt: skip
+    [
+        ("a", {"revealed"}),
+        ("evaluate", {"revealed", "compared", "curves"}),
+        ("select", {"revealed", "good", "curves", "calibration", "scores"}),
+    ],
+)
 def test_verbs_write_a_page_of_what_they_found(pages, name, left_out):
     text = (pages / f"{name}.html").read_text()
     page = Reader(text)
@@ -492,9 +522,16 @@ CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
 FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update", "--virtual-time-budget=2000",
-]  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--virtual-time-budget=2000",
+]
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium")
@@ -505,8 +542,10 @@ def test_a_browser_shows_every_section_and_asks_for_nothing(tmp_path, scheme, in
     """The test's own copy lets a script in, which writes down what the browser made of the page."""
     path = write_page(page_of(story(title="A report", line="")), tmp_path / "page.html")
     look = """<script>addEventListener("load", () => { const seen = {
-        ink: getComputedStyle(document.body).color, loaded: performance.getEntriesByType("resource").length,
-        broken: [...document.querySelectorAll("svg[role=img]")].filter(e => e.getBBox().width < 100).length,
+        ink: getComputedStyle(document.body).color,
+        loaded: performance.getEntriesByType("resource").length,
+        broken: [...document.querySelectorAll("svg[role=img]")]
+          .filter(e => e.getBBox().width < 100).length,
         sections: [...document.querySelectorAll("section")].map(e => e.id).join(" "),
         wide: document.documentElement.scrollWidth > innerWidth };
       document.body.setAttribute("data-seen", JSON.stringify(seen)); });</script>"""
@@ -515,10 +554,20 @@ def test_a_browser_shows_every_section_and_asks_for_nothing(tmp_path, scheme, in
     )
     path.write_text(text.replace("</body>", f"{look}</body>"))
     found = subprocess.run(
-        [CHROMIUM, *FLAGS, f"--user-data-dir={tmp_path / 'new'}", f"--blink-settings=preferredColorScheme={scheme}",
-         "--window-size=500,900", "--dump-dom", path.as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
-    ).stdout  # fmt: skip
+        [
+            CHROMIUM,
+            *FLAGS,
+            f"--user-data-dir={tmp_path / 'new'}",
+            f"--blink-settings=preferredColorScheme={scheme}",
+            "--window-size=500,900",
+            "--dump-dom",
+            path.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout
     seen = re.search(r'data-seen="([^"]*)"', found).group(1).replace("&quot;", '"')
     expected = (
         f'{{"ink":"{ink}","loaded":0,"broken":0,"sections":"{" ".join(SECTIONS)}","wide":false}}'

@@ -68,7 +68,7 @@ def _read(story: Story) -> Section | None:
     if tables is not None and tables.left_out:
         parts += [Text("Left out, or waiting:"), items(*tables.left_out)]
     if tables is not None and tables.refused:
-        parts += [Text("Refused:", strong=True), items(*tables.refused)]
+        parts += [Text("Refused:", strong=True), items(*map(str, tables.refused))]
     if tables is not None and not (tables.left_out or tables.refused):
         parts.append(Text("Nothing was left out, and nothing was refused."))
     if not parts:

@@ -19,7 +19,7 @@ WIDTH = 6.4  # inches of 72 units: wide enough for a page, narrow enough for a p
 CURVES = tuple(f"c{i}" for i in range(6))
 STAND_INS = {f"#fe00{i:02x}": name for i, name in enumerate(("ink", "soft", "rule", *CURVES))}
 COLOUR = {name: stand_in for stand_in, name in STAND_INS.items()}
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "font.size": 12,
     "xtick.labelsize": 11,
     "ytick.labelsize": 11,
