@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,6 +73,7 @@ def source(module: str) -> ast.Module:
     if path.is_dir():
         path = path / "__init__"
     tree = ast.parse(path.with_suffix(".py").read_text())
+    tree.body = [part for node in tree.body for part in known_to_editors(node)]
     values = constants(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.arguments):
@@ -80,6 +82,13 @@ def source(module: str) -> ast.Module:
         if isinstance(node, ast.AnnAssign) and node.value:
             node.value = values.get(ast.unparse(node.value), node.value)
     return tree
+
+
+def known_to_editors(node: ast.stmt) -> list[ast.stmt]:
+    """A statement; of `if TYPE_CHECKING` the imports in it, which run when they are asked for."""
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        return node.body
+    return [node]
 
 
 def constants(tree: ast.Module) -> dict[str, ast.expr]:
@@ -176,15 +185,13 @@ def public(tree: ast.Module) -> list[str]:
 
 def values(tree: ast.Module) -> dict[str, str]:
     """Values that a string stands below, which is their docstring."""
-    pairs = zip(tree.body, tree.body[1:], strict=False)
-    return {
-        node.targets[0].id: inspect.cleandoc(below.value.value)
-        for node, below in pairs
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-        if isinstance(below, ast.Expr)
-        and isinstance(below.value, ast.Constant)
-        and isinstance(below.value.value, str)
-    }
+    texts = {}
+    for node, below in pairwise(tree.body):
+        text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+        if text and isinstance(node, ast.Assign | ast.AnnAssign):
+            target = ast.unparse(getattr(node, "target", None) or node.targets[0])
+            texts[target] = inspect.cleandoc(str(below.value.value))
+    return texts
 
 
 def find(name: str, tree: ast.Module) -> ast.FunctionDef | ast.ClassDef | None:

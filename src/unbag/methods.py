@@ -116,6 +116,7 @@ LABELS = MethodFacts(
 METHODS: Mapping[str, MethodFacts] = {
     facts.name: facts for facts in (ANCHORED, UPM, EASY, MATCHING, LIKELIHOOD, LABELS)
 }
+"""Every method by its name, with what training, boosting, SQL and the command line ask of it."""
 FROM_BAGS = tuple(name for name in METHODS if name != "labels")
 LINEAR = tuple(name for name in FROM_BAGS if METHODS[name].objective == "weights")
 

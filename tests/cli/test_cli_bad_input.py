@@ -148,7 +148,7 @@ def test_bags_of_a_wrong_size_may_be_left_out(tmp_path):
     frame = pd.read_parquet(reports)
     frame.assign(events=[11, *frame.events[1:]]).to_parquet(reports)
     words = ["check", events, reports, *SALES, "--size", "events", "--id", "event"]
-    assert "1 bag" in run(*words, code=3).stdout
+    assert "(1 such bag)" in run(*words, code=3).stdout
     assert "59 bags" in run(*words, "--wrong-sizes", "leave_out").stdout
 
 
