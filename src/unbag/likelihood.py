@@ -1,14 +1,13 @@
-"""Scores and reports in, one value per bag out: minus the log likelihood of the bag's count under
-the model.
+"""The count likelihood: minus the log likelihood of each bag's count under the model.
 
 The model gives every instance its own law, so the count of a bag has a law too, and the report is
 one draw from it:
 
-| kind of report | law of one label      | law of the bag's count                                                |
+| kind | law of one label | law of the bag's count |
 |---|---|---|
-| binary         | Bernoulli(h)          | Poisson-binomial: exact for small bags, Gaussian for large ones       |
-| total          | Poisson(exp(score))   | Poisson(sum_i exp(score_i)), exact for any bag                        |
-| histogram      | one class drawn from h | Poisson-multinomial: exact for bags of one, Gaussian for larger ones |
+| binary | Bernoulli(h) | Poisson-binomial: exact for small bags, Gaussian for large ones |
+| total | Poisson(exp(score)) | Poisson(sum_i exp(score_i)), exact for any bag |
+| histogram | a class drawn from h | Poisson-multinomial: exact for bags of one, else Gaussian |
 
 Like proportion matching this is not linear in the instances and has no signed weights. Unlike it,
 it uses the variance of the count, not only its mean. Noise that was added to the count adds its
@@ -39,12 +38,12 @@ from unbag.losses import Loss, cross_entropy, log
 from unbag.methods import usual_loss
 
 FLOOR = 1 / (2 * np.pi)
-"""Smallest variance of a Gaussian count: its density then peaks at 1, the largest probability a count can have.
+"""Smallest variance of a Gaussian count: its density then peaks at 1, as a probability can at most.
 
-So the value is never negative, a model that is certain and right gets 0 as under the exact law, and being still
-more certain earns nothing. It is a maximum and not a sum, because a Gaussian fit is fair (its expected gradient is
-zero at the true model) when its variance is either the true one or constant, and a sum is neither: at a mean of
-0.1 per bag it would push the rare class to zero.
+So the value is never negative, a model that is certain and right gets 0 as under the exact law, and
+being still more certain earns nothing. It is a maximum and not a sum: a Gaussian fit is fair (its
+expected gradient is zero at the true model) when its variance is either the true one or
+constant, and a sum is neither: at a mean of 0.1 per bag it would push the rare class to zero.
 """
 WHOLE = 0.01
 """A count this near to a whole number is one: proportions come rounded, and in single precision."""
@@ -63,8 +62,7 @@ def count_likelihood(
     largest: int | None = None,
     noise: PerBag | None = None,
 ) -> PerBag:
-    """Minus the log likelihood of each bag's count under the model: -log P(count | scores of the
-    bag).
+    """Minus the log likelihood of each bag's count: -log P(count | scores of the bag).
 
     The value belongs to the whole bag and is divided by nothing: its gradient grows with the bag.
     Divide the average by the mean bag size to compare it with losses per instance. Bags of one give
@@ -86,24 +84,32 @@ def count_likelihood(
 
     Parameters
     ----------
-    score : one score per instance (one per class for histograms), of any framework.
-    bag : bag number of each instance, in any order.
-    size, report : of each bag; the report in component form, as `Bags.components()` gives it. A bag
-        of size 0 is padding: whatever its report and instances, its value is 0 and its instances
-        get no gradient.
-    kind : what the reports are.
-    exact : largest bag for the exact law of a binary count. Its cost per bag is the square of the
-        size.
-    largest : size of the largest bag if you know it and `size` is not a NumPy array (under `jit`):
-        saves work when it is below `exact`, and changes nothing else.
-    noise : variance of the noise on each bag's count (on each class count), or None for exact
-        reports.
+    score : array
+        One score per instance (one per class for histograms), of any framework.
+    bag : array of int
+        Bag number of each instance, in any order.
+    size, report : array
+        Of each bag; the report in component form, as `Bags.components()` gives it. A bag of size 0
+        is padding: whatever its report and instances, its value is 0 and its instances get no
+        gradient.
+    kind : {"binary", "total", "histogram"}
+        What the reports are.
+    exact : int
+        Largest bag for the exact law of a binary count. Its cost per bag is the square of the size.
+    largest : int, optional
+        Size of the largest bag if you know it and `size` is not a NumPy array (under `jit`): saves
+        work when it is below `exact`, and changes nothing else.
+    noise : array of float, optional
+        Variance of the noise on each bag's count (on each class count); by default reports are
+        exact.
 
     Returns
     -------
-    One value per bag. NumPy reports are checked, others are taken as they are.
+    array of float
+        One value per bag. NumPy reports are checked, others are taken as they are.
 
-    >>> count_likelihood(np.array([0.0, 0.0]), np.array([0, 0]), np.array([2]), np.array([[1, 0.5]])).round(4)
+    >>> bag, size, report = np.array([0, 0]), np.array([2]), np.array([[1, 0.5]])
+    >>> count_likelihood(np.array([0.0, 0.0]), bag, size, report).round(4)
     array([0.6931])
     """
     if kind not in _KINDS:
@@ -122,14 +128,16 @@ def count_likelihood(
         _check_sizes(bag, size)
         check_counts(size, report, noise, kind)
     xp = namespace(score)
-    width = min(exact, largest or (int(size.max(initial=1)) if is_numpy(size) else len(bag)))
+    if largest is None:
+        largest = len(bag)
+        if is_numpy(size):
+            largest = int(size.max(initial=1))
+    width = min(exact, largest)
     size, report = like(score, size), like(score, report)
-    real = size > 0
-    noise = (
-        xp.zeros_like(size)
-        if noise is None
-        else xp.where(real, like(score, noise), xp.zeros_like(size))
-    )
+    real, zero = size > 0, xp.zeros_like(size)
+    if noise is None:
+        noise = zero
+    noise = xp.where(real, like(score, noise), zero)
     report = xp.where(real[:, None], report, xp.zeros_like(report))
     value = _KINDS[kind](score, bag, size, report, noise, width)
     return xp.where(real, value, xp.zeros_like(value))
@@ -229,12 +237,12 @@ def _gaussian_by_class(residual: Any, covariance: Any, noisy: Any) -> Any:
     for c in range(classes):
         r, own, column = residual[:, c], covariance[:, c, c], covariance[:, :, c]
         term, v = _gaussian(r, own), _floored(own)
-        value = value + (term if c < classes - 1 else xp.where(noisy, term, xp.zeros_like(term)))
+        if c == classes - 1:  # without noise the last class follows from the others
+            term = xp.where(noisy, term, xp.zeros_like(term))
+        value = value + term
         residual = residual - column * (r / v)[:, None]
-        covariance = (
-            covariance
-            - ((2 - own / v) / v)[:, None, None] * column[:, :, None] * column[:, None, :]
-        )
+        outer = column[:, :, None] * column[:, None, :]
+        covariance = covariance - ((2 - own / v) / v)[:, None, None] * outer
     return value
 
 

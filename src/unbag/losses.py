@@ -1,4 +1,4 @@
-"""Scores in, loss components per instance out: what each possible label would cost.
+"""Losses as components per instance: what each possible label would cost.
 
 Any loss is a sum of label components times loss components, loss = sum_r label_r * component_r:
 
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from unbag._arrays import is_numpy, like, log_softmax, namespace, softplus
-from unbag._rules import broken
+from unbag._rules import Refused, broken
 from unbag.bags import Kind
 
 
@@ -55,10 +55,19 @@ class Link(NamedTuple):
 class Form:
     """A loss for one kind of report: score -> prediction -> components.
 
-    `predict` turns scores into what may be averaged over a bag (proportion matching does so):
-    logarithms of probabilities or rates when `log_space`, else plain predictions. `reports` is the
-    range of reports for which the loss of a mean prediction is bounded below. `constant` gives the
-    best constant score for a prior.
+    Parameters
+    ----------
+    predict : callable
+        From scores to what may be averaged over a bag (proportion matching does so): logarithms of
+        probabilities or rates when `log_space`, else plain predictions.
+    components : callable
+        From what `predict` gives to one row of components per instance.
+    log_space : bool
+        Whether `predict` gives logarithms.
+    reports : tuple of float
+        The range of reports for which the loss of a mean prediction is bounded below.
+    constant : callable, optional
+        From a prior to the best constant score.
     """
 
     predict: Callable[[Any], Any]
@@ -75,7 +84,14 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """A loss as components; `forms` says for which kinds of report it exists.
+    """A loss as components.
+
+    Parameters
+    ----------
+    name : str
+        What messages and results call it.
+    forms : mapping from kind of report to Form
+        For which kinds of report it exists.
 
     >>> log.components(np.array([0.0])).round(3)
     array([[0.693, 0.   ]])
@@ -90,7 +106,7 @@ class Loss:
         """The loss for this kind of report, by default the first it has."""
         kind = kind or next(iter(self.forms))
         if kind not in self.forms:
-            raise ValueError(_no_form(self.name, kind))
+            raise _no_form(self.name, kind)
         return self.forms[kind]
 
     def components(self, score: Any, *, kind: Kind | None = None) -> Any:
@@ -116,8 +132,14 @@ class Loss:
     def value(self, score: Any, label: Any, *, kind: Kind | None = None) -> Any:
         """The ordinary loss of each instance, for labels that are known.
 
-        Labels are numbers for binary and total, and class numbers or class probabilities for
-        histogram.
+        Parameters
+        ----------
+        score : array
+            Of each instance (and class).
+        label : array
+            Numbers for binary and total, class numbers or class probabilities for histogram.
+        kind : {"binary", "total", "histogram"}, optional
+            What the labels are; by default the first that the loss has.
         """
         components = self.components(score, kind=kind)
         xp = namespace(components)
@@ -125,27 +147,31 @@ class Loss:
         if (kind or next(iter(self.forms))) != "histogram":
             return components[..., 0] + label * components[..., 1]
         if label.ndim < components.ndim:
-            label = like(
-                components, label[..., None] == like(components, np.arange(components.shape[-1]))
-            )
+            classes = like(components, np.arange(components.shape[-1]))
+            label = like(components, label[..., None] == classes)
         return xp.sum(label * components, axis=-1)
 
 
-def _no_form(name: str, kind: str) -> str:
+def _no_form(name: str, kind: str) -> Refused:
+    """The error for a loss that does not exist for a kind of report."""
     if kind not in get_args(Kind):
-        return f"A kind of report must be one of {', '.join(get_args(Kind))}: {kind!r} came. Choose one of these."
-    works = [loss.name for loss in LOSSES.values() if kind in loss.forms]
-    if kind == "total":
-        return (
-            "A loss for total counts must be affine in the label (loss = f1 + y f2), because "
-            f"only the sum of the counts in a bag is known: {name} is not. Use "
-            f"{' or '.join(works)}, or report full histograms."
+        kinds = ", ".join(get_args(Kind))
+        return broken(
+            f"A kind of report must be one of {kinds}", f"{kind!r} came", "Choose one of these."
         )
-    reason = {
+    works = " or ".join(loss.name for loss in LOSSES.values() if kind in loss.forms)
+    if kind == "total":
+        return broken(
+            "A loss for total counts must be affine in the label (loss = f1 + y f2), because only "
+            "the sum of the counts in a bag is known",
+            f"{name} is not",
+            f"Use {works}, or report full histograms.",
+        )
+    rule = {
         "binary": "must take one score per instance and labels 0 and 1",
         "histogram": "must give one component per class",
     }[kind]
-    return f"A loss for {kind} reports {reason}: {name} does not. Use {' or '.join(works)}."
+    return broken(f"A loss for {kind} reports {rule}", f"{name} does not", f"Use {works}.")
 
 
 def _log_sigmoids(score: Any) -> Any:
@@ -208,10 +234,8 @@ def _minus(log_h: Any) -> Any:
     return -log_h
 
 
-_constants: dict[str, Callable[[Any], Any]] = {
-    "exp": _log_of_positive,
-    "softplus": lambda prior: np.log(np.expm1(np.maximum(prior, 1e-6))),
-}
+def _inverse_softplus(p: Any) -> Any:
+    return np.log(np.expm1(np.maximum(p, 1e-6)))
 
 
 def _log_softplus(score: Any) -> Any:
@@ -226,13 +250,21 @@ def _log_softplus(score: Any) -> Any:
 class _LogCapped:
     """log(cap * sigmoid(score)); two of one cap are the same link."""
 
-    log_cap: float
+    cap: float
 
     def __call__(self, score: Any) -> Any:
-        return self.log_cap - softplus(-score)
+        return float(np.log(self.cap)) - softplus(-score)
+
+    def constant(self, prior: Any) -> Any:
+        """The score that predicts the prior."""
+        return _logit(prior / self.cap)
 
 
-_log_rates: dict[str, Callable[[Any], Any]] = {"exp": _itself, "softplus": _log_softplus}
+# of each link of the Poisson loss: log rate of a score, score of a prior
+_LINKS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "exp": (_itself, _log_of_positive),
+    "softplus": (_log_softplus, _inverse_softplus),
+}
 
 
 def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
@@ -244,26 +276,30 @@ def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
 
     Parameters
     ----------
-    link : "exp" (score is the log of the rate; a log exposure may be added to it) or "softplus".
-    cap : the largest count one instance can have; replaces the link.
+    link : {"exp", "softplus"}
+        With "exp" the score is the log of the rate; a log exposure may be added to it.
+    cap : float, optional
+        The largest count one instance can have; replaces the link.
 
     >>> poisson.components(np.array([0.0]))
     array([[ 1., -0.]])
     """
-    if link not in _log_rates:
+    if link not in _LINKS:
         raise broken(
-            f"A link must be one of {sorted(_log_rates)}", f"{link!r} came", "Choose one of these."
+            f"A link must be one of {sorted(_LINKS)}", f"{link!r} came", "Choose one of these."
         )
-    if cap is None:
-        predict, constant = _log_rates[link], _constants[link]
-        name = "poisson" if link == "exp" else f"poisson({link})"
-    elif cap > 0:
-        log_cap, name = float(np.log(cap)), f"poisson(cap={cap:g})"
-        predict, constant = _LogCapped(log_cap), lambda prior: _logit(prior / cap)
-    else:
-        raise broken(
-            "A cap must be positive", f"{cap} came", "Give the largest count one instance can have."
-        )
+    name, (predict, constant) = f"poisson({link})", _LINKS[link]
+    if link == "exp":
+        name = "poisson"
+    if cap is not None:
+        if not cap > 0:
+            raise broken(
+                "A cap must be positive",
+                f"{cap} came",
+                "Give the largest count one instance can have.",
+            )
+        name, predict = f"poisson(cap={cap:g})", _LogCapped(cap)
+        constant = predict.constant
     form = Form(predict, _poisson_components, reports=(0, np.inf), constant=constant)
     return Loss(name, {"total": form, "binary": form})
 
@@ -278,8 +314,9 @@ square = Loss(
         "total": Form(_itself, _square_total_components, log_space=False, constant=_itself),
     },
 )
-"""Square loss. Binary: of the probability sigmoid(score). Total: of the predicted count, which is the score
-itself; the term y^2, which no model changes and no total tells, is dropped, so values can be negative."""
+"""Square loss. Binary: of the probability sigmoid(score). Total: of the predicted count, which is
+the score itself; the term y^2, which no model changes and no total tells, is dropped, so values can
+be negative."""
 
 poisson = poisson_loss()
 """Poisson log loss with h = exp(score)."""
@@ -306,11 +343,17 @@ def named_loss(name: str) -> Loss:
 
 
 def smoothed(loss: Loss, epsilon: float = 0.1) -> Loss:
-    """The loss with smoothed labels: y becomes (1 - eps) y + eps / 2, a class becomes (1 - eps) {r}
-    + eps / c.
+    """The loss with smoothed labels: (1 - eps) y + eps / 2, or (1 - eps) {r} + eps / c for a class.
 
     Its optimum is (1 - eps) eta + eps / 2 and not eta, so probabilities learned with it are not
     calibrated.
+
+    Parameters
+    ----------
+    loss : Loss
+        Binary or for histograms.
+    epsilon : float
+        How much; the paper uses 0.1.
 
     >>> smoothed(log, 0.1).value(np.array([0.0]), np.array([1.0])).round(3)
     array([0.693])
@@ -334,15 +377,14 @@ def smoothed(loss: Loss, epsilon: float = 0.1) -> Loss:
 def _smoothed_form(form: Form, epsilon: float, kind: Kind) -> Form:
     def binary(prediction: Any) -> Any:
         f = form.components(prediction)
-        return namespace(f).stack(
-            [f[..., 0] + epsilon / 2 * f[..., 1], (1 - epsilon) * f[..., 1]], axis=-1
-        )
+        f1, f2 = f[..., 0], f[..., 1]
+        return namespace(f).stack([f1 + epsilon / 2 * f2, (1 - epsilon) * f2], axis=-1)
 
     def histogram(prediction: Any) -> Any:
         f = form.components(prediction)
         return (1 - epsilon) * f + epsilon * namespace(f).mean(f, axis=-1, keepdims=True)
 
-    return replace(form, components=binary if kind == "binary" else histogram)
+    return replace(form, components={"binary": binary, "histogram": histogram}[kind])
 
 
 def from_callable(
@@ -352,11 +394,13 @@ def from_callable(
 
     Parameters
     ----------
-    loss : takes the predictions (any array) and one label, and returns one value per instance.
-    labels : the whole set of labels. (0, 1) makes a binary loss; 0, ..., c - 1 one for class
-        histograms.
-    affine : say that the loss is affine in the label, which total counts need. NumPy values are
-        checked, with labels (0, 1) at label 2.
+    loss : callable
+        Takes the predictions (any array) and one label, and returns one value per instance.
+    labels : sequence of float
+        The whole set of labels. (0, 1) makes a binary loss; 0, ..., c - 1 one for class histograms.
+    affine : bool
+        Whether the loss is affine in the label, which total counts need. NumPy values are checked,
+        with labels (0, 1) at label 2.
 
     >>> absolute = from_callable(lambda h, y: abs(y - h))
     >>> absolute.components(np.array([0.25]))
@@ -380,8 +424,9 @@ def from_callable(
 
     def checked_line(prediction: Any) -> Any:
         f = line(prediction)
-        for label in (labels[2:] or (2.0,)) if is_numpy(f) else ():
-            _check_affine(loss(prediction, label), label, f, name)
+        if is_numpy(f):  # values under `jit` cannot be looked at
+            for label in labels[2:] or (2.0,):
+                _check_affine(loss(prediction, label), label, f, name)
         return f
 
     name = getattr(loss, "__name__", "loss").replace("<lambda>", "your loss")

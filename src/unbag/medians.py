@@ -1,4 +1,4 @@
-"""Values in, their median of means out: a mean that a few wild values cannot move.
+"""Median of means: a mean that a few wild values cannot move.
 
 Split the values at random into r groups, average each group, take the median of the averages. With
 r = ceil(8 log(1/delta)) it lies within sigma sqrt(32 log(1/delta) / n) of the true mean with
@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from unbag._arrays import index_like, like, namespace, sum_by
+from unbag._arrays import index_like, like, mean_by, namespace, sum_by
 from unbag._rules import broken
 
 
 def group_count(delta: float) -> int:
-    """r = ceil(8 log(1 / delta)), the number of groups for one median of means of confidence 1 -
-    delta.
+    """r = ceil(8 log(1 / delta)): groups of a median of means of confidence 1 - delta.
 
     >>> group_count(0.05)
     24
@@ -31,8 +30,16 @@ def group_count(delta: float) -> int:
 
 
 def random_groups(count: int, groups: int, *, seed: Any) -> np.ndarray:
-    """Group number of each of `count` values: a random partition into groups of floor(count /
-    groups) or one more.
+    """Group number of each value: a random partition into groups whose sizes differ by one at most.
+
+    Parameters
+    ----------
+    count : int
+        Number of values.
+    groups : int
+        Number of groups.
+    seed : int or Generator
+        Which random groups.
 
     >>> np.bincount(random_groups(10, 3, seed=0))
     array([4, 3, 3])
@@ -56,11 +63,14 @@ def median_of_means(
 
     Parameters
     ----------
-    values : one row per value; further axes are columns, each with the same groups.
-    delta : the chance of a miss that may remain; sets the number of groups to ceil(8 log(1 /
-        delta)).
-    groups : the number of groups, instead of delta.
-    seed : which random groups.
+    values : array of float
+        One row per value; further axes are columns, each with the same groups.
+    delta : float, optional
+        The chance of a miss that may remain; sets the number of groups to ceil(8 log(1 / delta)).
+    groups : int, optional
+        The number of groups, instead of delta.
+    seed : int or Generator
+        Which random groups.
 
     >>> median_of_means(np.append(np.ones(99), 1e9), delta=0.1, seed=0)
     1.0
@@ -76,16 +86,17 @@ def median_of_means(
             f"{np.count_nonzero(~np.isfinite(values))} are not",
             "Find out where they come from.",
         )
-    r = group_count(delta) if delta is not None else int(groups or 0)
-    group = random_groups(len(values), r, seed=seed)
-    sizes = np.bincount(group).reshape((-1,) + (1,) * (values.ndim - 1))
-    result = np.median(sum_by(group, values, r) / sizes, axis=0)
-    return result if values.ndim > 1 else float(result)
+    if delta is not None:
+        groups = group_count(delta)
+    group = random_groups(len(values), groups or 0, seed=seed)
+    result = np.median(mean_by(group, values, np.bincount(group)), axis=0)
+    if values.ndim > 1:
+        return result
+    return float(result)
 
 
 def median_objective(bag_losses: Any, group: Any, groups: int, *, weight: Any = None) -> Any:
-    """Empirical risk minimisation with median of means: the median of group means of per-bag
-    losses.
+    """The median of group means of per-bag losses, to be minimised.
 
     The paper's route to infinite model classes. The gradient is that of the middle group (or middle
     pair), so a bag with a wild loss moves the model only when its group is in the middle. Draw
@@ -94,16 +105,22 @@ def median_objective(bag_losses: Any, group: Any, groups: int, *, weight: Any = 
 
     Parameters
     ----------
-    bag_losses : one per bag, e.g. from `unbag.weights.upm_by_bag` or `proportion_matching`.
-    group : group number of each bag.
-    groups : how many groups; three or more guard against one wild bag.
-    weight : of each bag in the mean of its group, positive for one bag or more of each; equal if
-        left out.
+    bag_losses : array of float
+        One per bag, e.g. from `unbag.weights.upm_by_bag` or `proportion_matching`.
+    group : array of int
+        Group number of each bag.
+    groups : int
+        How many groups; three or more guard against one wild bag.
+    weight : array of float, optional
+        Of each bag in the mean of its group, positive for one bag or more of each; by default
+        equal.
 
     >>> float(median_objective(np.array([1.0, 2.0, 300.0]), np.array([0, 1, 2]), 3))
     2.0
     """
     xp, group = namespace(bag_losses), index_like(bag_losses, group)
-    w = xp.ones_like(bag_losses) if weight is None else like(bag_losses, weight)
+    if weight is None:
+        weight = xp.ones_like(bag_losses)
+    w = like(bag_losses, weight)
     ordered = xp.sort(sum_by(group, w * bag_losses, groups) / sum_by(group, w, groups))
     return (ordered[(groups - 1) // 2] + ordered[groups // 2]) / 2

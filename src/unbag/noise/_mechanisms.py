@@ -1,4 +1,4 @@
-"""A privacy budget in, noise of mean zero out: its variance, and samples of it."""
+"""Noise of mean zero from a privacy budget: its variance, and samples of it."""
 
 from __future__ import annotations
 
@@ -24,22 +24,44 @@ class Mechanism(Protocol):
         ...
 
     def sample(self, shape: Any, *, seed: int | np.random.Generator) -> np.ndarray:
-        """Independent draws."""
+        """Independent draws.
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            Of the result.
+        seed : int or Generator
+            Which draws.
+        """
         ...
 
 
 @dataclass(frozen=True)
-class Laplace:
-    """Density exp(-|x| / b) / (2 b), variance 2 b^2, with the scale b.
-
-    >>> Laplace(2.0).variance
-    8.0
-    """
+class _Scaled:
+    """What has a positive scale."""
 
     scale: float
 
     def __post_init__(self) -> None:
         _positive("scale", self.scale)
+
+
+@dataclass(frozen=True)
+class _Bell:
+    """What has a positive standard deviation, exactly or nearly."""
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        _positive("sigma", self.sigma)
+
+
+class Laplace(_Scaled):
+    """Density exp(-|x| / b) / (2 b), variance 2 b^2, with the scale b.
+
+    >>> Laplace(2.0).variance
+    8.0
+    """
 
     @property
     def variance(self) -> float:
@@ -47,22 +69,16 @@ class Laplace:
         return 2 * self.scale**2
 
     def sample(self, shape: Any, *, seed: int | np.random.Generator) -> np.ndarray:
-        """Independent draws."""
+        """Independent draws; see `Mechanism`."""
         return np.random.default_rng(seed).laplace(scale=self.scale, size=shape)
 
 
-@dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_Bell):
     """The normal distribution with standard deviation `sigma`.
 
     >>> Gaussian(3.0).variance
     9.0
     """
-
-    sigma: float
-
-    def __post_init__(self) -> None:
-        _positive("sigma", self.sigma)
 
     @property
     def variance(self) -> float:
@@ -70,26 +86,19 @@ class Gaussian:
         return self.sigma**2
 
     def sample(self, shape: Any, *, seed: int | np.random.Generator) -> np.ndarray:
-        """Independent draws."""
+        """Independent draws; see `Mechanism`."""
         return np.random.default_rng(seed).normal(scale=self.sigma, size=shape)
 
 
-@dataclass(frozen=True)
-class Geometric:
-    """Two-sided geometric noise, the discrete form of Laplace: P(n) proportional to q^|n|, q =
-    exp(-1 / scale).
+class Geometric(_Scaled):
+    """Two-sided geometric noise, the discrete form of Laplace.
 
-    Its variance is 2 q / (1 - q)^2. A sample is the difference of two geometric draws, which has
-    this law exactly.
+    P(n) is proportional to q^|n| with q = exp(-1 / scale); the variance is 2 q / (1 - q)^2. A
+    sample is the difference of two geometric draws, which has this law exactly.
 
     >>> round(Geometric(1.0).variance, 4)
     1.8413
     """
-
-    scale: float
-
-    def __post_init__(self) -> None:
-        _positive("scale", self.scale)
 
     @property
     def variance(self) -> float:
@@ -97,15 +106,13 @@ class Geometric:
         return 2 * exp(-1 / self.scale) / expm1(-1 / self.scale) ** 2
 
     def sample(self, shape: Any, *, seed: int | np.random.Generator) -> np.ndarray:
-        """Independent draws, whole numbers."""
+        """Independent draws, whole numbers; see `Mechanism`."""
         rng, success = np.random.default_rng(seed), -expm1(-1 / self.scale)
         return rng.geometric(success, size=shape) - rng.geometric(success, size=shape)
 
 
-@dataclass(frozen=True)
-class DiscreteGaussian:
-    """Whole numbers with P(n) proportional to exp(-n^2 / (2 sigma^2)): the discrete form of
-    Gaussian.
+class DiscreteGaussian(_Bell):
+    """The discrete form of Gaussian: whole numbers, P(n) proportional to exp(-n^2 / (2 sigma^2)).
 
     The variance is the sum over the support; it is a little below sigma^2 for small sigma. Samples
     are made by rejection from two-sided geometric draws of scale t = floor(sigma) + 1, each kept
@@ -115,11 +122,6 @@ class DiscreteGaussian:
     >>> round(DiscreteGaussian(0.5).variance, 4), DiscreteGaussian(20.0).variance
     (0.215, 400.0)
     """
-
-    sigma: float
-
-    def __post_init__(self) -> None:
-        _positive("sigma", self.sigma)
 
     @property
     def variance(self) -> float:
@@ -131,15 +133,14 @@ class DiscreteGaussian:
         return float(chance @ n**2 / chance.sum())
 
     def sample(self, shape: Any, *, seed: int | np.random.Generator) -> np.ndarray:
-        """Independent draws, whole numbers."""
-        rng, t = np.random.default_rng(seed), np.floor(self.sigma) + 1
+        """Independent draws, whole numbers; see `Mechanism`."""
+        rng, t, s2 = np.random.default_rng(seed), np.floor(self.sigma) + 1, self.sigma**2
         drawn, proposal = np.zeros(int(np.prod(shape)), np.int64), Geometric(float(t))
         missing = np.arange(len(drawn))
         while len(missing):
             n = proposal.sample(len(missing), seed=rng)
-            kept = np.log1p(-rng.uniform(size=len(n))) <= -(
-                (np.abs(n) - self.sigma**2 / t) ** 2
-            ) / (2 * self.sigma**2)
+            log_chance = -((np.abs(n) - s2 / t) ** 2) / (2 * s2)
+            kept = np.log1p(-rng.uniform(size=len(n))) <= log_chance
             drawn[missing[kept]] = n[kept]
             missing = missing[~kept]
         return drawn.reshape(shape)
@@ -150,8 +151,10 @@ def laplace(*, epsilon: float, cap: float = 1.0) -> Laplace:
 
     Parameters
     ----------
-    epsilon : the budget of pure differential privacy that these counts may spend.
-    cap : the most that one person can add to all counts together: the contribution cap.
+    epsilon : float
+        The budget of pure differential privacy that these counts may spend.
+    cap : float
+        The most that one person can add to all counts together: the contribution cap.
 
     >>> laplace(epsilon=0.5)
     Laplace(scale=2.0)
@@ -160,8 +163,14 @@ def laplace(*, epsilon: float, cap: float = 1.0) -> Laplace:
 
 
 def geometric(*, epsilon: float, cap: int = 1) -> Geometric:
-    """Two-sided geometric noise for a privacy budget, as `laplace`, for counts that stay whole
-    numbers.
+    """Two-sided geometric noise for a privacy budget: `laplace` for counts that stay whole numbers.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget of pure differential privacy that these counts may spend.
+    cap : int
+        The most that one person can add to all counts together.
 
     >>> geometric(epsilon=0.5)
     Geometric(scale=2.0)
@@ -170,8 +179,7 @@ def geometric(*, epsilon: float, cap: int = 1) -> Geometric:
 
 
 def gaussian(*, epsilon: float, delta: float, cap: float = 1.0) -> Gaussian:
-    """Gaussian noise for a privacy budget, by the analytic formula, which is tight for every
-    epsilon.
+    """Gaussian noise for a privacy budget, by the analytic formula, tight for every epsilon.
 
     The smallest sigma with Phi(c / 2s - epsilon s / c) - e^epsilon Phi(-c / 2s - epsilon s / c) <=
     delta, s = sigma and c = cap (Balle and Wang 2018, theorem 8). The classical c sqrt(2 log(1.25 /
@@ -179,28 +187,36 @@ def gaussian(*, epsilon: float, delta: float, cap: float = 1.0) -> Gaussian:
 
     Parameters
     ----------
-    epsilon, delta : the budget of approximate differential privacy that these counts may spend.
-    cap : the most that one person can change the counts, as a Euclidean norm over all of them.
+    epsilon, delta : float
+        The budget of approximate differential privacy that these counts may spend.
+    cap : float
+        The most that one person can change the counts, as a Euclidean norm over all of them.
 
     >>> round(gaussian(epsilon=1, delta=1e-5).sigma, 3)
     3.731
     """
     _positive("epsilon", epsilon)
     _chance(delta)
-    leak = lambda log_s: _gaussian_delta(exp(log_s), epsilon) - delta
-    log_s: Any = brentq(leak, -20, 40, xtol=1e-13)
+
+    def excess(log_s: float) -> float:
+        """By how much the delta of a standard deviation s, for a cap of 1, is too large."""
+        s = exp(log_s)
+        below, above = 0.5 / s - epsilon * s, -0.5 / s - epsilon * s
+        return exp(log_ndtr(below)) - exp(epsilon + log_ndtr(above)) - delta
+
+    log_s: Any = brentq(excess, -20, 40, xtol=1e-13)
     return Gaussian(_positive("cap", cap) * exp(log_s))
 
 
-def _gaussian_delta(s: float, epsilon: float) -> float:
-    """The delta of Gaussian noise of standard deviation s on a count that one person can change by
-    1."""
-    return exp(log_ndtr(0.5 / s - epsilon * s)) - exp(epsilon + log_ndtr(-0.5 / s - epsilon * s))
-
-
 def discrete_gaussian(*, rho: float, cap: int = 1) -> DiscreteGaussian:
-    """Discrete Gaussian noise for a budget of zero-concentrated differential privacy: sigma = cap /
-    sqrt(2 rho).
+    """Discrete Gaussian noise for a zero-concentrated budget: sigma = cap / sqrt(2 rho).
+
+    Parameters
+    ----------
+    rho : float
+        The budget of zero-concentrated differential privacy.
+    cap : int
+        The most that one person can change the counts, as a Euclidean norm over all of them.
 
     >>> discrete_gaussian(rho=0.5)
     DiscreteGaussian(sigma=1.0)
@@ -209,11 +225,15 @@ def discrete_gaussian(*, rho: float, cap: int = 1) -> DiscreteGaussian:
 
 
 def rho_of(*, epsilon: float, delta: float) -> float:
-    """A zero-concentrated budget that implies (epsilon, delta): epsilon = rho + 2 sqrt(rho log(1 /
-    delta)).
+    """A zero-concentrated budget that implies an approximate one.
 
-    Safe, and not tight: the noise is somewhat larger than needed (Bun and Steinke 2016, proposition
-    1.3).
+    epsilon = rho + 2 sqrt(rho log(1 / delta)). Safe, and not tight: the noise is somewhat larger
+    than needed (Bun and Steinke 2016, proposition 1.3).
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget of approximate differential privacy.
 
     >>> round(rho_of(epsilon=1, delta=1e-5), 4)
     0.0208

@@ -1,5 +1,4 @@
-"""Exact bags in, bags as a source would report them out: with noise, suppressed, hidden or
-capped."""
+"""Bags as a source would report them: with noise, suppressed, hidden or capped."""
 
 from __future__ import annotations
 
@@ -22,9 +21,12 @@ def noisy(bags: Bags, mechanism: Mechanism, *, seed: int | np.random.Generator) 
 
     Parameters
     ----------
-    bags : of any kind.
-    mechanism : of this package, or anything with `variance` and `sample`.
-    seed : which noise.
+    bags : Bags
+        Of any kind.
+    mechanism : Mechanism
+        Of this package, or anything with `variance` and `sample`.
+    seed : int or Generator
+        Which noise.
 
     >>> from unbag.noise import laplace
     >>> bags = noisy(Bags(np.array([0, 0, 1]), np.array([0.5, 1.0])), laplace(epsilon=1), seed=0)
@@ -33,13 +35,21 @@ def noisy(bags: Bags, mechanism: Mechanism, *, seed: int | np.random.Generator) 
     """
     size = bags.size.reshape((-1,) + (1,) * (bags.report.ndim - 1))
     drawn = mechanism.sample(bags.report.shape, seed=seed)
-    before = np.zeros(len(bags)) if bags.noise is None else bags.noise
-    return replace(bags, report=bags.report + drawn / size, noise=before + mechanism.variance)
+    variance = np.full(len(bags), mechanism.variance)
+    if bags.noise is not None:
+        variance = variance + bags.noise
+    return replace(bags, report=bags.report + drawn / size, noise=variance)
 
 
 def thresholded(bags: Bags, *, minimum_size: int) -> Bags:
-    """Bags of fewer than `minimum_size` instances are suppressed, which does no harm: sizes say
-    nothing of labels.
+    """Bags of fewer instances than a minimum are suppressed; sizes say nothing of labels.
+
+    Parameters
+    ----------
+    bags : Bags
+        Of any kind.
+    minimum_size : int
+        Smallest bag that reports.
 
     >>> thresholded(Bags(np.array([0, 0, 1]), np.array([0.5, 1.0])), minimum_size=2).status.tolist()
     ['observed', 'suppressed_by_size']
@@ -66,6 +76,17 @@ def hidden_below(
     bags that remain have more positives than the others, so that everything learned from them is
     biased.
 
+    Parameters
+    ----------
+    bags : Bags
+        Of any kind.
+    count : float
+        Smallest count that is shown.
+    status : {"interval", "suppressed_by_value"}
+        How the source hides the others.
+    accept_bias : bool
+        Whether to go on all the same.
+
     >>> bags = Bags(np.repeat([0, 1], 50), np.array([0.06, 0.2]))
     >>> hidden_below(bags, 5, accept_bias=True).prior, bags.prior
     (np.float64(0.2), np.float64(0.13))
@@ -79,13 +100,14 @@ def hidden_below(
 
 def _marked(bags: Bags, where: Any, status: str) -> np.ndarray:
     """The statuses, with this one where a report was observed so far."""
-    before = np.full(len(bags), "observed") if bags.status is None else bags.status
+    before = bags.status
+    if before is None:
+        before = np.full(len(bags), "observed")
     return np.where(where & bags.observed, status, before)
 
 
 def capped(y: Any, *, cap: float, person: Any = None) -> np.ndarray:
-    """Counts of instances after a contribution cap: each instance's, or each person's in the order
-    of the rows.
+    """Counts after a contribution cap, each instance's or each person's in the order of the rows.
 
     A budget needs a cap, and the noise follows from it; but what is cut off is a bias that no noise
     variance tells, of E[min(y, cap)] - E[y] for each instance. The model learns capped counts: say
@@ -93,11 +115,14 @@ def capped(y: Any, *, cap: float, person: Any = None) -> np.ndarray:
 
     Parameters
     ----------
-    y : counts of the rows.
-    cap : the most that an instance, or a person, may add.
-    person : of each row; a person's rows count in full until the cap is reached, the next in part,
-        the others as 0. A row whose person is missing (None or NaN) is taken for a person of its
-        own, which no cap joins to others.
+    y : array of float
+        Counts of the rows.
+    cap : float
+        The most that an instance, or a person, may add.
+    person : array, optional
+        Of each row; a person's rows count in full until the cap is reached, the next in part, the
+        others as 0. A row whose person is missing (None or NaN) is taken for a person of its own,
+        which no cap joins to others.
 
     >>> capped([3, 0, 1], cap=2)
     array([2., 0., 1.])
@@ -132,7 +157,7 @@ def capped(y: Any, *, cap: float, person: Any = None) -> np.ndarray:
 
 def _person_numbers(person: Any) -> np.ndarray:
     """A number for each person, and one for each row without one."""
-    ids = person if isinstance(person, np.ndarray) else np.asarray(person, dtype=object)
+    ids = np.asarray(person, dtype=getattr(person, "dtype", object))
     missing = np.array([value is None or value != value for value in ids.tolist()], bool)
     number = len(ids) + np.arange(len(ids))
     number[~missing] = np.unique(as_ids(ids[~missing], "person"), return_inverse=True)[1]
