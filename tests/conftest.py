@@ -1,13 +1,15 @@
 """Shapes are types, and they are checked here: see the annotations in `unbag._arrays`."""
 
 import sys
+from importlib import import_module
 
 import jaxtyping
 import pytest
 
 CHECKED = ["unbag._arrays", "unbag.weights", "unbag.matching", "unbag.likelihood", "unbag.medians"]
 hook = jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
-import unbag  # noqa: E402, F401
+for name in CHECKED:
+    import_module(name)
 
 hook.uninstall()
 

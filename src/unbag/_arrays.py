@@ -1,4 +1,4 @@
-"""NumPy, JAX and PyTorch arrays in, the same kind out: shapes as types, and sums by bag.
+"""One array code for NumPy, JAX and PyTorch: shapes as types, and sums by bag.
 
 Whatever is linear in the labels is written once, for all three frameworks, with the few functions
 below. The array that carries a gradient (the scores) decides the framework; the rest is converted
@@ -58,7 +58,9 @@ def constant(array: Any) -> Any:
         import jax
 
         return jax.lax.stop_gradient(array)
-    return array.detach() if compat.is_torch_array(array) else array
+    if compat.is_torch_array(array):
+        return array.detach()
+    return array
 
 
 def sum_by(index: BagOfInstance, values: Any, count: int) -> Any:

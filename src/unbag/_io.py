@@ -1,4 +1,4 @@
-"""A path in, a whole file or none out: never half a file, and never over an old one by accident."""
+"""Files that are whole or absent: never half a file, and never over an old one by accident."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def check_place(path: Path, *, force: bool) -> None:
             "An output must go to a folder that exists", f"{path.parent} does not", "Make it first."
         )
     if path.exists() and not (force and path.is_file()):
-        remedy = "Use --force to overwrite it." if path.is_file() else "Choose another name."
+        remedy = "Choose another name."
+        if path.is_file():
+            remedy = "Use --force to overwrite it."
         raise ValueError(f"An output must not exist yet: {path} does. {remedy}")
     try:
         tempfile.NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}.").close()

@@ -1,5 +1,4 @@
-"""A fitted network and its settings in, one file out, and back: safetensors with a small JSON, no
-pickle."""
+"""Model files: arrays and settings in one file, safetensors with a small JSON, no pickle."""
 
 from __future__ import annotations
 
@@ -21,8 +20,17 @@ FORMAT = 1
 
 
 def save_arrays(path: str | Path, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> None:
-    """Write arrays and settings to one file, whole or not at all: a failed save leaves the old
-    file."""
+    """Write arrays and settings to one file, whole or not at all: a failed save leaves the old one.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where to.
+    arrays : dict
+        By name.
+    settings : dict
+        What JSON can hold.
+    """
     path = Path(path)
     versions = {
         "format": FORMAT,
@@ -67,14 +75,12 @@ def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]
             f"{path.name} was not",
             "Load it with what wrote it.",
         )
-    found = json.loads(text)
-    if found["versions"]["format"] != FORMAT:
+    content = json.loads(text)
+    versions = content["versions"]
+    if versions["format"] != FORMAT:
         raise broken(
             f"A model file must have format {FORMAT}",
-            (
-                f"{path.name} has {found['versions']['format']}, saved by unbag "
-                f"{found['versions']['unbag']}"
-            ),
+            f"{path.name} has {versions['format']}, saved by unbag {versions['unbag']}",
             "Load it with that version, or train again.",
         )
-    return arrays, found["settings"]
+    return arrays, content["settings"]

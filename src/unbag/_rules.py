@@ -1,6 +1,6 @@
 """Refusals as data: which rule is broken, by whom, how often, and what to do about it.
 
-A rule is broken in one place and told in two: Python renders a refusal with its arguments
+A rule is broken in one place and reported in two: Python renders a refusal with its arguments
 (`noise=`), the command line with its options (`--noise`). A remedy names them in braces,
 `{noise}` or `{kind:total}`, and each side spells them in its own way; nothing rewrites the text.
 """
@@ -23,6 +23,13 @@ Spelling = Callable[[str, str | None], str]
 def python_spelling(name: str, value: str | None) -> str:
     """An argument as Python writes it.
 
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : str or None
+        What it is set to.
+
     >>> python_spelling("noise", None), python_spelling("kind", "total")
     ('noise=', "kind='total'")
     """
@@ -30,8 +37,9 @@ def python_spelling(name: str, value: str | None) -> str:
         return "check_tables"
     if value is None:
         return f"{name}="
-    plain = value in ("True", "False", "None") or value.replace(".", "").isdigit()
-    return f"{name}={value}" if plain else f"{name}={value!r}"
+    if value in ("True", "False", "None") or value.replace(".", "").isdigit():
+        return f"{name}={value}"
+    return f"{name}={value!r}"
 
 
 def spelled(text: str, spelling: Spelling = python_spelling) -> str:
@@ -106,7 +114,7 @@ class Refused(ValueError):
         text = self.refusals[0].render(spelling)
         if further == 0:
             return text
-        problems = "problem" if further == 1 else "problems"
+        problems = "problem" + "s" * (further > 1)
         return f"{text} ({further} further {problems}: {spelling('check', None)} tells all.)"
 
     def __str__(self) -> str:
@@ -118,6 +126,15 @@ Refused.__module__ = "unbag"  # tracebacks show the public name
 
 def broken(rule: str, offender: str, remedy: str) -> Refused:
     """The error to raise for a rule with a single offender.
+
+    Parameters
+    ----------
+    rule : str
+        What must hold.
+    offender : str
+        Who breaks it, and how.
+    remedy : str
+        What to do, with options in braces.
 
     >>> raise broken("A cut must have times", "neither came", "Name {as_of} or {time}.")
     Traceback (most recent call last):
@@ -156,7 +173,9 @@ def refusals(
     if not bad.any():
         return ()
     first = int(np.argmax(bad))
-    name = first if names is None else names[first]
+    name = first
+    if names is not None:
+        name = names[first]
     offender = f"{thing} {name} has {_show(np.asarray(given)[first])}"
     return (Refusal(rule, offender, remedy, int(bad.sum()), thing),)
 
@@ -170,7 +189,12 @@ def refuse(
     remedy: str,
     names: Sequence[Any] | np.ndarray | None = None,
 ) -> None:
-    """Raise when any entry of `bad` is true; see `refusals`.
+    """Raise when any entry of `bad` is true.
+
+    Parameters
+    ----------
+    rule, bad, thing, given, remedy, names
+        See `refusals`.
 
     >>> refuse("A report must be finite", np.array([False, True]), thing="bag",
     ...        given=np.array([0.5, np.nan]), remedy="Fix the export.")
@@ -185,7 +209,17 @@ def refuse(
 def two_bags(
     count: np.ndarray | int, *, pool: np.ndarray | float = 0.0, of: str = "A batch"
 ) -> None:
-    """Refuse a lone bag, or a lone bag in a stratum: no other bag's mean exists to centre it."""
+    """Refuse a lone bag, or a lone bag in a stratum: no other bag's mean exists to centre it.
+
+    Parameters
+    ----------
+    count : int or array of int
+        Number of bags, of each stratum.
+    pool : float or array of float
+        Number of further instances, of each stratum.
+    of : str
+        What holds the bags: "A batch".
+    """
     count = np.atleast_1d(count)
     lone = (count < 2) & ~(np.broadcast_to(pool, count.shape) > 0)
     if not lone.any():
@@ -218,9 +252,18 @@ LONE = (
 
 
 def two_reports(stratum: np.ndarray | None, observed: np.ndarray) -> None:
-    """Refuse an unbiased evaluation where a stratum has one report only, and offer what stays
-    valid."""
-    s = np.zeros(len(observed), int) if stratum is None else stratum
+    """Refuse an unbiased evaluation where a stratum has one report only.
+
+    Parameters
+    ----------
+    stratum : array of int, optional
+        Of each bag.
+    observed : array of bool
+        Whether the report of each bag is.
+    """
+    s = stratum
+    if s is None:
+        s = np.zeros(len(observed), int)
     count = np.bincount(s, weights=observed).astype(int)
     refuse(
         "An unbiased evaluation must have at least two reports in each stratum",
@@ -232,7 +275,17 @@ def two_reports(stratum: np.ndarray | None, observed: np.ndarray) -> None:
 
 
 def rows(actual: int, expected: int, *, thing: str, of: str) -> None:
-    """Refuse an array whose length does not fit."""
+    """Refuse an array whose length does not fit.
+
+    Parameters
+    ----------
+    actual, expected : int
+        The two lengths.
+    thing : str
+        What the array is called.
+    of : str
+        What it must have one entry for: "bag", "row".
+    """
     if actual != expected:
         raise broken(
             f"{thing} must have one entry for each {of}",
