@@ -180,7 +180,7 @@ def _with_strata(bags: Any) -> Any:
     for it."""
     within = ibis.window(group_by="stratum")
     bags = bags.mutate(
-        name=bags.bag.cast("string"), stratum_seen=bags.seen.cast("int64").sum().over(within)
+        name=bags.bag.cast("string"), stratum_usable=bags.usable.cast("int64").sum().over(within)
     )
     leader = ibis.ifelse(bags.used, bags.name, NOTHING).min().over(within)
     return bags.mutate(leads=(bags.used & (bags.name == leader)).fill_null(False))
@@ -209,7 +209,7 @@ def _of_bags(bags: Any, request: Request) -> Looks:
     nothing = "none has; the first of the events is " + first[0] + ", of the reports " + first[1]
     return {
         "bags": (bags.used, NOTHING),
-        "observed": (bags.seen, NOTHING),
+        "observed": (bags.usable, NOTHING),
         "instances": (ibis.ifelse(bags.used, bags.size, 0), NOTHING),
         "bag_in_two_strata": (
             (bags.stratum != bags.other).fill_null(False),
@@ -219,9 +219,9 @@ def _of_bags(bags: Any, request: Request) -> Looks:
         "wrong_size": (wrong, sizes),
         "unknown_status": (reported & ~bags.status.isin(get_args(Status)), has + bags.status),
         "hidden_by_value": (hidden, has + bags.status),
-        "report_not_finite": (bags.seen & ~_finite(whole), has + number_words(whole)),
-        "wrong_noise": (bags.seen & ~right_noise, has + number_words(bags.noise)),
-        "nothing_observed": (bags.seen, nothing),
+        "report_not_finite": (bags.usable & ~_finite(whole), has + number_words(whole)),
+        "wrong_noise": (bags.usable & ~right_noise, has + number_words(bags.noise)),
+        "nothing_observed": (bags.usable, nothing),
         "bag_without_events": (~bags.has_events, bags.name),
         "late_bag": (bags.has_events & bags.late, bags.name),
         "other_size": (other, bags.name),
@@ -233,9 +233,11 @@ def _of_bags(bags: Any, request: Request) -> Looks:
 def _of_strata(bags: Any, request: Request) -> Looks:
     """Strata with no report, or with one only, found at the bag that stands for each."""
     none = ibis.ifelse(bags.stratum == "", ibis.literal("all bags"), "stratum " + bags.stratum)
-    finds = {"stratum_without_report": (bags.leads & (bags.stratum_seen == 0), none + " have none")}
+    finds = {
+        "stratum_without_report": (bags.leads & (bags.stratum_usable == 0), none + " have none")
+    }
     if request.method != "easy":
-        finds["lone_bag"] = (bags.leads & (bags.stratum_seen == 1), none + " have one")
+        finds["lone_bag"] = (bags.leads & (bags.stratum_usable == 1), none + " have one")
     return finds
 
 
@@ -275,4 +277,4 @@ def _impossible(bags: Any, request: Request) -> Looks:
 
 
 def _exact(bags: Any, bad: Any) -> Any:
-    return (bags.seen & bags.exact & bad).fill_null(False)
+    return (bags.usable & bags.exact & bad).fill_null(False)

@@ -174,7 +174,7 @@ def match_bags(events: Any, reports: Any, request: Request) -> Any:
 
     used : it has events, none after the cut, and of the size that was reported (or such bags are
         refused).
-    seen : it is used and its report is observed; these are the bags to learn from.
+    usable : it is used and its report is observed; these are the bags to learn from.
     """
     counted, reported = _count_events(events), _one_each(reports).rename(report_bag="bag")
     both = counted.outer_join(reported, counted.bag == reported.report_bag)
@@ -193,7 +193,7 @@ def match_bags(events: Any, reports: Any, request: Request) -> Any:
     if request.columns.wrong_sizes == "leave_out":
         used = used & ~both.wrong
     both = both.mutate(used=used)
-    both = both.mutate(seen=both.used & both.observed, exact=(both.noise == 0).fill_null(False))
+    both = both.mutate(usable=both.used & both.observed, exact=(both.noise == 0).fill_null(False))
     return both.mutate(**{f"a_{i}": share for i, share in enumerate(_shares(both, request))})
 
 

@@ -44,7 +44,7 @@ class BagTable(NamedTuple):
     used: np.ndarray
 
     @property
-    def seen(self) -> np.ndarray:
+    def usable(self) -> np.ndarray:
         """Whether a bag is used and has a report to learn from."""
         return self.used & (self.status == "observed")
 
@@ -120,7 +120,7 @@ def _known(bags: BagTable, events: EventCounts, columns: Columns) -> dict[str, A
 def _sums(bags: BagTable) -> list[Line]:
     return [
         line("bags", bags.used.sum()),
-        line("observed", bags.seen.sum()),
+        line("observed", bags.usable.sum()),
         line("instances", bags.size[bags.used].sum()),
     ]
 
@@ -128,7 +128,7 @@ def _sums(bags: BagTable) -> list[Line]:
 def _left_out(bags: BagTable, reports: ReportTable, columns: Columns) -> list[Line]:
     lone = pc.invert(pc.is_in(reports.bag, value_set=bags.name)).to_numpy(zero_copy_only=False)
     other = bags.wrong & ~bags.late & (columns.wrong_sizes == "leave_out")
-    hidden = bags.has_report & bags.used & ~bags.seen
+    hidden = bags.has_report & bags.used & ~bags.usable
     return [
         line("bag_without_events", lone.sum(), first_of(reports.bag, lone)),
         _line("late_bag", bags, bags.late, "{name}"),
@@ -148,14 +148,14 @@ def _refused(bags: BagTable, columns: Columns) -> list[Line]:
         _line("wrong_size", bags, wrong, sizes, bags.reported_size),
         _line("unknown_status", bags, reported & ~np.isin(status, get_args(Status)), HAS, status),
         _line("hidden_by_value", bags, reported & hidden, HAS, status),
-        _line("report_not_finite", bags, bags.seen & ~np.isfinite(total), HAS, total),
-        _line("wrong_noise", bags, bags.seen & ~(np.isfinite(noise) & (noise >= 0)), HAS, noise),
+        _line("report_not_finite", bags, bags.usable & ~np.isfinite(total), HAS, total),
+        _line("wrong_noise", bags, bags.usable & ~(np.isfinite(noise) & (noise >= 0)), HAS, noise),
     ]
 
 
 def _impossible(bags: BagTable, columns: Columns) -> list[Line]:
     """Reports without noise that no labels could give."""
-    exact, share = bags.seen & (bags.noise == 0), bags.share(columns)
+    exact, share = bags.usable & (bags.noise == 0), bags.share(columns)
     total = bags.value.sum(axis=1)
     high = largest_report(columns.reports_are, columns.cap)
     outside = ((share < -1e-9) | (share > high + 1e-9)).any(axis=1) & exact
@@ -189,4 +189,4 @@ def _nothing(bags: BagTable, reports: ReportTable) -> Line:
     ours, theirs = (first_of(each, np.ones(len(each), bool)) for each in (bags.name, reports.bag))
     ours, theirs = ours or "none", theirs or "none"
     words = f"none has; the first of the events is {ours}, of the reports {theirs}"
-    return line("nothing_observed", int(not bags.seen.any()), words)
+    return line("nothing_observed", int(not bags.usable.any()), words)
