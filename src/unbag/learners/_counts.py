@@ -20,6 +20,7 @@ import numpy as np
 from scipy import linalg, optimize, sparse, special
 
 from unbag.bags import Bags, Kind
+from unbag.learners._overlap import RIDGE, disjoint_counts, factored
 from unbag.learners._terms import Sparse
 
 STEEPEST = 30.0
@@ -73,22 +74,6 @@ class Blocks(NamedTuple):
     def adjoint(self, r: np.ndarray) -> np.ndarray:
         """W' r."""
         return self.root.T @ r
-
-
-class Dense(NamedTuple):
-    """Counts that overlap: the lower Cholesky factor of V."""
-
-    factor: np.ndarray
-    logdet: float
-
-    def __call__(self, A: Any) -> Any:
-        """W A, for a vector, a dense or a sparse matrix."""
-        A = A.toarray() if sparse.issparse(A) else A
-        return linalg.solve_triangular(self.factor, A, lower=True, check_finite=False)
-
-    def adjoint(self, r: np.ndarray) -> np.ndarray:
-        """W' r."""
-        return linalg.solve_triangular(self.factor, r, lower=True, trans=1, check_finite=False)
 
 
 class Spread(NamedTuple):
@@ -150,6 +135,17 @@ class Counts:
         """Whether no instance is counted twice."""
         return bool(np.bincount(self.S.indices, minlength=1).max() <= 1)
 
+    @cached_property
+    def _parts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Counts that share no instance, and the others."""
+        return disjoint_counts(self.S)
+
+    def covariance(self, h: np.ndarray) -> np.ndarray:
+        """The whole covariance of counts of one score, without lack of fit."""
+        V = (_weighted(self.S, self.slope(h)) @ self.S.T).toarray()
+        V[np.diag_indices_from(V)] += self.noise + LEAST + RIDGE * np.diag(V)
+        return V
+
     @property
     def classes(self) -> int:
         """How many scores an instance has."""
@@ -193,10 +189,7 @@ class Counts:
         if self.disjoint:
             V = np.maximum(spread.dispersion * own + extra, LEAST)
             return Diagonal(1 / np.sqrt(V), float(np.log(V).sum()))
-        V = (self.S @ sparse.diags_array(d) @ self.S.T).toarray()
-        V[np.diag_indices_from(V)] += extra + LEAST + 1e-9 * own
-        L = linalg.cholesky(V, lower=True, check_finite=False)
-        return Dense(L, 2 * float(np.log(np.diag(L)).sum()))
+        return factored(self.S, d, extra, self._parts)
 
     def back(self, of_mean: np.ndarray, h: np.ndarray) -> np.ndarray:
         """A derivative by the means turned into one by the scores, (instances, classes)."""

@@ -23,7 +23,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from unbag.learners._counts import Counts, Moments, Spread, Whitener
-from unbag.learners._posterior import FLAT, Space, Split, split_design
+from unbag.learners._overlap import misfit_by_evidence
+from unbag.learners._posterior import FLAT, Space, Split, as_they_are, split_design
 from unbag.learners._protocol import Progress
 from unbag.learners._terms import Design
 
@@ -290,7 +291,19 @@ class Evidence:
             of_group = np.clip(after, state.precision / FURTHEST, state.precision * FURTHEST)
             if np.abs(change).max() < SMALL:
                 break
-        return of_group, self.counts.spread(linear.moments, known)
+        if self.counts.disjoint or self.counts.kind == "histogram":
+            return of_group, self.counts.spread(linear.moments, known)
+        return of_group, self._misfit(linear, of_group)
+
+    def _misfit(self, linear: Linear, of_group: np.ndarray) -> Spread:
+        """The lack of fit of counts that overlap, at these precisions."""
+        counts, h = self.counts, linear.moments.h
+        precision = self.pack(self.precisions(of_group))
+        spread = np.where(precision <= FLAT, np.inf, 1 / precision)
+        J = self.split.jacobian(counts, h, as_they_are).dense
+        r = counts.observed - linear.moments.mean + J @ self.pack(linear.b)
+        own, V = counts.S @ counts.slope(h), counts.covariance(h)
+        return Spread(misfit=misfit_by_evidence(V, own, J, spread, r, linear.spread.misfit))
 
 
 def fit_evidence(

@@ -7,12 +7,14 @@ random probes).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg, sparse
 
-from unbag.learners._counts import Counts, Whitener
+from unbag.learners._counts import Counts
+from unbag.learners._overlap import check_memory
 from unbag.learners._terms import Design, Sparse
 
 DENSE = 0.15
@@ -93,7 +95,7 @@ class Split(NamedTuple):
     sparse: tuple[Sparse, Sparse]
     order: np.ndarray
 
-    def jacobian(self, counts: Counts, h: np.ndarray, whitener: Whitener) -> Jacobian:
+    def jacobian(self, counts: Counts, h: np.ndarray, whitener: Callable[[Any], Any]) -> Jacobian:
         """The derivative of the whitened means by the coefficients."""
         parts = []
         for Z, T in (self.dense, self.sparse):
@@ -102,11 +104,19 @@ class Split(NamedTuple):
         return Jacobian(whitener(parts[0].toarray()), sparse.csr_array(whitener(parts[1])))
 
 
+def as_they_are(A: Any) -> Any:
+    """No whitening."""
+    return A
+
+
 def split_design(design: Design, counts: Counts) -> Split:
     """Sort the coefficients by how many counts they touch."""
     Z, T = design.Z, design.T
     touched = (counts.S @ abs(Z)) @ abs(T)
     share = np.bincount(touched.indices, minlength=T.shape[1]) / touched.shape[0]
+    if not counts.disjoint:  # whitening then mixes the counts, and no column stays sparse
+        check_memory(T.shape[1], T.shape[0])
+        share[:] = 1
     dense = np.flatnonzero((share > DENSE) | (design.group < 0))
     other = np.setdiff1d(np.arange(T.shape[1]), dense)
     parts = []

@@ -1,0 +1,516 @@
+"""Events and tables of totals that overlap: who is counted in which cell, and what it reported.
+
+A table such as "sales by campaign and day" counts every event in one of its cells; a second table
+counts the same events again. `join_marginals` matches the keys of each table with the columns of
+the events and returns `Marginals`: the reports of all cells, and the matrix of who is counted
+where.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# (the functions of pyarrow.compute are made when it is imported)
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+
+from unbag._rules import broken, refuse
+from unbag.bags import HIDDEN_BY_VALUE, Kind, Reports
+from unbag.tables._sources import Table, nearest, no_rows, open_table
+from unbag.tables._values import as_numbers, as_text, is_number, plain
+
+SIGMAS = 5.0
+"""Sums of two tables that differ by more than so many standard deviations contradict each other."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Marginals:
+    """Cells of tables that count the same events, each with its report.
+
+    Parameters
+    ----------
+    reports : Reports
+        What is known of each cell: its number of events, its share, noise, status and name.
+    S : scipy.sparse.csr_array
+        Who is counted where: cells in rows, events in columns, ones where an event is counted.
+    X : pyarrow.Table
+        The columns of the events.
+    table : numpy.ndarray
+        Of each cell the number of its table.
+    tables : tuple of str
+        The names of the tables.
+    below : float, optional
+        A cell that is hidden for its value has a reported total below this.
+    notes : tuple of str
+        What was left out, and why.
+    """
+
+    reports: Reports
+    S: Any
+    X: pa.Table
+    table: np.ndarray
+    tables: tuple[str, ...]
+    below: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.reports)
+
+    def __repr__(self) -> str:
+        cells = np.bincount(self.table, minlength=len(self.tables))
+        parts = [f"{name}: {n:,} cells" for name, n in zip(self.tables, cells, strict=True)]
+        hidden = int((~self.observed).sum())
+        if hidden:
+            parts.append(f"{hidden:,} not observed")
+        return f"Marginals({'; '.join(parts)}; {self.S.shape[1]:,} events; {self.kind})"
+
+    @property
+    def kind(self) -> Kind:
+        """Binary, or total."""
+        return self.reports.kind
+
+    @property
+    def observed(self) -> np.ndarray:
+        """Whether the report of each cell is observed."""
+        return self.reports.observed
+
+    @property
+    def hidden(self) -> np.ndarray:
+        """Whether a cell is known to lie below the threshold, and no more."""
+        if self.below is None or self.reports.status is None:
+            return np.zeros(len(self), bool)
+        return np.isin(self.reports.status, HIDDEN_BY_VALUE)
+
+    @property
+    def names(self) -> np.ndarray:
+        """What the cells are called: "by_campaign_day: campaign=3, day=2026-01-04"."""
+        names = self.reports.names
+        assert names is not None
+        return names
+
+    @property
+    def total(self) -> np.ndarray:
+        """The reported total of each cell, NaN where it is not observed."""
+        return self.reports.report * self.reports.size
+
+    @property
+    def noise(self) -> np.ndarray:
+        """The variance of the noise on each total."""
+        if self.reports.noise is None:
+            return np.zeros(len(self))
+        return self.reports.noise
+
+    def take(self, cells: Any) -> Marginals:
+        """These cells in this order; all events stay."""
+        cells = np.asarray(cells)
+        reports = self.reports.take(cells)
+        return replace(self, reports=reports, S=self.S[cells], table=self.table[cells])
+
+
+class _Cells(NamedTuple):
+    """One table as it was read: a line for each cell with events.
+
+    `cell` is the cell of each event, -1 for none.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    names: list[str]
+    total: np.ndarray
+    noise: np.ndarray
+    status: np.ndarray
+    cell: np.ndarray
+    notes: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every event is in a cell that is observed."""
+        return bool((self.cell >= 0).all() and (self.status == "observed").all())
+
+
+def join_marginals(
+    events: Any,
+    tables: Sequence[Any] | Mapping[str, Any],
+    *,
+    total: str,
+    noise: str | float | Sequence[float] | None = None,
+    size: str | None = None,
+    status: str | None = None,
+    kind: Kind = "binary",
+    below: float | None = None,
+    features: Sequence[str] | None = None,
+    cap: float | None = None,
+    accept_bias: bool = False,
+) -> Marginals:
+    """Match tables of totals with the events that they count.
+
+    Every column of a table that has no other part is a key, and must be a column of the events;
+    values are compared as text, numbers or dates, however each side writes them. Left out with a
+    note: cells without events. Refused: keys that the events lack, cells that come twice, sizes
+    that disagree, and tables whose sums contradict each other beyond their noise.
+
+    Parameters
+    ----------
+    events : frame, Arrow table, DuckDB relation or path
+        One row for each event.
+    tables : sequence or mapping of str to frame, Arrow table, DuckDB relation or path
+        The tables, with names where it is a mapping; a file is called by its name.
+    total : str
+        The column with the total of each cell, the same in every table.
+    noise : str, float or sequence of float, optional
+        Column with the variance of the noise on each total, one variance for all tables, or one
+        for each table. Exact by default.
+    size : str, optional
+        Column with the number of events of each cell, which is then checked.
+    status : str, optional
+        Column with the status of each cell (see `Reports`); empty is observed.
+    kind : {"binary", "total"}
+        Total where an event may count more than once.
+    below : float, optional
+        Cells with status "suppressed_by_value" or "interval" had a reported total below this. They
+        are then used for what they tell, and nothing is biased.
+    features : sequence of str, optional
+        Columns of the events to learn from; by default all.
+    cap, accept_bias : float, bool
+        See `Reports`.
+
+    Returns
+    -------
+    Marginals
+        The cells with their reports, and who is counted where.
+
+    Examples
+    --------
+    >>> events = pa.table({"shop": ["a", "a", "b", "b"], "day": [1, 2, 1, 2]})
+    >>> by_shop = pa.table({"shop": ["a", "b"], "sales": [1, 2]})
+    >>> by_day = pa.table({"day": ["1", "2"], "sales": [2, 1]})
+    >>> cells = join_marginals(events, {"by_shop": by_shop, "by_day": by_day}, total="sales")
+    >>> cells
+    Marginals(by_shop: 2 cells; by_day: 2 cells; 4 events; binary)
+    >>> cells.names[3].item(), cells.S.toarray()[3].tolist()
+    ('by_day: day=2', [0.0, 1.0, 0.0, 1.0])
+    """
+    _check_kind(kind)
+    source = open_table(events)
+    rows = source.read(source.schema.names)
+    if rows.num_rows == 0:
+        raise no_rows("events")
+    named = _named(tables)
+    variances = _variances(noise, len(named))
+    parts = {"total": total, "size": size, "status": status}
+    read = [
+        _read_cells(name, table, rows, parts, variance)
+        for (name, table), variance in zip(named, variances, strict=True)
+    ]
+    read = _distinct(read)
+    for one, two in combinations(read, 2):
+        _compare(one, two, rows)
+    return _together(read, rows, kind, below, features, cap, accept_bias)
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in ("binary", "total"):
+        raise broken(
+            "Marginal tables must hold totals of labels or of counts",
+            f"kind {kind!r} came",
+            "Say {kind:binary} or {kind:total}; give one table for each class.",
+        )
+
+
+def _named(tables: Sequence[Any] | Mapping[str, Any]) -> list[tuple[str, Table]]:
+    """Each table with its name, "" where it has none yet."""
+    if isinstance(tables, Mapping):
+        pairs = list(tables.items())
+    else:
+        pairs = [(_file_name(table), table) for table in tables]
+    if not pairs:
+        raise broken("Marginals must have at least one table", "none came", "Give a list of them.")
+    return [(name, open_table(table, thing=name or "marginal table")) for name, table in pairs]
+
+
+def _file_name(table: Any) -> str:
+    if isinstance(table, str | Path):
+        return Path(table).name.split(".")[0]
+    return ""
+
+
+def _variances(noise: Any, tables: int) -> list[str | float]:
+    """Of each table the column of its noise, or its variance."""
+    if noise is None:
+        return [0.0] * tables
+    if isinstance(noise, str) or np.ndim(noise) == 0:
+        return [noise] * tables
+    if len(noise) != tables:
+        raise broken(
+            "A noise variance must be given for all tables, or for each",
+            f"{len(noise)} came for {tables} tables",
+            "Give one number in {noise} for each table, or a single one.",
+        )
+    return [float(variance) for variance in noise]
+
+
+def _distinct(read: list[_Cells]) -> list[_Cells]:
+    """The tables, refused when two have the same name."""
+    names = [cells.name for cells in read]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise broken(
+            "A table must have a name of its own",
+            f"{twice[0]!r} came twice",
+            "Give the tables as a mapping of names, and each set of keys once.",
+        )
+    return read
+
+
+def _read_cells(
+    name: str, table: Table, events: pa.Table, parts: dict[str, str | None], noise: str | float
+) -> _Cells:
+    """One table, matched with the events."""
+    variance = None
+    if isinstance(noise, str):
+        variance = noise
+    used = table.need([*parts.values(), variance])
+    rows = table.read(table.schema.names)
+    keys = tuple(key for key in rows.schema.names if key not in used)
+    name = name or "by_" + "_".join(keys)
+    _check_keys(name, keys, rows, events)
+    line, cell = match_keys(events, rows, keys)
+    labels = _labels(name, keys, rows)
+    _refuse_doubled(line, labels)
+    count = np.bincount(cell[cell >= 0], minlength=rows.num_rows)
+    if parts["size"] is not None:
+        _refuse_sizes(
+            as_numbers(rows[parts["size"]], name=parts["size"], thing=name), count, labels
+        )
+    there = np.flatnonzero(count)
+    if len(there) == 0:
+        raise broken(
+            "A marginal table must count some of the events",
+            f"no event is in a cell of {name}, whose first cell is {labels[0]}",
+            "Write the keys in the same way in the table and in the events.",
+        )
+    value = as_numbers(rows[str(parts["total"])], name=str(parts["total"]), thing=name)
+    number = np.full(rows.num_rows, -1)
+    number[there] = np.arange(len(there))
+    cell = np.where(cell >= 0, number[cell], -1)
+    return _Cells(
+        name,
+        keys,
+        [labels[i] for i in there],
+        value[there],
+        _noise(rows, noise, name)[there],
+        _status(rows, parts["status"])[there],
+        cell,
+        tuple(_left_out(name, labels, value, count, cell)),
+    )
+
+
+def _check_keys(name: str, keys: tuple[str, ...], rows: pa.Table, events: pa.Table) -> None:
+    if rows.num_rows == 0:
+        raise no_rows(name)
+    if not keys:
+        raise broken(
+            "A marginal table must have keys",
+            f"{name} has none",
+            "Add the columns by which it counts; a grand total alone is known from other tables.",
+        )
+    for key in keys:
+        if key not in events.schema.names:
+            raise broken(
+                "A key of a marginal table must be a column of the events",
+                f"{key!r} of {name} is none.{nearest(key, events.schema.names)} "
+                f"Their columns are {', '.join(events.schema.names)}",
+                "Rename it, add it to the events, or drop it from the table.",
+            )
+
+
+def match_keys(
+    events: pa.Table, cells: pa.Table, keys: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """A number for the keys of each cell, equal for equal keys, and the cell of each event or -1.
+
+    Parameters
+    ----------
+    events, cells : pyarrow.Table
+        With the keys among their columns.
+    keys : sequence of str
+        To compare; a missing value is a value of its own.
+    """
+    code = np.zeros(events.num_rows, np.int64)
+    line = np.zeros(cells.num_rows, np.int64)
+    known = np.ones(events.num_rows, bool)
+    for key in keys:
+        ours, theirs = _comparable(events[key], cells[key])
+        values = pc.unique(theirs)
+        index = pc.index_in(ours, value_set=values)
+        known &= index.is_valid().to_numpy(zero_copy_only=False)
+        code = code * len(values) + index.fill_null(0).to_numpy(zero_copy_only=False)
+        line = line * len(values) + pc.index_in(theirs, value_set=values).to_numpy(
+            zero_copy_only=False
+        )
+        # codes are made dense after each key, so that many keys cannot overflow
+        both = np.unique(np.concatenate([code, line]), return_inverse=True)[1]
+        code, line = both[: len(code)], both[len(code) :]
+    cell = np.full(max(code.max(initial=0), line.max(initial=0)) + 1, -1)
+    cell[line[::-1]] = np.arange(len(line))[::-1]
+    return line, np.where(known, cell[code], -1)
+
+
+def _comparable(one: Any, two: Any) -> tuple[pa.Array, pa.Array]:
+    """Two columns as numbers where both are, else as text; NaN is missing."""
+    one, two = plain(one), plain(two)
+    if is_number(one.type) and is_number(two.type):
+        one, two = (pc.cast(column, pa.float64(), safe=False) for column in (one, two))
+        return pc.if_else(pc.is_nan(one), None, one), pc.if_else(pc.is_nan(two), None, two)
+    return as_text(one), as_text(two)
+
+
+def _labels(name: str, keys: tuple[str, ...], rows: pa.Table) -> list[str]:
+    """What each cell is called."""
+    columns = [as_text(rows[key]).fill_null("missing").to_pylist() for key in keys]
+    return [
+        f"{name}: " + ", ".join(f"{k}={v}" for k, v in zip(keys, values, strict=True))
+        for values in zip(*columns, strict=True)
+    ]
+
+
+def _refuse_doubled(line: np.ndarray, labels: list[str]) -> None:
+    _, first, times = np.unique(line, return_index=True, return_counts=True)
+    twice = np.zeros(len(line), bool)
+    twice[first] = times > 1
+    lines = np.ones(len(line), int)
+    lines[first] = times
+    refuse(
+        "A cell must come once in its table",
+        twice,
+        thing="cell",
+        given=[f"{n} lines" for n in lines],
+        remedy="Add the lines up, or keep the key that tells them apart.",
+        names=labels,
+    )
+
+
+def _refuse_sizes(size: np.ndarray, count: np.ndarray, labels: list[str]) -> None:
+    refuse(
+        "A reported size must be the number of events of the cell",
+        np.isfinite(size) & (size != count),
+        thing="cell",
+        given=[f"{a:g} reported and {b} events" for a, b in zip(size, count, strict=True)],
+        remedy="Find the missing or doubled events, or leave {size} out.",
+        names=labels,
+    )
+
+
+def _noise(rows: pa.Table, noise: str | float, name: str) -> np.ndarray:
+    if isinstance(noise, str):
+        return as_numbers(rows[noise], name=noise, thing=name)
+    return np.full(rows.num_rows, float(noise))
+
+
+def _status(rows: pa.Table, status: str | None) -> np.ndarray:
+    if status is None:
+        return np.full(rows.num_rows, "observed", dtype=object)
+    return np.array(as_text(rows[status]).fill_null("observed").to_pylist(), dtype=object)
+
+
+def _left_out(
+    name: str, labels: list[str], value: np.ndarray, count: np.ndarray, cell: np.ndarray
+) -> Iterator[str]:
+    """Notes on cells without events, and on events without a cell."""
+    empty = np.flatnonzero(count == 0)
+    if len(empty):
+        total = np.nansum(value[empty])
+        yield (
+            f"{len(empty):,} cells of {name} without events were left out, with a total of "
+            f"{total:g}: {labels[empty[0]]}."
+        )
+    outside = int((cell < 0).sum())
+    if outside:
+        yield f"{outside:,} events are in no cell of {name}; other tables may count them."
+
+
+def _compare(one: _Cells, two: _Cells, events: pa.Table) -> None:
+    """Refuse complete tables whose sums, for each value of the keys they share, contradict."""
+    if not (one.complete and two.complete):
+        return
+    shared = [key for key in one.keys if key in two.keys]
+    group, names = np.zeros(events.num_rows, np.int64), np.array(["all events"])
+    if shared:
+        distinct = events.select(shared).group_by(shared).aggregate([])
+        _, group = match_keys(events, distinct, shared)
+        names = np.array(_labels("", tuple(shared), distinct), dtype=object)
+    (sum1, noise1), (sum2, noise2) = (_sums(cells, group, len(names)) for cells in (one, two))
+    scale = 1e-9 * (np.abs(sum1) + np.abs(sum2)) + 1e-9
+    bad = np.abs(sum1 - sum2) > SIGMAS * np.sqrt(noise1 + noise2) + scale
+    if not bad.any():
+        return
+    i = int(np.argmax(np.abs(sum1 - sum2) / (np.sqrt(noise1 + noise2) + scale)))
+    raise broken(
+        "Tables that count the same events must have the same sums up to their noise",
+        f"{one.name} has {sum1[i]:g} and {two.name} has {sum2[i]:g} for "
+        f"{names[i].removeprefix(': ')}, with a standard deviation of "
+        f"{np.sqrt(noise1[i] + noise2[i]):.3g} ({int(bad.sum()):,} such sums)",
+        "Export them for the same events and days, or declare the noise with {noise}.",
+    )
+
+
+def _sums(cells: _Cells, group: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """Totals and noise of a complete table, added up over groups that its keys can tell."""
+    of_cell = np.zeros(len(cells.names), np.int64)
+    of_cell[cells.cell] = group
+    total = np.bincount(of_cell, cells.total, minlength=groups)
+    return total, np.bincount(of_cell, cells.noise, minlength=groups)
+
+
+def _together(
+    read: list[_Cells],
+    events: pa.Table,
+    kind: Kind,
+    below: float | None,
+    features: Sequence[str] | None,
+    cap: float | None,
+    accept_bias: bool,
+) -> Marginals:
+    """All tables as one set of cells."""
+    S = sparse.csr_array(sparse.vstack([_membership(cells) for cells in read], format="csr"))
+    size = np.diff(S.indptr)
+    status = np.concatenate([cells.status for cells in read]).astype(str)
+    noise = np.concatenate([cells.noise for cells in read])
+    reports = Reports(
+        size,
+        np.concatenate([cells.total for cells in read]) / size,
+        kind,
+        noise=noise if noise.any() else None,
+        names=np.concatenate([cells.names for cells in read]),
+        status=status,
+        cap=cap,
+        accept_bias=accept_bias or below is not None,
+    )
+    reports.check_observed()
+    if features is not None:
+        events = events.select(open_table(events).need(features))
+    counts = [len(cells.names) for cells in read]
+    return Marginals(
+        reports,
+        S,
+        events,
+        np.repeat(np.arange(len(read)), counts),
+        tuple(cells.name for cells in read),
+        below,
+        tuple(note for cells in read for note in cells.notes),
+    )
+
+
+def _membership(cells: _Cells) -> Any:
+    """Cells in rows, events in columns."""
+    event = np.flatnonzero(cells.cell >= 0)
+    entries = (np.ones(len(event)), (cells.cell[event], event))
+    return sparse.csr_array(entries, shape=(len(cells.names), len(cells.cell)))
