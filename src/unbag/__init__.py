@@ -73,6 +73,7 @@ if TYPE_CHECKING:  # `X as X` says to type checkers that the name is public
     from unbag.tables import FeaturePlan as FeaturePlan
     from unbag.tables import check_tables as check_tables
     from unbag.tables import join as join
+    from unbag.tables import join_marginals as join_marginals
     from unbag.tables import plan_features as plan_features
     from unbag.tournaments import Tournament as Tournament
     from unbag.tournaments import tournament as tournament
@@ -148,6 +149,7 @@ _MODULE_OF = {
     "FeaturePlan": "tables",
     "check_tables": "tables",
     "join": "tables",
+    "join_marginals": "tables",
     "plan_features": "tables",
     "Tournament": "tournaments",
     "tournament": "tournaments",

@@ -11,17 +11,20 @@ import numpy as np
 from scipy import linalg, sparse, special, stats
 
 from unbag.bags import Bags, Kind
+from unbag.learners._cells import check_size, fit_cells
 from unbag.learners._counts import Counts, Spread, counts_of
 from unbag.learners._evidence import Evidence, Fit, fit_evidence
 from unbag.learners._protocol import Progress
 from unbag.learners._terms import DataWarning, Design, Sparse, Term, Terms, terms_of
-from unbag.tables import FeaturePlan
+from unbag.tables import FeaturePlan, Marginals
 
 EXACT, DRAWS = 1000, 256
 """So many coefficients have an exact covariance; that of more is made of so many draws."""
 STEEP = 10.0
 """A term whose effect is larger than this (in logits) is held by its prior alone."""
 ROWS = 8192
+NUMBERS = ("kind", "dispersion", "log_evidence", "misfit")
+"""Settings of a model that are no arrays."""
 
 
 class Effect(NamedTuple):
@@ -68,6 +71,9 @@ class AdditiveModel:
         Of counts; 1 for a Poisson law.
     log_evidence : float
         Of the bags, up to a constant.
+    misfit : float
+        Lack of fit: the standard deviation of a shift of the score that all instances of a bag or
+        cell share.
     """
 
     kind: Kind
@@ -78,6 +84,7 @@ class AdditiveModel:
     strength: np.ndarray
     dispersion: float = 1.0
     log_evidence: float = np.nan
+    misfit: float = 0.0
 
     def scores(self, X: Any) -> np.ndarray:
         """Logits, log rates or class scores; an offset of the rows is to be added."""
@@ -161,6 +168,7 @@ class AdditiveModel:
             "kind": self.kind,
             "dispersion": self.dispersion,
             "log_evidence": self.log_evidence,
+            "misfit": self.misfit,
             **self.terms.settings(),
         }
         return arrays, settings
@@ -170,7 +178,7 @@ class AdditiveModel:
         """The model that `arrays` described."""
         own = {name: np.asarray(array) for name, array in arrays.items()}
         terms = Terms.restore(settings, own.pop("share"))
-        chosen = {name: settings[name] for name in ("kind", "dispersion", "log_evidence")}
+        chosen = {name: settings[name] for name in NUMBERS}
         return cls(terms=terms, **own, **chosen)
 
 
@@ -209,8 +217,22 @@ class Additive:
     name = "additive"
     needs_random_bags = False
 
-    def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> AdditiveModel:
-        """Fit to the bags whose reports are observed."""
+    def fit(
+        self, bags: Bags | Marginals, *, seed: int = 0, progress: Progress | None = None
+    ) -> AdditiveModel:
+        """Fit to the bags, or cells of marginal tables, whose reports are observed.
+
+        Parameters
+        ----------
+        bags : Bags or Marginals
+            Instances in bags, or events that several tables count.
+        seed : int
+            Of everything that is drawn.
+        progress : Progress, optional
+            Informed after each step.
+        """
+        if isinstance(bags, Marginals):
+            return self._fit_cells(bags, seed=seed, progress=progress)
         bags.reported()  # refuses bags of which none is observed
         bags = bags.take(np.flatnonzero(bags.observed))
         X = bags.X if bags.X is not None else np.zeros((len(bags.bag), 0))
@@ -220,6 +242,16 @@ class Additive:
         if stratum is not None:
             design = _with_levels(design, stratum)
         problem, fit = fit_evidence(design, counts, space=self.space, seed=seed, progress=progress)
+        model = _model(problem, fit, terms, seed=seed)
+        _warn(model, problem, fit)
+        return model
+
+    def _fit_cells(
+        self, cells: Marginals, *, seed: int, progress: Progress | None
+    ) -> AdditiveModel:
+        terms, design = terms_of(cells.X, steps=self.steps, plan=self.plan)
+        check_size(cells, design)
+        problem, fit = fit_cells(design, cells, space=self.space, seed=seed, progress=progress)
         model = _model(problem, fit, terms, seed=seed)
         _warn(model, problem, fit)
         return model
@@ -264,6 +296,7 @@ def _model(problem: Evidence, fit: Fit, terms: Terms, *, seed: int) -> AdditiveM
         _strength(problem.design.Z, terms, b[:size]),
         state.linear.spread.dispersion,
         state.evidence,
+        float(np.sqrt(state.linear.spread.misfit)),
     )
 
 

@@ -135,8 +135,8 @@ def misfit_by_evidence(
     """The lack-of-fit variance t that maximises the evidence of the linear model.
 
     The counts less their means have the law of r = J b + e, where the coefficients b are normal
-    with variances `spread` (infinite for those that are flat) and e has covariance V + t diag(own^2).
-    Fisher scoring, with K the covariance of r and P = K^-1 less what the flat coefficients take:
+    with variances `spread` (infinite for those that are flat) and e has covariance V + t D. Fisher
+    scoring, with K the covariance of r and P = K^-1 less what the flat coefficients take:
 
         score = (r' P D P r - tr P D) / 2,   information = tr(P D P D) / 2,   D = diag(own^2)
 

@@ -14,7 +14,6 @@ import numpy as np
 from scipy import linalg, sparse
 
 from unbag.learners._counts import Counts
-from unbag.learners._overlap import check_memory
 from unbag.learners._terms import Design, Sparse
 
 DENSE = 0.15
@@ -115,7 +114,6 @@ def split_design(design: Design, counts: Counts) -> Split:
     touched = (counts.S @ abs(Z)) @ abs(T)
     share = np.bincount(touched.indices, minlength=T.shape[1]) / touched.shape[0]
     if not counts.disjoint:  # whitening then mixes the counts, and no column stays sparse
-        check_memory(T.shape[1], T.shape[0])
         share[:] = 1
     dense = np.flatnonzero((share > DENSE) | (design.group < 0))
     other = np.setdiff1d(np.arange(T.shape[1]), dense)

@@ -10,6 +10,7 @@ from unbag.tables._duckdb import plain_duckdb
 from unbag.tables._encode import Column, buckets_of, levels_of, narrow
 from unbag.tables._infer import plan_features
 from unbag.tables._join import JoinedBags, check_tables, join
+from unbag.tables._marginals import Marginals, join_marginals, match_keys
 from unbag.tables._plan import FeaturePlan, Part
 from unbag.tables._rules import LEFT_OUT, RULES, TablesReport, tables_report
 from unbag.tables._sources import Table, no_rows, open_table
@@ -23,6 +24,7 @@ __all__ = [
     "Columns",
     "FeaturePlan",
     "JoinedBags",
+    "Marginals",
     "Part",
     "Table",
     "TablesReport",
@@ -35,7 +37,9 @@ __all__ = [
     "ids_are_text",
     "is_number",
     "join",
+    "join_marginals",
     "levels_of",
+    "match_keys",
     "narrow",
     "no_rows",
     "open_table",
