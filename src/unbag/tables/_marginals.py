@@ -326,7 +326,7 @@ def _check_keys(name: str, keys: tuple[str, ...], rows: pa.Table, events: pa.Tab
         if key not in events.schema.names:
             raise broken(
                 "A key of a marginal table must be a column of the events",
-                f"{key!r} of {name} is none.{nearest(key, events.schema.names)} "
+                f"{key!r} of {name} is none. {nearest(key, events.schema.names)}"
                 f"Their columns are {', '.join(events.schema.names)}",
                 "Rename it, add it to the events, or drop it from the table.",
             )
