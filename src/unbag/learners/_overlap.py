@@ -75,7 +75,7 @@ def disjoint_counts(S: Sparse) -> tuple[np.ndarray, np.ndarray]:
     >>> disjoint_counts(S)
     (array([1, 2]), array([0]))
     """
-    pattern = sparse.csr_array(S != 0).astype(np.int32)
+    pattern: Sparse = sparse.csr_array(S != 0).astype(np.int32)
     touch: Sparse = sparse.csr_array(pattern @ pattern.T)
     degree = np.diff(touch.indptr)
     free, chosen = np.ones(S.shape[0], bool), np.zeros(S.shape[0], bool)
