@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from unbag.plots import (
+    CurveLook,
     Interval,
     Level,
-    Look,
     Point,
     Result,
     Series,
@@ -118,7 +118,7 @@ def test_a_moved_prior_is_ringed(axes):
 
 
 def test_an_experiment_leaves_out_small_bags_where_asked(axes):
-    result = RESULT._replace(looks={"upm": Look("#123456", "D")})
+    result = RESULT._replace(looks={"upm": CurveLook("#123456", "D")})
     draw_experiment(axes, result, smallest=16)
     line, level = axes.get_lines()
     assert points(line).tolist() == [[16, 0.4]]

@@ -41,7 +41,7 @@ LONGEST_NAME = 56  # characters that fit across a figure of the page
 STREAM_METRICS = {"log_loss": "log loss", "auc": "AUC"}
 
 
-class Look(NamedTuple):
+class CurveLook(NamedTuple):
     """How a curve looks: no two differ by colour alone.
 
     Parameters
@@ -68,7 +68,7 @@ class Series(NamedTuple):
         The points; a line is broken where y is NaN.
     low, high : sequence of float, optional
         A band around a line, or the intervals of points.
-    look : Look, optional
+    look : CurveLook, optional
         By default the next one of the style in force.
     """
 
@@ -77,7 +77,7 @@ class Series(NamedTuple):
     y: Sequence[float] | np.ndarray
     low: Sequence[float] | np.ndarray | None = None
     high: Sequence[float] | np.ndarray | None = None
-    look: Look | None = None
+    look: CurveLook | None = None
 
 
 class Level(NamedTuple):
@@ -152,7 +152,7 @@ class Result(NamedTuple):
         The results of each method, by size.
     levels : mapping from str to float
         Lines across, such as that of labels.
-    looks : mapping from str to Look
+    looks : mapping from str to CurveLook
         How the methods look in figures of the lab.
     """
 
@@ -163,7 +163,7 @@ class Result(NamedTuple):
     bags: Mapping[int, int]
     methods: Mapping[str, Sequence[Point]]
     levels: Mapping[str, float]
-    looks: Mapping[str, Look] = MappingProxyType({})
+    looks: Mapping[str, CurveLook] = MappingProxyType({})
 
     @property
     def name(self) -> str:
@@ -184,12 +184,12 @@ def new_figure(width: float = 6.4, height: float = 3.6) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def look(number: int) -> Look:
+def look(number: int) -> CurveLook:
     """How the curve of this number looks in the style in force."""
     from matplotlib import rcParams
 
     colours = rcParams["axes.prop_cycle"].by_key().get("color", ["black"])
-    return Look(colours[number % len(colours)], dashes=DASHES[number % len(DASHES)])
+    return CurveLook(colours[number % len(colours)], dashes=DASHES[number % len(DASHES)])
 
 
 def limits(
@@ -315,7 +315,7 @@ def draw_curves(
     _tidy(axes, x, y, whole=True)
 
 
-def _draw_curve(axes: Axes, series: Series, look: Look, *, dots: bool) -> None:
+def _draw_curve(axes: Axes, series: Series, look: CurveLook, *, dots: bool) -> None:
     x, y = np.asarray(series.x, float), np.asarray(series.y, float)
     known = np.pad(np.isfinite(y), 1)
     alone = known[1:-1] & ~known[:-2] & ~known[2:]  # no line reaches such a point
@@ -640,7 +640,7 @@ def draw_experiment(axes: Axes, result: Result, *, smallest: int = 1, bags: bool
     _size_ticks(axes, some, [f"{size:,}" for size in some])
 
 
-def _by_size(name: str, points: Sequence[Point], look: Look | None) -> Series:
+def _by_size(name: str, points: Sequence[Point], look: CurveLook | None) -> Series:
     size, mean, error = np.array([p[:3] for p in points], float).reshape(-1, 3).T
     error = np.nan_to_num(error)
     return Series(name, size, mean, mean - error, mean + error, look)

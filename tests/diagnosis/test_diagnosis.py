@@ -20,7 +20,7 @@ from unbag import BagClassifier, Bags, BagsNotRandom, diagnose, drift, losses, r
 from unbag.diagnosis import refuse_single_bags
 from unbag.diagnosis._bias import label_dispersion
 from unbag.diagnosis._significance import by_exchange, holm
-from unbag.diagnosis._variance import BagLayout, Columns, analyse, chance, pairs
+from unbag.diagnosis._variance import BagLayout, ScaledColumns, analyse, chance, pairs
 
 
 def people(n, seed, *, features=3):
@@ -51,7 +51,7 @@ def layout_of(bags):
 def test_the_f_statistic_is_scipys():
     bags, _ = campaigns(200, 10, 0.3, 0)
     layout = layout_of(bags)
-    columns = Columns.of(bags.X, layout)
+    columns = ScaledColumns.of(bags.X, layout)
     found = analyse(columns, layout, chance(columns, layout))
     naive = [
         stats.f_oneway(*(bags.X[bags.bag == j, f] for j in range(20))).statistic for f in range(3)
@@ -65,7 +65,7 @@ def test_the_variance_between_bags_has_the_naive_formula_for_unequal_sizes_in_st
     bag = np.repeat(np.arange(7), size)
     x = rng.normal(size=(28, 1)) + stratum[bag][:, None] * 5
     layout = BagLayout.of(bag, size, stratum)
-    columns = Columns.of(x, layout)
+    columns = ScaledColumns.of(x, layout)
     found = analyse(columns, layout, chance(columns, layout))
     means = np.array([x[bag == j].mean() for j in range(7)])
     centre = np.array([x[stratum[bag] == s].mean() for s in (0, 1)])[stratum]
@@ -94,7 +94,7 @@ def test_k0_makes_the_variance_between_bags_unbiased():
 def test_the_mean_over_all_exchanges_is_exact():
     size = np.array([1, 3, 2])
     layout = BagLayout.of(np.repeat(np.arange(3), size), size, None)
-    columns = Columns.of(np.random.default_rng(0).exponential(size=(6, 2)), layout)
+    columns = ScaledColumns.of(np.random.default_rng(0).exponential(size=(6, 2)), layout)
     values = np.array(
         [pairs(columns, layout, np.array(order)) for order in itertools.permutations(range(6))]
     )
@@ -106,7 +106,7 @@ def test_spread_and_skewness_over_exchanges_are_nearly_exact():
     size = np.tile([1, 3, 8], 40)
     layout = BagLayout.of(np.repeat(np.arange(120), size), size, np.arange(120) // 60)
     drawn = [rng.normal(size=480), rng.exponential(size=480), rng.random(480) < 0.1]
-    columns = Columns.of(np.stack(drawn, axis=1), layout)
+    columns = ScaledColumns.of(np.stack(drawn, axis=1), layout)
     values = np.array([pairs(columns, layout, layout.shuffled(rng)) for _ in range(3000)])
     expected = chance(columns, layout)
     np.testing.assert_allclose(values.std(axis=0), expected.deviation, rtol=0.08)
@@ -139,7 +139,7 @@ def test_p_values_are_honest_for_rare_features_and_small_bags(draw, uneven):
     layout = BagLayout.of(np.repeat(np.arange(100), size), size, None)
     p = []
     for _ in range(40):
-        columns = Columns.of(draw(rng, (size.sum(), 100)), layout)
+        columns = ScaledColumns.of(draw(rng, (size.sum(), 100)), layout)
         p.append(analyse(columns, layout, chance(columns, layout)).p)
     p = np.concatenate(p)
     for level in (0.01, 0.001):  # 4,000 features
@@ -151,7 +151,7 @@ def test_exchange_gives_uniform_p_values():
     layout = BagLayout.of(np.arange(60) // 6, np.full(10, 6), None)
     p = []
     for _ in range(200):
-        columns = Columns.of(rng.exponential(size=(60, 2)), layout)
+        columns = ScaledColumns.of(rng.exponential(size=(60, 2)), layout)
         expected = chance(columns, layout)
         own = analyse(columns, layout, expected).p
         p.append(by_exchange(columns, layout, expected, own, exchanges=39, rng=rng).min())

@@ -24,7 +24,7 @@ from unbag import (
 )
 from unbag.bags import as_components
 from unbag.boosting._model import BoostedByLightGBM
-from unbag.diagnosis._variance import BagLayout, Columns, analyse, chance
+from unbag.diagnosis._variance import BagLayout, ScaledColumns, analyse, chance
 from unbag.metrics import Judge, ScoredBags, interval
 from unbag.metrics._randomness import variance_ratio
 from unbag.metrics._sums import collect
@@ -634,7 +634,7 @@ def test_false_alarms_of_the_warning_are_as_rare_as_it_says():
         prediction = 1 / (1 + np.exp(8 - 3 * rng.exponential(size=400)))
         bags = Bags(np.repeat(np.arange(80), 5), np.full(80, 0.5))
         layout = BagLayout.of(bags.bag, bags.size, None)
-        columns = Columns.of(prediction[:, None], layout)
+        columns = ScaledColumns.of(prediction[:, None], layout)
         p.append(analyse(columns, layout, chance(columns, layout)).p[0])
         assert variance_ratio(prediction, bags) is None
     assert np.mean(np.array(p) < 0.01) < 0.04  # 0.01, and five standard errors

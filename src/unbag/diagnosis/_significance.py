@@ -12,7 +12,7 @@ from unbag.diagnosis._variance import (
     FLOOR,
     BagLayout,
     Chance,
-    Columns,
+    ScaledColumns,
     Variance,
     analyse,
     chance,
@@ -33,7 +33,7 @@ class Significance(NamedTuple):
 
 
 def find_differences(
-    columns: Columns, layout: BagLayout, *, level: float, seed: int
+    columns: ScaledColumns, layout: BagLayout, *, level: float, seed: int
 ) -> Significance:
     """Analysis of variance with Holm's correction, confirmed by exchanging rows between bags.
 
@@ -53,7 +53,7 @@ def worst_first(variance: Variance, p: np.ndarray) -> np.ndarray:
 
 
 def _standard_means(
-    columns: Columns, layout: BagLayout, variance: Variance, worst: int
+    columns: ScaledColumns, layout: BagLayout, variance: Variance, worst: int
 ) -> np.ndarray:
     sums = layout.sums_by_bag(columns.values[:, [worst]])[:, 0]
     centre = (columns.sums[:, worst] / layout.instances)[layout.stratum]
@@ -61,7 +61,7 @@ def _standard_means(
 
 
 def _confirm(
-    columns: Columns, layout: BagLayout, level: float, rng: np.random.Generator
+    columns: ScaledColumns, layout: BagLayout, level: float, rng: np.random.Generator
 ) -> np.ndarray:
     """Corrected p-values by exchange, from as many whole bags as are quick to exchange."""
     cells = getattr(columns.values, "nnz", None) or columns.values.size
@@ -80,13 +80,13 @@ def _confirm(
 
 
 def _some_bags(
-    columns: Columns, layout: BagLayout, numbers: np.ndarray
-) -> tuple[Columns, BagLayout]:
+    columns: ScaledColumns, layout: BagLayout, numbers: np.ndarray
+) -> tuple[ScaledColumns, BagLayout]:
     chosen = np.isin(np.arange(len(layout.size)), numbers)
     where = chosen[layout.bag]
     bag = np.unique(layout.bag[where], return_inverse=True)[1]
     part = BagLayout.of(bag, layout.size[chosen], layout.stratum[chosen])
-    return Columns.of(columns.values[where], part), part
+    return ScaledColumns.of(columns.values[where], part), part
 
 
 def holm(p: np.ndarray) -> np.ndarray:
@@ -104,7 +104,7 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 
 def by_exchange(
-    columns: Columns,
+    columns: ScaledColumns,
     layout: BagLayout,
     expected: Chance,
     p: np.ndarray,

@@ -147,7 +147,7 @@ class Chance(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class ScaledColumns:
     """Columns with mean square 1 within strata, their squares, sums by stratum, what they were
     divided by, and which of all columns they are.
 
@@ -161,7 +161,7 @@ class Columns:
     varies: np.ndarray
 
     @staticmethod
-    def of(values: Any, layout: BagLayout) -> Columns:
+    def of(values: Any, layout: BagLayout) -> ScaledColumns:
         """Scale the columns, and leave out those that are constant in every stratum."""
         group, n = _indicator(layout.stratum[layout.bag], layout.strata), layout.instances[:, None]
         size = np.sqrt(np.asarray(_squares(values).mean(axis=0)).ravel())
@@ -174,7 +174,7 @@ class Columns:
         varies = spread > 1e-7 * np.maximum(size, 1e-300)
         values = values[:, varies] / spread[varies]
         sums, spread = sums[:, varies] / spread[varies], spread[varies]
-        return Columns(values, _squares(values), sums, spread, varies)
+        return ScaledColumns(values, _squares(values), sums, spread, varies)
 
 
 def _times(a: Any, b: Any) -> Any:
@@ -194,14 +194,14 @@ def _dense(values: Any) -> np.ndarray:
     return values
 
 
-def squares_between(sums: np.ndarray, columns: Columns, layout: BagLayout) -> np.ndarray:
+def squares_between(sums: np.ndarray, columns: ScaledColumns, layout: BagLayout) -> np.ndarray:
     """SSB = sum_j k_j (mean_j - mean of the stratum)^2 of each column, from the sums of the
     bags."""
     strata = (columns.sums**2 / layout.instances[:, None]).sum(axis=0)
     return (sums**2 / layout.size[:, None]).sum(axis=0) - strata
 
 
-def pairs(columns: Columns, layout: BagLayout, order: np.ndarray | None = None) -> np.ndarray:
+def pairs(columns: ScaledColumns, layout: BagLayout, order: np.ndarray | None = None) -> np.ndarray:
     """What the pairs of a bag say: SSB without the squares of single rows, which tell nothing about
     bags.
 
@@ -219,7 +219,7 @@ def pairs(columns: Columns, layout: BagLayout, order: np.ndarray | None = None) 
     return squares_between(sums, columns, layout) - single
 
 
-def chance(columns: Columns, layout: BagLayout) -> Chance:
+def chance(columns: ScaledColumns, layout: BagLayout) -> Chance:
     """The first three moments of `pairs` over all orders of the rows within strata.
 
     With s2 and m3 the central moments in a stratum of B bags and n rows, the sum over strata of
@@ -246,7 +246,7 @@ def chance(columns: Columns, layout: BagLayout) -> Chance:
     return Chance(mean, deviation, third.sum(axis=0) / deviation**3)
 
 
-def _central_moments(columns: Columns, layout: BagLayout) -> tuple[np.ndarray, np.ndarray]:
+def _central_moments(columns: ScaledColumns, layout: BagLayout) -> tuple[np.ndarray, np.ndarray]:
     """Variance and third central moment of each column in each stratum."""
     n, group = layout.instances[:, None], _indicator(layout.stratum[layout.bag], layout.strata)
     cubes = _times(columns.values, columns.squares)
@@ -255,7 +255,7 @@ def _central_moments(columns: Columns, layout: BagLayout) -> tuple[np.ndarray, n
     return s2, a3 - 3 * a1 * a2 + 2 * a1**3
 
 
-def analyse(columns: Columns, layout: BagLayout, expected: Chance) -> Variance:
+def analyse(columns: ScaledColumns, layout: BagLayout, expected: Chance) -> Variance:
     """One-way analysis of variance of each column across bags, nested in strata."""
     ssb = squares_between(layout.sums_by_bag(columns.values), columns, layout)
     # the columns are scaled so that the total is the number of rows
@@ -278,7 +278,7 @@ def between_bags(values: np.ndarray, bags: Bags) -> Variance | None:
     layout = BagLayout.of(bags.bag, bags.size, bags.stratum)
     if layout.between < 1 or layout.within < 1:
         return None
-    columns = Columns.of(values, layout)
+    columns = ScaledColumns.of(values, layout)
     if not columns.varies.any():
         return None
     return analyse(columns, layout, chance(columns, layout))

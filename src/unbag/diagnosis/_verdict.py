@@ -26,7 +26,7 @@ from unbag.diagnosis._significance import (
     find_differences,
     worst_first,
 )
-from unbag.diagnosis._variance import BagLayout, Columns
+from unbag.diagnosis._variance import BagLayout, ScaledColumns
 from unbag.losses import Loss, cross_entropy, log, poisson
 
 COLUMNS = 2000  # at most so many features are looked at
@@ -128,7 +128,7 @@ def diagnose(
         level = level / 2  # the other half is that of the reports
     columns = None
     if table.names:
-        columns = Columns.of(table.values, layout)
+        columns = ScaledColumns.of(table.values, layout)
     if columns is None or not columns.varies.any() or layout.between < 1 or layout.within < 1:
         return _by_reports_alone(labels, level, int(lone.sum()), table.notes)
     differences = find_differences(columns, layout, level=level, seed=seed)
@@ -144,7 +144,7 @@ class _Case(NamedTuple):
 
     bags: Bags
     layout: BagLayout
-    columns: Columns
+    columns: ScaledColumns
     differences: Significance
     labels: Dispersion
     table: Features

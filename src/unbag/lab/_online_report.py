@@ -34,8 +34,8 @@ from unbag.lab._results import mean_and_error
 from unbag.plots import (
     GREY,
     PAPER,
+    CurveLook,
     Level,
-    Look,
     Series,
     draw_curves,
     new_figure,
@@ -174,7 +174,7 @@ def draw_online(plan: OnlinePlan, results: Results, metric: str, title: str) -> 
     truth = _values(next(iter(shown.values())), "true_log_loss")[0]
     if metric == "label_log_loss" and np.isfinite(truth).any():
         x = range(1, len(truth) + 1)
-        chunks.append(Series("the truth", x, truth, look=Look(GREY, dashes=":")))
+        chunks.append(Series("the truth", x, truth, look=CurveLook(GREY, dashes=":")))
     with rc_context(PAPER):  # pyright: ignore[reportArgumentType]
         figure = new_figure(8.4, 3.4)
         left, right = figure.subplots(1, 2)
@@ -191,7 +191,7 @@ def draw_online(plan: OnlinePlan, results: Results, metric: str, title: str) -> 
 
 def _series(way: Way, x: Sequence[int], points: np.ndarray) -> Series:
     mean, error = points[:, 0], np.nan_to_num(points[:, 1])
-    look = LOOKS.get(way.method, Look(GREY, dashes="--"))
+    look = LOOKS.get(way.method, CurveLook(GREY, dashes="--"))
     if is_ours(way):
         look = OURS
     return Series(way.title, x, mean, mean - error, mean + error, look)

@@ -10,17 +10,17 @@ from unbag.lab._methods import Way
 from unbag.lab._plan import Experiment
 from unbag.lab._results import Metric, Runs, best_cells, full_runs, in_order
 from unbag.lab._tasks import TASKS
-from unbag.plots import Look, Point, Result, experiments_figure
+from unbag.plots import CurveLook, Point, Result, experiments_figure
 
 LOOKS = {  # colours of Okabe and Ito, which everyone can tell apart
-    "matching": Look("#0072B2", "o"),
-    "easy": Look("#E69F00", "s"),
-    "upm": Look("#009E73", "D"),
-    "anchored": Look("#CC79A7", "^"),
-    "likelihood": Look("#56B4E9", "P"),
+    "matching": CurveLook("#0072B2", "o"),
+    "easy": CurveLook("#E69F00", "s"),
+    "upm": CurveLook("#009E73", "D"),
+    "anchored": CurveLook("#CC79A7", "^"),
+    "likelihood": CurveLook("#56B4E9", "P"),
 }
-OURS = Look("#D55E00", "v")  # anchored with the square or the Brier loss
-OTHERS = (Look("#444444", "X"), Look("#8C564B", "*"), Look("#B8A800", "h"))
+OURS = CurveLook("#D55E00", "v")  # anchored with the square or the Brier loss
+OTHERS = (CurveLook("#444444", "X"), CurveLook("#8C564B", "*"), CurveLook("#B8A800", "h"))
 
 
 def name_of(metric: Metric, experiment: Experiment) -> str:
@@ -95,7 +95,7 @@ def result_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric
     )
 
 
-def _look(way: Way, ways: Sequence[Way]) -> Look:
+def _look(way: Way, ways: Sequence[Way]) -> CurveLook:
     """The look of a method; further curves of a method take one of the others."""
     if is_ours(way):
         return OURS
