@@ -25,7 +25,15 @@ from unbag.bags import Kind
 
 
 class Link(NamedTuple):
-    """How a score predicts: the `predict` of a `Form`, and whether it gives logarithms."""
+    """How a score predicts.
+
+    Parameters
+    ----------
+    predict : callable
+        From scores to predictions, or to their logarithms.
+    log_space : bool
+        Whether `predict` gives logarithms.
+    """
 
     predict: Callable[[Any], Any]
     log_space: bool
@@ -110,12 +118,27 @@ class Loss:
         return self.forms[kind]
 
     def components(self, score: Any, *, kind: Kind | None = None) -> Any:
-        """One row per instance, one column per component."""
+        """One row per instance, one column per component.
+
+        Parameters
+        ----------
+        score : array
+            Of each instance (and class).
+        kind : {"binary", "total", "histogram"}, optional
+            What the reports are; by default the first that the loss has.
+        """
         form = self.form(kind)
         return form.components(form.predict(score))
 
     def trivial_score(self, prior: Any, *, kind: Kind | None = None) -> np.ndarray:
         """The score of the trivial predictor, which predicts the prior for everyone.
+
+        Parameters
+        ----------
+        prior : float or array
+            The label marginal.
+        kind : {"binary", "total", "histogram"}, optional
+            What the reports are; by default the first that the loss has.
 
         >>> float(log.trivial_score(0.5))
         0.0

@@ -31,7 +31,7 @@ class Bags:
         Which of these the reports are.
     X : array, sparse matrix or table, optional
         Features, one row per instance.
-    noise, stratum, known_prior, cap, names, status, accept_bias, stratum_names
+    noise, stratum, known_prior, cap, names, status, accept_bias, stratum_names : optional
         What else is known of each bag: see `Reports`, which checks it.
     rows : array of int, optional
         Where each instance stood in the table that the bags were made from.
@@ -234,7 +234,15 @@ class Bags:
 
 
 def take_rows(X: Any, where: np.ndarray) -> Any:
-    """Rows of an array, a sparse matrix or a data frame."""
+    """Rows of an array, a sparse matrix or a data frame.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or table
+        Features.
+    where : array of int
+        Which rows, in this order.
+    """
     if hasattr(X, "iloc"):
         return X.iloc[where]
     if type(X).__module__.startswith("pyarrow"):

@@ -68,7 +68,15 @@ REPORT_RULES: Mapping[str, Rule] = {
 
 
 class Components(NamedTuple):
-    """Reports and prior in the form that `unbag.weights` takes."""
+    """Reports and prior in the form that `unbag.weights` takes.
+
+    Parameters
+    ----------
+    report : array of float, of shape (bags, components)
+        Of each bag.
+    prior : array of float, of shape (components,) or (strata, components)
+        The label marginal.
+    """
 
     report: np.ndarray
     prior: np.ndarray
@@ -351,12 +359,28 @@ def label_variance(prior: Any, kind: Kind) -> Any:
 
 
 def mean_label_variance(prior: Any, kind: Kind) -> float:
-    """Var y on average over strata and classes, above 0, as the weights of noisy bags need it."""
+    """Var y on average over strata and classes, above 0, as the weights of noisy bags need it.
+
+    Parameters
+    ----------
+    prior : float or array
+        The label marginal.
+    kind : {"binary", "total", "histogram"}
+        What the reports are.
+    """
     return max(float(np.mean(label_variance(np.asarray(prior, float), kind))), 1e-6)
 
 
 def largest_report(kind: Kind, cap: float | None = None) -> float:
-    """The largest report that labels can give: 1, or the cap of a count."""
+    """The largest report that labels can give: 1, or the cap of a count.
+
+    Parameters
+    ----------
+    kind : {"binary", "total", "histogram"}
+        What the reports are.
+    cap : float, optional
+        The largest count one instance can have.
+    """
     if kind != "total":
         return 1.0
     if cap is None:

@@ -69,7 +69,15 @@ class Laplace(_Scaled):
         return 2 * self.scale**2
 
     def sample(self, shape: Any, *, seed: int | np.random.Generator) -> np.ndarray:
-        """Independent draws; see `Mechanism`."""
+        """Independent draws.
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            Of the result.
+        seed : int or Generator
+            Which draws.
+        """
         return np.random.default_rng(seed).laplace(scale=self.scale, size=shape)
 
 
@@ -86,7 +94,15 @@ class Gaussian(_Bell):
         return self.sigma**2
 
     def sample(self, shape: Any, *, seed: int | np.random.Generator) -> np.ndarray:
-        """Independent draws; see `Mechanism`."""
+        """Independent draws.
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            Of the result.
+        seed : int or Generator
+            Which draws.
+        """
         return np.random.default_rng(seed).normal(scale=self.sigma, size=shape)
 
 
@@ -106,7 +122,15 @@ class Geometric(_Scaled):
         return 2 * exp(-1 / self.scale) / expm1(-1 / self.scale) ** 2
 
     def sample(self, shape: Any, *, seed: int | np.random.Generator) -> np.ndarray:
-        """Independent draws, whole numbers; see `Mechanism`."""
+        """Independent draws, whole numbers.
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            Of the result.
+        seed : int or Generator
+            Which draws.
+        """
         rng, success = np.random.default_rng(seed), -expm1(-1 / self.scale)
         return rng.geometric(success, size=shape) - rng.geometric(success, size=shape)
 
@@ -133,7 +157,15 @@ class DiscreteGaussian(_Bell):
         return float(chance @ n**2 / chance.sum())
 
     def sample(self, shape: Any, *, seed: int | np.random.Generator) -> np.ndarray:
-        """Independent draws, whole numbers; see `Mechanism`."""
+        """Independent draws, whole numbers.
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            Of the result.
+        seed : int or Generator
+            Which draws.
+        """
         rng, t, s2 = np.random.default_rng(seed), np.floor(self.sigma) + 1, self.sigma**2
         drawn, proposal = np.zeros(int(np.prod(shape)), np.int64), Geometric(float(t))
         missing = np.arange(len(drawn))

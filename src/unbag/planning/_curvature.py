@@ -12,7 +12,15 @@ from unbag.losses import Loss
 
 
 class Sandwich(NamedTuple):
-    """The tight constants of the fast-rate condition (equation (7) of the paper)."""
+    """The tight constants of the fast-rate condition (equation (7) of the paper).
+
+    Parameters
+    ----------
+    c1, C1 : float
+        Lower and upper constant of the first component; see `sandwich`.
+    c2, C2 : float
+        Of the second component.
+    """
 
     c1: float
     C1: float

@@ -163,7 +163,7 @@ def deviation(
         Number of bags in each part of the split.
     share : float
         Each event's share of delta.
-    size, means_size, prior, cap, report
+    size, means_size, prior, cap, report : float
         See `Problem`.
     """
     k, k1 = size, means_size or size
@@ -201,7 +201,7 @@ def histogram_deviation(
         Its fields may be arrays, one entry per pair of models.
     m : float
         Number of bags in each part of the split.
-    size, classes, report
+    size, classes, report : float
         See `Problem`.
     share : float
         Each event's share of delta.
@@ -274,7 +274,7 @@ def regret_supported(
         How many there are.
     problem : Problem
         The tournament.
-    curvature, misfit
+    curvature, misfit : optional
         See `bags_needed`.
     """
     m = bags // problem.parts

@@ -42,7 +42,7 @@ def upm(
 
     Parameters
     ----------
-    size, report, prior, weight, stratum, pool
+    size, report, prior, weight, stratum, pool : array
         See `unbag.weights`.
 
     Returns
@@ -85,7 +85,7 @@ def upm_by_bag(
         Loss components of each instance.
     bag : array of int
         Bag number of each instance.
-    size, report, prior
+    size, report, prior : array
         See `unbag.weights`.
 
     >>> f, bag = np.array([[1.0, -1.0], [0.5, 0.3], [0.2, 0.1]]), np.array([0, 0, 1])
@@ -120,7 +120,7 @@ def easy(
 
     Parameters
     ----------
-    size, report, prior, weight, stratum, pool
+    size, report, prior, weight, stratum, pool : array
         See `unbag.weights`.
 
     Returns
@@ -163,7 +163,7 @@ def anchored(
     ----------
     bag : array of int
         Bag number of each instance.
-    size, report, prior, weight, stratum, pool
+    size, report, prior, weight, stratum, pool : array
         See `unbag.weights`.
     reference : array of float, of shape (instances, components)
         Prediction for each instance in component form, (1, g) or class probabilities, made without

@@ -43,7 +43,15 @@ def noise_weights(
 
 
 class PseudoLabels(NamedTuple):
-    """Targets and sample weights for any trainer that takes both."""
+    """Targets and sample weights for any trainer that takes both.
+
+    Parameters
+    ----------
+    target : array of float
+        Of each instance; with classes one column for each.
+    sample_weight : array of float
+        Of each instance, positive.
+    """
 
     target: np.ndarray
     sample_weight: np.ndarray

@@ -16,7 +16,7 @@ def check_batch(
 
     Parameters
     ----------
-    size, report, prior, weight, stratum, pool
+    size, report, prior, weight, stratum, pool : array
         See `unbag.weights`.
     leave_one_out : bool
         Whether each bag is centred by the means of the others.
