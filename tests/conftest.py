@@ -1,10 +1,23 @@
 """Shapes are types, and they are checked here: see the annotations in `unbag._arrays`."""
 
+import os
+import shutil
 import sys
+import tempfile
 from importlib import import_module
 
-import jaxtyping
-import pytest
+# Most of the time of the suite is XLA compiling small programs. They are compiled without costly
+# passes, and kept in one folder for the run: workers, subprocesses and the tests after
+# `small_memory` load what one of them has compiled.
+STARTED_HERE = "JAX_COMPILATION_CACHE_DIR" not in os.environ
+if STARTED_HERE:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="unbag-tests-")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES", "none")
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
+import jaxtyping  # noqa: E402
+import pytest  # noqa: E402
 
 CHECKED = ["unbag._arrays", "unbag.weights", "unbag.matching", "unbag.likelihood", "unbag.medians"]
 hook = jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
@@ -12,6 +25,12 @@ for name in CHECKED:
     import_module(name)
 
 hook.uninstall()
+
+
+def pytest_unconfigure():
+    """Delete the compiled programs of this run; a folder of the user's is kept."""
+    if STARTED_HERE:
+        shutil.rmtree(os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
 
 @pytest.fixture(autouse=True, scope="module")
