@@ -7,6 +7,8 @@ from unbag.learners._additive import Additive, AdditiveModel, Effect
 from unbag.learners._combine import Combination, combine
 from unbag.learners._fitted import LEARNERS, Entry, Fitted, fit
 from unbag.learners._folds import FoldFit, FoldLearner, fit_folds, folds_of
+from unbag.learners._held_cells import CellEvaluation, evaluate_cells
+from unbag.learners._identification import Identified, RankedTable, identifiable, rank_tables
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._terms import DataWarning
 from unbag.learners._trees import Trees, TreesModel
@@ -15,6 +17,7 @@ __all__ = [
     "LEARNERS",
     "Additive",
     "AdditiveModel",
+    "CellEvaluation",
     "Combination",
     "DataWarning",
     "Effect",
@@ -22,13 +25,18 @@ __all__ = [
     "Fitted",
     "FoldFit",
     "FoldLearner",
+    "Identified",
     "Learner",
     "Model",
     "Progress",
+    "RankedTable",
     "Trees",
     "TreesModel",
     "combine",
+    "evaluate_cells",
     "fit",
     "fit_folds",
     "folds_of",
+    "identifiable",
+    "rank_tables",
 ]

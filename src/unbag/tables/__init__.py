@@ -10,7 +10,7 @@ from unbag.tables._duckdb import plain_duckdb
 from unbag.tables._encode import Column, buckets_of, levels_of, narrow
 from unbag.tables._infer import plan_features
 from unbag.tables._join import JoinedBags, check_tables, join
-from unbag.tables._marginals import Marginals, join_marginals, match_keys
+from unbag.tables._marginals import Marginals, join_marginals, match_keys, plan_marginals
 from unbag.tables._plan import FeaturePlan, Part
 from unbag.tables._rules import LEFT_OUT, RULES, TablesReport, tables_report
 from unbag.tables._sources import Table, no_rows, open_table
@@ -46,5 +46,6 @@ __all__ = [
     "plain",
     "plain_duckdb",
     "plan_features",
+    "plan_marginals",
     "tables_report",
 ]

@@ -213,7 +213,58 @@ def join_marginals(
     read = _distinct(read)
     for one, two in combinations(read, 2):
         _compare(one, two, rows)
-    return _together(read, rows, kind, below, features, cap, accept_bias)
+    cells = _together(read, rows, kind, below, features, cap, accept_bias)
+    cells.reports.check_observed()
+    return cells
+
+
+def plan_marginals(
+    events: Any,
+    tables: Sequence[str | Sequence[str]] | Mapping[str, str | Sequence[str]],
+    *,
+    noise: float | Sequence[float] = 0.0,
+    features: Sequence[str] | None = None,
+) -> Marginals:
+    """Tables that do not exist yet: the cells that these keys would make, all of them pending.
+
+    Parameters
+    ----------
+    events : frame, Arrow table, DuckDB relation or path
+        One row for each event.
+    tables : sequence or mapping of str to keys
+        The keys of each table: a column, or several.
+    noise : float or sequence of float
+        The variance of the noise on each total, for all tables or for each.
+    features : sequence of str, optional
+        Columns of the events to learn from; by default all.
+
+    Examples
+    --------
+    >>> events = pa.table({"shop": ["a", "a", "b"], "day": [1, 2, 1]})
+    >>> plan_marginals(events, ["shop", ("shop", "day")])
+    Marginals(by_shop: 2 cells; by_shop_day: 3 cells; 5 not observed; 3 events; binary)
+    """
+    source = open_table(events)
+    rows = source.read(source.schema.names)
+    named = tables
+    if not isinstance(tables, Mapping):
+        named = {"by_" + "_".join(_keys(table)): table for table in tables}
+    variances = _variances(noise, len(named))
+    read = []
+    for (name, keys), variance in zip(named.items(), variances, strict=True):
+        keys = source.need(_keys(keys))
+        distinct = rows.select(keys).group_by(keys).aggregate([])
+        distinct = distinct.append_column("", pa.nulls(distinct.num_rows, pa.float64()))
+        parts = {"total": "", "size": None, "status": None}
+        cells = _read_cells(name, open_table(distinct, thing=name), rows, parts, variance)
+        read.append(cells._replace(status=np.full(len(cells.names), "pending", dtype=object)))
+    return _together(read, rows, "binary", None, features, None, False)
+
+
+def _keys(keys: str | Sequence[str]) -> list[str]:
+    if isinstance(keys, str):
+        return [keys]
+    return list(keys)
 
 
 def _check_kind(kind: str) -> None:
@@ -494,7 +545,6 @@ def _together(
         cap=cap,
         accept_bias=accept_bias or below is not None,
     )
-    reports.check_observed()
     if features is not None:
         events = events.select(open_table(events).need(features))
     counts = [len(cells.names) for cells in read]
