@@ -2,19 +2,38 @@
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from importlib import import_module
 
-# Most of the time of the suite is XLA compiling small programs. They are compiled without costly
-# passes, and kept in one folder for the run: workers, subprocesses and the tests after
-# `small_memory` load what one of them has compiled.
-STARTED_HERE = "JAX_COMPILATION_CACHE_DIR" not in os.environ
+# Most of the time of the suite is XLA compiling small programs. They are compiled in the cheapest
+# way, and kept in one folder for the run: workers, subprocesses and the tests after `small_memory`
+# load what one of them has compiled.
+STARTED_HERE = "PYTEST_XDIST_WORKER" not in os.environ
+OWN_FOLDER = STARTED_HERE and "JAX_COMPILATION_CACHE_DIR" not in os.environ
+FLAGS = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false"
+SETTINGS = {
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES": "none",
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+}
+
+
+def compile_cheaply():
+    """Settings of JAX for this process and those that it starts."""
+    if OWN_FOLDER:
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="unbag-tests-")
+    os.environ.update(SETTINGS)
+    # XLA ends a process that names a flag it does not have, so another process tries it
+    trial = [sys.executable, "-c", "import jax; jax.devices()"]
+    known = subprocess.run(trial, env={**os.environ, "XLA_FLAGS": FLAGS}, capture_output=True)
+    if known.returncode == 0:
+        os.environ["XLA_FLAGS"] = FLAGS
+
+
 if STARTED_HERE:
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="unbag-tests-")
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-os.environ.setdefault("JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES", "none")
-os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    compile_cheaply()
 
 import jaxtyping  # noqa: E402
 import pytest  # noqa: E402
@@ -29,7 +48,7 @@ hook.uninstall()
 
 def pytest_unconfigure():
     """Delete the compiled programs of this run; a folder of the user's is kept."""
-    if STARTED_HERE:
+    if OWN_FOLDER:
         shutil.rmtree(os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
 
