@@ -142,6 +142,17 @@ class Mixed(eqx.Module):
         return self.head(jnp.concatenate(columns, axis=1), key=key)
 
 
+class Flat(eqx.Module):
+    """A model of images whose pixels come as flat rows."""
+
+    inner: Any
+    shape: tuple[int, int, int] = eqx.field(static=True)
+
+    def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
+        """One score (or one per class) for each row."""
+        return self.inner(X.reshape(-1, *self.shape), key=key)
+
+
 class Offset(eqx.Module):
     """A model of all columns but the last, which is added to its score."""
 

@@ -17,6 +17,7 @@ from unbag.diagnosis import diagnose
 from unbag.learners._additive import Additive, AdditiveModel
 from unbag.learners._combine import Combination, combine
 from unbag.learners._folds import FEWEST, FoldFit, fit_folds, folds_of, scores_by_own_fold
+from unbag.learners._network import NetworkLearner, NetworkModel
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._trees import TreeColumns, Trees, TreesModel, load_lightgbm
 from unbag.metrics import Evaluation, evaluate, evaluate_counts, evaluate_folds, marks
@@ -32,6 +33,7 @@ class Entry(NamedTuple):
 LEARNERS: dict[str, Entry] = {
     "additive": Entry(Additive, AdditiveModel),
     "trees": Entry(Trees, TreesModel),
+    "network": Entry(NetworkLearner, NetworkModel),
 }
 """The learners by name; a further one is a line here."""
 AUTO = ("additive", "trees")

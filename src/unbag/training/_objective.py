@@ -147,7 +147,8 @@ def _bag_mean(setting: Setting, by_bag: Any, batch: Batches, *, share: Any) -> A
     if setting.strata:
         shares = sum_by(batch.stratum, share.astype(weight.dtype), len(batch.prior))
         weight = weight * shares[batch.stratum]
-    return jnp.sum(jnp.where(weight > 0, by_bag, 0.0) * weight) / jnp.sum(weight)
+    total = jnp.maximum(jnp.sum(weight), 1e-30)  # a batch in which no bag counts says nothing
+    return jnp.sum(jnp.where(weight > 0, by_bag, 0.0) * weight) / total
 
 
 def _likelihood(setting: Setting, score: Any, batch: Batches) -> Any:

@@ -1,7 +1,8 @@
 """The one training step: from a model and a batch to the next parameters.
 
-A sweep maps it over seeds and rates (`Trainer.step_all`), a stream calls it for its one run
-(`Trainer.step_alone`). Both go through `Trainer.step`.
+A sweep maps it over seeds and rates (`Trainer.step_all`), folds that share their batches over
+lanes (`Trainer.step_lanes`), a stream calls it for its one run (`Trainer.step_alone`). All go
+through `Trainer.step`.
 """
 
 from __future__ import annotations
@@ -182,6 +183,44 @@ class Trainer:
             of_batch = None  # seeds share the features and are mapped one after the other
         return self.place.together(jax.lax.map(of_seed, (state, batches, active, keys, of_batch)))
 
+    @partial(jax.jit, static_argnums=0)
+    def step_lanes(
+        self,
+        state: TrainState,
+        rates: Any,
+        X: Any,
+        batch: Batches,
+        weight: Any,
+        prior: Any,
+        key: tuple[Any, Any],
+    ) -> tuple[TrainState, Any]:
+        """One step of runs that share a batch, each with its own weights of the bags.
+
+        As the rows are shared, the first layer of all lanes is one product of matrices.
+
+        Parameters
+        ----------
+        state : TrainState
+            With a leading axis of lanes.
+        rates : array
+            Of each lane.
+        X : array
+            All features.
+        batch : Batches
+            Of all lanes.
+        weight, prior : array
+            Of each lane, in place of the batch's.
+        key : tuple of array
+            The seed and a count.
+        """
+        rows, further = self._gathered(X, batch)
+
+        def lane(state: TrainState, rate: Any, weight: Any, prior: Any) -> tuple[TrainState, Any]:
+            own = batch._replace(weight=weight, prior=prior)
+            return self.step(state, rate, rows, further, own, _key(key))
+
+        return jax.vmap(lane)(state, rates, weight, prior)
+
     def _gathered(self, X: Any, batch: Batches) -> tuple[Any, Any]:
         if self.place.mesh is not None:
             return X
@@ -242,7 +281,11 @@ def split_model(model: Any) -> tuple[Any, Any]:
 
 
 @lru_cache
-def make_optimizer(weight_decay: float = 0.0, clip: float | None = None) -> Any:
+def make_optimizer(
+    weight_decay: float = 0.0,
+    clip: float | None = None,
+    decayed: Callable[[Any], Any] | None = None,
+) -> Any:
     """Adam without its rate, which is each run's own.
 
     Parameters
@@ -251,12 +294,14 @@ def make_optimizer(weight_decay: float = 0.0, clip: float | None = None) -> Any:
         Of AdamW.
     clip : float, optional
         Largest norm of a gradient.
+    decayed : callable, optional
+        From parameters to which of them decay; by default all.
     """
     parts = [optax.scale_by_adam()]
     if clip is not None:
         parts.insert(0, optax.clip_by_global_norm(clip))
     if weight_decay:
-        parts.append(optax.add_decayed_weights(weight_decay))
+        parts.append(optax.add_decayed_weights(weight_decay, decayed))
     return optax.chain(*parts)
 
 

@@ -61,6 +61,65 @@ class StopRule:
         return bool(self.epoch - self.best_epoch.max() >= self.patience)
 
 
+class FoldStopRule:
+    """Which moment of each fold's runs is kept: the one that the bags of the *other* folds prefer.
+
+    So the predictions for a fold's bags are free of their reports. At each look, which may be
+    inside an epoch, every fold says how likely its own counts are under its own runs. A fold's
+    moment is the best by the sum over the other folds; that of the runs that learn from all bags
+    is the best by the sum over all folds.
+
+    Parameters
+    ----------
+    folds, rates : int
+        How many there are.
+    patience : float
+        Training ends at `patience` times the best moment, and some steps more.
+
+    Attributes
+    ----------
+    value, step : numpy.ndarray of (folds + 1, rates)
+        The lowest sum, and after how many steps it was reached; the last row is for all bags.
+    """
+
+    MORE = 64
+    """Steps that are always taken: a network may learn nothing for a while."""
+
+    def __init__(self, folds: int, rates: int, patience: float = 2.0) -> None:
+        self.patience, self.now = patience, 0
+        self.value = np.full((folds + 1, rates), np.inf)
+        self.step = np.zeros((folds + 1, rates), int)
+
+    def better(self, step: int, loss: np.ndarray) -> np.ndarray:
+        """Which runs are now better than ever before, (folds + 1, rates).
+
+        Parameters
+        ----------
+        step : int
+            Steps taken so far.
+        loss : numpy.ndarray of (folds, rates)
+            Minus the log likelihood of each fold's counts under its own runs.
+        """
+        self.now = step
+        loss = np.where(np.isfinite(loss), loss, np.inf)
+        judged = [np.delete(loss, fold, axis=0).sum(axis=0) for fold in range(len(loss))]
+        judged = np.stack([*judged, loss.sum(axis=0)])
+        better = judged < self.value
+        self.value = np.where(better, judged, self.value)
+        self.step = np.where(better, step, self.step)
+        return better
+
+    def finished(self) -> bool:
+        """Whether the best moment of the best rate has long passed."""
+        best = self.step[-1, np.argmin(self.value[-1])]
+        return bool(self.now >= self.patience * best + self.MORE)
+
+    def shares(self) -> np.ndarray:
+        """How much each rate counts in the mean over rates: by its likelihood, (folds + 1, rates)."""
+        odds = np.exp(np.minimum(self.value.min(axis=1, keepdims=True) - self.value, 0.0))
+        return odds / odds.sum(axis=1, keepdims=True)
+
+
 class Validation:
     """What held-out bags and test labels say of the runs of every seed; it may look at any step.
 
