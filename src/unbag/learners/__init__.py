@@ -9,6 +9,7 @@ from unbag.learners._fitted import LEARNERS, Entry, Fitted, fit
 from unbag.learners._folds import FoldFit, FoldLearner, fit_folds, folds_of
 from unbag.learners._held_cells import CellEvaluation, evaluate_cells
 from unbag.learners._identification import Identified, RankedTable, identifiable, rank_tables
+from unbag.learners._network import NetworkLearner, NetworkModel
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._terms import DataWarning
 from unbag.learners._trees import Trees, TreesModel
@@ -28,6 +29,8 @@ __all__ = [
     "Identified",
     "Learner",
     "Model",
+    "NetworkLearner",
+    "NetworkModel",
     "Progress",
     "RankedTable",
     "Trees",

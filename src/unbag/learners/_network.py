@@ -126,7 +126,7 @@ class NetworkColumns:
         count = np.maximum(known.sum(axis=0), 1)
         mean = np.where(known, numbers, 0).sum(axis=0, dtype=float) / count
         away = np.where(known, numbers - mean.astype(numbers.dtype), 0)
-        scale = float(np.sqrt(np.mean((away**2).sum(axis=0, dtype=float) / count))) if count.size else 1.0
+        scale = float(np.sqrt((away**2).sum(dtype=float) / max(known.sum(), 1)))
         columns = replace(columns, mean=mean, scale=scale or 1.0)
         return columns, columns._centred(raw)
 
@@ -357,28 +357,51 @@ class NetworkLearner:
             As in `fit`.
         """
         columns, X = NetworkColumns.of(bags.X)
-        classes = 1
+        outputs = 1
         if bags.kind == "histogram":
-            classes = bags.report.shape[1]
-        form = columns.form(self.hidden, classes, convolutions=self.convolutions)
+            outputs = bags.report.shape[1]
+        form = columns.form(self.hidden, outputs, convolutions=self.convolutions)
         count = int(fold.max()) + 1
-        if len(bags) < FEWEST or count < 2:
+        kept, learned = self._learnable(replace(bags, X=_with_offset(X, bags)))
+        if len(learned) < FEWEST or count < 2:
             trivial = _trivial(bags, columns, form)
             return FoldFit([trivial] * count, trivial)
-        race = _Race(self, replace(bags, X=_with_offset(X, bags)), fold, form, seed)
+        race = _Race(self, learned, fold[kept], form, count, seed)
         race.run(progress)
-        of_folds = [race.model([number], columns) for number in range(count)]
-        return FoldFit(list(of_folds), race.model(range(count + 1), columns))
+        of_folds = [race.fold_model(number, columns) for number in range(count)]
+        return FoldFit(list(of_folds), race.final_model(columns))
+
+    def _learnable(self, bags: Bags) -> tuple[np.ndarray, Bags]:
+        """The bags that the method can use, and their numbers: a bag that is alone in its stratum
+        has no mean to be compared with; methods for bags that are not random know no strata."""
+        everything = np.arange(len(bags))
+        if bags.stratum is None or not self.needs_random_bags:
+            return everything, replace(bags, **_NO_STRATA)
+        count = np.bincount(bags.stratum)[bags.stratum]
+        if count.min() >= 2:
+            return everything, bags
+        kept = np.flatnonzero(count >= 2)
+        dense = np.unique(bags.stratum[kept], return_inverse=True)[1]
+        return kept, replace(bags.take(kept), **{**_NO_STRATA, "stratum": dense})
+
+
+_NO_STRATA: dict[str, Any] = {"stratum": None, "stratum_names": None, "known_prior": None}
 
 
 class _Race:
     """All lanes and what held-out bags say of them; the last fold's number means all bags."""
 
     def __init__(
-        self, learner: NetworkLearner, bags: Bags, fold: np.ndarray, form: Form, seed: int
+        self,
+        learner: NetworkLearner,
+        bags: Bags,
+        fold: np.ndarray,
+        form: Form,
+        folds: int,
+        seed: int,
     ) -> None:
         self.learner, self.bags, self.form = learner, bags, form
-        self.folds, self.rates = int(fold.max()) + 1, len(learner.rates)
+        self.folds, self.rates = folds, len(learner.rates)
         self.learns = fold != np.arange(self.folds + 1)[:, None]
         without = replace(bags, X=None)
         self.held = [without.take(np.flatnonzero(~own)) for own in self.learns[:-1]]
@@ -402,7 +425,7 @@ class _Race:
             seed=seed,
         )
         self.rule = FoldStopRule(self.folds, self.rates)
-        self.best = self.lanes.average
+        self.best = self.common = self.lanes.average
 
     def _runs(self) -> list[tuple[int, float]]:
         """Number of the fold and rate of each lane."""
@@ -414,7 +437,8 @@ class _Race:
 
     def _start(self, number: int, seed: int) -> Any:
         """The first network of a fold; each fold has its own, which a mean over folds gains by."""
-        start = LOSSES[PROPER[self.bags.kind]].trivial_score(self.targets[number], kind=self.bags.kind)
+        kind = self.bags.kind
+        start = LOSSES[PROPER[kind]].trivial_score(self.targets[number], kind=kind)
         key = int(np.random.default_rng([seed, number]).integers(2**31))
         network = self.form.make(key, start)
         if _has_offset(self.bags):
@@ -439,11 +463,13 @@ class _Race:
             lanes.advance(max(2, round(lanes.steps * (SHARPER - 1))))
 
     def _look(self) -> None:
-        """Judge every fold's lanes by its bags, and keep the networks that are better than ever."""
+        """Judge every fold's lanes by its bags, and keep the networks that are better than ever: by
+        the other folds, and for the final model, which no bag judges, by all folds."""
         loss = np.stack([self._judged(number) for number in range(self.folds)])
-        better = self.rule.better(self.lanes.steps, loss).ravel()
-        if better.any():
-            self.best = _chosen(better, self.lanes.average, self.best)
+        better = self.rule.better(self.lanes.steps, loss)
+        by_all = np.broadcast_to(better[-1], better.shape)
+        self.best = _chosen(better.ravel(), self.lanes.average, self.best)
+        self.common = _chosen(by_all.ravel(), self.lanes.average, self.common)
 
     def _judged(self, number: int) -> np.ndarray:
         """Minus the log likelihood of a fold's counts under its lanes, each at its level."""
@@ -472,14 +498,29 @@ class _Race:
         """The lanes of a fold."""
         return list(range(number * self.rates, (number + 1) * self.rates))
 
-    def model(self, numbers: Sequence[int], columns: NetworkColumns) -> NetworkModel:
-        """The mean of the best networks of these folds, at the level of the bags learned from."""
-        lanes = np.concatenate([self._own(number) for number in numbers])
-        weights = (self.rule.shares()[list(numbers)] / len(numbers)).ravel()
-        kept = weights > LEAST_SHARE / len(numbers)
-        weights = weights[kept] / weights[kept].sum()
-        params = jax.tree.map(lambda leaf: leaf[lanes[kept]], self.best)
-        learned = self.learns[list(numbers)].any(axis=0)
+    def fold_model(self, number: int, columns: NetworkColumns) -> NetworkModel:
+        """The mean over rates of a fold's networks, which know nothing of the fold's reports."""
+        shares = self.rule.shares()[number]
+        return self._mean(self.best, self._own(number), shares, self.learns[number], columns)
+
+    def final_model(self, columns: NetworkColumns) -> NetworkModel:
+        """The mean over rates and over all networks, at the moments that all folds prefer."""
+        shares = np.tile(self.rule.shares()[-1], self.folds + 1) / (self.folds + 1)
+        lanes = list(range(len(shares)))
+        return self._mean(self.common, lanes, shares, self.learns[-1], columns)
+
+    def _mean(
+        self,
+        params: Any,
+        lanes: Sequence[int],
+        shares: np.ndarray,
+        learned: np.ndarray,
+        columns: NetworkColumns,
+    ) -> NetworkModel:
+        """A weighted mean of networks, at the level of the bags learned from."""
+        kept = shares > LEAST_SHARE * shares.max()
+        where, weights = np.asarray(lanes)[kept], shares[kept] / shares[kept].sum()
+        params = jax.tree.map(lambda leaf: leaf[where], params)
         rows = self.bags.rows_of(np.flatnonzero(learned))
         score = np.tensordot(weights, self.lanes.scores(params, rows), axes=1)
         level = level_shift(score, _mean_report(self.bags, learned), self.bags.kind)
