@@ -31,6 +31,6 @@ they made. They are imported only when used.
 
 from unbag.boosting._fit import fit_lightgbm, fit_xgboost
 from unbag.boosting._model import Boosted
-from unbag.boosting._objective import BagObjective
+from unbag.boosting._objective import BagObjective, level_shift
 
-__all__ = ["BagObjective", "Boosted", "fit_lightgbm", "fit_xgboost"]
+__all__ = ["BagObjective", "Boosted", "fit_lightgbm", "fit_xgboost", "level_shift"]

@@ -88,6 +88,39 @@ CURVES: dict[Kind, dict[str, Curve]] = {
 }
 """The losses for each kind of report, the default first."""
 
+
+def level_shift(score: np.ndarray, mean: Any, kind: Kind, *, steps: int = 30) -> np.ndarray:
+    """What to add to scores so that the mean prediction is this mean: a number, or one per class.
+
+    Parameters
+    ----------
+    score : numpy.ndarray
+        Logits, log rates or class scores of rows.
+    mean : float or numpy.ndarray
+        Inside the range of labels.
+    kind : {"binary", "total", "histogram"}
+        What the scores mean.
+    steps : int
+        Of Newton's method, at most.
+
+    >>> float(level_shift(np.array([1.0, 3.0]), 0.5, "binary").round(6))
+    -2.0
+    """
+    predict = next(iter(CURVES[kind].values())).predict
+    shift = np.zeros(np.shape(mean))
+    for _ in range(steps):
+        h = predict(score + shift)
+        now = h.mean(axis=0)
+        if kind == "binary":
+            change = np.clip((mean - now) / max(float(_variance(h).mean()), 1e-12), -1.0, 1.0)
+        else:
+            change = np.log(mean / np.maximum(now, 1e-300))
+        shift = shift + change
+        if np.abs(change).max() < 1e-12:
+            break
+    return shift
+
+
 FLOOR = 0.1
 """A curvature is at least this part of that at the prior, so that leaves of sure predictions make no leaps."""
 
@@ -221,16 +254,7 @@ class BagObjective:
         reports is the best known number there is. For class scores one number per class. From round
         to round the level moves little, so that two of Newton's steps find it.
         """
-        score, shift = self._checked(score), np.zeros(np.shape(self.start))
-        for _ in range(steps):
-            h = self.curve.predict(score + shift)
-            mean = h.mean(axis=0)
-            if self.bags.kind == "binary":
-                missing = (self._prior - mean) / max(float(_variance(h).mean()), 1e-12)
-                shift = shift + np.clip(missing, -1.0, 1.0)
-            else:
-                shift = shift + np.log(self._prior / mean)
-        return shift
+        return level_shift(self._checked(score), self._prior, self.bags.kind, steps=steps)
 
     def _checked(self, score: Any) -> np.ndarray:
         rows(len(score), len(self.bags.bag), thing="score", of="instance")

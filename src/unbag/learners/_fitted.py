@@ -37,7 +37,9 @@ LEARNERS: dict[str, Entry] = {
 }
 """The learners by name; a further one is a line here."""
 AUTO = ("additive", "trees")
-"""What `learner="auto"` combines."""
+"""What `learner="auto"` combines for tables and matrices."""
+WIDE = 200
+"""Matrices of more columns are images, embeddings or the like: `learner="auto"` takes a network."""
 PESSIMISTIC = (
     "The evaluation is of the models of {folds} folds, each learned from the bags of the other "
     "folds; the final model learned from all bags, so this is slightly pessimistic for it."
@@ -180,7 +182,8 @@ def fit(
     bags : Bags
         With features: a table of raw columns, or a matrix.
     learner : str, Learner or a sequence of these
-        "auto" for the additive model and trees, a name of `unbag.learners.LEARNERS`, or your own.
+        "auto" for the additive model and trees (for images, or more than 200 columns of a matrix,
+        a network), a name of `unbag.learners.LEARNERS`, or your own.
     folds : int
         How many; fewer where bags are few.
     seed : int
@@ -208,7 +211,7 @@ def fit(
     begin = monotonic()
     if bags.X is None:
         raise broken("Bags to learn from must have features", "X is None", "Make them with X.")
-    learners, notes = _learners(learner)
+    learners, notes = _learners(learner, bags.X)
     untouched = test if isinstance(test, Bags) else None
     if isinstance(test, float | int):
         bags, untouched = bags.split(1 - test, seed=seed)
@@ -252,12 +255,19 @@ def _within_constants(bags: Bags) -> tuple[Bags, list[str]]:
     return replace(bags, stratum=stratum), [note]
 
 
-def _learners(chosen: Any) -> tuple[list[Learner], list[str]]:
+def _looks_like_images(X: Any) -> bool:
+    """Whether rows are images, embeddings or the like: of several axes, or of very many columns."""
+    return isinstance(X, np.ndarray) and (X.ndim > 2 or X.shape[1] > WIDE)
+
+
+def _learners(chosen: Any, X: Any) -> tuple[list[Learner], list[str]]:
     """The learners asked for, those that need no random bags first; without trees where LightGBM
     cannot be loaded and nobody asked for them by name."""
     notes: list[str] = []
     names: Sequence[Any] = [chosen] if isinstance(chosen, str) or _is_learner(chosen) else chosen
-    if chosen == "auto":
+    if chosen == "auto" and _looks_like_images(X):
+        names = ["network"]
+    elif chosen == "auto":
         names = AUTO
         try:
             load_lightgbm()
@@ -330,7 +340,7 @@ def _cross_fit(
 
 def _limited(learner: Learner, end: float) -> Learner:
     """The learner with what is left of the time, if it can be limited."""
-    if end < math.inf and isinstance(learner, Trees) and learner.seconds is None:
+    if end < math.inf and isinstance(learner, Trees | NetworkLearner) and learner.seconds is None:
         return replace(learner, seconds=max(end - monotonic(), 0.0))
     return learner
 

@@ -20,11 +20,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import sparse, special
+from scipy import sparse
 
 from unbag import models
 from unbag._rules import broken
 from unbag.bags import Bags, Kind
+from unbag.boosting import level_shift
 from unbag.learners._folds import FEWEST, FoldFit, folds_of
 from unbag.learners._protocol import Progress
 from unbag.likelihood import count_likelihood
@@ -526,43 +527,6 @@ class _Race:
         level = level_shift(score, _mean_report(self.bags, learned), self.bags.kind)
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(params)]
         return NetworkModel(self.bags.kind, columns, self.form, leaves, weights, level)
-
-
-def level_shift(score: np.ndarray, mean: Any, kind: Kind, *, steps: int = 30) -> np.ndarray:
-    """What to add to scores so that the mean prediction is this mean: a number, or one per class.
-
-    Parameters
-    ----------
-    score : numpy.ndarray
-        Of each row, or of each row and class.
-    mean : float or numpy.ndarray
-        Inside the range of labels.
-    kind : {"binary", "total", "histogram"}
-        What the scores mean.
-    steps : int
-        Of Newton's method, at most.
-
-    >>> level_shift(np.array([-1.0, 1.0]), 0.5, "binary").round(6).tolist()
-    0.0
-    """
-    shift = np.zeros(np.shape(mean))
-    for _ in range(steps):
-        h = PREDICT[kind](score + shift)
-        now = h.mean(axis=0)
-        change = np.log(mean / np.maximum(now, 1e-300))
-        if kind == "binary":
-            change = np.clip((mean - now) / max(float((h * (1 - h)).mean()), 1e-12), -1, 1)
-        shift = shift + change
-        if np.abs(change).max() < 1e-12:
-            break
-    return shift
-
-
-def _softmax(score: np.ndarray) -> np.ndarray:
-    return special.softmax(score, axis=-1)
-
-
-PREDICT = {"binary": special.expit, "total": np.exp, "histogram": _softmax}
 
 
 def _mean_report(bags: Bags, learned: np.ndarray) -> np.ndarray:

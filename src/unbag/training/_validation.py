@@ -86,7 +86,6 @@ class FoldStopRule:
 
     MORE = 64
     """Steps that are always taken: a network may learn nothing for a while."""
-    POWER = 8
 
     def __init__(self, folds: int, rates: int, patience: float = 2.0) -> None:
         self.patience, self.now = patience, 0
@@ -127,12 +126,11 @@ class FoldStopRule:
     def shares(self) -> np.ndarray:
         """How much each rate counts in a mean over rates, (folds + 1, rates).
 
-        By what it gained over the start, to a power that leaves out who gained half of the best and
-        hardly tells apart who gained nearly as much: choosing one rate from few bags is a dice.
+        In proportion to what it gained over the start: choosing one rate from few bags is a dice.
         """
         gain = np.maximum(self.start[:, None] - self.value, 0.0)
         best = gain.max(axis=1, keepdims=True)
-        odds = np.where(best > 0, gain / np.where(best > 0, best, 1.0), 1.0) ** self.POWER
+        odds = np.where(best > 0, gain, 1.0)
         return odds / odds.sum(axis=1, keepdims=True)
 
 
