@@ -1,9 +1,10 @@
-"""What each learner reaches from bags, nothing chosen by labels: Adult at growing bags, and clicks.
+"""What each learner reaches from bags, nothing chosen by labels: Adult, clicks, and digits.
 
     python benchmarks/learning.py [--out benchmarks/results/learning.csv] [--learners additive]
-                                  [--tables adult clicks] [--sizes 64 512] [--seeds 5]
+                                  [--tables adult clicks mnist] [--sizes 64 512] [--seeds 5]
 
-Adult: test log loss from its raw columns. Clicks (`make_conversions`): the share of the way from
+Adult: test log loss from its raw columns; MNIST (even or odd): from its pixels, only when asked
+for. Clicks (`make_conversions`): the share of the way from
 the trivial predictor to the true probabilities, in log loss, with the slope of a logistic
 regression of the truth on the score and the mean prediction over the truth's. Rows of other runs in
 the file stay. To add a learner, add a line to LEARNERS.
@@ -24,8 +25,8 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 import unbag
-from unbag.datasets import make_conversions, read_adult
-from unbag.learners import Additive, Trees
+from unbag.datasets import load_mnist, make_conversions, read_adult
+from unbag.learners import Additive, NetworkLearner, Trees
 from unbag.tables import levels_of, narrow, plan_features
 
 SIZES = (16, 64, 256, 512, 1024, 2048)
@@ -45,6 +46,11 @@ def trees(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
 def default(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
     """What unbag.fit gives: additive and trees, combined from folds of bags."""
     return unbag.fit(bags).scores
+
+
+def network(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
+    """Perceptrons of 32 hidden units, anchored with the square loss."""
+    return NetworkLearner().fit(bags).scores
 
 
 def ridge(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
@@ -87,6 +93,7 @@ def labels(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
 LEARNERS: dict[str, Callable[..., Callable[[Any], np.ndarray]]] = {
     "additive": additive,
     "trees": trees,
+    "network": network,
     "default": default,
     "ridge": ridge,
     "labels": labels,
@@ -130,12 +137,11 @@ def _held_out(A: np.ndarray, y: np.ndarray, fold: np.ndarray, penalty: float) ->
 
 
 class Task(NamedTuple):
-    """Bags with their labels, and rows to test on with labels or probabilities.
-    """
+    """Bags with their labels, and rows to test on with labels or probabilities."""
 
     bags: unbag.Bags
     labels: np.ndarray
-    test: pa.Table
+    test: pa.Table | np.ndarray
     truth: np.ndarray
 
 
@@ -148,6 +154,16 @@ def adult(size: int, seed: int) -> Task:
 def clicks(size: int, seed: int) -> Task:
     made = make_conversions(seed=seed)
     return Task(made.bags(), made.label, made.test, made.test_truth)
+
+
+def mnist(size: int, seed: int) -> Task:
+    digits = load_mnist()
+    bags = unbag.random_bags(digits.X, digits.y, size=size, seed=seed)
+    return Task(bags, digits.y[bags.rows], digits.X_test, digits.y_test)
+
+
+TASKS = {"adult": adult, "mnist": mnist, "clicks": clicks}
+READ_TABLES = ("ridge", "labels")
 
 
 def log_loss(score: np.ndarray, truth: np.ndarray) -> float:
@@ -184,12 +200,14 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
-    jobs = [("adult", k) for k in options.sizes if "adult" in options.tables]
+    sized = [table for table in ("adult", "mnist") if table in options.tables]
+    jobs = [(table, k) for table in sized for k in options.sizes]
     jobs += [("clicks", 0)] if "clicks" in options.tables else []
     rows, console = read_rows(options.out), Console()
     for table, size in jobs:
-        tasks = [{"adult": adult, "clicks": clicks}[table](size, s) for s in range(options.seeds)]
-        for learner in options.learners:
+        tasks = [TASKS[table](size, seed) for seed in range(options.seeds)]
+        able = [one for one in options.learners if table != "mnist" or one not in READ_TABLES]
+        for learner in able:
             runs = np.array([measure(task, learner, way=table == "clicks") for task in tasks])
             mean, error = runs.mean(axis=0), runs[:, 0].std(ddof=1) / np.sqrt(len(runs))
             cells = [f"{number:.4f}" for number in (mean[0], error, *mean[1:3])]
