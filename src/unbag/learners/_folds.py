@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,7 +21,7 @@ class FoldFit(NamedTuple):
 
     Parameters
     ----------
-    models : list of Model
+    models : sequence of Model
         One for each fold, which learned from the bags of the other folds.
     final : Model
         The model to predict with, which learned from all bags.
@@ -28,7 +29,7 @@ class FoldFit(NamedTuple):
         What a user should know about it.
     """
 
-    models: list[Model]
+    models: Sequence[Model]
     final: Model
     notes: tuple[str, ...] = ()
 

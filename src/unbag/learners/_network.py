@@ -370,7 +370,7 @@ class NetworkLearner:
         race = _Race(self, learned, fold[kept], form, count, seed)
         race.run(progress)
         of_folds = [race.fold_model(number, columns) for number in range(count)]
-        return FoldFit(list(of_folds), race.final_model(columns))
+        return FoldFit(of_folds, race.final_model(columns))
 
     def _learnable(self, bags: Bags) -> tuple[np.ndarray, Bags]:
         """The bags that the method can use, and their numbers: a bag that is alone in its stratum
@@ -546,9 +546,8 @@ def _mean_report(bags: Bags, learned: np.ndarray) -> np.ndarray:
 def _trivial(bags: Bags, columns: NetworkColumns, form: Form) -> NetworkModel:
     """The model of bags that are too few: their mean."""
     mean = _mean_report(bags, np.ones(len(bags), bool))
-    rows = len(bags.bag)
-    score = np.zeros((rows, *mean.shape))
-    if _has_offset(bags):
+    score = np.zeros((len(bags.bag), *mean.shape))
+    if bags.offset is not None and _has_offset(bags):
         score = bags.offset
     level = level_shift(score, mean, bags.kind)
     return NetworkModel(bags.kind, columns, form, [], np.zeros(0), level)

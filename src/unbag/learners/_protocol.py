@@ -38,7 +38,8 @@ class Model(Protocol):
         Which labels it predicts, and so what its scores are.
     """
 
-    kind: Kind
+    @property
+    def kind(self) -> Kind: ...
 
     def scores(self, X: Any) -> np.ndarray:
         """Logits (binary), log rates (total) or class scores of shape (rows, classes), float64.
