@@ -115,7 +115,10 @@ def main() -> None:
     )
     for name, count, a, b, ratio in rows:
         table.add_row(name, str(count), f"{a:.1f}", f"{b:.1f}", f"{ratio:.3f}")
-    table.caption = f"medians of {options.rounds} interleaved rounds; ratio = median of paired ratios; goal 1.05"
+    table.caption = (
+        f"medians of {options.rounds} interleaved rounds; ratio = median of paired ratios; "
+        "goal 1.05"
+    )
     Console().print(table)
     if options.out:
         with options.out.open("w", newline="") as file:

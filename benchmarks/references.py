@@ -55,7 +55,8 @@ def main():
         start = unbag.losses.log.trivial_score(adult.y.mean())
         runs = sweep(
             lambda seed, start=start: models.adult_network(key=seed, start=start),
-            bags, "anchored", loss, learning_rates=RATES, seeds=SEEDS, epochs=EPOCHS, reference=reference,
+            bags, "anchored", loss, learning_rates=RATES, seeds=SEEDS, epochs=EPOCHS,
+            reference=reference,
             test=(adult.X_test, adult.y_test),
         )  # fmt: skip
         rows.append((k, loss, reference, *best(runs)))

@@ -171,7 +171,8 @@ def heavy_tails(runs, bags=900, k=4):
     base = true_loss(losses.log, linear(1, -1))
     tail = rare * (size_of_score / 2)  # half of the wild scores are on the wrong side of a label
     return {
-        "runs": runs, "bags": bags, "k": k, "better": base + tail, "worse": true_loss(losses.log, linear(-0.2, -1)),
+        "runs": runs, "bags": bags, "k": k, "better": base + tail,
+        "worse": true_loss(losses.log, linear(-0.2, -1)),
         "mean_wrong": wrong["mean"] / runs, "tournament_wrong": wrong["tournament"] / runs,
     }  # fmt: skip
 

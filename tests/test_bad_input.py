@@ -114,8 +114,8 @@ MESSAGES = [
     (
         lambda: Bags(BAG, [0.5, 0.5], stratum=[0]),
         (
-            "stratum must have one entry for each bag: 1 came for 2 bags. Give them in the order of "
-            "the bags."
+            "stratum must have one entry for each bag: 1 came for 2 bags. Give them in the order "
+            "of the bags."
         ),
     ),
     (
@@ -143,8 +143,8 @@ MESSAGES = [
     (
         lambda: from_rows(["a", None, "b"], [0.5, 0.5, 0.5]),
         (
-            "A bag id must not be missing: row 1 has None (1 such row). Drop such rows or give them "
-            "a bag."
+            "A bag id must not be missing: row 1 has None (1 such row). Drop such rows or give "
+            "them a bag."
         ),
     ),
     (
@@ -313,8 +313,8 @@ MESSAGES = [
     (
         lambda: random_bags(None, [0, 1], size=1, seed=0, stratum=["a"]),
         (
-            "stratum must have one entry for each row: 1 came for 2 rows. Give them in the order of "
-            "the rows."
+            "stratum must have one entry for each row: 1 came for 2 rows. Give them in the order "
+            "of the rows."
         ),
     ),
     (
@@ -327,8 +327,8 @@ MESSAGES = [
     (
         lambda: weights.upm(SIZE, REPORT, np.stack([PRIOR, PRIOR]), stratum=np.zeros(3, int)),
         (
-            "stratum must have one entry for each bag: 3 came for 2 bags. Give them in the order of "
-            "the bags."
+            "stratum must have one entry for each bag: 3 came for 2 bags. Give them in the order "
+            "of the bags."
         ),
     ),
     (
@@ -434,13 +434,15 @@ def test_every_refusal_has_a_test_of_its_text(unchecked_shapes):
             with pytest.raises(ValueError) as error:
                 make()
             seen.add(place_of(error.value))
+    untested = []
     for path in sorted(Path(unbag.__file__).resolve().parent.rglob("*.py")):
         left_out = (
             path == RULES or path.name in ELSEWHERE - {RULES.name} or path.parent.name in absent
         )
         for first, last in refusals(path) if not left_out else ():
-            hit = any(where == path and first <= line <= last for where, line in seen)
-            assert hit, f"no test of the message at {path.name}:{first}"
+            if not any(where == path and first <= line <= last for where, line in seen):
+                untested.append(f"{path.parent.name}/{path.name}:{first}")
+    assert not untested, f"no test of the messages at {', '.join(untested)}"
 
 
 def test_reports_outside_their_range_are_normal_once_noise_is_declared():

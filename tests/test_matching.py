@@ -114,8 +114,8 @@ MESSAGES = [
     (
         lambda: match(np.zeros(5), [-0.1, -0.2], losses.poisson, "total"),
         (
-            f"Matching with the poisson loss {LOG_RULE.format('inf')}: bag 0 has -0.1 (2 such bags). "
-            f"{REMEDY}"
+            f"Matching with the poisson loss {LOG_RULE.format('inf')}: bag 0 has -0.1 (2 such "
+            f"bags). {REMEDY}"
         ),
     ),
     (

@@ -14,7 +14,7 @@ from unbag import Bags, evaluate, losses, random_bags, weights
 from unbag.boosting import BagObjective, _fit, fit_lightgbm, fit_xgboost
 from unbag.boosting._fit import LIGHTGBM, XGBOOST
 from unbag.boosting._model import BoostedByLightGBM
-from unbag.boosting._objective import CURVES, FLOOR
+from unbag.boosting._objective import CURVES, FLOOR, checked_loss
 from unbag.datasets import load_adult
 
 PAGE = (Path(__file__).parents[2] / "docs" / "boosting.md").read_text()
@@ -195,8 +195,7 @@ def test_noisier_reports_weigh_less():
 
 
 @pytest.mark.parametrize(
-    "kind, loss",
-    [(kind, loss) for kind in ("binary", "total") for loss in CURVES[kind]],
+    "kind, loss", [(kind, loss) for kind in ("binary", "total") for loss in CURVES[kind]]
 )
 def test_the_value_is_what_bags_estimate_of_the_loss(kind, loss):
     found, true = [], []
@@ -211,8 +210,7 @@ def test_the_value_is_what_bags_estimate_of_the_loss(kind, loss):
 
 
 @pytest.mark.parametrize(
-    "kind, loss",
-    [(kind, loss) for kind in ("binary", "total") for loss in CURVES[kind]],
+    "kind, loss", [(kind, loss) for kind in ("binary", "total") for loss in CURVES[kind]]
 )
 def test_both_libraries_learn_from_bags_with_every_loss(fit, kind, loss):
     bags, rate = world(kind, n=6000)
@@ -405,6 +403,10 @@ def probabilities_of_counts():
 
 MESSAGES = [
     (
+        lambda: checked_loss("histogram", "upm", None),
+        "Histograms must be boosted by the anchored method: upm came. Leave it out.",
+    ),
+    (
         lambda: fit_lightgbm(SHARES),
         "Reports to boost from must be binary or total, because each instance has one score: "
         "histogram came. Use unbag.learners.Trees, or boost each class against the rest.",
@@ -416,8 +418,8 @@ MESSAGES = [
     (
         lambda: fit_xgboost(COUNTS, loss="log"),
         (
-            "A loss to boost with must be poisson or square for total reports: 'log' came. Leave it "
-            "out to take the first."
+            "A loss to boost with must be poisson or square for total reports: 'log' came. Leave "
+            "it out to take the first."
         ),
     ),
     (

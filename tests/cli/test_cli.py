@@ -525,11 +525,18 @@ def test_select_prints_the_better_model_and_leaves_out_what_any_learned_from(tmp
 
 
 def test_plan_says_what_the_theorems_say():
-    from unbag.planning import Noise, Problem, Spread, bags_needed, interval_width, regret_supported
+    from unbag.planning import (
+        ModelSpread,
+        Noise,
+        Problem,
+        bags_needed,
+        interval_width,
+        regret_supported,
+    )
 
     words = ["plan", "--rate", 0.2, "--size", 16, "--regret", 0.1, "--bags", 10**6, "--json"]
     found = json.loads(run(*words).stdout)
-    problem = Problem(models=12, size=16, spread=Spread(0.25, 0.25, 0.25), prior=0.2)
+    problem = Problem(models=12, size=16, spread=ModelSpread(0.25, 0.25, 0.25), prior=0.2)
     assert found["needed"]["guaranteed_bags"] == bags_needed(0.1, problem)
     assert found["supported"]["guaranteed_regret"] == pytest.approx(
         regret_supported(10**6, problem)
@@ -545,13 +552,13 @@ def test_plan_says_what_the_theorems_say():
 
 def test_plan_names_the_bags_for_each_size_and_the_fast_rate_where_it_helps():
     from unbag import losses
-    from unbag.planning import Noise, Problem, Spread, bags_needed, interval_width, sandwich
+    from unbag.planning import ModelSpread, Noise, Problem, bags_needed, interval_width, sandwich
 
     words = ["plan", "--rate", 0.5, "--size", 4, "--regret", 1e-5, "--score-sd", 0.3, "--json"]
     found = json.loads(run(*words).stdout)
     noise, problem = (
         Noise(0.25, 0.0, 0.0, 0.09),
-        Problem(models=12, size=4, spread=Spread(*[0.25] * 3), prior=0.5),
+        Problem(models=12, size=4, spread=ModelSpread(*[0.25] * 3), prior=0.5),
     )
     fast = bags_needed(1e-5, problem, curvature=sandwich(losses.log, (-0.9, 0.9)))
     assert found["needed"]["guaranteed_fast_bags"] == pytest.approx(fast, rel=1e-6)

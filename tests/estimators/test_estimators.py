@@ -483,15 +483,15 @@ MESSAGES = [
     (
         lambda: ONE.fit(X, Y, bag=[None, *BAG[1:]]),
         (
-            "A bag id must not be missing: row 0 has None (1 such row). Drop such rows or give them "
-            "a bag."
+            "A bag id must not be missing: row 0 has None (1 such row). Drop such rows or give "
+            "them a bag."
         ),
     ),
     (
         lambda: ONE.fit(X, np.full(80, 0.5), bag=np.zeros(80, int)),
         (
-            "There must be at least two bags: 1 came (n_samples=80). One bag says nothing about who "
-            "is who in it."
+            "There must be at least two bags: 1 came (n_samples=80). One bag says nothing about "
+            "who is who in it."
         ),
     ),
     (
@@ -529,8 +529,8 @@ MESSAGES = [
     (
         lambda: BagClassifier(loss="hinge").fit(X, Y, bag=BAG),
         (
-            "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. Choose "
-            "one."
+            "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. "
+            "Choose one."
         ),
     ),
     (

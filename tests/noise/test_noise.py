@@ -71,8 +71,8 @@ MESSAGES = [
     (
         lambda: noise.thresholded(TWO, minimum_size=3),
         (
-            "A minimum size must leave some bags: 3 came and the largest bag holds 2. Make the bags "
-            "larger."
+            "A minimum size must leave some bags: 3 came and the largest bag holds 2. Make the "
+            "bags larger."
         ),
     ),
     (

@@ -561,8 +561,8 @@ MESSAGES = [
     (
         lambda: BagLoss(0.3, method="easy")(Z, BAG, [0.5, torch.nan], SIZE),
         (
-            "A report must be finite: bag 1 has [ 1., nan] (1 such bag). Give a bag whose report is "
-            "pending the weight 0."
+            "A report must be finite: bag 1 has [ 1., nan] (1 such bag). Give a bag whose report "
+            "is pending the weight 0."
         ),
     ),
     (

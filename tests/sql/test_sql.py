@@ -736,8 +736,8 @@ MESSAGES = [
     (
         lambda: sql.confirm(checks_of(*faulty("wrong_size")[:2], **SAID)),
         (
-            'A reported size must be the number of events of the bag: bag b has 3 reported and '
-            '2 in the table (1 such bag). Find the missing or doubled events, or leave such '
+            "A reported size must be the number of events of the bag: bag b has 3 reported and "
+            "2 in the table (1 such bag). Find the missing or doubled events, or leave such "
             "bags out with wrong_sizes='leave_out'."
         ),
     ),

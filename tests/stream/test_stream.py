@@ -153,8 +153,8 @@ MESSAGES = [
     (
         lambda: StreamLearner(network()).events(np.ones((2, 3)), [1]),
         (
-            "bag must have one entry for each event: 1 came for 2 events. Give them in the order of "
-            "the events."
+            "bag must have one entry for each event: 1 came for 2 events. Give them in the order "
+            "of the events."
         ),
     ),
     (
@@ -253,15 +253,15 @@ MESSAGES = [
             "clicks", PLACE / "n", model="small", rows=1000, chunks=1, every=1, fields={"size": 512}
         ),
         (
-            "A chunk must hold at least two bags: 1000 rows came for bags of 512. Give more --rows, "
-            "or a smaller --size."
+            "A chunk must hold at least two bags: 1000 rows came for bags of 512. Give more "
+            "--rows, or a smaller --size."
         ),
     ),
     (
         foreign_folder,
         (
-            f"A stream must have a folder of its own: {PLACE / 'foreign'} holds something else. Name "
-            "another one."
+            f"A stream must have a folder of its own: {PLACE / 'foreign'} holds something else. "
+            "Name another one."
         ),
     ),
 ]

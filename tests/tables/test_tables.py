@@ -1080,8 +1080,8 @@ MESSAGES = [
     (
         lambda: FeaturePlan((Column("new", "boolean"),)).apply(pa.table({"new": ["maybe"]})),
         (
-            "A truth value must be one of true, 1, yes, false, 0, no: 'maybe' came in column 'new'. "
-            "Plan it as a category."
+            "A truth value must be one of true, 1, yes, false, 0, no: 'maybe' came in column "
+            "'new'. Plan it as a category."
         ),
     ),
     (

@@ -678,8 +678,8 @@ MESSAGES = [
     (
         lambda: train(model_for("binary"), world()[0], "upm", "hinge"),
         (
-            "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. Choose "
-            "one."
+            "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. "
+            "Choose one."
         ),
     ),
     (

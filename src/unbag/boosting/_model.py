@@ -46,7 +46,8 @@ class Boosted(ABC):
 
     def __repr__(self) -> str:
         chosen, last = self.rounds, len(self.history) - 1
-        return f"{type(self).__name__}({chosen} of {last} rounds; loss from held-out bags {self.history[chosen]:.4f})"
+        loss = f"loss from held-out bags {self.history[chosen]:.4f}"
+        return f"{type(self).__name__}({chosen} of {last} rounds; {loss})"
 
     @property
     def rounds(self) -> int:

@@ -122,7 +122,7 @@ def level_shift(score: np.ndarray, mean: Any, kind: Kind, *, steps: int = 30) ->
 
 
 FLOOR = 0.1
-"""A curvature is at least this part of that at the prior, so that leaves of sure predictions make no leaps."""
+"""A curvature is at least this part of that at the prior, so that sure leaves make no leaps."""
 
 
 class BagObjective:
