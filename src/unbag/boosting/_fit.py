@@ -24,7 +24,7 @@ from unbag.boosting._objective import BagObjective, checked_loss
 from unbag.methods import Method
 
 MANY_BAGS = 3000
-"""From so many bags on, trees have depth 3: on Adult stumps are better at 1,600 bags, not at 3,200."""
+"""From so many bags on, trees have depth 3: on Adult stumps win at 1,600 bags, not at 3,200."""
 
 
 def fit_lightgbm(

@@ -1,0 +1,85 @@
+"""What learners and estimators refuse, in full."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import unbag
+from unbag._rules import broken
+from unbag.datasets import make_conversions
+from unbag.learners import NetworkLearner
+from unbag.learners._network import NetworkColumns, _dense
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(240, 2))
+BAGS = unbag.random_bags(X, RNG.uniform(size=240) < 0.4, size=4, seed=0)
+COUNTS = unbag.random_bags(X, RNG.poisson(1.0, size=240), size=4, seed=0, kind="total")
+EMPTY = sparse.csr_matrix((1_000_000_000, 10))
+
+
+class Broken:
+    """A learner that always refuses."""
+
+    name = "broken"
+    needs_random_bags = False
+
+    def fit(self, bags, *, seed=0, progress=None):
+        raise broken("A fit must end", "none ends", "Wait.")
+
+
+MESSAGES = [
+    (
+        lambda: make_conversions(100, 10, seed=0),
+        "Clicks must fill bags of every campaign, so be 4360 or more: table 0 has 100 (1 such "
+        "table). Ask for more rows or fewer campaigns.",
+    ),
+    (
+        lambda: unbag.BagClassifier().fit_bags(COUNTS),
+        "Bags of a classifier must report proportions or class shares: they report totals of "
+        "counts. Take BagRegressor.",
+    ),
+    (
+        lambda: unbag.BagRegressor().fit_bags(BAGS),
+        "Bags of a regression must report totals of counts: their kind is binary. Take "
+        "BagClassifier, or join with kind='total'.",
+    ),
+    (
+        lambda: unbag.fit(unbag.random_bags(None, np.arange(8) % 2, size=2, seed=0)),
+        "Bags to learn from must have features: X is None. Make them with X.",
+    ),
+    (
+        lambda: unbag.fit(BAGS, learner="forest"),
+        "A learner must be auto or one of additive, trees, network: 'forest' came. Choose one of "
+        "these, or give a learner of your own.",
+    ),
+    (
+        lambda: unbag.fit(BAGS, learner=[Broken(), Broken()]),
+        "At least one learner must succeed: Broken left out: A fit must end: none ends. Wait.; "
+        "Broken left out: A fit must end: none ends. Wait.. Look at the bags.",
+    ),
+    (
+        lambda: unbag.fit(COUNTS, learner="additive").predict_proba(X),
+        "Probabilities must come from labels: counts came. Use predict.",
+    ),
+    (
+        lambda: NetworkColumns.of(X)[0].matrix(X[:, :1]),
+        "Rows must have the shape (2,) of those learned from: (1,) came. Give the same columns.",
+    ),
+    (
+        lambda: NetworkLearner(convolutions=True).fit(BAGS),
+        "Convolutions must have images of (rows, height, width, channels): rows of shape (2,) "
+        "came. Give images, or leave convolutions= out.",
+    ),
+    (
+        lambda: _dense(EMPTY),
+        "A sparse matrix for a network must have at most 536,870,912 entries: 1,000,000,000 x 10 "
+        "came. Use the additive model or trees, or give the table itself.",
+    ),
+]
+
+
+@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
+def test_bad_input_gets_a_clear_error(make, message):
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message
