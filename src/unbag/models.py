@@ -143,7 +143,15 @@ class Mixed(eqx.Module):
 
 
 class Flat(eqx.Module):
-    """A model of images whose pixels come as flat rows."""
+    """A model of images whose pixels come as flat rows.
+
+    Parameters
+    ----------
+    inner : pytree
+        The model of images.
+    shape : tuple of int
+        Height, width and channels of an image.
+    """
 
     inner: Any
     shape: tuple[int, int, int] = eqx.field(static=True)

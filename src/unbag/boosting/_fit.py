@@ -133,7 +133,7 @@ def _fit(
     known = bags.names is not None and bags.size.max() > 1
     names, learned = names_of(bags.X), replace(bags, X=None) if known else None
     return library.model(
-        cut, objective.start, bags.kind, objective.loss, np.array(history), names, learned
+        cut, float(objective.start), bags.kind, objective.loss, np.array(history), names, learned
     )
 
 

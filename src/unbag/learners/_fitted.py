@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -274,8 +275,14 @@ def _learners(chosen: Any, X: Any) -> tuple[list[Learner], list[str]]:
         except ImportError as error:
             names = [name for name in names if name != "trees"]
             notes.append(f"Learned without trees: {error}")
-    made = [one if _is_learner(one) else _named(one) for one in names]
-    return sorted(made, key=lambda one: one.needs_random_bags), notes
+    made = [_learner_of(one) for one in names]
+    return sorted(made, key=attrgetter("needs_random_bags")), notes
+
+
+def _learner_of(one: Any) -> Learner:
+    if _is_learner(one):
+        return one
+    return _named(one)
 
 
 def _is_learner(value: Any) -> bool:

@@ -26,7 +26,7 @@ from scipy import sparse
 from unbag.bags import Bags, Kind
 from unbag.boosting import BagObjective
 from unbag.learners._folds import FEWEST, FoldFit, folds_of
-from unbag.learners._protocol import Progress
+from unbag.learners._protocol import Model, Progress
 from unbag.likelihood import count_likelihood
 from unbag.tables import FeaturePlan, levels_of, plan_features
 
@@ -227,7 +227,7 @@ class Trees:
         """Yes: its gradient is GeneralUPM of residuals."""
         return True
 
-    def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> TreesModel:
+    def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> Model:
         """The mean of the models of folds of these bags."""
         bags = bags.reported()
         return self.fit_folds(

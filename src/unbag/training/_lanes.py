@@ -49,7 +49,7 @@ class Lanes:
         Of each lane, which bags it learns from.
     rates : sequence of float
         Of Adam, one for each lane.
-    method, loss
+    method, loss : str
         As in `train`.
     config : TrainingConfig
         Of which batch, weight decay and microbatch count here.
