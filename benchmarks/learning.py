@@ -4,10 +4,10 @@
                                   [--tables adult clicks mnist] [--sizes 64 512] [--seeds 5]
 
 Adult: test log loss from its raw columns; MNIST (even or odd): from its pixels, only when asked
-for. Clicks (`make_conversions`): the share of the way from
-the trivial predictor to the true probabilities, in log loss, with the slope of a logistic
-regression of the truth on the score and the mean prediction over the truth's. Rows of other runs in
-the file stay. To add a learner, add a line to LEARNERS.
+for. Clicks (`make_conversions`): the share of the way from the trivial predictor to the true
+probabilities, in log loss, with the slope of a logistic regression of the truth on the score and
+the mean prediction over the truth's. Rows of other runs in the file stay. To add a learner, add a
+line to LEARNERS.
 """
 
 import argparse
