@@ -282,16 +282,26 @@ class BagEstimator(BaseEstimator):
             dtype=np.float64,
             ensure_all_finite="allow-nan",
         )
-        planned = self.plan_ is not None and X.shape[1] == len(self.plan_.names)
-        if planned and (reset or self._read_from_matrix):
-            return self._named_columns(X, reset=reset)
+        if self.plan_ is not None and (reset or self._read_from_matrix):
+            self._check_plan(X)
+            return self._named_columns(X)
         if not reset and self.fitted_ is not None and self.fitted_.takes_tables:
             return pa.table(dict(zip(self.feature_names_in_, X.T, strict=True)))
         return X
 
+    def _check_plan(self, X: Any) -> None:
+        """Refuse a matrix that the plan has not made."""
+        plan = self.plan_
+        if plan is not None and len(plan.names) != X.shape[1]:
+            raise broken(
+                "A plan must have made the features",
+                f"{X.shape[1]} came for a plan of {len(plan.names)}",
+                "Give the plan of these bags.",
+            )
+
     _read_from_matrix = False
 
-    def _named_columns(self, X: Any, *, reset: bool) -> pa.Table:
+    def _named_columns(self, X: Any) -> pa.Table:
         """The matrix of a plan as a table, in which bucket numbers are levels."""
         self._read_from_matrix = True
         plan = cast(FeaturePlan, self.plan_)
@@ -376,12 +386,7 @@ class BagEstimator(BaseEstimator):
 
     def _set_scale(self, X: np.ndarray) -> None:
         plan = self.plan_
-        if plan is not None and len(plan.names) != X.shape[1]:
-            raise broken(
-                "A plan must have made the features",
-                f"{X.shape[1]} came for a plan of {len(plan.names)}",
-                "Give the plan of these bags.",
-            )
+        self._check_plan(X)
         self.mean_ = X.mean(axis=0)
         spread, rounding = X.std(axis=0), 1e-12 * np.abs(X).max(axis=0)
         self.scale_ = np.where(spread > rounding, spread, 1.0)
