@@ -104,6 +104,6 @@ def test_an_old_score_of_probabilities_is_known_as_such_and_stays_a_feature():
     assert set(bags.table.schema.names) == {"x", "p"}
     logits = events.set_column(2, "p", pa.array(10 * rng.normal(size=60)))
     assert not unbag.join(logits, reports, on="bag", total="n", score="p").old_score.probability
+    holes = events.set_column(2, "p", pa.array([None, *p[1:]]))
     with pytest.raises(ValueError, match="An old score must be finite"):
-        holes = events.set_column(2, "p", pa.array([None, *p[1:]]))
         unbag.join(holes, reports, on="bag", total="n", score="p")

@@ -83,6 +83,8 @@ class Fitted:
         By how many nats a bag's report is likelier than by the prior, for models that never saw it.
     slope : Estimate or None
         By how much the scores of these models should be stretched; 1 is right.
+    baseline : str
+        What `gain` is over: the prior, or the offset of the rows at the right level.
     """
 
     kind: Kind
@@ -95,6 +97,7 @@ class Fitted:
     takes_tables: bool = False
     gain: Estimate | None = None
     slope: Estimate | None = None
+    baseline: str = "the prior"
 
     offset_apart: ClassVar[bool] = True
     """Scores come without the offset of the rows."""
@@ -430,7 +433,10 @@ def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:
     taught = () if whole.weights.any() else (TAUGHT_NOTHING,)
     notes = (*crossed.notes, *taught, note)
     slope = slope_of(scores_by_own_fold(np.stack(judged), row_fold), bags)
-    return Fitted(bags.kind, models, whole, evaluation, notes=notes, gain=gain, slope=slope)
+    fitted = Fitted(bags.kind, models, whole, evaluation, notes=notes, gain=gain, slope=slope)
+    if bags.offset is None:
+        return fitted
+    return replace(fitted, baseline="the old score (or exposure) alone, at the right level")
 
 
 TAUGHT_NOTHING = "These bags teach nothing beyond their mean: the prediction is the prior."
