@@ -55,6 +55,7 @@ if TYPE_CHECKING:  # `X as X` says to type checkers that the name is public
     from unbag.estimators import load as load
     from unbag.learners import Fitted as Fitted
     from unbag.learners import fit as fit
+    from unbag.learners import with_labels as with_labels
     from unbag.likelihood import count_likelihood as count_likelihood
     from unbag.losses import Loss as Loss
     from unbag.matching import proportion_matching as proportion_matching
@@ -131,6 +132,7 @@ _MODULE_OF = {
     "load": "estimators",
     "Fitted": "learners",
     "fit": "learners",
+    "with_labels": "learners",
     "count_likelihood": "likelihood",
     "Loss": "losses",
     "proportion_matching": "matching",

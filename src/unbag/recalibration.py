@@ -109,6 +109,11 @@ class Recalibrated:
             known = _marks(model.bags_)
         return join_marks(known, self.recalibration.learned_)
 
+    @property
+    def takes_tables(self) -> bool:
+        """Whether the model reads tables."""
+        return getattr(self.model, "takes_tables", False)
+
     def scores(self, X: Any) -> np.ndarray:
         """Recalibrated scores of rows."""
         repair = self.recalibration

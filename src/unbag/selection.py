@@ -25,6 +25,7 @@ from unbag.metrics import (
     one_column,
     predict,
     scores_of,
+    scores_on,
     warn_of,
 )
 from unbag.tournaments import tournament
@@ -191,7 +192,8 @@ def choose(
     def score(candidate: Candidate, X: Any) -> np.ndarray:
         return one_column(scores_of(candidate.model, X, kind, scale, loss=chosen_loss), kind)
 
-    scored = [(candidate, score(candidate, held_out.X)) for candidate in everyone]
+    on_bags = [scores_on(each.model, held_out, scale, loss=chosen_loss) for each in everyone]
+    scored = [(each, one_column(own, kind)) for each, own in zip(everyone, on_bags, strict=True)]
     good = [pair for pair in scored if _usable(pair[1], chosen_loss, kind)]
     if not good:
         raise broken(

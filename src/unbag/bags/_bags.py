@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -71,6 +71,7 @@ class Bags:
     offset: np.ndarray | None = None
 
     reports: Reports = field(init=False)
+    _of_instances: ClassVar[tuple[str, ...]] = ("X", "offset", "rows")
 
     def __post_init__(self) -> None:
         set_arrays(self, np.int64, "bag", "rows")
@@ -158,6 +159,10 @@ class Bags:
         self.reports.check_observed()
         return self.take(np.flatnonzero(self.observed))
 
+    def rows_for(self, model: Any) -> Any:
+        """The rows in the form that a model takes: the features."""
+        return self.X
+
     def take(self, numbers: Any) -> Bags:
         """These bags in this order, their instances grouped by bag.
 
@@ -167,7 +172,7 @@ class Bags:
         where = self.rows_of(numbers)
         taken = self.reports.taken(numbers)
         size = taken.pop("size")
-        instances = {"X": self.X, "offset": self.offset, "rows": self.rows}
+        instances = {name: getattr(self, name) for name in self._of_instances}
         taken |= {
             name: take_rows(value, where) for name, value in instances.items() if value is not None
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -71,6 +72,16 @@ def message_of(error: Exception) -> str:
 def tell(text: Any) -> None:
     """A message for people, on stderr."""
     print(text, file=sys.stderr)
+
+
+@contextmanager
+def tell_warnings() -> Iterator[None]:
+    """Warnings as lines of stderr, each once, without the line of code that gave them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for text in dict.fromkeys(str(each.message) for each in caught):
+        tell(f"warning: {text}")
 
 
 def counted(tables: Iterable[Any]) -> Iterator[Any]:

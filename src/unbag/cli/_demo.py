@@ -26,6 +26,7 @@ from unbag.bags import Bags, design_bags, from_rows
 from unbag.cli._check import diagnose_by_name
 from unbag.cli._evaluate import bags_for, open_model, unseen
 from unbag.cli._options import Verb
+from unbag.cli._predict import rows_for
 from unbag.cli._select import selected
 from unbag.cli._story import JudgedModel, judged_by
 from unbag.cli._train import joined, learned, parted
@@ -40,6 +41,8 @@ MARK = "made-by-unbag-demo.txt"
 COLUMNS = Columns("bag", total="rich", size="people", noise="variance", id="person")
 WORDS = "--on bag --total rich --size people --noise variance --id person"
 EPSILON, LATER, TEST = 1.0, 0.2, 0.2
+DEFAULT = "default"
+"""What `unbag train` does without any option, beside the methods for networks."""
 Truths = dict[str, tuple[JudgedModel, Evaluation]]
 
 
@@ -88,7 +91,7 @@ def run(
     *,
     size: int = 64,
     epochs: int = 60,
-    methods: Sequence[str] = FROM_BAGS,
+    methods: Sequence[str] = (DEFAULT, *FROM_BAGS),
     console: Console | None = None,
 ) -> Path:
     """The whole way, told on the console as it goes; returns the path of the report page.
@@ -122,7 +125,7 @@ def run(
     judged = {method: (_judge(model, files), truth_of(model)) for method, model in models.items()}
     chosen, truth = judged[best]
     _tell_evaluation(say, files, best, chosen.evaluation)
-    ceiling = truth_of(_with_labels(learn, labels, epochs))
+    ceiling = _with_labels(learn, labels)
     _tell_truth(say, judged, best, ceiling)
     runs = [run for model in models.values() for run in model.runs_]
     story = Story(
@@ -203,7 +206,10 @@ def _train(files: Files, learn: Any, methods: Sequence[str], epochs: int) -> dic
         task = progress.add_task("", total=len(methods))
         for method in methods:
             progress.update(task, description=f"learning: {method}")
-            model = learned(learn, settings | {"method": method})
+            own = settings | {"method": method}
+            if method == DEFAULT:
+                own = {"random_state": 0}
+            model = learned(learn, own)
             model.save(files.model(method))
             models[method] = open_model(files.model(method))
             models[method].runs_, models[method].run_ = model.runs_, model.run_
@@ -218,18 +224,17 @@ def _judge(model: Any, files: Files) -> JudgedModel:
 def truth_of(model: Any) -> Evaluation:
     """What the labels of 16,281 other people say of a model."""
     people, rich = read_adult("test")
-    return evaluate_labels(scores_of(model, model.plan_.apply(pa.table(people)), "binary"), rich)
+    return evaluate_labels(scores_of(model, rows_for(model, pa.table(people)), "binary"), rich)
 
 
-def _with_labels(learn: Any, labels: np.ndarray, epochs: int) -> Any:
-    """The same network, when each person's label is known: the ceiling."""
-    from unbag.estimators import BagClassifier
+def _with_labels(learn: Any, labels: np.ndarray) -> Evaluation:
+    """What the additive model reaches when each person's label is known: the ceiling."""
+    from unbag.learners import Additive
 
     known = learn.reported()
-    model = BagClassifier(
-        hidden=(32,), epochs=epochs, method="easy", patience=5, learning_rate=3e-3
-    )
-    return model.fit(known.X, labels[known.rows], plan=learn.plan)
+    bags = from_rows(np.arange(len(known.rows)), y=labels[known.rows], X=known.table)
+    people, rich = read_adult("test")
+    return evaluate_labels(Additive().fit(bags).scores(pa.table(people)), rich)
 
 
 def _step(say: Console, number: int, title: str, words: str = "") -> None:
@@ -259,8 +264,9 @@ def _tell_check(say: Console, files: Files, summary: str) -> None:
 
 def _tell_training(say: Console, files: Files, learn: Any, models: dict[str, Any]) -> None:
     tables = " ".join(map(str, files.first))
-    words = f"unbag train {tables} {WORDS} --method METHOD --out {files.folder}/METHOD.unbag"
-    _step(say, 3, "Learn, in several ways", words)
+    words = f"unbag train {tables} {WORDS} --test {TEST:g} --method METHOD"
+    words = f"{words} --out {files.folder}/METHOD.unbag"
+    _step(say, 3, "Learn, in several ways (the default is the same without --method)", words)
     say.print(f"Learned from {len(learn.reported())} bags by {', '.join(models)}.")
 
 
@@ -298,4 +304,4 @@ def _tell_truth(say: Console, judged: Truths, best: str, ceiling: Evaluation) ->
         f"{held} of all {count} intervals hold what the labels say. They share their bags, so "
         "they miss together."
     )
-    say.print("every label: the same network, had each person's label been known.")
+    say.print("every label: the additive model, had each person's label been known.")

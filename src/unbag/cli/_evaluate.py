@@ -17,7 +17,7 @@ from unbag.cli._story import evaluation_story, judged_by, write_story
 from unbag.metrics import Evaluation, known_bags
 from unbag.tables import Columns, JoinedBags, join
 
-COMMAND = table_verb(without=("kind",))
+COMMAND = table_verb(without=("kind", "score"))  # the model file says them
 
 
 def evaluate(
@@ -74,7 +74,8 @@ def bags_for(model: Any, events: Any, reports: Any, columns: Columns) -> JoinedB
             f"{counts} came for {classes}",
             "Name the same columns in the same order.",
         )
-    return join(events, reports, columns, plan=model.plan_, kind=model.kind_)
+    old = getattr(model.old_score_, "column", None)
+    return join(events, reports, columns, plan=model.plan_, kind=model.kind_, score=old)
 
 
 def unseen(bags: Any, *learned: np.ndarray | None) -> Any:

@@ -45,6 +45,7 @@ COLUMN_HELP = {
     "stratum": "events: column within whose values the bags are random",
     "time": "events: column with the time",
     "id": "events: column with the event's id; no event may come twice",
+    "score": "events: column with an old model's logit or probability, to be corrected by bags",
     "cut": "as if it were this moment, e.g. 2026-11-16: rows of then or later are left out",
     "wrong_sizes": "bags with another size than was reported: refuse (usual) or leave_out",
     "cap": "the largest count of one event, for --kind total",

@@ -47,13 +47,26 @@ def predictions(model: Any, events: Any, id: str | None) -> Iterator[pa.Table]:
             f"{id!r} came beside {', '.join(names)}",
             "Rename that column, or leave {id} out for row numbers.",
         )
+    old = model.old_score_
+    keep = [name for name in (id, getattr(old, "column", None)) if name]
     row = 0
-    for X, kept in model.plan_.batches(events, keep=[name for name in [id] if name]):
-        first = {"row": np.arange(row, row + len(X))}
+    for batch in model.plan_.tables(events, keep=keep):
+        first = {"row": np.arange(row, row + len(batch))}
         if id is not None:
-            first = {id: kept[id]}
-        row += len(X)
-        yield pa.table(first | dict(zip(names, _predicted(model, X).T, strict=True)))
+            first = {id: batch[id]}
+        row += len(batch)
+        offset = None
+        if old is not None:
+            offset = old.scores(batch)
+        X = rows_for(model, batch)
+        yield pa.table(first | dict(zip(names, _predicted(model, X, offset).T, strict=True)))
+
+
+def rows_for(model: Any, batch: pa.Table) -> Any:
+    """Some events in the form that the model takes."""
+    if model.takes_tables:
+        return model.plan_.columns_of(batch)
+    return model.plan_.features(batch)
 
 
 def _names(model: Any) -> list[str]:
@@ -63,11 +76,11 @@ def _names(model: Any) -> list[str]:
     return [{"total": "count", "binary": "probability"}[model.kind_]]
 
 
-def _predicted(model: Any, X: np.ndarray) -> np.ndarray:
+def _predicted(model: Any, X: Any, offset: np.ndarray | None) -> np.ndarray:
     """One column for each name."""
     if model.kind_ == "total":
-        return model.predict(X)[:, None]
-    probability = model.predict_proba(X)
+        return model.predict(X, offset)[:, None]
+    probability = model.predict_proba(X, offset)
     if model.kind_ == "binary":
         return probability[:, 1:]
     return probability

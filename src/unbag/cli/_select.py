@@ -13,11 +13,11 @@ from unbag.cli._evaluate import bags_for, open_model, unseen
 from unbag.cli._options import TABLE, AsJson, Force, PageFile, table_verb
 from unbag.cli._outputs import check_page
 from unbag.cli._story import selection_story, write_story
-from unbag.metrics import scores_of
+from unbag.metrics import scores_on
 from unbag.selection import Choice, choose
 from unbag.tables import Columns
 
-COMMAND = table_verb(without=("kind",))
+COMMAND = table_verb(without=("kind", "score"))  # the model files say them
 
 
 def select(
@@ -70,5 +70,5 @@ def selected(paths: list[Path], events: Any, reports: Any, columns: Columns) -> 
     scores, bags = {}, None
     for name, model in models.items():
         bags = unseen(bags_for(model, events, reports, columns), *learned)
-        scores[name] = scores_of(model, bags.X, bags.kind)
+        scores[name] = scores_on(model, bags)
     return choose(scores, bags, warn=False), bags  # type: ignore[arg-type]

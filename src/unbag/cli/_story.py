@@ -36,9 +36,19 @@ class JudgedModel(NamedTuple):
 
 
 def judged_by(model: Any, bags: Any) -> JudgedModel:
-    """Score bags once, and evaluate."""
+    """Score bags once, and evaluate: as at training, where its bags were not random."""
     scored = score_bags(model, bags)
+    fitted = getattr(model, "fitted_", None)
+    if fitted is not None and fitted.judged_by_counts:
+        return JudgedModel(scored, fitted.evaluate(bags))
     return JudgedModel(scored, evaluate_scored(scored))
+
+
+def _predictions(model: Any, bags: Any) -> np.ndarray | None:
+    """Probabilities or counts of the final model; None for several classes."""
+    if bags.kind == "histogram":
+        return None
+    return model.fitted_.predict(bags.rows_for(model), offset=bags.offset)
 
 
 def write_story(story: Story, path: Path, *, force: bool) -> None:
@@ -66,7 +76,10 @@ def training_story(
         curves=curves_of(model.runs_, [model.run_]),
         trained=True,
         learned=len(model.learned_),
+        evaluation=model.evaluation_,
     )
+    if judged is None and model.fitted_ is not None:
+        return replace(story, predictions=_predictions(model, bags.reported()))
     if judged is None:
         return story
     return replace(story, evaluation=judged.evaluation, predictions=judged.predictions)

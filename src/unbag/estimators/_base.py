@@ -11,10 +11,11 @@ from typing import Any, Self, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow as pa
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from unbag import losses
 from unbag._arrays import namespace
@@ -33,15 +34,35 @@ from unbag.estimators._fit import (
     warn_unless_random,
     without_strata,
 )
+from unbag.learners import Fitted, fit, make_learner
 from unbag.losses import Loss
 from unbag.methods import usual_loss
 from unbag.metrics import join_marks, marks
 from unbag.selection import choose
-from unbag.tables import FeaturePlan
+from unbag.tables import FeaturePlan, OldScore
 from unbag.training import Method, Run, sweep
 
 Targets = tuple[np.ndarray, Any, Kind]
 WITHOUT_MATCHING = "Matching was left out: noise puts reports where its loss has no lower bound."
+
+
+TRAINING: dict[str, Any] = {
+    "method": None,
+    "loss": None,
+    "hidden": (32,),
+    "learning_rate": "auto",
+    "epochs": 60,
+    "batch": 4096,
+    "held_out": 0.2,
+    "patience": 15,
+    "weight_decay": 0.0,
+    "devices": None,
+    "microbatch": None,
+}
+"""The usual values of the options of one training; another value asks for that training."""
+OF_NETWORKS = {"method": "method", "loss": "loss", "hidden": "hidden", "epochs": "epochs"}
+OF_NETWORKS |= {"batch": "batch", "learning_rate": "rates"}
+"""The options that the network learner has too, and what it calls them."""
 
 
 class BagEstimator(BaseEstimator):
@@ -54,13 +75,18 @@ class BagEstimator(BaseEstimator):
     method_: Any
     model_: Any
     plan_: FeaturePlan | None = None
+    fitted_: Fitted | None = None  # None for one network that was trained by itself
+    old_score_: OldScore | None = None
     learned_: np.ndarray | None = None  # marks of the bags learned from, see `unbag.metrics.marks`
 
     def __init__(
         self,
-        method: str = "anchored",
+        method: str | None = None,
         loss: str | None = None,
         *,
+        learner: Any = "auto",
+        folds: int = 5,
+        time_limit: float | None = None,
         hidden: Sequence[int] = (32,),
         learning_rate: float | str = "auto",
         epochs: int = 60,
@@ -75,6 +101,9 @@ class BagEstimator(BaseEstimator):
     ) -> None:
         self.method = method
         self.loss = loss
+        self.learner = learner
+        self.folds = folds
+        self.time_limit = time_limit
         self.hidden = hidden
         self.learning_rate = learning_rate
         self.epochs = epochs
@@ -90,6 +119,7 @@ class BagEstimator(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = not self._asks_training()
         tags.non_deterministic = False
         return tags
 
@@ -103,6 +133,7 @@ class BagEstimator(BaseEstimator):
         stratum: Any = None,
         noise: Any = None,
         prior: Any = None,
+        offset: Any = None,
         plan: FeaturePlan | None = None,
     ) -> Self:
         """Learn from bags, or from labels when no bag is given.
@@ -110,7 +141,8 @@ class BagEstimator(BaseEstimator):
         Parameters
         ----------
         X : array, frame, pyarrow.Table or sparse matrix
-            Rows of features.
+            Rows of features. The columns of a frame (pandas, polars, Arrow) may be numbers, text,
+            categories, dates or truth values, with missing ones.
         y : array
             With `bag`, for each row the proportion, the mean count or the row of class shares that
             its bag reported; else labels or counts.
@@ -118,8 +150,8 @@ class BagEstimator(BaseEstimator):
             Id of each row's bag.
         sample_weight : array, optional
             Of each row, only without bags: a report speaks of its whole bag. Rows with weights are
-            learned from by the method "labels", whichever was chosen, because only there does a
-            row's weight change what is estimated; nothing is held out.
+            learned from by a network and the method "labels", whichever was chosen, because only
+            there does a row's weight change what is estimated; nothing is held out.
         stratum : array, optional
             Of each row, the same throughout a bag, when bags are random only within strata
             (campaigns, days).
@@ -128,11 +160,14 @@ class BagEstimator(BaseEstimator):
         prior : float or array, optional
             The mean label (or the class shares) if it is known from elsewhere, see `Bags`; else the
             mean report.
+        offset : array, optional
+            Of each row, added to its score: the logarithm of its exposure, or the score of a model
+            that is already there, to which bags then teach a correction. Give it to `predict` too.
         plan : FeaturePlan, optional
-            How X was made from a table, see `unbag.tables`: its hashed columns get embeddings, and
-            it is saved with the model.
+            How X was made from a table, see `unbag.tables`: its hashed columns are levels and no
+            numbers, and it is saved with the model.
         """
-        further = {"stratum": stratum, "noise": noise, "prior": prior}
+        further = {"stratum": stratum, "noise": noise, "prior": prior, "offset": offset}
         return self._whole(
             lambda learner: learner._fit(X, y, bag, sample_weight, plan=plan, **further)
         )
@@ -159,8 +194,14 @@ class BagEstimator(BaseEstimator):
     def _fit_bags(self, bags: Bags, classes: Sequence[Any] | None) -> None:
         self._name_classes(bags, classes)
         self.plan_ = getattr(bags, "plan", None)
-        X = self._features(bags.X, reset=True)
-        self._learn(replace(bags, X=X), None)
+        self.old_score_ = getattr(bags, "old_score", None)
+        if self._asks_training():
+            self._train_alone(replace(bags, X=self._features(bags.X, reset=True)), None)
+        else:
+            X = getattr(bags, "table", None)
+            if X is None:
+                X = bags.X
+            self._fit_learners(replace(bags, X=self._rows(X, reset=True)))
         self.learned_ = marks(bags)  # also of bags of one, which fit takes for labels
 
     def _name_classes(self, bags: Bags, classes: Sequence[Any] | None) -> None:
@@ -176,15 +217,22 @@ class BagEstimator(BaseEstimator):
         *,
         plan: FeaturePlan | None = None,
         classes: Any = None,
+        alone: bool = False,
         **further: Any,
     ) -> None:
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        self.plan_ = plan
-        X = self._features(X, reset=True)
-        targets = self._first_targets(y, bag, len(X), classes)
-        importance = row_importance(sample_weight, len(X), labelled=bag is None)
-        self._learn(self._bags(X, *targets, **further), importance)
+        self.plan_, self.old_score_ = plan, None
+        alone = alone or sample_weight is not None or self._asks_training()
+        take = {True: self._features, False: self._rows}[alone]
+        X = take(X, reset=True)
+        targets = self._first_targets(y, bag, _num_samples(X), classes)
+        importance = row_importance(sample_weight, _num_samples(X), labelled=bag is None)
+        bags = self._bags(X, *targets, **further)
+        if alone:
+            self._train_alone(bags, importance)
+        else:
+            self._fit_learners(bags)
 
     def _first_targets(self, y: Any, bag: Any, count: int, classes: Any) -> Targets:
         """The targets of the first rows, which say what the classes are."""
@@ -196,9 +244,9 @@ class BagEstimator(BaseEstimator):
 
     def _go_on(self, X: Any, y: Any, bag: Any, classes: Any = None, **further: Any) -> Self:
         """One epoch over these bags, the first or one more."""
-        if not hasattr(self, "model_"):
+        if not hasattr(self, "kind_") or self.fitted_ is not None:
             return self._first_epoch(
-                lambda learner: learner._fit(X, y, bag, classes=classes, **further)
+                lambda learner: learner._fit(X, y, bag, classes=classes, alone=True, **further)
             )
         X = self._features(X, reset=False)
         self._next_epoch(self._bags(X, *self._targets(y, bag, len(X)), **further))
@@ -217,7 +265,32 @@ class BagEstimator(BaseEstimator):
             self._set_scale(X)
         return ((X - self.mean_) / self.scale_).astype(np.float32)
 
-    def _set_scale(self, X: np.ndarray) -> None:
+    def _rows(self, X: Any, *, reset: bool) -> Any:
+        """Rows as the learners take them: tables as they are, else a matrix of numbers."""
+        if _is_table(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)  # the names of its columns
+            if _num_samples(X) == 0:
+                raise broken("There must be at least one row", "0 came (samples)", "Give some.")
+            if reset or self.fitted_ is None or self.fitted_.takes_tables:
+                return X
+            return np.column_stack([np.asarray(column, float) for column in _columns_of(X)])
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse=["csr", "csc"],
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+        )
+        if self.plan_ is not None and (reset or self._read_from_matrix):
+            self._check_plan(X)
+            return self._named_columns(X)
+        if not reset and self.fitted_ is not None and self.fitted_.takes_tables:
+            return pa.table(dict(zip(self.feature_names_in_, X.T, strict=True)))
+        return X
+
+    def _check_plan(self, X: Any) -> None:
+        """Refuse a matrix that the plan has not made."""
         plan = self.plan_
         if plan is not None and len(plan.names) != X.shape[1]:
             raise broken(
@@ -225,6 +298,95 @@ class BagEstimator(BaseEstimator):
                 f"{X.shape[1]} came for a plan of {len(plan.names)}",
                 "Give the plan of these bags.",
             )
+
+    _read_from_matrix = False
+
+    def _named_columns(self, X: Any) -> pa.Table:
+        """The matrix of a plan as a table, in which bucket numbers are levels."""
+        self._read_from_matrix = True
+        plan = cast(FeaturePlan, self.plan_)
+        columns = dict(zip(plan.names, np.asarray(X).T, strict=True))
+        hashed = plan.names[plan.numbers :]
+        codes = {name: columns[name].astype(np.int64).astype(str) for name in hashed}
+        return pa.table(columns | codes)
+
+    def _asks_training(self) -> bool:
+        """Whether the options ask for one network that is trained by itself."""
+        return self.learner == "auto" and bool(self._given_options())
+
+    def _given_options(self) -> list[str]:
+        """The options of training that have another value than the usual one."""
+        values = {name: getattr(self, name) for name in TRAINING}
+        if not isinstance(self.hidden, str):
+            values["hidden"] = tuple(self.hidden)
+        return [name for name, usual in TRAINING.items() if values[name] != usual]
+
+    def _chosen_learner(self) -> Any:
+        """The learner of `unbag.learners`, with the options of networks that were given."""
+        given = self._given_options()
+        if self.learner != "network":
+            if given and self.learner != "auto":
+                raise broken(
+                    "Options of training must come with a network",
+                    f"{', '.join(given)} came with learner={self.learner!r}",
+                    "Leave them out, or say {learner:network}.",
+                )
+            return self.learner
+        unknown = [name for name in given if name not in OF_NETWORKS]
+        if unknown:
+            raise broken(
+                f"Options of the network learner must be among {', '.join(OF_NETWORKS)}",
+                f"{', '.join(unknown)} came",
+                "Leave {learner} out to train one network with them.",
+            )
+        options = {OF_NETWORKS[name]: getattr(self, name) for name in given}
+        if "rates" in options:
+            options["rates"] = (float(options["rates"]),)
+        if "hidden" in options:
+            options["hidden"] = tuple(options["hidden"])
+        made = make_learner("network")
+        return replace(cast(Any, made), **options)
+
+    def _fit_learners(self, bags: Bags) -> None:
+        """Cross-fit and combine, see `unbag.fit`."""
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        options = {"folds": self.folds, "time_limit": self.time_limit}
+        self.fitted_ = fit(bags, learner=self._chosen_learner(), seed=seed, **options)
+        self.kind_, self.loss_ = bags.kind, usual_loss("any", bags.kind).name
+        self.evaluation_, self.notes_ = self.fitted_.evaluation, self.fitted_.notes
+        self.model_ = self.run_ = self.choice_ = None
+        self.method_, self.runs_ = " and ".join(self.fitted_.weights), []
+        self._remember(bags)
+
+    def _remember(self, bags: Bags) -> None:
+        """Keep the bags learned from, or their marks, so that nobody evaluates on them."""
+        self.bags_ = self.learned_ = None
+        if bags.size.max() > 1:
+            self.bags_ = replace(bags, X=None, offset=None)
+            self.learned_ = marks(self.bags_)
+
+    @property
+    def takes_tables(self) -> bool:
+        """Whether rows come as a table: so they did at training."""
+        return self.fitted_ is not None and self.fitted_.takes_tables
+
+    @property
+    def offset_apart(self) -> bool:
+        """Whether scores come without the offset of the rows."""
+        return self.fitted_ is not None
+
+    def _refuse_learners(self, rule: str) -> None:
+        if self.fitted_ is None:
+            return
+        raise broken(
+            rule,
+            f"learner={self.learner!r} learned {self.method_}",
+            "Choose one with {method:anchored}.",
+        )
+
+    def _set_scale(self, X: np.ndarray) -> None:
+        plan = self.plan_
+        self._check_plan(X)
         self.mean_ = X.mean(axis=0)
         spread, rounding = X.std(axis=0), 1e-12 * np.abs(X).max(axis=0)
         self.scale_ = np.where(spread > rounding, spread, 1.0)
@@ -239,7 +401,15 @@ class BagEstimator(BaseEstimator):
         self.__dict__ = vars(learner)
         return self
 
-    def _learn(self, bags: Bags, importance: np.ndarray | None) -> None:
+    def _train_alone(self, bags: Bags, importance: np.ndarray | None) -> None:
+        """Train one network, stopped by held-out bags."""
+        if bags.offset is not None:
+            raise broken(
+                "An offset must come to learners that take it",
+                "it came with options of one training",
+                "Leave these out, or say {learner:network}.",
+            )
+        self.fitted_, self.evaluation_, self.notes_ = None, None, ()
         method, share = self._method(), self.held_out
         if importance is not None:
             method, share = "labels", 0
@@ -263,10 +433,7 @@ class BagEstimator(BaseEstimator):
             self.run_ = self.choice_.model
         self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, self.run_.loss
         self.method_ = self.run_.method  # with "auto", the one that was chosen
-        self.bags_ = self.learned_ = None
-        if bags.size.max() > 1:  # so that nobody evaluates on them
-            self.bags_ = replace(bags, X=None)
-            self.learned_ = marks(self.bags_)
+        self._remember(bags)
 
     def _train(
         self,
@@ -339,7 +506,7 @@ class BagEstimator(BaseEstimator):
 
     def _method(self) -> str:
         """The method, or the one that "auto" starts from."""
-        if self.method == "auto":
+        if self.method in ("auto", None):
             return AUTO[0]
         return self.method
 
@@ -358,9 +525,14 @@ class BagEstimator(BaseEstimator):
             return usual_loss(method, kind)
         return losses.named_loss(self.loss)
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: Any, offset: Any = None) -> np.ndarray:
         """Scores in double precision, so that they do not depend on which rows come together."""
-        check_is_fitted(self)
+        check_is_fitted(self, "kind_")
+        if self.fitted_ is not None:
+            score = self.fitted_.scores(self._rows(X, reset=False))
+            if offset is None:
+                return score
+            return score + np.asarray(offset, float).reshape((-1,) + (1,) * (score.ndim - 1))
         X = self._features(X, reset=False)
         with jax.enable_x64(True):
             model = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), self.model_)
@@ -371,7 +543,7 @@ class BagEstimator(BaseEstimator):
         if len(bags) < 2:
             raise broken(
                 "There must be at least two bags",
-                f"{len(bags)} came (n_samples={len(X)})",
+                f"{len(bags)} came (n_samples={_num_samples(X)})",
                 "One bag says nothing about who is who in it.",
             )
         return bags
@@ -380,20 +552,19 @@ class BagEstimator(BaseEstimator):
         """Write the fitted estimator to one file (safetensors, JSON, no pickle); a failed save
         leaves the old one."""
         check_is_fitted(self)
-        leaves = jax.tree.leaves(self.model_)
-        arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
-        arrays |= {"mean": self.mean_, "scale": self.scale_}
-        settings = {
+        arrays, own = self._own_arrays()
+        settings = own | {
             "estimator": type(self).__name__,
             "parameters": {name: _plain(value) for name, value in self.get_params().items()},
             "kind": self.kind_,
             "loss": self.loss_,
             "method": self.method_,
-            "outputs": int(leaves[-1].shape[-1]),
             "features": int(self.n_features_in_),
             "names": _plain(getattr(self, "feature_names_in_", None)),
             "classes": _plain(getattr(self, "classes_", None)),
             "plan": None,
+            "old_score": self.old_score_,
+            "from_matrix": self._read_from_matrix,
         }
         if self.plan_ is not None:
             settings["plan"] = self.plan_.to_json()
@@ -401,26 +572,44 @@ class BagEstimator(BaseEstimator):
             arrays["learned"] = self.learned_
         save_arrays(path, arrays, settings)
 
+    def _own_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and settings of the combined learners, or of the one network."""
+        if self.fitted_ is not None:
+            arrays, own = self.fitted_.arrays()
+            return {f"fitted.{name}": array for name, array in arrays.items()}, {"fitted": own}
+        leaves = jax.tree.leaves(self.model_)
+        arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+        arrays |= {"mean": self.mean_, "scale": self.scale_}
+        return arrays, {"outputs": int(leaves[-1].shape[-1])}
+
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Any:
         """The estimator that was saved as these arrays and settings."""
         parameters = settings["parameters"] | {"hidden": tuple(settings["parameters"]["hidden"])}
         model = cls(**parameters)
+        model.kind_, model.loss_ = settings["kind"], settings["loss"]
+        model.n_features_in_ = settings["features"]
+        if settings["names"] is not None:
+            model.feature_names_in_ = np.asarray(settings["names"], dtype=object)
+        if settings["classes"] is not None:
+            model.classes_ = np.asarray(settings["classes"])
+        # files of before "auto" do not tell the method
+        model.method_ = settings.get("method", model._method())
+        if settings.get("old_score") is not None:
+            model.old_score_ = OldScore(*settings["old_score"])
+        model._read_from_matrix = settings.get("from_matrix", False)
         if settings.get("plan") is not None:
             model.plan_ = FeaturePlan.from_json(settings["plan"])
         model.learned_ = arrays.get("learned")
+        if "fitted" in settings:
+            own = {k.removeprefix("fitted."): a for k, a in arrays.items() if k != "learned"}
+            model.fitted_ = Fitted.restore(own, settings["fitted"])
+            return model
         width, hidden, outputs = settings["features"], parameters["hidden"], settings["outputs"]
         blank = network(width, model.plan_, hidden, key=0, outputs=outputs)
         leaves = [jnp.asarray(arrays[f"leaf{i}"]) for i in range(len(jax.tree.leaves(blank)))]
         model.model_ = jax.tree.unflatten(jax.tree.structure(blank), leaves)
         model.mean_, model.scale_ = arrays["mean"], arrays["scale"]
-        model.kind_, model.loss_, model.n_features_in_ = settings["kind"], settings["loss"], width
-        # files of before "auto" do not tell the method
-        model.method_ = settings.get("method", model._method())
-        if settings["names"] is not None:
-            model.feature_names_in_ = np.asarray(settings["names"], dtype=object)
-        if settings["classes"] is not None:
-            model.classes_ = np.asarray(settings["classes"])
         return model
 
     def export(self) -> bytes:
@@ -431,6 +620,7 @@ class BagEstimator(BaseEstimator):
         `predict`.
         """
         check_is_fitted(self)
+        self._refuse_learners("A program for serving must be made of one network")
         mean, scale = jnp.asarray(self.mean_, jnp.float32), jnp.asarray(self.scale_, jnp.float32)
         serve = jax.jit(lambda X: self._link(self.model_((X - mean) / scale)))
         rows = jax.export.symbolic_shape("rows")[0]
@@ -444,6 +634,18 @@ class BagEstimator(BaseEstimator):
         if form.log_space:
             return namespace(prediction).exp(prediction)
         return prediction
+
+
+def _is_table(X: Any) -> bool:
+    """Whether X has named columns: a frame of pandas or polars, or an Arrow table."""
+    return hasattr(X, "columns") and hasattr(X, "shape")
+
+
+def _columns_of(X: Any) -> list[Any]:
+    """The columns of a table, of any library."""
+    if type(X).__module__.startswith("pyarrow"):
+        return list(X.columns)
+    return [X[name] for name in X.columns]
 
 
 def _plain(value: Any) -> Any:

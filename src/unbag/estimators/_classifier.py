@@ -21,13 +21,25 @@ from unbag.losses import Loss
 class BagClassifier(ClassifierMixin, BagEstimator):
     """A classifier of single rows, learned from what bags of rows report.
 
+    By default the additive model and trees are cross-fitted and combined, as `unbag.fit` does it;
+    `evaluation_` is what all bags say of the result, `notes_` what to know about it. The options of
+    training from `method` to `microbatch` belong to networks: any of them makes the estimator
+    train one network, stopped by held-out bags; with ``learner="network"`` those that the network
+    learner has go to it.
+
     Parameters
     ----------
-    method : str
-        "anchored" (default), "upm", "easy", "matching", "likelihood"; "auto" trains several and
-        lets held-out bags choose among them, see `unbag.choose` (`choice_` tells how).
+    method : str, optional
+        "anchored" (usual), "upm", "easy", "matching", "likelihood"; "auto" trains several and lets
+        held-out bags choose among them, see `unbag.choose` (`choice_` tells how).
     loss : str, optional
         By default square (Brier) for anchored, the log loss (cross entropy) for the others.
+    learner : str, Learner or a sequence of these
+        "auto", "additive", "trees", "network", or learners of your own: see `unbag.fit`.
+    folds : int
+        Of bags, for learners.
+    time_limit : float, optional
+        Seconds after which no further learner begins.
     hidden : sequence of int
         Widths of hidden layers; () is a linear model.
     learning_rate : float or "auto"
@@ -46,15 +58,15 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         Whether to look if the bags are random, and warn (BagsNotRandom) with the remedy if they are
         not.
 
-    The model starts at the trivial predictor, the prior. Rows are scaled to mean 0 and variance 1
-    by themselves.
+    A network starts at the trivial predictor, the prior, and takes rows that are scaled to mean 0
+    and variance 1 by themselves.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 3))
     >>> labels = X[:, 0] + rng.logistic(size=2000) > 1
     >>> bag = np.arange(2000) // 8  # 250 bags of 8, and what each reports
     >>> y = np.bincount(bag, weights=labels)[bag] / 8
-    >>> model = BagClassifier(hidden=()).fit(X, y, bag=bag)
+    >>> model = BagClassifier().fit(X, y, bag=bag)
     >>> bool(np.mean((model.predict_proba(X)[:, 1] > 0.5) == labels) > 0.7)
     True
     """
@@ -70,6 +82,8 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         noise: Any = None,
     ) -> BagClassifier:
         """Go on learning with one epoch over these bags (Adam starts afresh each time).
+
+        The model is one network, as with `method`; another kind of model is replaced by it.
 
         Parameters
         ----------
@@ -145,17 +159,35 @@ class BagClassifier(ClassifierMixin, BagEstimator):
             return reports.astype(float), bag, "binary"
         return reports.astype(float), bag, "histogram"
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores: one logit per row, or one per class."""
-        return self._scores(X)
+    def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
+        """Scores: one logit per row, or one per class.
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probability of each class."""
-        return self._link(self._scores(X))
+        Parameters
+        ----------
+        X, offset : array
+            See `fit`.
+        """
+        return self._scores(X, offset)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The most probable class."""
-        probability = self.predict_proba(X)
+    def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X, offset : array
+            See `fit`.
+        """
+        return self._link(self._scores(X, offset))
+
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
+        """The most probable class.
+
+        Parameters
+        ----------
+        X, offset : array
+            See `fit`.
+        """
+        probability = self.predict_proba(X, offset)
         return self.classes_[np.argmax(probability, axis=1)]
 
     def score(  # pyright: ignore[reportIncompatibleMethodOverride]

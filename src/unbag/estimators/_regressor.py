@@ -26,7 +26,7 @@ class BagRegressor(RegressorMixin, BagEstimator):
     >>> X = rng.normal(size=(2000, 2))
     >>> counts, bag = rng.poisson(np.exp(0.5 * X[:, 0])), np.arange(2000) // 5
     >>> y = np.bincount(bag, weights=counts)[bag] / 5
-    >>> model = BagRegressor(hidden=()).fit(X, y, bag=bag)
+    >>> model = BagRegressor().fit(X, y, bag=bag)
     >>> bool(np.corrcoef(model.predict(X), np.exp(0.5 * X[:, 0]))[0, 1] > 0.9)
     True
     """
@@ -41,6 +41,8 @@ class BagRegressor(RegressorMixin, BagEstimator):
         self, X: Any, y: Any, bag: Any = None, *, stratum: Any = None, noise: Any = None
     ) -> BagRegressor:
         """Go on learning with one epoch over these bags (Adam starts afresh each time).
+
+        The model is one network, as with `method`; another kind of model is replaced by it.
 
         Parameters
         ----------
@@ -69,9 +71,15 @@ class BagRegressor(RegressorMixin, BagEstimator):
             bag = np.arange(count)
         return y, bag, "total"
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The expected count."""
-        return self._link(self._scores(X))
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
+        """The expected count.
+
+        Parameters
+        ----------
+        X, offset : array
+            See `fit`.
+        """
+        return self._link(self._scores(X, offset))
 
     def score(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,

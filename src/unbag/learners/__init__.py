@@ -5,10 +5,11 @@
 
 from unbag.learners._additive import Additive, AdditiveModel, Effect
 from unbag.learners._combine import Combination, combine
-from unbag.learners._fitted import LEARNERS, Entry, Fitted, fit
+from unbag.learners._fitted import LEARNERS, Entry, Fitted, fit, make_learner
 from unbag.learners._folds import FoldFit, FoldLearner, fit_folds, folds_of
 from unbag.learners._held_cells import CellEvaluation, evaluate_cells
 from unbag.learners._identification import Identified, RankedTable, identifiable, rank_tables
+from unbag.learners._labels import BagsWithLabels, with_labels
 from unbag.learners._network import NetworkLearner, NetworkModel
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._terms import DataWarning
@@ -18,6 +19,7 @@ __all__ = [
     "LEARNERS",
     "Additive",
     "AdditiveModel",
+    "BagsWithLabels",
     "CellEvaluation",
     "Combination",
     "DataWarning",
@@ -41,5 +43,7 @@ __all__ = [
     "fit_folds",
     "folds_of",
     "identifiable",
+    "make_learner",
     "rank_tables",
+    "with_labels",
 ]

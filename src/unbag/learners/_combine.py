@@ -24,6 +24,7 @@ from scipy import special
 from unbag._arrays import sum_by
 from unbag.bags import Bags, Kind
 from unbag.likelihood import count_likelihood
+from unbag.metrics import Estimate
 
 SLOPE, APART = 0.3, 0.5
 """Standard deviations of the prior: of the sum of the weights around 1, and of the weights among
@@ -176,6 +177,37 @@ def _solve(
     if bags.kind == "histogram":
         return np.append(theta[:levels], 0.0), theta[levels:]
     return theta[0], theta[levels:]
+
+
+def slope_of(score: np.ndarray, bags: Bags, *, level: float = 0.95) -> Estimate:
+    """By how much scores should be stretched: 1 is right, below 1 they are too sure.
+
+    Parameters
+    ----------
+    score : numpy.ndarray
+        Of each row, by models that never learned from its bag, without offset.
+    bags : Bags
+        The bags of these rows, with observed reports; they need not be random.
+    level : float
+        Of the interval.
+    """
+    away = (score - score.mean(axis=0))[None]
+    if np.ptp(away) < LEAST:
+        return Estimate(1.0, np.inf, -np.inf, np.inf)
+    design, free = _design(away, bags), _offset(bags)
+    theta = np.append(np.atleast_1d(_start(bags)), 1.0)
+    curvature = np.eye(len(theta))
+    for _ in range(STEPS):
+        slope, curvature = _derivatives(design, free, theta, bags)
+        step = np.linalg.lstsq(curvature, slope, rcond=None)[0]
+        step *= min(1.0, LONGEST / max(float(np.abs(step).max()), LEAST))
+        theta = theta + step
+        if np.abs(step).max() < 1e-8:
+            break
+    error = float(np.sqrt(np.linalg.pinv(curvature)[-1, -1]))
+    reach = float(special.ndtri((1 + level) / 2)) * error
+    value = float(theta[-1])
+    return Estimate(value, error, value - reach, value + reach)
 
 
 def _prior(learners: int, levels: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

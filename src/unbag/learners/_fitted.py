@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse, special
@@ -16,12 +16,21 @@ from unbag._rules import Refused, broken
 from unbag.bags import Bags, Kind
 from unbag.diagnosis import diagnose
 from unbag.learners._additive import Additive, AdditiveModel
-from unbag.learners._combine import Combination, combine
+from unbag.learners._combine import Combination, combine, slope_of
 from unbag.learners._folds import FEWEST, FoldFit, fit_folds, folds_of, scores_by_own_fold
 from unbag.learners._network import NetworkLearner, NetworkModel
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._trees import TreeColumns, Trees, TreesModel, load_lightgbm
-from unbag.metrics import Evaluation, evaluate, evaluate_counts, evaluate_folds, marks
+from unbag.learners._verdict import verdict_of
+from unbag.metrics import (
+    Estimate,
+    Evaluation,
+    evaluate,
+    evaluate_counts,
+    evaluate_folds,
+    marks,
+    scores_on,
+)
 
 
 class Entry(NamedTuple):
@@ -69,6 +78,14 @@ class Fitted:
         What a user should know.
     learned_ : numpy.ndarray or None
         Marks of the bags learned from, where they have names, so that nobody evaluates on them.
+    takes_tables : bool
+        Whether it reads the columns of tables; else it takes a matrix.
+    gain : Estimate or None
+        By how many nats a bag's report is likelier than by the prior, for models that never saw it.
+    slope : Estimate or None
+        By how much the scores of these models should be stretched; 1 is right.
+    baseline : str
+        What `gain` is over: the prior, or the offset of the rows at the right level.
     """
 
     kind: Kind
@@ -78,6 +95,13 @@ class Fitted:
     test: Evaluation | None = None
     notes: tuple[str, ...] = ()
     learned_: np.ndarray | None = field(default=None, repr=False)
+    takes_tables: bool = False
+    gain: Estimate | None = None
+    slope: Estimate | None = None
+    baseline: str = "the prior"
+
+    offset_apart: ClassVar[bool] = True
+    """Scores come without the offset of the rows."""
 
     def __repr__(self) -> str:
         return f"Fitted({self.combination}; {self.kind})"
@@ -86,6 +110,20 @@ class Fitted:
     def weights(self) -> dict[str, float]:
         """The weight of each learner in the combined score; all 0 is the prior."""
         return dict(zip(self.combination.names, self.combination.weights.tolist(), strict=True))
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """Sentences: is the model better than the prior, its level and slope, and what matters."""
+        return verdict_of(self)
+
+    @property
+    def judged_by_counts(self) -> bool:
+        """Whether only the likelihood of counts could judge it, as its bags were not random."""
+        return self.evaluation is not None and "gain_over_prior" in self.evaluation.estimates
+
+    def evaluate(self, bags: Bags) -> Evaluation:
+        """What further bags say of the model, in the way in which those of training were judged."""
+        return _tested(self, bags)
 
     def scores(self, X: Any) -> np.ndarray:
         """Logits, log rates or class scores of rows, without their offset.
@@ -127,6 +165,7 @@ class Fitted:
         if self.learned_ is not None:
             arrays["learned"] = self.learned_
         settings: dict[str, Any] = {"kind": self.kind, "notes": list(self.notes)}
+        settings["takes_tables"] = self.takes_tables
         settings |= {"combination": combination, "models": {}}
         for name, model in self.models.items():
             own, settings["models"][name] = model.arrays()
@@ -147,6 +186,7 @@ class Fitted:
             combination,
             notes=tuple(settings["notes"]),
             learned_=arrays.get("learned"),
+            takes_tables=settings["takes_tables"],
         )
 
 
@@ -216,8 +256,8 @@ def fit(
     untouched = test if isinstance(test, Bags) else None
     if isinstance(test, float | int):
         bags, untouched = bags.split(1 - test, seed=seed)
-    bags, within = _within_constants(bags.reported())
-    notes += within
+    bags, within = _within_constants(_as_read(bags.reported()))
+    notes += [*within, *getattr(bags, "notes", ())]
     fold = folds_of(bags, folds, seed=seed)
     known = marks(bags) if bags.names is not None and bags.size.max() > 1 else None
     if len(bags) < FEWEST:
@@ -226,10 +266,23 @@ def fit(
         end = begin + time_limit if time_limit is not None else math.inf
         crossed = _cross_fit(learners, bags, fold, seed, end, progress)
         fitted = _combined(crossed, bags, fold)
-    fitted = replace(fitted, notes=(*notes, *fitted.notes), learned_=known)
+    table = not _is_matrix(bags.X)
+    fitted = replace(fitted, notes=(*notes, *fitted.notes), learned_=known, takes_tables=table)
     if untouched is None:
         return fitted
     return replace(fitted, test=_tested(fitted, untouched))
+
+
+def _as_read(bags: Bags) -> Bags:
+    """Joined bags with the columns as they were in place of the matrix made from them."""
+    table = getattr(bags, "table", None)
+    if table is None:
+        return bags
+    return replace(bags, X=table)
+
+
+def _is_matrix(X: Any) -> bool:
+    return isinstance(X, np.ndarray) or sparse.issparse(X)
 
 
 def _within_constants(bags: Bags) -> tuple[Bags, list[str]]:
@@ -239,8 +292,7 @@ def _within_constants(bags: Bags) -> tuple[Bags, list[str]]:
     compared with bags of its own campaign only. Where there are fewer than `BAGS_OF_STRATUM` bags
     for each stratum that would be made, nothing is changed.
     """
-    table = not isinstance(bags.X, np.ndarray) and not sparse.issparse(bags.X)
-    if bags.stratum is not None or not table or bags.size.mean() < 2:
+    if bags.stratum is not None or _is_matrix(bags.X) or bags.size.mean() < 2:
         return bags, []
     columns = TreeColumns.of(bags.X)
     codes, names = columns.matrix(bags.X)[:, columns.categorical], columns.categorical_names
@@ -282,14 +334,15 @@ def _learners(chosen: Any, X: Any) -> tuple[list[Learner], list[str]]:
 def _learner_of(one: Any) -> Learner:
     if _is_learner(one):
         return one
-    return _named(one)
+    return make_learner(one)
 
 
 def _is_learner(value: Any) -> bool:
     return hasattr(value, "fit") and hasattr(value, "needs_random_bags")
 
 
-def _named(name: str) -> Learner:
+def make_learner(name: str) -> Learner:
+    """The learner of this name, with its usual options."""
     if name not in LEARNERS:
         raise broken(
             f"A learner must be auto or one of {', '.join(LEARNERS)}",
@@ -380,11 +433,17 @@ def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:
         judged.append(part.apply(crossed.scores[:, number]))
         trivial[row_fold == number] = replace(part, weights=0 * part.weights).level
     offset = _offset(bags)
-    evaluation = _judged(np.stack(judged) + offset, trivial + offset, crossed, bags, fold)
+    scores = np.stack(judged) + offset
+    evaluation, gain = _judged(scores, trivial + offset, crossed, bags, fold)
     models = {name: found.final for name, found in crossed.fits.items()}
     note = PESSIMISTIC.format(folds=int(fold.max()) + 1)
     taught = () if whole.weights.any() else (TAUGHT_NOTHING,)
-    return Fitted(bags.kind, models, whole, evaluation, notes=(*crossed.notes, *taught, note))
+    notes = (*crossed.notes, *taught, note)
+    slope = slope_of(scores_by_own_fold(np.stack(judged), row_fold), bags)
+    fitted = Fitted(bags.kind, models, whole, evaluation, notes=notes, gain=gain, slope=slope)
+    if bags.offset is None:
+        return fitted
+    return replace(fitted, baseline="the old score (or exposure) alone, at the right level")
 
 
 TAUGHT_NOTHING = "These bags teach nothing beyond their mean: the prediction is the prior."
@@ -398,21 +457,32 @@ def _offset(bags: Bags) -> Any:
 
 def _judged(
     scores: np.ndarray, trivial: np.ndarray, crossed: _Crossed, bags: Bags, fold: np.ndarray
-) -> Evaluation:
-    """What all bags say of the fold models: losses where bags are random, else their likelihood."""
+) -> tuple[Evaluation, Estimate]:
+    """What all bags say of the fold models: losses where bags are random, else their likelihood;
+    and how much likelier the reports are than by the prior, which needs no random bags."""
     why = NOT_RANDOM
+    own = scores_by_own_fold(scores, fold[bags.bag])
     if crossed.random:
         try:
-            return evaluate_folds(scores, bags, fold)
+            evaluation = evaluate_folds(scores, bags, fold)
+            gain = evaluate_counts(own, bags, trivial=trivial)["gain_over_prior"]
+            return evaluation, gain
         except Refused as error:  # a stratum with one report only
             why = str(error)
-    own = scores_by_own_fold(scores, fold[bags.bag])
-    return evaluate_counts(own, bags, trivial=trivial, why=why)
+    by_counts = evaluate_counts(own, bags, trivial=trivial, why=why)
+    return by_counts, by_counts["gain_over_prior"]
 
 
 def _tested(fitted: Fitted, bags: Bags) -> Evaluation:
-    """What untouched bags say of the final model."""
-    return evaluate(fitted.scores(bags.X) + _offset(bags), bags, scale="score")
+    """What untouched bags say of the final model, in the way in which all bags were judged."""
+    bags = _as_read(bags)
+    if not fitted.judged_by_counts:
+        return evaluate(scores_on(fitted, bags), bags, scale="score")
+    bags = bags.reported()
+    trivial = fitted.combination.level + _offset(bags)
+    shape = fitted.scores(bags.X).shape
+    scores, trivial = scores_on(fitted, bags), np.broadcast_to(trivial, shape)
+    return evaluate_counts(scores, bags, trivial=trivial, why=NOT_RANDOM)
 
 
 def _without_folds(learner: Learner, bags: Bags, seed: int) -> Fitted:

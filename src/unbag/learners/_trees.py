@@ -38,6 +38,8 @@ ONE_AGAINST_REST = 10**6
 """Columns of at most so many levels (all) are split into one level against the rest: sorting levels
 by their noisy gradients fits noise (Adult at bags of 64: .338 against .322)."""
 MOST_LEVELS, MOST_BUCKETS = 4096, 2**12
+BIN = 3
+"""Rows of a bin at least."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +242,7 @@ class Trees:
         """A model for each fold that never learned from the fold's bags, and their mean."""
         count, columns = int(fold.max()) + 1, TreeColumns.of(bags.X)
         grown: list[list[_Growth]] = []
-        if len(bags) >= FEWEST and count > 1:
+        if len(bags) >= FEWEST and count > 1 and _can_split(columns.matrix(bags.X)):
             data = _Data.of(columns, bags)
             end = monotonic() + self.seconds if self.seconds is not None else np.inf
             grown = [
@@ -277,6 +279,17 @@ class Trees:
         return grown
 
 
+def _can_split(matrix: Any) -> bool:
+    """Whether some column has values enough for two bins; LightGBM stops the program if none."""
+    if sparse.issparse(matrix):
+        return matrix.nnz > 0
+    for column in matrix.T:
+        known = column[~np.isnan(column)]
+        if len(known) >= 2 * BIN and np.ptp(known) > 0:
+            return True
+    return False
+
+
 def _quiet() -> None:
     """LightGBM keeps the level of its messages by thread, and sets it where data are made."""
     params = {"verbosity": -1, "num_threads": 1, "min_data_in_leaf": 1}
@@ -297,10 +310,12 @@ class _Data(NamedTuple):
 
     @staticmethod
     def of(columns: TreeColumns, bags: Bags) -> _Data:
+        params = {"max_bin": 63, "verbosity": -1, "num_threads": 1, "min_data_in_bin": BIN}
         binned = load_lightgbm().Dataset(
             columns.matrix(bags.X),
             categorical_feature=columns.categorical,
-            params={"max_bin": 63, "verbosity": -1, "num_threads": 1, "min_data_in_bin": 3},
+            # else columns of small tables are dropped, by a usual size of leaves that is not ours
+            params=params | {"feature_pre_filter": False},
         )
         offset = np.zeros(len(bags.bag)) if bags.offset is None else bags.offset
         if bags.kind == "histogram":
@@ -383,7 +398,8 @@ def _chosen(
             best, at, winner = judged.min(), int(np.argmin(judged)), paths[number]
     if winner is not None:
         return winner.model(at, columns)
-    return TreesModel(bags.kind, columns, ("",), np.atleast_1d(BagObjective(bags).start)[None])
+    start = np.asarray(BagObjective(bags).start, float)
+    return TreesModel(bags.kind, columns, ("",), start[None])
 
 
 def _params(

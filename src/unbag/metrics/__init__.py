@@ -15,7 +15,15 @@ from unbag.metrics._folds import evaluate_folds
 from unbag.metrics._leakage import check_apart, join_marks, known_bags, learner, marks
 from unbag.metrics._paired import PairedLosses, judge_all
 from unbag.metrics._randomness import doubts, warn_of
-from unbag.metrics._scores import Evaluable, Scale, chosen_losses, is_array, score_bags, scores_of
+from unbag.metrics._scores import (
+    Evaluable,
+    Scale,
+    chosen_losses,
+    is_array,
+    score_bags,
+    scores_of,
+    scores_on,
+)
 from unbag.metrics._sums import (
     ScoredBags,
     checked_scores,
@@ -60,5 +68,6 @@ __all__ = [
     "predict",
     "score_bags",
     "scores_of",
+    "scores_on",
     "warn_of",
 ]

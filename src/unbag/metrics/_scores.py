@@ -110,8 +110,30 @@ def score_bags(
     """
     check_apart(model, bags, trained_on)
     loss = chosen_losses(losses, bags.kind)[0]
-    score = scores_of(model, bags.X, bags.kind, scale, loss=loss)
-    return ScoredBags.of(score, bags, loss)
+    return ScoredBags.of(scores_on(model, bags, scale, loss=loss), bags, loss)
+
+
+def scores_on(
+    model: Evaluable, bags: Bags, scale: Scale | None = None, *, loss: Loss | None = None
+) -> np.ndarray:
+    """Scores of the instances of bags, in the form of rows that the model takes, with their offset.
+
+    Parameters
+    ----------
+    model : Evaluable
+        A model, a function, or scores: see `evaluate`. One that has `offset_apart` leaves the
+        offset of the rows to whoever asks it.
+    bags : Bags
+        With features.
+    scale, loss
+        See `scores_of`.
+    """
+    X, kind = bags.rows_for(model), bags.kind
+    if bags.offset is None or not getattr(model, "offset_apart", False):
+        return scores_of(model, X, kind, scale, loss=loss)
+    offset = bags.offset.reshape((-1,) + (1,) * (kind == "histogram"))
+    usual = _usual(kind)
+    return _reread(scores_of(model, X, kind) + offset, usual.form(kind).link, kind, loss or usual)
 
 
 def scores_of(

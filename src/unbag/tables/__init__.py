@@ -9,7 +9,7 @@ from unbag.tables._columns import ColumnNames, Columns, as_columns, cut_of, ids_
 from unbag.tables._duckdb import plain_duckdb
 from unbag.tables._encode import Column, buckets_of, levels_of, narrow
 from unbag.tables._infer import plan_features
-from unbag.tables._join import JoinedBags, check_tables, join
+from unbag.tables._join import JoinedBags, OldScore, check_tables, join
 from unbag.tables._marginals import Marginals, join_marginals, match_keys, plan_marginals
 from unbag.tables._plan import FeaturePlan, Part
 from unbag.tables._rules import LEFT_OUT, RULES, TablesReport, tables_report
@@ -25,6 +25,7 @@ __all__ = [
     "FeaturePlan",
     "JoinedBags",
     "Marginals",
+    "OldScore",
     "Part",
     "Table",
     "TablesReport",

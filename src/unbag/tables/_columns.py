@@ -24,7 +24,7 @@ class ColumnNames(TypedDict, total=False):
     ----------
     total, counts, proportion, kind, size, noise, status, as_of : optional
         What is said of the reports; see `Columns`.
-    stratum, time, id : str, optional
+    stratum, time, id, score : str, optional
         Columns of the events.
     cut, wrong_sizes, cap, accept_bias : optional
         What is done with them; see `Columns`.
@@ -41,6 +41,7 @@ class ColumnNames(TypedDict, total=False):
     stratum: str | None
     time: str | None
     id: str | None
+    score: str | None
     cut: Any
     wrong_sizes: Sizes
     cap: float | None
@@ -70,7 +71,10 @@ class Columns:
     as_of : str, optional
         Column of the reports with the time when each was made; the latest of a bag is used.
     stratum, time, id : str, optional
-        Columns of the events.
+        Columns of the events. Only the id is no feature.
+    score : str, optional
+        Column of the events with the score of a model that is already there: a logit, or the
+        logarithm of a rate. Bags then teach what is to be added to it.
     cut : number, str or date, optional
         As if it were this moment: reports made then or later are left out, and whole bags with such
         events; a date is its first moment, so that nothing of that day is used.
@@ -97,6 +101,7 @@ class Columns:
     stratum: str | None = None
     time: str | None = None
     id: str | None = None
+    score: str | None = None
     cut: Any = None
     wrong_sizes: Sizes = "refuse"
     cap: float | None = None
@@ -161,8 +166,13 @@ class Columns:
 
     @property
     def of_events(self) -> list[str]:
-        """The columns of the events, which are no features."""
-        return _given(self.on, self.stratum, self.time, self.id)
+        """The columns of the events."""
+        return _given(self.on, self.stratum, self.time, self.id, self.score)
+
+    @property
+    def no_features(self) -> list[str]:
+        """The columns of the events that no model learns from: the names of bag and event."""
+        return _given(self.on, self.id)
 
     @property
     def of_reports(self) -> list[str]:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from unbag._rules import broken
 from unbag.bags import stable_hash
-from unbag.tables._values import SECOND, as_moments, as_numbers, as_text
+from unbag.tables._values import SECOND, as_moments, as_numbers, as_text, plain
 
 FeatureKind = Literal["numeric", "category", "hash", "date", "boolean", "drop"]
 DAY = 86_400 * SECOND
@@ -94,6 +94,26 @@ def narrow(column: Column, values: Any) -> dict[str, np.ndarray]:
     {'device': array([ 1, -1,  2])}
     """
     return _NARROW[column.kind](column, values)
+
+
+def as_read(column: Column, values: Any) -> Any:
+    """The column as its kind says: text for levels, numbers, moments, or as it is.
+
+    Parameters
+    ----------
+    column : Column
+        What the plan says of it.
+    values : pyarrow.Array or pyarrow.ChunkedArray
+        Its values.
+    """
+    if column.kind in ("category", "hash"):
+        return as_text(values).dictionary_encode()
+    if column.kind == "numeric":
+        return pa.array(as_numbers(values, name=column.name), from_pandas=True)
+    if column.kind == "date":
+        moments = pa.array(as_moments(values, name=column.name), from_pandas=True)
+        return moments.cast(pa.int64(), safe=False).cast(pa.timestamp("us"))
+    return plain(values)
 
 
 def levels_of(column: Column) -> dict[str, tuple[str, ...] | None]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from unbag._rules import Refused
-from unbag.bags import Bags
+from unbag._rules import Refused, broken, refuse
+from unbag.bags import Bags, Kind
 from unbag.tables._columns import ColumnNames, Columns, as_columns, cut_of, ids_are_text
 from unbag.tables._events import BagCounter, id_counter
 from unbag.tables._infer import Overrides, Survey, csv_types
@@ -25,7 +25,55 @@ from unbag.tables._plan import FeaturePlan
 from unbag.tables._reports import read_reports
 from unbag.tables._rules import TablesReport
 from unbag.tables._sources import Table, open_table
-from unbag.tables._values import as_ids
+from unbag.tables._values import as_ids, as_numbers
+
+SURE = 1e-6
+"""Old probabilities of 0 and 1 are taken to be so far from it."""
+
+
+class OldScore(NamedTuple):
+    """Where events have the prediction of a model that is already there.
+
+    Parameters
+    ----------
+    column : str
+        Its name.
+    probability : bool
+        Whether it holds probabilities, so that scores are their logits.
+    """
+
+    column: str
+    probability: bool = False
+
+    def scores(self, batch: pa.Table) -> np.ndarray:
+        """The scores of some events."""
+        return self.as_scores(as_numbers(batch[self.column], name=self.column))
+
+    def as_scores(self, values: np.ndarray) -> np.ndarray:
+        """Scores from the values of the column."""
+        refuse(
+            "An old score must be finite",
+            ~np.isfinite(values),
+            thing="event",
+            given=values,
+            remedy="Give every event its score.",
+        )
+        if not self.probability:
+            return values
+        inside = np.clip(values, SURE, 1 - SURE)
+        return np.log(inside / (1 - inside))
+
+    @staticmethod
+    def of(column: str, values: np.ndarray, kind: Kind) -> OldScore:
+        """What a column holds: values that all lie between 0 and 1 are taken for probabilities."""
+        if kind == "histogram":
+            raise broken(
+                "An old score must be one of labels or counts",
+                "class counts came",
+                "Leave {score} out, and let its columns be features.",
+            )
+        inside = bool((values >= 0).all() and (values <= 1).all())
+        return OldScore(column, kind == "binary" and inside)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,10 +86,24 @@ class JoinedBags(Bags):
         How their features were made; beside what `Bags` has.
     summary : TablesReport, optional
         What the tables held.
+    table : pyarrow.Table, optional
+        The columns that became features as they were, for learners that read tables.
+    old_score : OldScore, optional
+        Where the scores of a model that is already there stand.
     """
 
     plan: FeaturePlan | None = None
     summary: TablesReport | None = None
+    table: pa.Table | None = None
+    old_score: OldScore | None = None
+
+    _of_instances: ClassVar[tuple[str, ...]] = ("X", "offset", "rows", "table")
+
+    def rows_for(self, model: Any) -> Any:
+        """The columns as they were, for a model that reads tables; else the matrix of features."""
+        if getattr(model, "takes_tables", False):
+            return self.table
+        return self.X
 
 
 def join(
@@ -79,7 +141,7 @@ def join(
         The label marginal, if it is known from elsewhere; see `Bags`.
     **columns : ColumnNames
         Which other column is what, see `Columns`: total, counts, proportion, kind, size, noise,
-        status, as_of, stratum, time, id, cut, wrong_sizes, cap, accept_bias.
+        status, as_of, stratum, time, id, score, cut, wrong_sizes, cap, accept_bias.
 
     >>> events = pa.table({"day": ["mon", "mon", "tue", "tue"], "age": [20, 30, 40, 50]})
     >>> reports = pa.table({"day": ["mon", "tue"], "sales": [1, 2]})
@@ -102,9 +164,10 @@ def join(
         raise Refused(*matched.summary.refused)
     if survey is not None:
         planned = survey.plan()
-    bag, rows, X = pair.read(matched, planned)
-    known = matched.known | {"known_prior": prior, "dropped": matched.summary.events - len(bag)}
-    return JoinedBags(bag, X=X, rows=rows, plan=planned, summary=matched.summary, **known)
+    rows = pair.read(matched, planned)
+    known = matched.known | {"known_prior": prior}
+    known |= {"dropped": matched.summary.events - len(rows["bag"])}
+    return JoinedBags(plan=planned, summary=matched.summary, **rows, **known)
 
 
 def check_tables(
@@ -155,7 +218,7 @@ def _survey(
         return Survey(events, features=features, override=override)
     if set(events.schema.names) <= set(columns.of_events):
         return None
-    return Survey(events, leave_out=columns.of_events, override=override)
+    return Survey(events, leave_out=columns.no_features, override=override)
 
 
 class _Pair:
@@ -195,17 +258,19 @@ class _Pair:
                 counts.lines.extend(ids.lines())
         return match_tables(counts, reports, columns, cut=cut)
 
-    def read(
-        self, matched: Matched, plan: FeaturePlan | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """The second pass: bag number, row number and features of each event in a kept bag."""
-        n = matched.summary.instances
+    def read(self, matched: Matched, plan: FeaturePlan | None) -> dict[str, Any]:
+        """The second pass: bag number, row number, features and old score of each event in a kept
+        bag."""
+        n, columns = matched.summary.instances, self.columns
         bag, where, X, names = np.empty(n, np.int64), np.empty(n, np.int64), None, []
+        offset, table = None, []
         if plan is not None:
             X = np.empty((n, len(plan.names)), np.float32)
             names = [column.name for column in plan.used]
+        if columns.score is not None:
+            names, offset = list(dict.fromkeys([*names, columns.score])), np.empty(n)
         start = rows = 0
-        for batch in self.events.batches(self.events.need([self.columns.on, *names])):
+        for batch in self.events.batches(self.events.need([columns.on, *names])):
             ids = as_ids(batch[self.columns.on], text=self.text)
             index = pc.index_in(ids, value_set=matched.name)
             kept = np.flatnonzero(index.is_valid().to_numpy(zero_copy_only=False))
@@ -214,5 +279,14 @@ class _Pair:
             where[here] = rows + kept
             if plan is not None and X is not None:
                 X[here] = plan.features(batch)[kept]
+                table.append(plan.columns_of(batch).take(pa.array(kept)))
+            if offset is not None and columns.score is not None:
+                offset[here] = as_numbers(batch[columns.score], name=columns.score)[kept]
             start, rows = here.stop, rows + batch.num_rows
-        return bag, where, X
+        read: dict[str, Any] = {"bag": bag, "rows": where, "X": X}
+        if offset is not None and columns.score is not None:
+            old = OldScore.of(columns.score, offset, columns.reports_are)
+            read |= {"offset": old.as_scores(offset), "old_score": old}
+        if plan is not None:
+            read["table"] = pa.concat_tables(table).unify_dictionaries().combine_chunks()
+        return read

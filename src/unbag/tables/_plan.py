@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from unbag._rules import broken
-from unbag.tables._encode import Column, encode, feature_names, narrow
+from unbag.tables._encode import Column, as_read, encode, feature_names, narrow
 from unbag.tables._rules import count
 from unbag.tables._sources import ROWS, Table, open_table
 
@@ -113,9 +113,7 @@ class FeaturePlan:
         >>> [part.X.shape for part in plan.batches(pa.table({"age": [1, 2, 3]}), rows=2)]
         [(2, 1), (1, 1)]
         """
-        table = self._open(source, keep)
-        columns = table.need([*(column.name for column in self.used), *keep])
-        for batch in table.batches(columns, rows=rows):
+        for batch in self.tables(source, rows=rows, keep=keep):
             yield Part(self.features(batch), batch.select(list(keep)))
 
     def _open(self, source: Any, keep: Sequence[str] = ()) -> Table:
@@ -138,6 +136,34 @@ class FeaturePlan:
         batch = table.read(table.need([column.name for column in self.used]))
         parts = [narrow(column, batch[column.name]) for column in self.used]
         return {name: values for part in parts for name, values in part.items()}
+
+    def columns_of(self, batch: pa.Table) -> pa.Table:
+        """The columns of an Arrow table that are read, as learners of tables take them: text where
+        the plan has levels, numbers where it has numbers, moments where it has dates.
+
+        >>> FeaturePlan((Column("zip", "category"),)).columns_of(pa.table({"zip": [8001, 8002]}))
+        pyarrow.Table
+        zip: dictionary<values=string, indices=int32, ordered=0>
+        ----
+        zip: [  -- dictionary:
+        ["8001","8002"]  -- indices:
+        [0,1]]
+        """
+        return pa.table({column.name: as_read(column, batch[column.name]) for column in self.used})
+
+    def tables(
+        self, source: Any, *, rows: int = ROWS, keep: Sequence[str] = ()
+    ) -> Iterator[pa.Table]:
+        """The columns that are read, and those to keep, about `rows` rows at a time.
+
+        Parameters
+        ----------
+        source, rows, keep
+            See `batches`.
+        """
+        table = self._open(source, keep)
+        names = table.need([*(column.name for column in self.used), *keep])
+        yield from table.batches(names, rows=rows)
 
     def features(self, batch: pa.Table) -> np.ndarray:
         """The matrix of an Arrow table that has the columns."""

@@ -1,0 +1,193 @@
+"""Bags and labelled rows in, bags with both out: consenting users beside totals of the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+
+from unbag._arrays import mean_by
+from unbag._rules import broken
+from unbag.bags import Bags
+from unbag.tables import open_table, plan_features
+
+APART, SURE = 0.1, 4.0
+"""A column differs when its means are so many standard deviations apart, and so many errors."""
+NAMED = 5
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BagsWithLabels(Bags):
+    """Bags of which some are labelled rows.
+
+    Parameters
+    ----------
+    notes : tuple of str
+        Whether the labelled rows are like the others; beside what `Bags` has.
+    """
+
+    notes: tuple[str, ...] = ()
+
+
+def with_labels(bags: Bags, X: Any, y: Any, *, offset: Any = None) -> BagsWithLabels:
+    """Add rows whose labels are known to bags, to learn from both in one fit.
+
+    A labelled row is a bag of one. The labelled are a stratum of their own: those who consent are
+    seldom like the others, so their level may differ; what the columns do is taken to be the same.
+    A note says whether their columns are like those of the others.
+
+    Parameters
+    ----------
+    bags : Bags
+        With features, of which those without a report are left out.
+    X : table or matrix
+        The labelled rows, with the columns of the bags' rows.
+    y : array
+        Their labels: 0 or 1, counts, or numbers of classes.
+    offset : array, optional
+        Of the labelled rows, where bags have one.
+
+    >>> from unbag import random_bags
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 1))
+    >>> bags = random_bags(X, X[:, 0] > 0, size=10, seed=0)
+    >>> both = with_labels(bags, X[:20], X[:20, 0] > 0)
+    >>> both
+    Bags(60 bags of 1 to 10; 420 instances; binary, 2 strata)
+    >>> both.notes
+    ('The labelled rows look like the others in every column.',)
+    """
+    bags = bags.reported()
+    theirs = getattr(bags, "table", None)
+    if theirs is None or isinstance(X, np.ndarray):
+        theirs = bags.X
+    if theirs is None:
+        raise broken("Bags to learn from must have features", "X is None", "Make them with X.")
+    report = _reports(y, bags)
+    count, labelled = len(bags), len(report)
+    rows = _stacked(theirs, X)
+    if _length(rows) != len(bags.bag) + labelled:
+        raise broken(
+            "There must be one label for each labelled row",
+            f"{labelled} came for {_length(rows) - len(bags.bag)} rows",
+            "Give each row its own.",
+        )
+    stratum, prior = _strata(bags, labelled), None
+    if bags.known_prior is not None:
+        prior = np.concatenate(
+            [np.reshape(bags.known_prior, (-1, *report.shape[1:])), report.mean(axis=0)[None]]
+        )
+    noise = bags.noise
+    if noise is not None:
+        noise = np.append(noise, np.zeros(labelled))
+    names = bags.names
+    if names is not None:
+        names = np.array([*map(str, names), *(f"labelled {i}" for i in range(labelled))])
+    return BagsWithLabels(
+        bag=np.append(bags.bag, count + np.arange(labelled)),
+        report=np.concatenate([bags.report, report]),
+        kind=bags.kind,
+        X=rows,
+        noise=noise,
+        stratum=stratum,
+        known_prior=prior,
+        cap=bags.cap,
+        names=names,
+        offset=_offsets(bags, offset, labelled),
+        notes=(_likeness(rows, len(bags.bag)),),
+    )
+
+
+def _reports(y: Any, bags: Bags) -> np.ndarray:
+    y = np.asarray(y)
+    if bags.kind == "histogram":
+        return np.eye(bags.report.shape[1])[y.astype(int)]
+    return y.astype(float)
+
+
+def _strata(bags: Bags, labelled: int) -> np.ndarray:
+    """Those of the bags, and one more for the labelled."""
+    own = np.zeros(len(bags), np.int64)
+    if bags.stratum is not None:
+        own = bags.stratum
+    return np.append(own, np.full(labelled, own.max() + 1))
+
+
+def _offsets(bags: Bags, offset: Any, labelled: int) -> np.ndarray | None:
+    if (bags.offset is None) != (offset is None):
+        raise broken(
+            "An offset must come for bags and labelled rows, or for neither",
+            "it came for one of them",
+            "Give {offset} for both.",
+        )
+    if bags.offset is None:
+        return None
+    return np.append(bags.offset, np.broadcast_to(np.asarray(offset, float), labelled))
+
+
+def _stacked(first: Any, second: Any) -> Any:
+    """The rows of both, of matrices or of tables."""
+    if sparse.issparse(first):
+        return sparse.vstack([first, sparse.csr_array(second)], format="csr")
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, np.asarray(second, first.dtype)])
+    above = open_table(first)
+    above = above.read(above.schema.names)
+    below = open_table(second)
+    below = below.read(below.need(above.schema.names))
+    plain = [_undone(table) for table in (above, below)]
+    return pa.concat_tables(plain, promote_options="permissive").combine_chunks()
+
+
+def _undone(table: pa.Table) -> pa.Table:
+    """The table without dictionaries, which differ between tables."""
+    values = {}
+    for name in table.schema.names:
+        column = table[name]
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        values[name] = column
+    return pa.table(values)
+
+
+def _length(rows: Any) -> int:
+    return rows.shape[0]
+
+
+def _likeness(rows: Any, others: int) -> str:
+    """Whether the last rows are like the first, column by column."""
+    names, matrix = _numbers(rows)
+    if not names:
+        return "The labelled rows have no columns to compare."
+    group = (np.arange(len(matrix)) >= others).astype(int)
+    size = np.bincount(group, minlength=2)
+    mean = mean_by(group, matrix, size)
+    spread = matrix.std(axis=0)
+    gap = np.abs(mean[1] - mean[0]) / np.where(spread > 0, spread, 1.0)
+    error = np.sqrt((1 / size).sum())
+    differs = np.flatnonzero((gap > APART) & (gap > SURE * error))
+    if len(differs) == 0:
+        return "The labelled rows look like the others in every column."
+    order = differs[np.argsort(-gap[differs])]
+    words = [f"{names[j]} ({gap[j]:.1f} standard deviations)" for j in order[:NAMED]]
+    return (
+        f"The labelled rows are not like the others: their means differ in {', '.join(words)}. "
+        "What they teach holds for the others only as far as the columns explain the labels."
+    )
+
+
+def _numbers(rows: Any) -> tuple[list[str], np.ndarray]:
+    """Every column as numbers: levels one-hot, missing values as their own."""
+    if sparse.issparse(rows):
+        rows = rows.toarray()
+    if isinstance(rows, np.ndarray):
+        matrix = np.nan_to_num(rows.reshape(len(rows), -1).astype(float))
+        return [f"column {j}" for j in range(matrix.shape[1])], matrix
+    plan = plan_features(rows)
+    plan = replace(plan, columns=tuple(c for c in plan.columns if c.kind != "hash"))
+    if not plan.used:
+        return [], np.zeros((_length(rows), 0))
+    return list(plan.names), plan.apply(rows).astype(float)

@@ -1,0 +1,141 @@
+"""`unbag train` without an option: every bag teaches and judges, old scores, bags not random."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_cli import run
+
+import unbag
+
+WORDS = ["--on", "bag", "--total", "sales", "--id", "event"]
+QUICK = ["--learner", "additive", "--folds", 3]
+
+
+def clicks(folder, *, by, n=3000, seed=0):
+    """Events of campaigns on days in bags of one kind, their reports, and their true scores."""
+    rng = np.random.default_rng(seed)
+    campaign, day, x = rng.integers(5, size=n), rng.integers(12, size=n), rng.normal(size=n)
+    score = -1 + 0.8 * np.sin(3 * campaign) + x
+    bag = {
+        "chance": rng.permutation(n) // 10,
+        "campaign": 100 * campaign + rng.integers(60, size=n),
+        "campaign x day": 100 * campaign + day,
+    }[by]
+    frame = pd.DataFrame(
+        {
+            "event": [f"e{i}" for i in range(n)],
+            "bag": [f"b{b}" for b in bag],
+            "campaign": [f"c{c}" for c in campaign],
+            "day": pd.Timestamp("2026-03-01") + pd.to_timedelta(day, "D"),
+            "x": x,
+            "old": 1 / (1 + np.exp(-(score - x))),
+        }
+    )
+    sold = rng.random(n) < 1 / (1 + np.exp(-score))
+    frame.to_csv(folder / "e.csv", index=False)
+    reports = frame.assign(sales=sold).groupby("bag", as_index=False)["sales"].sum()
+    reports.to_csv(folder / "r.csv", index=False)
+    return folder / "e.csv", folder / "r.csv", score
+
+
+def predicted(folder, model, events):
+    run("predict", model, events, "--id", "event", "--out", folder / "s.csv", "--force")
+    p = pd.read_csv(folder / "s.csv").probability.to_numpy()
+    return np.log(p / (1 - p))
+
+
+@pytest.mark.parametrize("by", ["chance", "campaign"])
+def test_every_bag_teaches_and_judges_and_the_verdict_says_so(tmp_path, by):
+    events, reports, score = clicks(tmp_path, by=by)
+    more = ["--stratum", "campaign", "--time", "day"] if by == "campaign" else []
+    model, page = tmp_path / "m.unbag", tmp_path / "p.html"
+    trained = run("train", events, reports, *WORDS, *more, *QUICK, "--out", model, "--page", page)
+    count = len(pd.read_csv(reports))
+    assert f"from {count} bags, 3,000 rows" in trained.stdout
+    assert "slightly pessimistic" in trained.stderr
+    assert "The model is better than the prior" in trained.stderr
+    assert "Columns that matter most" in trained.stderr
+    assert {"campaign", "day", "x"} <= {c.name for c in unbag.load(model).plan_.columns}
+    assert np.corrcoef(predicted(tmp_path, model, events), score)[0, 1] > 0.9
+    assert "<html" in page.read_text()
+    said = run("evaluate", model, events, reports, *WORDS, code=1).stderr
+    assert "it learned from all" in said
+
+
+def test_an_untouched_share_judges_where_it_is_asked_for(tmp_path):
+    events, reports, _ = clicks(tmp_path, by="chance")
+    model = tmp_path / "m.unbag"
+    words = [events, reports, *WORDS, *QUICK, "--test", 0.2, "--json", "--out", model]
+    assert json.loads(run("train", *words).stdout)["bags"] == 60
+    assert (
+        "240 bags that the model learned from"
+        in run("evaluate", model, events, reports, *WORDS).stderr
+    )
+
+
+def test_an_old_score_is_corrected_and_goes_into_predict_and_evaluate(tmp_path):
+    events, reports, score = clicks(tmp_path, by="chance")
+    model = tmp_path / "m.unbag"
+    words = [events, reports, *WORDS, *QUICK, "--score", "old", "--test", 0.2, "--out", model]
+    said = run("train", *words).stderr
+    assert "old holds probabilities: bags teach what is to be added to its scores." in said
+    assert "better than the old score (or exposure) alone" in said
+    z = predicted(tmp_path, model, events)
+    assert np.corrcoef(z, score)[0, 1] > 0.95
+    told = json.loads(run("evaluate", model, events, reports, *WORDS, "--json").stdout)
+    assert told["estimates"]["mean_prediction"]["value"] == pytest.approx(
+        np.mean(1 / (1 + np.exp(-z))), abs=0.03
+    )
+
+
+def test_bags_by_campaign_and_day_are_learned_from_and_judged_by_their_likelihood(tmp_path):
+    events, reports, _ = clicks(tmp_path, by="campaign x day")
+    model = tmp_path / "m.unbag"
+    trained = run("train", events, reports, *WORDS, *QUICK, "--out", model)
+    assert "warning: The bags are not random" in trained.stderr
+    assert "Learning goes on" in trained.stderr
+    assert "gain_over_prior" in trained.stdout
+    assert "Judged by the likelihood of the counts" in trained.stdout
+    assert "log_loss" not in trained.stdout
+
+
+def test_a_learner_that_is_not_known_is_refused(tmp_path):
+    events, reports, _ = clicks(tmp_path, by="chance", n=200)
+    words = [events, reports, *WORDS, "--learner", "forest", "--out", tmp_path / "m.unbag"]
+    assert "A learner must be auto or one of additive" in run("train", *words, code=1).stderr
+
+
+NOTHING = "The reports tell nothing of the columns"
+BAD = {
+    "a constant column": (lambda e, r: e.assign(c="one"), "c is no feature: it has one value"),
+    "a column of one value for each row": (
+        lambda e, r: e.assign(c=np.arange(len(e)) / 7),
+        "learned from",
+    ),
+    "a separating column": (
+        lambda e, r: e.assign(c=100.0 * (e.bag.map(r.set_index("bag").sales) > 2)),
+        "learned from",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_columns_give_finite_predictions_and_words(tmp_path, case):
+    events, reports, _ = clicks(tmp_path, by="chance", n=1000)
+    change, words = BAD[case]
+    change(pd.read_csv(events), pd.read_csv(reports)).to_csv(events, index=False)
+    model = tmp_path / "m.unbag"
+    said = run("train", events, reports, *WORDS, *QUICK, "--out", model).stderr
+    assert words in said
+    assert np.isfinite(predicted(tmp_path, model, events)).all()
+
+
+def test_noise_too_large_to_learn_anything_gives_the_mean_and_says_so(tmp_path):
+    events, reports, _ = clicks(tmp_path, by="chance", n=1000)
+    words = [events, reports, *WORDS, *QUICK, "--noise", 1e6, "--out", tmp_path / "m.unbag"]
+    said = run("train", *words).stderr
+    assert NOTHING in said
+    assert "cannot tell whether the model is better" in said
+    assert np.ptp(predicted(tmp_path, tmp_path / "m.unbag", events)) < 0.1
