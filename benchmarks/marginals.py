@@ -162,7 +162,7 @@ class Plain:
 def hidden(seeds: int) -> Iterator[Row]:
     """Cells below 10 are suppressed: left out, or used as what is below the threshold."""
     runs: dict[str, list[list[float]]] = {"all cells": [], "left out": [], "below 10": []}
-    number = 0
+    number: dict[str, int] = {}
     for seed in range(seeds):
         made, events, tables = click_tables(seed, 100_000, 400)
         names = made.events.schema.names
@@ -171,13 +171,13 @@ def hidden(seeds: int) -> Iterator[Row]:
         whole = unbag.join_marginals(events, tables, **given)
         left_out = unbag.join_marginals(events, small, status="status", accept_bias=True, **given)
         below = unbag.join_marginals(events, small, status="status", below=BELOW, **given)
-        number = int(below.observed.sum())
         for name, cells in zip(runs, (whole, left_out, below), strict=True):
             row = scored(lambda: Additive().fit(cells), made.test, made.test_truth)  # noqa: B023
             row[0] = way(row[0], made.label.mean(), made.test_truth)
             runs[name].append(row)
+            number[name] = int(cells.observed.sum())
     for name, rows in runs.items():
-        yield ("hidden", name, number, 2, *summary(rows))
+        yield ("hidden", name, number[name], 2, *summary(rows))
 
 
 def suppressed(table: pa.Table) -> pa.Table:
