@@ -100,9 +100,11 @@ def noisy_bags(X: pa.Table, label: np.ndarray, number: int, seed: int) -> unbag.
     return unbag.Bags(bags.bag, report, X=bags.X, noise=np.full(len(bags), 2.0))
 
 
-def click_tables(seed: int, rows: int = 300_000) -> tuple[Any, pa.Table, list[pa.Table]]:
+def click_tables(
+    seed: int, rows: int = 300_000, publishers: int = 2_000
+) -> tuple[Any, pa.Table, list[pa.Table]]:
     """Made clicks, the same with a day of 14 that was drawn at random, and three tables of them."""
-    made = make_conversions(rows, seed=seed)
+    made = make_conversions(rows, seed=seed, publishers=publishers)
     rng = np.random.default_rng([seed, 1])
     day = np.datetime64("2026-03-02") + rng.integers(0, DAYS, rows).astype("timedelta64[D]")
     events = made.events.append_column("day", pa.array(day))
@@ -160,22 +162,22 @@ class Plain:
 def hidden(seeds: int) -> Iterator[Row]:
     """Cells below 10 are suppressed: left out, or used as what is below the threshold."""
     runs: dict[str, list[list[float]]] = {"all cells": [], "left out": [], "below 10": []}
-    number = 0
+    number: dict[str, int] = {}
     for seed in range(seeds):
-        made, events, tables = click_tables(seed, 100_000)
+        made, events, tables = click_tables(seed, 100_000, 400)
         names = made.events.schema.names
         given = {"total": "total", "noise": 2.0, "features": names}
         small = [suppressed(table) for table in tables]
         whole = unbag.join_marginals(events, tables, **given)
         left_out = unbag.join_marginals(events, small, status="status", accept_bias=True, **given)
         below = unbag.join_marginals(events, small, status="status", below=BELOW, **given)
-        number = int(below.observed.sum())
         for name, cells in zip(runs, (whole, left_out, below), strict=True):
             row = scored(lambda: Additive().fit(cells), made.test, made.test_truth)  # noqa: B023
             row[0] = way(row[0], made.label.mean(), made.test_truth)
             runs[name].append(row)
+            number[name] = int(cells.observed.sum())
     for name, rows in runs.items():
-        yield ("hidden", name, number, 2, *summary(rows))
+        yield ("hidden", name, number[name], 2, *summary(rows))
 
 
 def suppressed(table: pa.Table) -> pa.Table:

@@ -67,6 +67,15 @@ def test_a_column_that_follows_a_counted_one_is_told_through_it():
     assert told["c"] < 0.1
 
 
+def test_a_column_of_one_value_has_no_effect_to_tell():
+    day = np.full(3000, np.datetime64("2026-03-02T05:00", "s"))
+    day[::2] += np.timedelta64(1, "h")  # the hour differs, the weekday does not
+    events = made_events().append_column("day", pa.array(day))
+    columns = [one.column for one in identifiable(events, ["a"], rate=0.2)]
+    assert "day weekday" not in columns
+    assert "a" in columns
+
+
 def test_joined_tables_know_their_rate_and_noise():
     events = made_events()
     total = events.group_by(["a"]).aggregate([([], "count_all")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import ceil, isfinite, log
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -100,6 +101,15 @@ def plan(
     apart: Annotated[
         float, typer.Option(min=0.001, help="how far the models' scores differ (root mean square)")
     ] = 0.5,
+    marginals: Annotated[
+        Path | None, typer.Option(help="events: which table of totals to ask for next?")
+    ] = None,
+    table: Annotated[
+        list[str] | None, typer.Option(help="marginals: keys of a candidate, as campaign,day")
+    ] = None,
+    given: Annotated[
+        list[str] | None, typer.Option(help="marginals: keys of a table that is there already")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """How many bags, and which size, at this noise? For binary labels and the log loss.
@@ -111,6 +121,15 @@ def plan(
     """
     variance = _variance(noise, epsilon)
     known = _noise(rate, variance, score_sd)
+    if marginals is not None:
+        from unbag.cli._marginals import in_words, ranked  # the learners take a second to import
+
+        ranking = ranked(marginals, table or [], given or [], rate, variance)
+        if as_json:
+            print_json({"tables": ranking})
+        else:
+            print(in_words(ranking))
+        return
     replies = answers(events, regret, bags, size, known, Contest(models, apart, rate))
     if as_json:
         print_json(replies)

@@ -23,6 +23,8 @@ from unbag.tables import Marginals, plan_marginals
 
 SPREAD = 0.5
 """The standard deviation of a column's effect over the events, in logits, before any table."""
+CONSTANT = 1e-9
+"""A term whose entries vary by less has one value only."""
 
 
 class Identified(NamedTuple):
@@ -233,7 +235,7 @@ def _prior(
         start = 0
         for _, _, count in term.parts:
             inside = slice(start, start + count)
-            total = max(float(np.trace(product[inside, inside])), 1e-9)
+            total = max(float(np.trace(product[inside, inside])), CONSTANT)
             precision[column + start : column + start + count] = len(term.parts) * total / spread**2
             start += count
         row, column = rows.stop, columns.stop
@@ -277,6 +279,8 @@ def _identified(
     effects = []
     for term in terms.terms:
         columns, product = products[term.name]
+        if np.trace(product) < CONSTANT:
+            continue  # it has one value only, so there is no effect to tell
         before = float((np.diag(product) / precision[columns]).sum())
         after = max(float((C[columns, columns] * product).sum()), 0.0)
         effects.append(Identified(term.name, 1 - after / before, 2 * 1.96 * np.sqrt(after)))
