@@ -45,9 +45,9 @@ def losses(seed: int) -> dict[tuple[int, str], float]:
         added = old.scores(test) + STALE
         scores = {
             "bags": Additive().fit(alone).scores(test),
-            "bags and labels": Additive().fit(
-                with_labels(alone, table.take(own), rich[own])
-            ).scores(test),
+            "bags and labels": Additive()
+            .fit(with_labels(alone, table.take(own), rich[own]))
+            .scores(test),
             "bags and old model": Additive().fit(corrected).scores(test) + added,
         }
         for name, score in scores.items():
