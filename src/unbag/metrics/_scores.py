@@ -125,7 +125,7 @@ def scores_on(
         offset of the rows to whoever asks it.
     bags : Bags
         With features.
-    scale, loss
+    scale, loss : optional
         See `scores_of`.
     """
     X, kind = bags.rows_for(model), bags.kind

@@ -65,7 +65,17 @@ class OldScore(NamedTuple):
 
     @staticmethod
     def of(column: str, values: np.ndarray, kind: Kind) -> OldScore:
-        """What a column holds: values that all lie between 0 and 1 are taken for probabilities."""
+        """What a column holds: values that all lie between 0 and 1 are taken for probabilities.
+
+        Parameters
+        ----------
+        column : str
+            Its name.
+        values : numpy.ndarray
+            The old scores, or probabilities, of the events.
+        kind : str
+            Of the reports.
+        """
         if kind == "histogram":
             raise broken(
                 "An old score must be one of labels or counts",

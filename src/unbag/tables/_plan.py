@@ -158,7 +158,11 @@ class FeaturePlan:
 
         Parameters
         ----------
-        source, rows, keep
+        source : table
+            See `batches`.
+        rows : int
+            See `batches`.
+        keep : sequence of str
             See `batches`.
         """
         table = self._open(source, keep)
