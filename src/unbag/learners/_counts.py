@@ -91,7 +91,7 @@ class Spread(NamedTuple):
     misfit: float = 0.0
 
 
-class Moments(NamedTuple):
+class CountMoments(NamedTuple):
     """What the scores say of the counts.
 
     Parameters
@@ -151,7 +151,7 @@ class Counts:
         """How many scores an instance has."""
         return self.count.shape[1] if self.kind == "histogram" else 1
 
-    def moments(self, score: np.ndarray) -> Moments:
+    def moments(self, score: np.ndarray) -> CountMoments:
         """Mean labels of the instances and means of the counts.
 
         Parameters
@@ -162,10 +162,10 @@ class Counts:
         score = np.clip(score, -STEEPEST, STEEPEST)
         if self.kind == "histogram":
             h = special.softmax(score, axis=1)
-            return Moments(h, (contrasts(self.classes) @ (self.S @ h).T).ravel())
+            return CountMoments(h, (contrasts(self.classes) @ (self.S @ h).T).ravel())
         label = {"binary": special.expit, "total": np.exp}[self.kind]
         h = label(score[:, 0])
-        return Moments(h, self.S @ h)
+        return CountMoments(h, self.S @ h)
 
     @property
     def observed(self) -> np.ndarray:
@@ -199,12 +199,12 @@ class Counts:
         of_label = self.S.T @ of_count
         return h * (of_label - (h * of_label).sum(axis=1, keepdims=True))
 
-    def spread(self, moments: Moments, known: float) -> Spread:
+    def spread(self, moments: CountMoments, known: float) -> Spread:
         """The spread with which the squares of the residuals are as large as they should be.
 
         Parameters
         ----------
-        moments : Moments
+        moments : CountMoments
             At the fitted scores.
         known : float
             How many coefficients the counts determine; so many residuals are not free.
@@ -250,7 +250,7 @@ class Counts:
         ]
         return sparse.csr_array(sparse.block_array(rows, format="csr"))
 
-    def log_likelihood(self, moments: Moments, whitener: Whitener, spread: Spread) -> float:
+    def log_likelihood(self, moments: CountMoments, whitener: Whitener, spread: Spread) -> float:
         """The log density of the counts, up to a constant.
 
         Classes and counts that overlap are normal. Others have the law whose score is (count - M) /
@@ -263,7 +263,7 @@ class Counts:
         deviance, variance = self._deviance(moments, spread)
         return float(-(deviance + np.log(variance)).sum() / 2)
 
-    def _deviance(self, moments: Moments, spread: Spread) -> tuple[np.ndarray, np.ndarray]:
+    def _deviance(self, moments: CountMoments, spread: Spread) -> tuple[np.ndarray, np.ndarray]:
         """Deviance of each count, and its variance were the count its mean.
 
         The variance as a function of the mean t is c t (1 - t/k) + s = (c/k) (t + e) (k + e - t),

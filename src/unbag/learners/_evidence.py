@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from unbag.learners._counts import Counts, Moments, Spread, Whitener
+from unbag.learners._counts import CountMoments, Counts, Spread, Whitener
 from unbag.learners._overlap import misfit_by_evidence
 from unbag.learners._posterior import FLAT, Space, Split, as_they_are, split_design
 from unbag.learners._protocol import Progress
@@ -75,7 +75,7 @@ class Linear(NamedTuple):
     spread: Spread
     """Of the counts."""
     score: np.ndarray
-    moments: Moments
+    moments: CountMoments
     whitener: Whitener
     space: Space
 
@@ -234,7 +234,7 @@ class Evidence:
         evidence = value + self._prior(b, of_group) - posterior.logdet / 2
         return State(b, of_group, evidence, linear, converged)
 
-    def _gradient(self, moments: Moments, whitener: Whitener) -> np.ndarray:
+    def _gradient(self, moments: CountMoments, whitener: Whitener) -> np.ndarray:
         """J' V^-1 (c - M), without the matrix J."""
         residual = whitener(self.counts.observed - moments.mean)
         of_score = self.counts.back(whitener.adjoint(residual), moments.h)

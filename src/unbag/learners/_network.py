@@ -49,7 +49,7 @@ MOST_ENTRIES = 2**29
 
 
 @dataclass(frozen=True)
-class Form:
+class NetworkForm:
     """What a network looks like.
 
     Parameters
@@ -137,20 +137,20 @@ class NetworkColumns:
             return width
         return self.plan.numbers
 
-    def form(self, hidden: tuple[int, ...], outputs: int, *, convolutions: bool) -> Form:
+    def form(self, hidden: tuple[int, ...], outputs: int, *, convolutions: bool) -> NetworkForm:
         """The form of a network for these columns."""
         if self.plan is not None:
             plan = self.plan
-            return Form(hidden, outputs, plan.numbers, plan.buckets, plan.dimensions)
+            return NetworkForm(hidden, outputs, plan.numbers, plan.buckets, plan.dimensions)
         if not convolutions:
-            return Form(hidden, outputs, int(np.prod(self.shape)))
+            return NetworkForm(hidden, outputs, int(np.prod(self.shape)))
         if len(self.shape) != 3:
             raise broken(
                 "Convolutions must have images of (rows, height, width, channels)",
                 f"rows of shape {self.shape} came",
                 "Give images, or leave {convolutions} out.",
             )
-        return Form((), outputs, int(np.prod(self.shape)), image=self.shape)
+        return NetworkForm((), outputs, int(np.prod(self.shape)), image=self.shape)
 
     def matrix(self, X: Any) -> np.ndarray:
         """The matrix of rows, as those of training became it."""
@@ -201,7 +201,7 @@ class NetworkModel:
         What the scores mean.
     columns : NetworkColumns
         How rows are read.
-    form : Form
+    form : NetworkForm
         Of each network.
     leaves : list of numpy.ndarray
         Parameters, each with a leading axis of networks.
@@ -213,7 +213,7 @@ class NetworkModel:
 
     kind: Kind
     columns: NetworkColumns
-    form: Form
+    form: NetworkForm
     leaves: list[np.ndarray]
     weights: np.ndarray
     level: np.ndarray
@@ -263,7 +263,7 @@ class NetworkModel:
         """The model that `arrays` described."""
         given = settings["form"]
         several = ("hidden", "buckets", "dimensions", "image")
-        form = Form(**{**given, **{name: tuple(given[name]) for name in several}})
+        form = NetworkForm(**{**given, **{name: tuple(given[name]) for name in several}})
         text = settings["plan"]
         columns = NetworkColumns(
             text and FeaturePlan.from_json(text),
@@ -397,7 +397,7 @@ class _Race:
         learner: NetworkLearner,
         bags: Bags,
         fold: np.ndarray,
-        form: Form,
+        form: NetworkForm,
         folds: int,
         seed: int,
     ) -> None:
@@ -543,7 +543,7 @@ def _mean_report(bags: Bags, learned: np.ndarray) -> np.ndarray:
     return np.clip(mean, 1 / (n + 2), 1 - 1 / (n + 2))
 
 
-def _trivial(bags: Bags, columns: NetworkColumns, form: Form) -> NetworkModel:
+def _trivial(bags: Bags, columns: NetworkColumns, form: NetworkForm) -> NetworkModel:
     """The model of bags that are too few: their mean."""
     mean = _mean_report(bags, np.ones(len(bags), bool))
     score = np.zeros((len(bags.bag), *mean.shape))
