@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from scipy.special import expit, softmax
 
-from unbag import Refused, models, random_bags
+from unbag import Bags, Refused, models, random_bags
 from unbag.boosting import level_shift
 from unbag.learners import LEARNERS, NetworkLearner, NetworkModel, fit, folds_of
-from unbag.learners._fitted import _learners
+from unbag.learners._fitted import _auto
 from unbag.learners._network import NetworkColumns
 from unbag.training import FoldStopRule, Lanes, TrainingConfig
 
@@ -344,6 +344,16 @@ def test_fit_combines_and_judges_networks():
     assert fitted.evaluation is not None
 
 
-@pytest.mark.parametrize("shape", [(8, 4, 4, 1), (8, 201)])
-def test_images_and_wide_matrices_are_for_networks_by_default(shape):
-    assert [one.name for one in _learners("auto", np.zeros(shape))[0]] == ["network"]
+@pytest.mark.parametrize(
+    ("shape", "names"),
+    [
+        ((800, 4, 4, 1), ("network",)),
+        ((800, 201), ("network",)),
+        ((800, 20), ("additive", "trees")),
+        ((80, 20), ("additive", "trees", "network")),
+    ],
+)
+def test_networks_are_for_images_wide_matrices_and_few_bags(shape, names):
+    rows = shape[0]
+    bags = Bags(np.repeat(np.arange(rows // 8), 8), np.zeros(rows // 8), X=np.zeros(shape))
+    assert _auto(bags) == names
