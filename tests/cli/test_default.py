@@ -17,7 +17,7 @@ def clicks(folder, *, by, n=3000, seed=0):
     """Events of campaigns on days in bags of one kind, their reports, and their true scores."""
     rng = np.random.default_rng(seed)
     campaign, day, x = rng.integers(5, size=n), rng.integers(12, size=n), rng.normal(size=n)
-    score = -1 + 0.8 * np.sin(3 * campaign) + x
+    score = -1 + 0.8 * np.sin(3 * campaign) + 2 * x
     bag = {
         "chance": rng.permutation(n) // 10,
         "campaign": 100 * campaign + rng.integers(60, size=n),
@@ -30,7 +30,7 @@ def clicks(folder, *, by, n=3000, seed=0):
             "campaign": [f"c{c}" for c in campaign],
             "day": pd.Timestamp("2026-03-01") + pd.to_timedelta(day, "D"),
             "x": x,
-            "old": 1 / (1 + np.exp(-(score - x))),
+            "old": 1 / (1 + np.exp(-(score - 2 * x))),
         }
     )
     sold = rng.random(n) < 1 / (1 + np.exp(-score))
@@ -83,7 +83,7 @@ def test_an_old_score_is_corrected_and_goes_into_predict_and_evaluate(tmp_path):
     assert "old holds probabilities: bags teach what is to be added to its scores." in said
     assert "better than the old score (or exposure) alone" in said
     z = predicted(tmp_path, model, events)
-    assert np.corrcoef(z, score)[0, 1] > 0.95
+    assert np.corrcoef(z, score)[0, 1] > 0.9
     told = json.loads(run("evaluate", model, events, reports, *WORDS, "--json").stdout)
     assert told["estimates"]["mean_prediction"]["value"] == pytest.approx(
         np.mean(1 / (1 + np.exp(-z))), abs=0.03

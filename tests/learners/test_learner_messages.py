@@ -1,6 +1,9 @@
 """What learners and estimators refuse, in full."""
 
+from dataclasses import replace
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
@@ -14,6 +17,10 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(240, 2))
 BAGS = unbag.random_bags(X, RNG.uniform(size=240) < 0.4, size=4, seed=0)
 COUNTS = unbag.random_bags(X, RNG.poisson(1.0, size=240), size=4, seed=0, kind="total")
+ROWS = np.arange(240) // 4
+Y = np.bincount(ROWS, weights=X[:, 0] + RNG.normal(size=240) > 0)[ROWS] / 4
+EVENTS = pa.table({"bag": [0, 0, 1, 1], "x": [1.0, 2, 3, 4], "old": [None, 1.0, 2.0, 3.0]})
+COUNTED = pa.table({"bag": [0, 1], "n": [1, 1], "m": [1, 1]})
 EMPTY = sparse.csr_matrix((1_000_000_000, 10))
 
 
@@ -74,6 +81,52 @@ MESSAGES = [
         lambda: _dense(EMPTY),
         "A sparse matrix for a network must have at most 536,870,912 entries: 1,000,000,000 x 10 "
         "came. Use the additive model or trees, or give the table itself.",
+    ),
+    (
+        lambda: unbag.with_labels(replace(BAGS, X=None), X[:2], [0, 1]),
+        "Bags to learn from must have features: X is None. Make them with X.",
+    ),
+    (
+        lambda: unbag.with_labels(BAGS, X[:2], [0, 1, 1]),
+        "There must be one label for each labelled row: 3 came for 2 rows. Give each row its own.",
+    ),
+    (
+        lambda: unbag.with_labels(BAGS, X[:2], [0, 1], offset=[0.0, 1.0]),
+        "An offset must come for bags and labelled rows, or for neither: it came for one of them. "
+        "Give offset= for both.",
+    ),
+    (
+        lambda: unbag.join(EVENTS, COUNTED, on="bag", total="n", score="old"),
+        "An old score must be finite: event 0 has nan (1 such event). Give every event its score.",
+    ),
+    (
+        lambda: unbag.join(EVENTS, COUNTED, on="bag", counts=["n", "m"], score="old"),
+        "An old score must be one of labels or counts: class counts came. Leave score= out, and "
+        "let its columns be features.",
+    ),
+    (
+        lambda: unbag.BagClassifier().fit(EVENTS.slice(0, 0), [], bag=[]),
+        "There must be at least one row: 0 came (samples). Give some.",
+    ),
+    (
+        lambda: unbag.BagClassifier(learner="trees", epochs=2).fit(X, Y, bag=ROWS),
+        "Options of training must come with a network: epochs came with learner='trees'. Leave "
+        "them out, or say learner='network'.",
+    ),
+    (
+        lambda: unbag.BagClassifier(learner="network", held_out=0.5).fit(X, Y, bag=ROWS),
+        "Options of the network learner must be among method, loss, hidden, epochs, batch, "
+        "learning_rate: held_out came. Leave learner= out to train one network with them.",
+    ),
+    (
+        lambda: unbag.BagClassifier(learner="additive").fit(X, Y, bag=ROWS).export(),
+        "A program for serving must be made of one network: learner='additive' learned additive. "
+        "Choose one with method='anchored'.",
+    ),
+    (
+        lambda: unbag.BagClassifier(epochs=1).fit(X, Y, bag=ROWS, offset=X[:, 0]),
+        "An offset must come to learners that take it: it came with options of one training. "
+        "Leave these out, or say learner='network'.",
     ),
 ]
 
