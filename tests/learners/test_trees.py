@@ -164,7 +164,7 @@ def test_without_lightgbm_the_message_says_what_to_do():
     code = (
         "import sys, numpy as np; sys.modules['lightgbm'] = None\n"
         "from unbag import random_bags; from unbag.learners import Trees\n"
-        "bags = random_bags(np.ones((40, 1)), np.tile([0, 1], 20), size=4, seed=0)\n"
+        "bags = random_bags(np.arange(40.0)[:, None], np.tile([0, 1], 20), size=4, seed=0)\n"
         "try: Trees().fit(bags)\n"
         "except ImportError as error: print(error)\n"
     )

@@ -490,7 +490,8 @@ def test_verbs_write_a_page_of_what_they_found(pages, name, left_out):
     page = Reader(text)
     assert [i for i in page.ids if i in SECTIONS] == [s for s in SECTIONS if s not in left_out]
     assert "<script" not in text
-    assert "&lt;script&gt;" in text
+    if name != "a":  # there the day, which no bag mixes, stands in place of the hostile column
+        assert "&lt;script&gt;" in text
 
 
 def test_a_page_that_exists_is_refused_before_the_work(pages):
@@ -584,7 +585,10 @@ def test_counts_classes_and_biased_bags_have_pages_too(tmp_path, kind):
         "biased": {"sales": rng.random(1200) < 1 / (1 + np.exp(-x))},
         "classes": {n: np.digitize(x, [-1, 1]) == i for i, n in enumerate("abc")},
     }[kind]
-    events = pd.DataFrame({"bag": np.arange(1200) // 4, "x": x, "day": np.arange(1200) // 4})
+    bag = np.arange(1200) // 4
+    if kind != "biased":  # a bag that never mixes days would not be random
+        bag = rng.permutation(bag)
+    events = pd.DataFrame({"bag": bag, "x": x, "day": np.arange(1200) // 4})
     events.to_parquet(tmp_path / "e.parquet")
     events[["bag"]].assign(**labels).groupby("bag", as_index=False).sum().to_parquet(
         tmp_path / "r.parquet"

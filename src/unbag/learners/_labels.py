@@ -56,7 +56,7 @@ def with_labels(bags: Bags, X: Any, y: Any, *, offset: Any = None) -> BagsWithLa
     >>> bags = random_bags(X, X[:, 0] > 0, size=10, seed=0)
     >>> both = with_labels(bags, X[:20], X[:20, 0] > 0)
     >>> both
-    Bags(60 bags of 1 to 10; 420 instances; binary, 2 strata)
+    Bags(60 bags of 1 to 10; 420 instances; binary, prior [0.4725, 0.45  ]; 2 strata)
     >>> both.notes
     ('The labelled rows look like the others in every column.',)
     """
