@@ -180,7 +180,11 @@ def test_a_sweep_on_two_nodes_with_a_worker_killed_makes_the_runs_of_this_proces
     assert found.keys() == expected.keys()
     assert len(found) == plan.count()
     for run, row in expected.items():
-        assert found[run] == row
+        # workers have one thread, which orders sums of the last bits in its own way
+        curves = {name for name, value in row.items() if isinstance(value, list)}
+        assert {**found[run], **dict.fromkeys(curves)} == {**row, **dict.fromkeys(curves)}
+        for name in curves:
+            assert found[run][name] == pytest.approx(row[name], rel=1e-5, nan_ok=True), name
 
 
 @on_ray
