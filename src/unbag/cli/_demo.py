@@ -25,6 +25,7 @@ from rich.table import Table
 from unbag._rules import broken
 from unbag.bags import Bags, design_bags, from_rows
 from unbag.cli._check import diagnose_by_name
+from unbag.cli._console import tell_warnings
 from unbag.cli._evaluate import bags_for, open_model, unseen
 from unbag.cli._options import Verb
 from unbag.cli._predict import rows_for
@@ -118,7 +119,8 @@ def run(
     diagnosis = diagnose_by_name(bags)
     _tell_check(say, files, f"{bags.summary}\n{diagnosis.verdict}")
     learn, _ = parted(bags, TEST, 0)
-    models = _train(files, learn, methods, epochs)
+    with tell_warnings():
+        models = _train(files, learn, methods, epochs)
     _tell_training(say, files, learn, models)
     choice, _ = selected([files.model(method) for method in models], *files.first, COLUMNS)
     best = Path(choice.name).stem
@@ -126,7 +128,9 @@ def run(
     judged = {method: (_judge(model, files), truth_of(model)) for method, model in models.items()}
     chosen, truth = judged[best]
     _tell_evaluation(say, files, best, chosen.evaluation)
-    ceiling = _with_labels(learn, labels)
+    with warnings.catch_warnings():  # a capital gain separates the labels, as it does in life
+        warnings.simplefilter("ignore")
+        ceiling = _with_labels(learn, labels)
     _tell_truth(say, judged, best, ceiling)
     runs = [run for model in models.values() for run in model.runs_]
     story = Story(

@@ -257,7 +257,7 @@ def fit(
     begin = monotonic()
     if bags.X is None:
         raise broken("Bags to learn from must have features", "X is None", "Make them with X.")
-    learners, notes = _learners(learner, bags)
+    learners, notes = _learners(learner, _as_read(bags))
     untouched = test if isinstance(test, Bags) else None
     if isinstance(test, float | int):
         bags, untouched = bags.split(1 - test, seed=seed)
@@ -280,9 +280,9 @@ def fit(
 
 def _as_read(bags: Bags) -> Bags:
     """Joined bags with the columns as they were in place of the matrix made from them."""
-    table = getattr(bags, "table", None)
-    if table is None:
-        return bags
+    table, plan = getattr(bags, "table", None), getattr(bags, "plan", None)
+    if table is None or plan is None or np.shape(bags.X)[1:] != (len(plan.names),):
+        return bags  # also where somebody has put other features in place of that matrix
     return replace(bags, X=table)
 
 
