@@ -128,9 +128,7 @@ def run(
     judged = {method: (_judge(model, files), truth_of(model)) for method, model in models.items()}
     chosen, truth = judged[best]
     _tell_evaluation(say, files, best, chosen.evaluation)
-    with warnings.catch_warnings():  # a capital gain separates the labels, as it does in life
-        warnings.simplefilter("ignore")
-        ceiling = _with_labels(learn, labels)
+    ceiling = _with_labels(learn, labels)
     _tell_truth(say, judged, best, ceiling)
     runs = [run for model in models.values() for run in model.runs_]
     story = Story(

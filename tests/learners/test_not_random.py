@@ -1,0 +1,53 @@
+"""Bags by campaign and day and by publisher, where the truth is known."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.special import expit
+
+import unbag
+from unbag.learners import Additive, fit
+
+
+def clicks(n=12_000, seed=0, publishers=150):
+    """Clicks whose conversion depends on publisher, campaign and a number of each click."""
+    rng = np.random.default_rng(seed)
+    campaign, day = rng.integers(12, size=n), rng.integers(20, size=n)
+    publisher = rng.choice(publishers, size=n, p=rng.dirichlet(np.full(publishers, 3.0)))
+    x = rng.normal(0.8 * rng.normal(size=publishers)[publisher], 1)  # publishers differ in it
+    effects = 0.7 * np.sin(5 * campaign) + 0.3 * rng.normal(size=publishers)[publisher]
+    score = -1.5 + effects + x
+    names = {
+        "campaign": [f"c{i}" for i in campaign],
+        "publisher": [f"p{i}" for i in publisher],
+        "x": x,
+    }
+    bag = {"campaign x day": 20 * campaign + day, "publisher": publisher}
+    return pa.table(names), score, rng.random(n) < expit(score), bag
+
+
+@pytest.mark.filterwarnings("ignore::unbag.learners.DataWarning")
+@pytest.mark.parametrize("by", ["campaign x day", "publisher"])
+def test_bags_that_are_not_random_teach_and_are_judged_by_the_likelihood_of_reports(by):
+    X, score, y, bag = clicks()
+    model = fit(unbag.from_rows(bag[by], y=y, X=X), learner=Additive())
+    loss = np.mean(np.logaddexp(0, model.scores(X)) - expit(score) * model.scores(X))
+    p = expit(score).mean()
+    trivial = -p * np.log(p) - (1 - p) * np.log(1 - p)
+    best = np.mean(np.logaddexp(0, score) - expit(score) * score)
+    assert (trivial - loss) / (trivial - best) > 0.3  # of the way to the truth
+    if by == "publisher":
+        assert model.judged_by_counts
+        assert "log_loss" not in model.evaluation.estimates
+    assert model.gain.low > 0
+
+
+@pytest.mark.filterwarnings("ignore::unbag.learners.DataWarning")
+def test_bags_that_cannot_tell_are_said_to():
+    X, score, _, bag = clicks(n=3000)
+    rng = np.random.default_rng(1)
+    y = rng.random(len(score)) < 0.2  # nothing explains the labels
+    model = fit(unbag.from_rows(bag["publisher"], y=y, X=X), learner=Additive())
+    assert model.gain.low < 0
+    assert any("cannot tell" in line or "worse than" in line for line in model.verdict)
+    assert np.abs(expit(model.scores(X)) - 0.2).mean() < 0.05
