@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from importlib import import_module
 
 # Most of the time of the suite is XLA compiling small programs. They are compiled in the cheapest
@@ -50,6 +51,16 @@ def pytest_unconfigure():
     """Delete the compiled programs of this run; a folder of the user's is kept."""
     if OWN_FOLDER:
         shutil.rmtree(os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """One line for each missing package, or other reason, in place of one for each place."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.getreports("skipped")
+    )
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"skipped {count}: {reason}")
 
 
 @pytest.fixture(autouse=True, scope="module")

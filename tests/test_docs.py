@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import unbag
+from cases.packages import needs
 
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "zensical.toml"
@@ -98,7 +99,7 @@ def test_a_docstring_becomes_markdown():
 
 @pytest.mark.slow
 def test_the_site_builds_without_a_broken_link(tmp_path):
-    pytest.importorskip("zensical", reason="zensical is not installed: pip install -e '.[docs]'")
+    needs("zensical")
     build_docs.build(tmp_path / "build" / "docs")
     shutil.copy(SITE, tmp_path)
     words = [sys.executable, "-m", "zensical", "build", "--strict"]

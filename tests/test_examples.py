@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+from cases.packages import needs
 from printed import assert_same
 
 ROOT = Path(__file__).parent.parent
@@ -41,7 +42,7 @@ NEEDS = {"boosted_trees": "lightgbm", "pytorch_adult": "torch"}
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_examples_run(name, monkeypatch, tmp_path, capfd):
     if name in NEEDS:
-        pytest.importorskip(NEEDS[name], reason=f"{NEEDS[name]} is not installed")
+        needs(NEEDS[name])
     script = str(ROOT / "examples" / f"{name}.py")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [script, "--short"])
@@ -82,7 +83,7 @@ def test_code_in_the_documentation_runs_and_prints_what_it_says(
 ):
     text = page.read_text()
     if "import torch" in text:
-        pytest.importorskip("torch", reason="PyTorch is not installed")
+        needs("torch")
     monkeypatch.chdir(tmp_path)
     names = {}  # a block may go on where the one above it stopped
     for language, code, promised in BLOCK.findall(text):

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cases.likelihood import simple
+from cases.packages import needs
 from unbag import as_components, losses
 from unbag.likelihood import FLOOR, count_likelihood
 
@@ -269,7 +271,7 @@ def test_gradients_are_those_of_finite_differences_and_of_pytorch(case):
         step = np.zeros_like(z)
         step[where] = 1e-6
         assert slope[where] == pytest.approx((total(z + step) - total(z - step)) / 2e-6, abs=2e-7)
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    torch = needs("torch")
     tensor = torch.tensor(z, requires_grad=True)
     value = likelihood(tensor, kind, **how)
     np.testing.assert_allclose(value.detach(), likelihood(z, kind, **how), rtol=1e-10)
@@ -427,64 +429,6 @@ def test_class_scores_move_towards_the_histogram():
     slope = slopes(scores("histogram") / 4, "histogram", report=np.tile([0.0, 1.0, 0.0], (5, 1)))
     assert (np.stack([np.bincount(BAG, column) for column in slope.T], axis=1)[:, 1] < 0).all()
     np.testing.assert_allclose(slope.sum(axis=1), 0, atol=1e-12)
-
-
-def simple(report, kind="binary", size=(2, 2), **how):
-    score = np.zeros((4, 2)) if kind == "histogram" else np.zeros(4)
-    report = as_components(report, kind)
-    return count_likelihood(score, np.array([0, 0, 1, 1]), np.array(size), report, kind=kind, **how)
-
-
-RULE = (
-    "The likelihood of a report without noise must have it in [0, {}], because no labels give "
-    "another: bag {} (1 such bag). If noise was added on purpose, declare its variance with "
-    "noise=; divide totals by the bag size."
-)
-MESSAGES = [
-    (lambda: simple([0.5, 1.5]), RULE.format(1, "1 has 1.5")),
-    (lambda: simple([-0.5, 1.5], noise=np.array([1.0, 0.0])), RULE.format(1, "1 has 1.5")),
-    (lambda: simple([-0.5, 1.5], "total"), RULE.format("inf", "0 has -0.5")),
-    (lambda: simple([[0.5, 0.5], [1.5, -0.5]], "histogram"), RULE.format(1, "1 has [ 1.5, -0.5]")),
-    (
-        lambda: simple([[0.5, 0.5], [0.5, 0.4]], "histogram"),
-        "The likelihood of a histogram without noise must have it add up to 1: bag 1 has 0.9 (1 "
-        "such bag). Divide class counts by the bag size; if noise was added, declare its "
-        "variance with noise=.",
-    ),
-    (
-        lambda: simple([np.nan, np.inf], noise=np.ones(2)),
-        "A report must be finite: bag 0 has nan (2 such bags). Leave out bags that were "
-        "suppressed for their size, or fix the export; never write 0 for them.",
-    ),
-    (
-        lambda: simple([0.5, 0.5], noise=np.array([1.0, -1.0])),
-        "A noise variance must be finite and not negative: bag 1 has -1 (1 such bag). Give the "
-        "variance of the noise on the bag's count, 0 for an exact report.",
-    ),
-    (
-        lambda: simple([0.5, 0.5], size=(2, 3)),
-        "A size must be the number of instances of the bag, or 0 for padding: bag 1 has size 3 "
-        "and 2 instances (1 such bag). Batches must hold whole bags.",
-    ),
-    (
-        lambda: simple([0.5, 0.5], "ternary"),
-        (
-            "A kind of report must be one of binary, total, histogram: 'ternary' came. Choose one "
-            "of these."
-        ),
-    ),
-    (
-        lambda: simple([0.5, 0.5], exact=0),
-        "The largest exact bag must be 1 or more: 0 came. Use 1 for Gaussians where possible.",
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_reports_that_no_labels_give_are_refused_and_not_clipped(make, message, unchecked_shapes):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message
 
 
 def test_reports_outside_their_range_are_normal_once_noise_is_declared():

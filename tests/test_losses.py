@@ -5,93 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
+from cases.losses import CASES, TABLE, cross, one_hot, scores, sigmoid
+from cases.packages import needs
 from unbag import losses
-from unbag.losses import LOSSES, from_callable, poisson_loss, smoothed
-
-sigmoid = lambda z: 1 / (1 + np.exp(-z))
-softmax = lambda z: np.exp(z) / np.exp(z).sum()
-
-
-def one_hot(y, c=3):
-    return np.eye(c)[int(y)]
-
-
-def smooth(y, eps=0.1):
-    return (1 - eps) * y + eps / 2
-
-
-def cross(z, t):
-    return -np.sum(t * np.log(softmax(z)))
-
-
-# (loss, kind): the loss of one instance written by hand, and its labels
-TABLE = {
-    ("log", "binary"): (
-        losses.log,
-        lambda z, y: -y * np.log(sigmoid(z)) - (1 - y) * np.log(1 - sigmoid(z)),
-        (0, 1),
-    ),
-    ("square", "binary"): (losses.square, lambda z, y: (y - sigmoid(z)) ** 2, (0, 1)),
-    ("square", "total"): (losses.square, lambda z, y: (y - z) ** 2 - y**2, (0, 1, 4)),
-    ("poisson", "total"): (losses.poisson, lambda z, y: np.exp(z) - y * z, (0, 1, 4)),
-    ("poisson", "binary"): (losses.poisson, lambda z, y: np.exp(z) - y * z, (0, 1)),
-    ("poisson(softplus)", "total"): (
-        poisson_loss(link="softplus"),
-        lambda z, y: np.log1p(np.exp(z)) - y * np.log(np.log1p(np.exp(z))),
-        (0, 1, 4),
-    ),
-    ("poisson(cap=5)", "total"): (
-        poisson_loss(cap=5),
-        lambda z, y: 5 * sigmoid(z) - y * np.log(5 * sigmoid(z)),
-        (0, 1, 5),
-    ),
-    ("cross_entropy", "histogram"): (
-        losses.cross_entropy,
-        lambda z, y: cross(z, one_hot(y)),
-        (0, 1, 2),
-    ),
-    ("brier", "histogram"): (
-        losses.brier,
-        lambda z, y: np.sum((one_hot(y) - softmax(z)) ** 2) / 3,
-        (0, 1, 2),
-    ),
-    ("smoothed(log, 0.1)", "binary"): (
-        smoothed(losses.log, 0.1),
-        lambda z, y: -smooth(y) * np.log(sigmoid(z)) - (1 - smooth(y)) * np.log(1 - sigmoid(z)),
-        (0, 1),
-    ),
-    ("smoothed(square, 0.1)", "binary"): (
-        smoothed(losses.square, 0.1),
-        lambda z, y: 0.95 * (y - sigmoid(z)) ** 2 + 0.05 * (1 - y - sigmoid(z)) ** 2,
-        (0, 1),
-    ),
-    ("smoothed(cross_entropy, 0.3)", "histogram"): (
-        smoothed(losses.cross_entropy, 0.3),
-        lambda z, y: cross(z, 0.7 * one_hot(y) + 0.1),
-        (0, 1, 2),
-    ),
-    ("absolute", "binary"): (
-        from_callable(lambda h, y: abs(y - h)),
-        lambda z, y: abs(y - z),
-        (0, 1),
-    ),
-    ("cubic", "histogram"): (
-        from_callable(lambda h, y: (h - y) ** 3, labels=(0, 1, 2)),
-        lambda z, y: (z - y) ** 3,
-        (0, 1, 2),
-    ),
-    ("gamma", "total"): (
-        from_callable(lambda h, y: y * h - h**2, labels=(0, 1, 2), affine=True),
-        lambda z, y: y * z - z**2,
-        (0, 1, 2),
-    ),
-}
-CASES = list(TABLE)
-
-
-def scores(name, kind, count=4, seed=0):
-    per_class = kind == "histogram" and "cubic" not in name
-    return np.random.default_rng(seed).normal(size=(count, 3) if per_class else count)
+from unbag.losses import LOSSES, poisson_loss, smoothed
 
 
 def test_every_shipped_loss_and_form_is_in_the_table():
@@ -177,7 +94,7 @@ def test_the_gradient_is_that_of_finite_differences(case):
 def test_the_gradient_at_score_zero_is_right_where_models_start():
     import jax
 
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    torch = needs("torch")
     for loss, expected in ((losses.log, (0.5, -1.0)), (losses.square, (0.25, -0.5))):
         for component, slope in enumerate(expected):
             assert (
@@ -209,7 +126,7 @@ def test_gradients_at_extreme_scores_are_finite_where_the_loss_is(case, z):
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_pytorch_gives_the_same_components_and_gradients_as_jax(case):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    torch = needs("torch")
     import jax
 
     loss, _, _ = TABLE[case]
@@ -268,91 +185,3 @@ def test_histogram_labels_may_be_class_probabilities():
     np.testing.assert_allclose(
         losses.cross_entropy.value(z, share), [cross(row, share[0]) for row in z]
     )
-
-
-def total_only():
-    return losses.Loss("counts", {"total": losses.poisson.forms["total"]})
-
-
-MESSAGES = [
-    (
-        lambda: losses.cross_entropy.components(np.ones((1, 3)), kind="total"),
-        "A loss for total counts must be affine in the label (loss = f1 + y f2), because only "
-        "the sum of the counts in a bag is known: cross_entropy is not. Use square or poisson, "
-        "or report full histograms.",
-    ),
-    (
-        lambda: losses.brier.form("total"),
-        "A loss for total counts must be affine in the label (loss = f1 + y f2), because only "
-        "the sum of the counts in a bag is known: brier is not. Use square or poisson, or "
-        "report full histograms.",
-    ),
-    (
-        lambda: losses.log.form("histogram"),
-        (
-            "A loss for histogram reports must give one component per class: log does not. Use "
-            "cross_entropy or brier."
-        ),
-    ),
-    (
-        lambda: losses.log.form("ternary"),
-        (
-            "A kind of report must be one of binary, total, histogram: 'ternary' came. Choose one "
-            "of these."
-        ),
-    ),
-    (
-        lambda: from_callable(lambda h, y: h * y).trivial_score(0.5),
-        "A loss must know the score that predicts a prior, to start from it: your loss does "
-        "not. Start from the usual initialisation.",
-    ),
-    (
-        lambda: losses.brier.form("binary"),
-        "A loss for binary reports must take one score per instance and labels 0 and 1: brier "
-        "does not. Use log or square or poisson.",
-    ),
-    (
-        lambda: smoothed(losses.log, 1.5),
-        "Smoothing must lie in [0, 1): 1.5 came. The paper uses 0.1.",
-    ),
-    (
-        lambda: smoothed(total_only()),
-        "Smoothing must have classes to smooth over: counts has only counts. Leave it out.",
-    ),
-    (
-        lambda: poisson_loss(link="log"),
-        "A link must be one of ['exp', 'softplus']: 'log' came. Choose one of these.",
-    ),
-    (
-        lambda: poisson_loss(cap=0),
-        "A cap must be positive: 0 came. Give the largest count one instance can have.",
-    ),
-    (
-        lambda: from_callable(lambda h, y: h, labels=(1, 2)),
-        (
-            "Labels must be 0, 1, ..., c - 1 with c at least 2: (1.0, 2.0) came. Number your "
-            "classes so."
-        ),
-    ),
-    (
-        lambda: from_callable(lambda h, y: (h - y) ** 2, (0, 1, 2), affine=True).components(
-            np.array([0.5]), kind="total"
-        ),
-        "A loss declared affine must lie on a line through its values at 0 and 1: your loss at "
-        "label 2 is 2.25, the line says 0.25. Use full histograms instead.",
-    ),
-    (
-        lambda: from_callable(lambda h, y: abs(y - h), affine=True).components(
-            np.array([0.25]), kind="total"
-        ),
-        "A loss declared affine must lie on a line through its values at 0 and 1: your loss at "
-        "label 2 is 1.75, the line says 1.25. Use full histograms instead.",
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_wrong_requests_get_a_clear_answer(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message

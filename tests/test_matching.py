@@ -1,17 +1,13 @@
 import numpy as np
 import pytest
 
-from test_losses import CASES, TABLE, scores
-from unbag import as_components, losses
+from cases.losses import CASES, TABLE, scores
+from cases.matching import BAG, match
+from cases.packages import needs
+from unbag import losses
 from unbag.losses import smoothed
-from unbag.matching import proportion_matching
 
 sigmoid = lambda z: 1 / (1 + np.exp(-z))
-BAG, SIZE = np.array([0, 1, 0, 1, 1]), np.array([2, 3])
-
-
-def match(score, report, loss, kind, bag=BAG, size=SIZE):
-    return proportion_matching(score, bag, size, as_components(report, kind), loss=loss, kind=kind)
 
 
 def by_bag(function, score):
@@ -97,40 +93,10 @@ def test_gradients_are_those_of_finite_differences_and_of_pytorch(case):
         assert gradient[where] == pytest.approx(
             (total(z + step) - total(z - step)) / 2e-6, abs=1e-7
         )
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    torch = needs("torch")
     tensor = torch.tensor(z, requires_grad=True)
     total(tensor).backward()
     np.testing.assert_allclose(tensor.grad.numpy(), gradient, rtol=1e-10, atol=1e-12)
-
-
-LOG_RULE = "must have reports in [0, {}], because outside it has no lower bound"
-REMEDY = "Use upm, easy or anchored, which stay unbiased under noise, or match with the square or brier loss."
-SHARES = [[0.2, 0.3, 0.5], [-0.1, 0.6, 0.5]]
-MESSAGES = [
-    (
-        lambda: match(np.zeros(5), [0.5, 1.2], losses.log, "binary"),
-        f"Matching with the log loss {LOG_RULE.format(1)}: bag 1 has 1.2 (1 such bag). {REMEDY}",
-    ),
-    (
-        lambda: match(np.zeros(5), [-0.1, -0.2], losses.poisson, "total"),
-        (
-            f"Matching with the poisson loss {LOG_RULE.format('inf')}: bag 0 has -0.1 (2 such "
-            f"bags). {REMEDY}"
-        ),
-    ),
-    (
-        lambda: match(np.zeros((5, 3)), SHARES, losses.cross_entropy, "histogram"),
-        f"Matching with the cross_entropy loss {LOG_RULE.format(1)}: bag 1 has [-0.1,  0.6,  "
-        f"0.5] (1 such bag). {REMEDY}",
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_reports_outside_the_range_are_refused_and_not_clipped(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message
 
 
 def test_a_proportion_that_is_1_but_for_rounding_is_matched():

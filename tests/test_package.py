@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases.packages import needs
 from unbag.datasets import load_adult
 
 ROOT = Path(__file__).parent.parent
@@ -29,7 +30,7 @@ def test_every_example_of_the_readme_says_what_it_prints():
 def test_the_readmes_examples_run_and_print_what_the_readme_says(code, promised):
     """Word for word; numbers that training ends in may differ a little from machine to machine."""
     if "import torch" in code:
-        pytest.importorskip("torch", reason="PyTorch is not installed")
+        needs("torch")
     printed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout

@@ -7,19 +7,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from cases.recalibration import binary, sigmoid
 from unbag import evaluate, evaluate_labels, from_rows, losses, random_bags, recalibrate, weights
 from unbag.bags import as_components
 from unbag.metrics import predict
-
-
-def sigmoid(z):
-    return 1 / (1 + np.exp(-z))
-
-
-def binary(n=4000, seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=n)
-    return 2 * x, (rng.uniform(size=n) < sigmoid(x - 1)).astype(float)
 
 
 def counts(n=4000, seed=0):
@@ -191,35 +182,6 @@ def test_a_repaired_model_knows_what_it_and_its_repair_learned_from():
         lambda X: X[:, 0]
     )
     assert evaluate(forgetful, later).bags == len(later)
-
-
-SCORE, Y = binary(60)
-BAGS = random_bags(SCORE, Y, size=6, seed=0)
-
-MESSAGES = [
-    (
-        lambda: recalibrate(SCORE, BAGS, fit="slope"),
-        "A recalibration must fit both or intercept: 'slope' came. Choose one of these.",
-    ),
-    (
-        lambda: recalibrate(SCORE, from_rows(np.arange(60) // 6, np.zeros(60))),
-        "A recalibration must have a finite answer: these 10 bags estimate label means that no "
-        "slope and intercept can meet, or the scores are all the same. Give more bags, or "
-        "fit='intercept'.",
-    ),
-    (
-        lambda: recalibrate(SCORE, from_rows(np.arange(60) // 6, np.zeros(60)), fit="intercept"),
-        "A recalibration must have a finite answer: these 10 bags estimate label means that no "
-        "intercept can meet, or the scores are all the same. Give more bags.",
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES)
-def test_bad_input_is_refused_in_words(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message
 
 
 def test_repaired_log_rates_are_counts_for_the_square_loss():

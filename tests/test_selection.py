@@ -9,18 +9,9 @@ import pytest
 from scipy import sparse
 
 import unbag
+from cases.selection import run, world
 from unbag import choose, compare, losses, models, random_bags
 from unbag.training import Run
-
-
-def world(n, seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=n)
-    return x, (rng.uniform(size=n) < 1 / (1 + np.exp(-x))).astype(float)
-
-
-def run(method, scale, *, loss="log", rate=0.01):
-    return Run(lambda X: scale * X, method, loss, rate, 0, 1, {"train": np.zeros(1)})
 
 
 def test_with_many_bags_the_best_is_chosen_and_the_difference_is_that_of_compare():
@@ -300,50 +291,3 @@ def test_rows_whose_features_cannot_be_compared_are_no_overlap():
         (bags["sparse"], bags["numpy"]),
     ]:
         assert unbag.evaluate(x, one, trained_on=other).bags == 10
-
-
-X, Y = world(60)
-BAGS = random_bags(X, Y, size=6, seed=0)
-
-NOTHING = np.random.default_rng(0).normal(size=(400, 5))
-PAIRS = random_bags(None, np.random.default_rng(1).integers(2, size=400), size=2, seed=0)
-
-MESSAGES = [
-    (
-        lambda: choose([], BAGS),
-        "There must be candidates to choose among: none came. Give runs, or a mapping of models.",
-    ),
-    (
-        lambda: choose([lambda X: X], BAGS),
-        (
-            "Candidates must be runs, or a mapping from names to models: a function came. Name "
-            "your models in a dict."
-        ),
-    ),
-    (
-        lambda: choose([run("upm", np.nan)], BAGS),
-        "A candidate must have finite scores: none of 1 has. Train with a lower rate.",
-    ),
-    (
-        lambda: choose({"one": X}, BAGS, test=(X, Y)),
-        "A candidate must be a model where test= is given: one came as scores, which are those "
-        "of the held-out bags. Give models, or leave test out.",
-    ),
-    (
-        lambda: choose({"one": X}, BAGS, rule="luck"),
-        "A rule must be paired or tournament: 'luck' came. Choose one of these.",
-    ),
-    (
-        lambda: choose(dict(enumerate(NOTHING.T)), PAIRS, rule="tournament", beta=1e-3),
-        "A tournament must leave a model. No model is left of 5: every one is beaten by "
-        "another, so 200 bags are too few for beta = 0.001. Planning asks for 9,800,935,650 "
-        "bags, or for a beta of 8.32 with these. Raise beta, or use rule='paired'.",
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES)
-def test_bad_input_is_refused_in_words(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message

@@ -5,9 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import unbag
+from cases.packages import needs
 
 ROOT = Path(__file__).parent.parent
 
@@ -55,7 +54,7 @@ def errors_of(folder, script):
 
 
 def test_right_calls_pass_a_type_checker_and_wrong_ones_do_not(tmp_path):
-    pytest.importorskip("pyright", reason="pyright is not installed")
+    needs("pyright")
     first = RIGHT.count("\n")
     wrong = {(first + number, rule) for number, rule in enumerate(WRONG.values())}
     assert errors_of(tmp_path, RIGHT + "\n".join(WRONG)) == wrong

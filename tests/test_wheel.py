@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
+from cases.packages import needs
+
 ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.slow
 
@@ -24,10 +26,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """An empty folder, and in it an environment with the wheel."""
-    pytest.importorskip(
-        "hatchling",
-        reason="hatchling is not installed, and a wheel needs it: pip install hatchling",
-    )
+    needs("hatchling")
     folder = tmp_path_factory.mktemp("wheel")
     quiet = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-index"]
     pip = [sys.executable, "-m", "pip"]

@@ -205,3 +205,9 @@ def test_bags_say_what_they_are():
         "Bags(10 bags of 10; 100 instances; binary, prior [0.48, 0.48]; 2 strata; 4 leftover "
         "rows dropped)"
     )
+
+
+def test_reports_outside_their_range_are_normal_once_noise_is_declared():
+    bag = [0, 0, 1, 1]
+    assert Bags(bag, [1.4, -0.2], noise=[4, 4]).prior == pytest.approx(0.6)
+    assert Bags(bag, [[1.2, -0.1], [0.3, 0.3]], "histogram", noise=[4, 4]).noise.tolist() == [4, 4]

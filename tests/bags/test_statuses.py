@@ -4,65 +4,10 @@ import numpy as np
 import pytest
 
 import unbag
+from cases.packages import needs
+from cases.statuses import BAG, NAN, SOME, STATUSES
 from unbag import Bags, from_rows, random_bags
-from unbag.boosting import BagObjective
 from unbag.training._loader import Loader
-
-BAG = np.array([0, 0, 1, 2, 2, 2])
-NAN = np.nan
-STATUSES = ["observed", "pending", "observed"]
-SOME = Bags(BAG, [0.5, NAN, 1.0], status=STATUSES)
-
-MESSAGES = [
-    (
-        lambda: Bags(BAG, [0.5, 0.5, 0.5], status=["observed", "late", "pending"]),
-        "A status must be one of observed, suppressed_by_size, suppressed_by_value, pending, "
-        "interval: bag 1 has late (1 such bag). A report that came is observed; leave status "
-        "out when all came.",
-    ),
-    (
-        lambda: Bags(BAG, [0.5, NAN, NAN], status=["observed", "interval", "suppressed_by_value"]),
-        "A report must not be hidden for its value, because leaving it out biases the result: "
-        "whether it is hidden depends on the labels: bag 1 has interval (2 such bags). Ask for "
-        "noisy counts or larger bags, so that none is hidden, or accept the bias with "
-        "accept_bias=True.",
-    ),
-    (
-        lambda: Bags(BAG, [NAN, NAN, 1.0], status=STATUSES),
-        "A report must be finite: bag 0 has nan (1 such bag). Say with status= which bags are "
-        "suppressed or pending, or fix the export; never write 0 for them.",
-    ),
-    (
-        lambda: Bags(BAG, [0.5, 0.5, 0.5], status=["observed"]),
-        (
-            "status must have one entry for each bag: 1 came for 3 bags. Give them in the order of "
-            "the bags."
-        ),
-    ),
-    (
-        lambda: Bags(BAG, [NAN] * 3, status=["pending"] * 3).prior,
-        "Bags must have at least one observed report: all 3 are suppressed, hidden or pending. "
-        "Wait for reports, or make the bags larger.",
-    ),
-    (
-        lambda: Bags(BAG, [0.5, NAN, 1.0], stratum=[0, 1, 0], status=STATUSES).reported(),
-        "A stratum must have at least one observed report, or a known prior: stratum 1 has none "
-        "of 1 (1 such stratum). Leave its bags out, merge it with another, or give prior=.",
-    ),
-    (
-        lambda: BagObjective(SOME),
-        "A bag to boost from must have an observed report, because its rows are the rows of the "
-        "booster's data: bag 1 has pending (1 such bag). Give bags.reported(), and train on its "
-        "X.",
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_bad_statuses_get_a_clear_error(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message
 
 
 def test_without_a_status_all_are_observed_and_nothing_changes():
@@ -206,7 +151,7 @@ def test_a_tournament_with_pending_bags_counts_and_judges_the_others():
 
 
 def test_boosting_learns_from_observed_bags_only():
-    pytest.importorskip("lightgbm")
+    needs("lightgbm")
     _, bags = partly()
     train, held_out = bags.split(0.5, seed=0)
     model = unbag.boosting.fit_lightgbm(train, held_out=held_out, rounds=3)
@@ -215,7 +160,7 @@ def test_boosting_learns_from_observed_bags_only():
 
 
 def test_the_pytorch_loader_visits_observed_bags_only():
-    pytest.importorskip("torch")
+    needs("torch")
     _, bags = partly()
     reports = np.concatenate(
         [batch[2].numpy() for batch in unbag.pytorch.bag_loader(bags, batch=20)]

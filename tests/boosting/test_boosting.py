@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cases.packages import needs
 from unbag import Bags, evaluate, losses, random_bags, weights
 from unbag.boosting import BagObjective, _fit, fit_lightgbm, fit_xgboost
 from unbag.boosting._fit import LIGHTGBM, XGBOOST
-from unbag.boosting._model import BoostedByLightGBM
-from unbag.boosting._objective import CURVES, FLOOR, checked_loss
+from unbag.boosting._objective import CURVES, FLOOR
 from unbag.datasets import load_adult
 
 PAGE = (Path(__file__).parents[2] / "docs" / "boosting.md").read_text()
@@ -35,7 +35,7 @@ def fit(request):
 
 
 def fit_with(name):
-    pytest.importorskip(name, reason=f"{name} is not installed")
+    needs(name)
     function, threads = FITS[name]
     return lambda *bags, **options: function(*bags, **threads, **options)
 
@@ -238,7 +238,7 @@ def test_boosting_from_bags_of_64_is_far_better_than_trivial_on_adult(fit):
 
 
 def test_the_page_on_boosting_runs_and_prints_what_it_says(capsys):
-    pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    needs("lightgbm")
     first, second = re.findall(r"```py\n(.*?)```", PAGE, re.DOTALL)
     exec(first, {})
     promised = re.search(r"\nprinted\n\n    (.*?)\n    (.*?)\n", PAGE)
@@ -330,13 +330,13 @@ def test_models_survive_a_pickle(fit):
 def test_the_objective_works_in_a_users_own_training():
     bags, rate = world()
     z0 = BagObjective(bags).start
-    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    lightgbm = needs("lightgbm")
     data = lightgbm.Dataset(bags.X, bags.report[bags.bag], init_score=np.full(len(bags.bag), z0))
     trees = lightgbm.train(
         {"objective": BagObjective(bags), "verbosity": -1, "num_threads": 1}, data, 5
     )
     light = z0 + trees.predict(bags.X)
-    xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
+    xgboost = needs("xgboost")
     options = {"base_score": z0, "nthread": 1}
     trees = xgboost.train(options, xgboost.DMatrix(bags.X), 5, obj=BagObjective(bags))
     extreme = trees.predict(xgboost.DMatrix(bags.X))
@@ -345,7 +345,8 @@ def test_the_objective_works_in_a_users_own_training():
 
 
 def test_bags_with_strata_and_sparse_features_can_be_boosted(fit):
-    sparse = pytest.importorskip("scipy.sparse", reason="scipy is not installed")
+    from scipy import sparse
+
     bags, _ = world(stratum=np.arange(2400) // 1200)
     model = fit(
         Bags(bags.bag, bags.report, X=sparse.csr_matrix(bags.X), stratum=bags.stratum), rounds=20
@@ -387,106 +388,3 @@ def test_importing_the_shell_imports_no_library_and_its_absence_is_explained():
     ).stdout
     rest = " must be installed to boost with it. Run pip install 'unbag[boosting]'."
     assert printed.splitlines() == ["lightgbm" + rest, "xgboost" + rest]
-
-
-BAGS = Bags(np.array([0, 0, 1, 1]), [0.5, 0.25], X=np.ones((4, 1)))
-SHARES = Bags(np.array([0, 0, 1, 1]), [[0.5, 0.5], [0.5, 0.5]], "histogram")
-COUNTS = Bags(np.array([0, 0, 1, 1]), [1.5, 0.25], "total", X=np.ones((4, 1)))
-NO_X = Bags(np.array([0, 0, 1, 1]), [0.5, 0.25])
-
-
-def probabilities_of_counts():
-    return BoostedByLightGBM(None, 0.0, "total", "poisson", np.zeros(1)).predict_proba(
-        np.ones((2, 1))
-    )
-
-
-MESSAGES = [
-    (
-        lambda: checked_loss("histogram", "upm", None),
-        "Histograms must be boosted by the anchored method: upm came. Leave it out.",
-    ),
-    (
-        lambda: fit_lightgbm(SHARES),
-        "Reports to boost from must be binary or total, because each instance has one score: "
-        "histogram came. Use unbag.learners.Trees, or boost each class against the rest.",
-    ),
-    (
-        lambda: fit_lightgbm(BAGS, method="easy"),
-        "A method of boosting must be one of anchored, upm: 'easy' came. Choose one of these.",
-    ),
-    (
-        lambda: fit_xgboost(COUNTS, loss="log"),
-        (
-            "A loss to boost with must be poisson or square for total reports: 'log' came. Leave "
-            "it out to take the first."
-        ),
-    ),
-    (
-        lambda: BagObjective(BAGS, share=0),
-        "A share of the bags must lie in (0, 1]: 0 came. Use 1 to listen to all of them.",
-    ),
-    (
-        lambda: BagObjective(Bags(np.array([0, 1]), [0.0, 0.0])),
-        (
-            "A prior to boost from must lie inside (0, 1): 0 came. Give more bags, or the prior if "
-            "it is known."
-        ),
-    ),
-    (
-        lambda: BagObjective(Bags(np.array([0, 1]), [0.0, 0.0], "total")),
-        (
-            "A prior to boost from must lie inside (0, inf): 0 came. Give more bags, or the prior "
-            "if it is known."
-        ),
-    ),
-    (
-        lambda: BagObjective(BAGS)(np.zeros(3)),
-        (
-            "score must have one entry for each instance: 3 came for 4 instances. Give them in the "
-            "order of the instances."
-        ),
-    ),
-    (
-        lambda: fit_lightgbm(BAGS, objective="binary"),
-        (
-            "Objective and rounds must be chosen with method=, loss= and rounds=: objective came. "
-            "Leave it out."
-        ),
-    ),
-    (
-        lambda: fit_xgboost(BAGS, rounds=0),
-        "Rounds must be at least 1: 0 came. 600 suit the learning rate of 0.05.",
-    ),
-    (
-        lambda: BoostedByLightGBM(None, 0.0, "binary", "log", np.zeros(1), ["a", "b"]).scores(
-            pd.DataFrame({"a": [0]})
-        ),
-        (
-            "Columns must be those learned from, in the same order: column 1 is None and was b. "
-            "Choose them by name."
-        ),
-    ),
-    (
-        lambda: fit_lightgbm(NO_X),
-        "Bags to boost from must have features: X is None. Make the bags with X.",
-    ),
-    (
-        lambda: fit_lightgbm(BAGS, held_out=COUNTS),
-        (
-            "Held-out bags must report what the others report: total came beside binary. Take them "
-            "from bags.split."
-        ),
-    ),
-    (
-        probabilities_of_counts,
-        "Probabilities must come from binary reports: total came. Use predict for counts.",
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_bad_input_gets_a_clear_error(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message

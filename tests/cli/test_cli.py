@@ -6,186 +6,20 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import duckdb
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 import typer
-from typer.testing import CliRunner
 
 import unbag
-from unbag.cli import app
+from cases.cli import FOLDER, QUICK, SALES, run, world
 from unbag.cli._app import VERBS as VERBS_OF_THE_APP
 from unbag.cli._console import plain_errors
-from unbag.cli._design import expected_of, open_events
-from unbag.cli._evaluate import bags_for, open_model, unseen
 from unbag.cli._options import COLUMN_HELP
-from unbag.cli._outputs import check_output, write_tables
-from unbag.cli._plan import Contest, _noise, _variance, answers
-from unbag.cli._predict import predictions
-from unbag.cli._select import selected
-from unbag.cli._train import joined
-from unbag.metrics import marks
 from unbag.tables import ColumnNames, Columns
-
-FOLDER = Path(__file__).parent
-
-
-def run(*words, code=0):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result
-
-
-def world(folder, *, count=3000, size=10, random=True, seed=0, ending="parquet", name=""):
-    """Events and reports as files; the labels stay here."""
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=count)
-    x = x if random else np.sort(x)
-    events = pd.DataFrame({
-        "event": [f"e{i:05d}" for i in range(count)],
-        "bag": np.arange(count) // size,
-        "x": x,
-        "device": rng.choice(["phone", "desk"], count),
-    })  # fmt: skip
-    y = rng.random(count) < 1 / (1 + np.exp(1 - 2 * x - (events.device == "desk")))
-    reports = (
-        events.assign(y=y)
-        .groupby("bag", as_index=False)
-        .agg(sales=("y", "sum"), events=("y", "size"))
-    )
-    paths = folder / f"{name}events.{ending}", folder / f"{name}reports.{ending}"
-    for frame, path in zip((events, reports), paths, strict=True):
-        frame.to_parquet(path) if ending == "parquet" else frame.to_csv(path, index=False)
-    return *paths, y
-
-
-def without_plan():
-    path = Path(tempfile.mkdtemp()) / "m.unbag"
-    X = np.arange(8.0)[:, None]
-    unbag.BagClassifier(hidden=(), epochs=1).fit(X, np.arange(8) % 2).save(path)
-    return path
-
-
-def of_two_kinds():
-    folder, table = Path(tempfile.mkdtemp()), pa.table({"x": np.arange(8.0)})
-    plan = unbag.plan_features(table)
-    for kind in (unbag.BagClassifier, unbag.BagRegressor):
-        model = kind(hidden=(), epochs=1, learning_rate=0.01, held_out=0)
-        model.fit(plan.apply(table), np.arange(8) % 2, plan=plan).save(folder / kind.__name__)
-        yield folder / kind.__name__
-
-
-DAYS = (
-    pd.DataFrame({"day": ["mon", "mon", "tue", "tue"]}),
-    pd.DataFrame({"day": ["mon", "tue"], "sales": [1, 2]}),
-)
-SEEN = unbag.Bags(np.array([0, 0, 1]), np.array([0.5, 1.0]))
-MESSAGES = [
-    (
-        lambda: check_output(Path("scores.txt"), force=False),
-        "An output must be named .parquet or .csv: scores.txt came. Choose such a name.",
-    ),
-    (
-        lambda: check_output(Path("/nowhere/at/all.csv"), force=False),
-        "An output must go to a folder that exists: /nowhere/at does not. Make it first.",
-    ),
-    (
-        lambda: check_output(Path(__file__), force=False, table=False),
-        f"An output must not exist yet: {__file__} does. Use --force to overwrite it.",
-    ),
-    (
-        lambda: check_output(FOLDER, force=True, table=False),
-        f"An output must not exist yet: {FOLDER} does. Choose another name.",
-    ),
-    (
-        lambda: check_output(FOLDER / f"{'x' * 250}.csv", force=False),
-        f"An output must go where a file can be written: {FOLDER}/{'x' * 250}.csv cannot be "
-        "(File name too long). Choose another place.",
-    ),
-    (
-        lambda: next(
-            predictions(
-                SimpleNamespace(kind_="histogram", classes_=["no", "yes"]), None, "probability_yes"
-            )
-        ),
-        "An id must have another name than the predictions: 'probability_yes' came beside "
-        "probability_no, probability_yes. Rename that column, or leave id= out for row numbers.",
-    ),
-    (
-        lambda: open_events(pd.DataFrame({"bag": [1], "event": [2]}), "event", None),
-        "Events to design must have no bag yet: they have a column 'bag'. Rename or drop it.",
-    ),
-    (
-        lambda: write_tables(None, []),
-        "A table of events must hold at least one row: none came. Look at the export.",
-    ),
-    (
-        lambda: joined(*DAYS, Columns("day", total="sales")),
-        "A model must have features: the events have no column beside those you named. Add some.",
-    ),
-    (
-        lambda: open_model(without_plan()),
-        "A model for tables must have a plan of its features: m.unbag has none. Make it with "
-        "unbag train, or with fit(..., plan=bags.plan).",
-    ),
-    (
-        lambda: bags_for(
-            SimpleNamespace(kind_="binary"), *DAYS, Columns("day", counts=["no", "yes"])
-        ),
-        "Class counts must be those that the model learned from: ['no', 'yes'] came for None. "
-        "Name the same columns in the same order.",
-    ),
-    (
-        lambda: unseen(SEEN, marks(SEEN)),
-        "An evaluation must have bags that the model did not learn from: it learned from all 2. "
-        "Give other tables, or train with --test.",
-    ),
-    (
-        lambda: unbag.BagClassifier().fit(
-            np.eye(4), [0, 1, 0, 1], plan=unbag.plan_features(pa.table({"x": [1, 2]}))
-        ),
-        "A plan must have made the features: 4 came for a plan of 1. Give the plan of these bags.",
-    ),
-    (
-        lambda: _noise(1.0, 0.0, 1.0),
-        "A rate must lie between 0 and 1: 1.0 came. It is the share of events with a label 1.",
-    ),
-    (
-        lambda: answers(None, None, None, 64, _noise(0.5, 0.0, 1.0), Contest(12, 0.5, 0.5)),
-        "A plan must have a wish: none of --events, --regret and --bags came. Give one or more.",
-    ),
-    (
-        lambda: _variance(4.0, 1.0),
-        "Noise must be given once: --noise 4 and --epsilon 1 came. Leave one out.",
-    ),
-    (
-        lambda: expected_of(["autumn=300", "20"]),
-        "An expected count must be a whole number, or stratum=number for each stratum: "
-        "autumn=300 20 came. Say --expected 5000, or --expected autumn=5000 --expected "
-        "spring=300.",
-    ),
-    (
-        lambda: selected([Path("a"), Path("a")], *DAYS, Columns("day", total="sales")),
-        "There must be two models or more to choose among: 1 came. Name another.",
-    ),
-    (
-        lambda: selected(list(of_two_kinds()), *DAYS, Columns("day", total="sales")),
-        "Models to choose among must be of one kind: binary and total came. Leave one.",
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_bad_input_gets_a_clear_error(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message
 
 
 def test_errors_of_duckdb_are_told_without_a_traceback(tmp_path, monkeypatch, capsys):
@@ -285,10 +119,6 @@ def test_design_writes_the_bags_that_the_library_makes(tmp_path, ending):
     assert list(read(out).columns) == ["event", "x", "campaign", "bag"]
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([path.name, out.name])
     assert run(*words).stdout.splitlines()[0].replace('"', "") == "event,campaign,bag"
-
-
-SALES = ["--on", "bag", "--total", "sales"]
-QUICK = ["--linear", "--epochs", 20]
 
 
 def test_from_design_to_evaluation_on_two_tables(tmp_path):

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import QUICK, SALES, run, world
 
 import unbag
+from cases.cli import QUICK, SALES, run, world
 
 
 def spoil(change, *, ending="parquet", which="events"):

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import run
 
 import unbag
+from cases.cli import run
 
 WORDS = ["--on", "bag", "--total", "sales", "--id", "event"]
 QUICK = ["--learner", "additive", "--folds", 3]

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
-from test_cli import run
-from test_report import SECTIONS
 
+from cases.cli import run
+from cases.report import SECTIONS
 from unbag.cli import _demo
 from unbag.datasets import read_adult
 

@@ -4,7 +4,6 @@ aside."""
 import gzip
 import json
 import os
-import tempfile
 from itertools import pairwise
 from pathlib import Path
 
@@ -32,7 +31,6 @@ from unbag.datasets._criteo_records import (
 from unbag.training._validation import labelled_auc
 
 REAL = Path(os.environ.get("UNBAG_DATA", "")) / "criteo" / "train-137k.tsv.gz"
-FOLDER = Path(tempfile.mkdtemp())
 # buckets and dimensions of the 26 categories as the paper's appendix prints them
 PAPER = (
     "700 30, 500 30, 10000 70, 10000 70, 200 22, 20 10, 10000 70, 400 30, 10 10, 10000 70, 5000 "
@@ -46,62 +44,6 @@ def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("criteo") / "train.txt"
     write_clicks(path, 1000, seed=3)
     return path
-
-
-def bad_file(name, lines):
-    (FOLDER / name).write_text("".join(line + "\n" for line in lines))
-    return FOLDER / name
-
-
-def bad_parquet():
-    pq.write_table(pa.table({"label": [1], "I1": [2]}), FOLDER / "other.parquet")
-    return FOLDER / "other.parquet"
-
-
-def cut_gzip():
-    (FOLDER / "cut.gz").write_bytes(gzip.compress(b"0" + b"\t" * 39 + b"\n")[:-12])
-    return FOLDER / "cut.gz"
-
-
-MESSAGES = [
-    (
-        lambda: read_criteo("x", rows=0),
-        "A chunk must have at least one row: 0 came. The paper takes 65536.",
-    ),
-    (
-        lambda: next(read_clicks(rows=0)),
-        "A chunk and a day must have at least one event: 0 and 1048576 came. Ask for more.",
-    ),
-    (
-        lambda: list(read_criteo(bad_file("new.txt", ["0" + "\t" * 40] * 120))),
-        "The schema of new.txt must stay the same: 100 records in a row do not fit it, the last "
-        "at new.txt, byte 4158 (a record must have 40 fields, 41 came). Read the rest as "
-        "another stream, or repair the export.",
-    ),
-    (
-        lambda: list(read_criteo(bad_parquet())),
-        "The schema of other.parquet must be label, I1 to I13, C1 to C26: label, I1, ... came. "
-        "Choose and name the columns so.",
-    ),
-    (
-        lambda: list(read_criteo(bad_file("no.parquet", ["no"]))),
-        f"The file {FOLDER}/no.parquet must be a whole Parquet file: Parquet file size is 3 "
-        "bytes, smaller than the minimum file footer (8 bytes). Get it again.",
-    ),
-    (
-        lambda: list(read_criteo(cut_gzip())),
-        f"The file {FOLDER}/cut.gz must be whole: it breaks off or cannot be read (Compressed "
-        "file ended before the end-of-stream marker was reached). What came before was given "
-        "out; get the file again and resume.",
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_bad_input_gets_a_clear_error(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message
 
 
 def naive(path):

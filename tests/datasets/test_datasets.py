@@ -3,14 +3,10 @@ where they are."""
 
 import atexit
 import gc
-import gzip
-import hashlib
 import io
 import os
 import shutil
-import struct
 import tarfile
-import tempfile
 import threading
 import zipfile
 from functools import partial
@@ -21,6 +17,19 @@ import numpy as np
 import pooch
 import pytest
 
+from cases.datasets import (
+    HERE,
+    HOUR,
+    HOURS,
+    POLICIES,
+    POLICY,
+    higgs_lines,
+    put,
+    sha256,
+    write_bike,
+    write_claims,
+    write_mnist,
+)
 from unbag import random_bags
 from unbag.datasets import (
     _bike_sharing,
@@ -37,31 +46,7 @@ from unbag.datasets import (
 )
 from unbag.datasets._files import Source, fetch, find
 
-HERE = Path(tempfile.mkdtemp(prefix="datasets-"))
 atexit.register(shutil.rmtree, HERE, ignore_errors=True)
-
-
-def put(path, content):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return path
-
-
-def sha256(content):
-    return hashlib.sha256(content).hexdigest()
-
-
-def idx(array):
-    head = bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
-    return gzip.compress(head + array.astype(np.uint8).tobytes(), mtime=0)
-
-
-def write_mnist(root, images, labels):
-    """The same rows as training and test part."""
-    for part in ("train", "t10k"):
-        put(root / "mnist" / f"{part}-images-idx3-ubyte.gz", idx(images))
-        put(root / "mnist" / f"{part}-labels-idx1-ubyte.gz", idx(labels))
-    return root
 
 
 def records(rng, labels):
@@ -69,156 +54,7 @@ def records(rng, labels):
     return np.column_stack([np.asarray(labels, np.uint8), planes])
 
 
-def higgs_lines(rows):
-    return gzip.compress("".join(",".join(f"{x:.6e}" for x in row) + "\n" for row in rows).encode())
-
-
-HOUR = (
-    b"instant,dteday,season,yr,mnth,hr,holiday,weekday,workingday,weathersit,temp,atemp,hum,windspeed,casual,"
-    b"registered,cnt\n"
-)
-HOURS = (
-    b"1,2011-01-01,1,0,1,0,0,6,0,1,0.2,0.3,0.8,0,3,13,16\n"
-    b"2,2011-01-19,1,0,1,23,0,3,1,2,0.6,0.5,0.4,0.5,0,1,1\n"
-    b"3,2011-01-20,1,0,1,0,0,4,1,3,0.4,0.7,0.6,0.25,2,5,7\n"
-)
-POLICY = (
-    "IDpol,ClaimNb,Exposure,Area,VehPower,VehAge,DrivAge,BonusMalus,VehBrand,VehGas,Density,Region"
-)
-POLICIES = (
-    b"1,1,0.1,D,5,0,55,50,B12,Regular,100,R82\n3,16,2.01,B,15,100,95,230,B1,Diesel,10000,R22\n"
-    b"5,0,0.75,B,6,2,52,100,B12,Diesel,1000,R94\n"
-)
-
-
-def write_bike(root, content):
-    put(root / "bike_sharing" / "hour.csv", content)
-    return root
-
-
-def write_claims(root, content):
-    put(root / "fremtpl2" / "freMTPL2freq.csv", POLICY.encode() + b"\n" + content)
-    return root
-
-
-def load_broken(load, name, content, *rest, **options):
-    """Load from a fresh folder that holds only this."""
-    root = HERE / name.replace("/", "_")
-    put(root / name, content)
-    return load(*rest, folder=root, **options)
-
-
-TRAIN = "mnist/train-images-idx3-ubyte.gz"
 BATCH = "cifar-10-batches-bin/test_batch.bin"
-MESSAGES = [
-    (
-        lambda: load_broken(load_mnist, TRAIN, b"x"),
-        f"The file {HERE}/mnist_train-images-idx3-ubyte.gz/{TRAIN} must have the official sha256 "
-        f"{_mnist.SHA256['train-images-idx3']}: it has {sha256(b'x')}. Delete it and "
-        "load again with download=True, or take it as it is with unofficial=True.",
-    ),
-    (
-        lambda: load_mnist("odd"),
-        "A task of MNIST must be one of ['even_odd', 'digits']: 'odd' came. Choose one of these.",
-    ),
-    (
-        lambda: _mnist.read_idx(put(HERE / "cut.gz", idx(np.zeros((9, 9)))[:-9])),
-        f"The file {HERE}/cut.gz must be a whole gzip file: Compressed file ended before the "
-        "end-of-stream marker was reached. Delete it and get it again.",
-    ),
-    (
-        lambda: _mnist.read_idx(
-            put(HERE / "short.gz", gzip.compress(b"\0\0\x08\x01\0\0\0\x05abc"))
-        ),
-        f"The file {HERE}/short.gz must be an idx file of bytes, as long as its head says: its "
-        "head is 0000080100000005616263 and its length 11. Delete it and get it again.",
-    ),
-    (
-        lambda: load_mnist(
-            folder=write_mnist(HERE / "m", np.zeros((2, 28, 28)), np.zeros(3)), unofficial=True
-        ),
-        "MNIST must have images of 28 by 28 and a label for each: (2, 28, 28) came in "
-        f"{HERE}/m/{TRAIN} and (3,) in {HERE}/m/mnist/train-labels-idx1-ubyte.gz. Get both files "
-        "again.",
-    ),
-    (
-        lambda: load_cifar10("dog_rest"),
-        (
-            "A task of CIFAR-10 must be one of ['animal_machine', 'cat_rest']: 'dog_rest' came. "
-            "Choose one of these."
-        ),
-    ),
-    (
-        lambda: _cifar10._read(put(HERE / "batch.bin", b"x" * 3073)),
-        f"The file {HERE}/batch.bin must hold records of 3073 bytes that begin with a class from "
-        "0 to 9: its 3073 bytes do not. Delete it and get it again.",
-    ),
-    (
-        lambda: load_broken(load_higgs, "higgs/HIGGS-1.csv.gz", higgs_lines(np.zeros((3, 29)))),
-        (
-            "The first rows are for testing and must leave some to train on: 10000 of 3 came. "
-            "Lower test_rows."
-        ),
-    ),
-    (
-        lambda: load_broken(load_higgs, "higgs/HIGGS-2.csv.gz", gzip.compress(b"1,2\n")),
-        f"The file {HERE}/higgs_HIGGS-2.csv.gz/higgs/HIGGS-2.csv.gz must be a whole gzip file of "
-        "a label and 28 numbers in each row: CSV parse error: Expected 29 columns, got 2: 1,2. "
-        "Delete it and get it again.",
-    ),
-    (
-        lambda: load_broken(load_higgs, "higgs/HIGGS-3.csv.gz", higgs_lines(np.full((3, 29), 2.0))),
-        f"A label in {HERE}/higgs_HIGGS-3.csv.gz/higgs/HIGGS-3.csv.gz must be 0 or 1 and a "
-        "feature finite: there are others. Delete it and get it again.",
-    ),
-    (
-        lambda: load_bike_sharing(folder=write_bike(HERE / "b1", HOUR + HOURS.splitlines(True)[0])),
-        f"The file {HERE}/b1/bike_sharing/hour.csv must hold days before and after the 19th: it "
-        "does not. Get the whole file.",
-    ),
-    (
-        lambda: load_bike_sharing(folder=write_bike(HERE / "b2", b"a,b\n1,2\n")),
-        f"The file {HERE}/b2/bike_sharing/hour.csv must be the hourly CSV file with its header: "
-        "Column 'dteday' in include_columns does not exist in CSV file. Delete it and get it "
-        "again.",
-    ),
-    (
-        lambda: load_bike_sharing(
-            folder=write_bike(HERE / "b3", HOUR + HOURS.replace(b"2011-01-", b"Jan "))
-        ),
-        f"A date in {HERE}/b3/bike_sharing/hour.csv must read 2011-01-31 or 31/01/11: Jan 01 "
-        "came first. Get the file again.",
-    ),
-    (
-        lambda: load_fremtpl2(folder=write_claims(HERE / "f1", POLICIES.splitlines(True)[0])),
-        (
-            f"The file {HERE}/f1/fremtpl2/freMTPL2freq.csv must hold more policies: 1 came. Get "
-            "the whole file."
-        ),
-    ),
-    (
-        lambda: load_broken(
-            load_fremtpl2, "fremtpl2/freMTPL2freq.csv.gz", gzip.compress(POLICIES)[:-9]
-        ),
-        f"The file {HERE}/fremtpl2_freMTPL2freq.csv.gz/fremtpl2/freMTPL2freq.csv.gz must be the "
-        "whole table of policies with its header: Compressed file ended before the "
-        "end-of-stream marker was reached. Delete it and get it again.",
-    ),
-    (
-        lambda: load_fremtpl2(
-            folder=write_claims(HERE / "f3", POLICIES.replace(b",0.75,", b",0,"))
-        ),
-        f"A policy in {HERE}/f3/fremtpl2/freMTPL2freq.csv must have a positive exposure and "
-        "density, and no claims below 0: policy 5 has others. Get the file again.",
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_bad_files_get_a_clear_error(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message
 
 
 # reading

@@ -1,8 +1,6 @@
 """scikit-learn's own checks, and ours: bags in fit, in grid searches and in scorers; files that
 come back the same."""
 
-import json
-
 import jax
 import numpy as np
 import pandas as pd
@@ -20,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import unbag
+from cases.estimators import BAG, LABELS, ONE, X, Y, people
 from unbag import _model_file
 from unbag.estimators import BagClassifier, BagRegressor, BagScorer, estimate_loss, load
 
@@ -39,15 +38,6 @@ EXPECTED = {
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
-
-
-def people(n=1600, k=8, seed=0, shift=-1.0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 3))
-    labels = (X[:, 0] * 2 + shift + rng.logistic(size=n) > 0).astype(int)
-    bag = rng.permutation(n) // k
-    y = np.bincount(bag, weights=labels)[bag] / k
-    return X, y, bag, labels
 
 
 FAST = {"hidden": (), "epochs": 30, "learning_rate": 0.03}
@@ -444,145 +434,6 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
         model.save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
-
-
-X, Y, BAG, LABELS = people(n=80)
-ONE = BagClassifier(hidden=(), epochs=1)
-
-
-def file_with(tmp, text):
-    """A model file whose settings or bytes are not ours."""
-    import tempfile
-    from pathlib import Path
-
-    path = Path(tempfile.mkdtemp()) / "model.unbag"
-    if tmp == "cut":
-        BagClassifier(hidden=(), epochs=1).fit(X, Y, bag=BAG).save(path)
-        path.write_bytes(path.read_bytes()[:-20])
-    else:
-        _model_file.save_file({"a": np.zeros(1)}, path, metadata=text)
-    return path
-
-
-def settings(**changes):
-    found = {
-        "versions": {"format": 1, "unbag": "0.1.0"},
-        "settings": {"estimator": "BagClassifier"},
-    }
-    found["versions"] |= {k: v for k, v in changes.items() if k in ("format", "unbag")}
-    found["settings"] |= {k: v for k, v in changes.items() if k == "estimator"}
-    return {"unbag": json.dumps(found)}
-
-
-MESSAGES = [
-    (
-        lambda: ONE.fit(X, np.where(np.arange(80) == 3, 0.99, Y), bag=BAG),
-        f"A report must be the same for all rows of a bag: bag {BAG[3]} has 0.99 and {Y[3]} (1 "
-        "such bag). Give every row its bag's report, or pass labels of the rows as y=.",
-    ),
-    (
-        lambda: ONE.fit(X, Y, bag=[None, *BAG[1:]]),
-        (
-            "A bag id must not be missing: row 0 has None (1 such row). Drop such rows or give "
-            "them a bag."
-        ),
-    ),
-    (
-        lambda: ONE.fit(X, np.full(80, 0.5), bag=np.zeros(80, int)),
-        (
-            "There must be at least two bags: 1 came (n_samples=80). One bag says nothing about "
-            "who is who in it."
-        ),
-    ),
-    (
-        lambda: ONE.fit(X, np.ones(80)),
-        "There must be at least two classes: only class 1.0 came. Nothing can be learned from "
-        "one class; with partial_fit, pass classes=.",
-    ),
-    (
-        lambda: BagClassifier(hidden=(), epochs=1).fit(X, LABELS).partial_fit(X, LABELS + 1),
-        (
-            "A label must be one of the classes [np.int64(0), np.int64(1)]: 2 came. Fit anew with "
-            "all classes."
-        ),
-    ),
-    (
-        lambda: ONE.fit(X, Y[:-1], bag=BAG),
-        "y must have one entry for each row: 79 came for 80 rows. Give each row its own.",
-    ),
-    (
-        lambda: BagRegressor(epochs=1).fit(X, Y[:-1], bag=BAG),
-        "y must have one entry for each row: 79 came for 80 rows. Give each row its own.",
-    ),
-    (lambda: ONE.fit(X, None), "requires y to be passed, but the target y is None"),
-    (lambda: BagRegressor().fit(X, None), "requires y to be passed, but the target y is None"),
-    (
-        lambda: ONE.fit(X, Y, bag=BAG, sample_weight=np.ones(80)),
-        "Rows in bags must not have weights: sample_weight came with bag. A report speaks of "
-        "its whole bag; declare noise with Bags(noise=...) instead.",
-    ),
-    (
-        lambda: ONE.fit(X, LABELS, sample_weight=np.zeros(80)),
-        "Sample weights must be finite, not negative, not all zero, and one for each of 80 "
-        "rows: an array of shape (80,) and sum 0 came. Leave the weights out for equal ones.",
-    ),
-    (
-        lambda: BagClassifier(loss="hinge").fit(X, Y, bag=BAG),
-        (
-            "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. "
-            "Choose one."
-        ),
-    ),
-    (
-        lambda: BagClassifier(loss="poisson").fit(X, Y, bag=BAG),
-        "A loss of a classifier must be one of probabilities: poisson came, which is one of "
-        "counts. Leave loss out, or take BagRegressor.",
-    ),
-    (
-        lambda: BagClassifier(learning_rate=1e38, epochs=2).fit(X, Y, bag=BAG),
-        (
-            "A training must not diverge: all of 1 runs did. Scale the features, or lower "
-            "learning_rate (now 1e+38)."
-        ),
-    ),
-    (lambda: BagScorer("f1"), "A metric must be one of log_loss, auc, brier: 'f1' came. Choose one of these."),
-    (
-        lambda: BagScorer("auc")(BagClassifier(hidden=(), epochs=1).fit(X, LABELS), X, 0 * Y, bag=BAG),
-        "A metric must be one of log_loss, brier, mean_prediction, mean_report, "
-        "prediction_minus_report: 'auc' came. The AUC is not defined: the mean report is 0, so "
-        "one of the two labels is missing.",
-    ),
-    (
-        lambda: load(file_with("", settings(format=99, unbag="9.9"))),
-        "A model file must have format 1: model.unbag has 99, saved by unbag 9.9. Load it with "
-        "that version, or train again.",
-    ),
-    (
-        lambda: load(file_with("", settings(estimator="BagForest"))),
-        (
-            "A model file must hold one of BagClassifier, BagRegressor: BagForest came. Use the "
-            "unbag that saved it."
-        ),
-    ),
-    (
-        lambda: load(file_with("cut", None)),
-        "A model file must be whole: model.unbag is cut short or is something else. Save it again.",
-    ),
-    (
-        lambda: load(file_with("", {"other": "x"})),
-        (
-            "A model file must have been saved by unbag: model.unbag was not. Load it with what "
-            "wrote it."
-        ),
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_bad_input_gets_a_clear_error(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message
 
 
 def test_a_file_that_is_not_there_is_an_error_of_its_own():

@@ -19,7 +19,6 @@ import pytest
 from typer.testing import CliRunner
 
 from unbag.cli import app
-from unbag.cli._reproduce import engine_of
 from unbag.lab import EngineError, Plan, RayEngine, RunStore, _engines, _worker, run_plan
 
 on_ray = pytest.mark.skipif(
@@ -344,23 +343,3 @@ def test_a_fingerprint_has_all_sources_in_it(tmp_path, monkeypatch):
         f"{before['jax']}, numpy {before['numpy']}, source {before['source']} came here and unbag "
         "not installed, jax none, numpy none, source none"
     )
-
-
-MESSAGES = [
-    (lambda: RayEngine(cpus=-1), "A task's cpus must not be negative: -1 came. Leave it out."),
-    (
-        lambda: engine_of("spark"),
-        "An engine must be here or ray: 'spark' came. Leave it out to work in this process.",
-    ),
-    (
-        lambda: engine_of("here", cpus=2, address="auto"),
-        "Only the engine ray takes cpus, address: the engine is here. Add --engine ray.",
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_bad_input_gets_a_clear_error(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message

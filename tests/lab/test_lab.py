@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -17,8 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 import unbag
+from cases.lab import TOY, invent, made_up, toy
 from unbag.cli import app
-from unbag.cli._reproduce import run_and_report
 from unbag.datasets import Dataset
 from unbag.lab import (
     Plan,
@@ -37,76 +36,13 @@ from unbag.lab import (
 )
 from unbag.lab import _claims as judging
 from unbag.lab import _online_report as online_reporting
-from unbag.lab._methods import METHODS
 from unbag.lab._online_plan import online_preset
 from unbag.lab._online_run import HISTORY
 from unbag.lab._online_store import OnlineStore, online_stores
 from unbag.lab._plan import Experiment
 from unbag.lab._report import write_report
-from unbag.lab._store import FORMAT, SCHEMA
-from unbag.lab._tasks import MODELS, TASKS
+from unbag.lab._tasks import MODELS
 from unbag.lab._variance import BagDeviation, bag_spread
-
-
-def toy():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(1200, 3)).astype(np.float32)
-    y = (rng.uniform(size=1200) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(np.float32)
-    return Dataset(X[:1000], y[:1000], X[1000:], y[1000:], ("a", "b", "c"))
-
-
-add_task("toy", toy, model="linear", title="Toy")
-TOY = {
-    "task": "toy",
-    "methods": ("upm", "anchored:square"),
-    "sizes": (5, 20),
-    "rates": (0.01, 0.1),
-    "repetitions": 3,
-    "epochs": 3,
-}
-
-
-def invent(group, told=None, seed=0):
-    """Rows of a group that was never trained."""
-    rng, rows = np.random.default_rng([seed, int(group.identity(), 16)]), []
-    for run in group.runs():
-        loss = rng.uniform(0.3, 0.6, run.epochs).astype(np.float32)
-        held = (
-            {"choice": loss + rng.normal(size=run.epochs) * 0.1, "held_out": loss}
-            if run.holdout
-            else {}
-        )
-        facts = {
-            "bags": 1000 // run.size,
-            "trivial": 0.5,
-            "seconds": 1.0,
-            "version": "test",
-            "diverged": None,
-        }
-        if run.holdout:
-            held["scores"] = rng.normal(size=1000 - round(1000 * (1 - run.holdout)))
-        rows.append(
-            {
-                "run": run.identity(),
-                **run._asdict(),
-                **facts,
-                "test_loss": loss,
-                "test_auc": 1 - loss,
-                **held,
-            }
-        )
-    return rows
-
-
-def invent_slowly(group, told=None):
-    time.sleep(0.1)
-    return invent(group)
-
-
-def made_up(plan, store):
-    """Fill a store with invented histories, as if the plan had been run."""
-    for group in plan.groups():
-        store.add(group, invent(group))
 
 
 @pytest.fixture
@@ -201,9 +137,9 @@ def test_finished_runs_are_not_made_again_and_new_ones_are_added(tmp_path, untra
 WORKER = """
 import sys
 sys.path.insert(0, {tests!r})
-import test_lab
+from cases.lab import invent_slowly
 from unbag.lab import Plan, RunStore, run_plan, _run
-_run.train_group = test_lab.invent_slowly
+_run.train_group = invent_slowly
 print("ready", flush=True)
 sys.stdin.readline()
 print(run_plan(Plan(**{plan!r}), RunStore({folder!r}), patience=0.1), flush=True)
@@ -211,7 +147,7 @@ print(run_plan(Plan(**{plan!r}), RunStore({folder!r}), patience=0.1), flush=True
 
 
 def worker(folder, plan):
-    code = WORKER.format(tests=str(Path(__file__).parent), plan=plan, folder=str(folder))
+    code = WORKER.format(tests=str(Path(__file__).parents[1]), plan=plan, folder=str(folder))
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -930,212 +866,6 @@ def test_the_example_of_adding_a_method_and_data_is_one_short_file(tmp_path, unt
     result = CliRunner().invoke(app, [*words, "--store", str(tmp_path / "store")])
     assert result.exit_code == 0, result.output
     assert "squared PM" in result.stdout
-
-
-HERE = Path(tempfile.mkdtemp())
-
-
-def written(name, content):
-    (HERE / name).parent.mkdir(parents=True, exist_ok=True)
-    (HERE / name).write_text(content)
-    return HERE / name
-
-
-def other_format():
-    path = written("old/toy/k.parquet", "")
-    pq.write_table(SCHEMA.with_metadata({"unbag_store": "99"}).empty_table(), path)
-    RunStore(path.parent.parent).finished()
-
-
-def asked(task=None, name=None, path=None, folder=None, report=None):
-    run_and_report(task=task, name=name, path=path, folder=folder, changes={}, report=report)
-
-
-def other_data():
-    store = RunStore(HERE / "other")
-    made_up(Plan(**{**TOY, "sizes": (20,)}), store)
-    store.check_data("toy", 1000)
-    store.check_data("toy", 900)
-
-
-def other_choices():
-    store = RunStore(HERE / "older")
-    store.write_table("toy", "choices", [{"task": "toy", "size": 2}])
-    _choice.read(store)
-
-
-MESSAGES = [
-    (
-        lambda: Way.named("magic"),
-        lambda: (
-            f"A method must be one of {', '.join(METHODS)}: 'magic' came. Choose one, or add it."
-        ),
-    ),
-    (
-        lambda: Way.named("upm:magic"),
-        (
-            "A method's loss must be one of log, square, poisson, cross_entropy, brier: 'magic' "
-            "came. Choose one."
-        ),
-    ),
-    (
-        lambda: add_method("upm", abs),
-        (
-            "A method to add must be a function with a new name of letters, digits and _: 'upm' "
-            "came. See docs/adding.md."
-        ),
-    ),
-    (
-        lambda: add_task("mine", toy, model="magic"),
-        lambda: (
-            f"A task's model must be one of {', '.join(MODELS)}: 'magic' came. Choose one, or add "
-            "it."
-        ),
-    ),
-    (
-        lambda: Plan("magic"),
-        lambda: (
-            f"A plan's task must be one of {', '.join(TASKS)}: 'magic' came. Choose one of these."
-        ),
-    ),
-    (
-        lambda: Plan("toy", sizes=(600,)).check_data(),
-        (
-            "A bag size must leave at least 2 bags: bags of 600 came for the 1000 rows of toy. "
-            "Make the bags smaller."
-        ),
-    ),
-    (
-        lambda: Plan("toy", sizes=(300,), holdout=0.2).check_data(),
-        (
-            "A bag size must leave at least 4 bags: bags of 300 came for the 1000 rows of toy. "
-            "Make the bags smaller."
-        ),
-    ),
-    (
-        lambda: Plan("toy", sizes=(1.5,)),
-        "A plan's sizes must be a list with at least one int: (1.5,) came. Give one.",
-    ),
-    (
-        lambda: Plan("toy", methods=()),
-        "A plan's methods must be a list with at least one str: () came. Give one.",
-    ),
-    (
-        lambda: Plan("toy", epochs=0),
-        "A plan's epochs must be a whole number of at least 1: 0 came. Change it.",
-    ),
-    (
-        lambda: Plan("toy", rates=(0.1, -0.1)),
-        (
-            "Bag sizes and learning rates must be positive: the smallest are 1 and -0.1. Leave "
-            "these out."
-        ),
-    ),
-    (
-        lambda: Plan("toy", holdout=1),
-        (
-            "A plan's holdout and smoothing must lie in [0, 1): 1 and 0.1 came. Use 0.2 to hold "
-            "out a fifth of the bags."
-        ),
-    ),
-    (
-        lambda: Plan("toy", holdout="x"),
-        (
-            "A plan's holdout and smoothing must lie in [0, 1): 'x' and 0.1 came. Use 0.2 to hold "
-            "out a fifth of the bags."
-        ),
-    ),
-    (
-        lambda: Plan(["toy"]),
-        "A plan's task must be a text: ['toy'] came. Put one name in quotation marks.",
-    ),
-    (
-        lambda: Plan("toy", methods=5),
-        "A plan's methods must be a list with at least one str: 5 came. Give one.",
-    ),
-    (
-        lambda: preset("magic", "toy"),
-        "A preset must be one of paper, laptop, smoke: 'magic' came. Choose one of these.",
-    ),
-    (
-        lambda: read_plan(written("bad.toml", "task =")),
-        (
-            f"A plan must be a TOML file: {HERE / 'bad.toml'} is not (Invalid value (at end of "
-            "document)). Fix it."
-        ),
-    ),
-    (
-        lambda: read_plan(written("odd.toml", 'task = "toy"\ncolour = 3')),
-        "A plan must name a task and may have preset, model, methods, sizes, rates, "
-        "repetitions, epochs, batch, smoothing, holdout, start, rows, rates_together, "
-        f"repetitions_together: colour came in {HERE / 'odd.toml'}. Fix it.",
-    ),
-    (
-        other_format,
-        f"A store must be of format {FORMAT}: {HERE / 'old' / 'toy' / 'k.parquet'} is of format "
-        "99. Use the unbag that wrote it, or another folder.",
-    ),
-    (
-        lambda: online_preset("smoke", chunks=-1),
-        "An online plan's chunks must be at least 0: -1 came. Change it.",
-    ),
-    (
-        lambda: online_preset("smoke", rates=(-1.0,)),
-        "Bag sizes and learning rates must be positive, and there must be some: (16, 128) and "
-        "(-1.0,) came. Change them.",
-    ),
-    (
-        lambda: OnlineStore(written("newer/plan.json", '{"colour": 3}').parent).plan(),
-        "A plan of online runs must have the fields source, model, methods, sizes, rates, "
-        "repetitions, chunks, rows, batch, priors, tuning: colour came in "
-        f"{HERE / 'newer' / 'plan.json'}. Use the unbag that wrote it, or another folder.",
-    ),
-    (
-        lambda: OnlineStore(written("torn/plan.json", '{"source"').parent).plan(),
-        f"What a store of online runs keeps must be JSON: {HERE / 'torn' / 'plan.json'} is not "
-        "(Expecting ':' delimiter: line 1 column 10 (char 9)). Delete it.",
-    ),
-    (
-        other_data,
-        f"A store's runs of a task must come from the same data: {HERE / 'other'} has runs of "
-        "toy with 50 bags of 20, but the 900 rows that there are now make 45. Use another "
-        "folder.",
-    ),
-    (
-        other_choices,
-        "A table of choices must have the columns task, model, start, epochs, batch, rows, "
-        "size, holdout, repetition, among, candidates, method, loss, rate, epoch, test_loss, "
-        f"test_auc: one in {HERE / 'older'} has task, size. Delete choices.csv there, and run "
-        "its plan again.",
-    ),
-    (asked, "A task, a plan or a report must be asked for: none came. Try: unbag reproduce adult"),
-    (
-        lambda: asked("toy", "smoke", Path("p.toml")),
-        "A plan must come from a preset or from a file: smoke and p.toml came. Leave one out.",
-    ),
-    (
-        lambda: asked(report=written("file", "")),
-        f"A report must go to a folder: {HERE / 'file'} is a file. Choose another name.",
-    ),
-    (
-        lambda: asked(report=written("full/file", "").parent),
-        (
-            f"A report must go to an empty folder: {HERE / 'full'} is not empty. Use --force to "
-            "overwrite."
-        ),
-    ),
-    (
-        lambda: asked(folder=HERE / "nothing", report=HERE / "new"),
-        f"A report must have runs: {HERE / 'nothing'} has none. Make some: unbag reproduce adult",
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_what_cannot_be_run_is_refused_with_a_clear_error(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == (message() if callable(message) else message)
 
 
 def test_a_loss_that_does_not_fit_the_task_is_refused():

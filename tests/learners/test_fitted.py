@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from cases.packages import needs
 from unbag import Bags, from_rows, random_bags
 from unbag.learners import Additive, DataWarning, Fitted, Trees, fit
 
-pytest.importorskip("lightgbm")
+needs("lightgbm")
 QUICK = (Additive(), Trees(rounds=40, patience=20))
 
 

@@ -6,11 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from cases.packages import needs
 from unbag import Bags, random_bags
 from unbag.learners import Trees, TreesModel, folds_of
 from unbag.learners._trees import TreeColumns
 
-pytest.importorskip("lightgbm")
+needs("lightgbm")
 QUICK = Trees(rounds=60, patience=20)
 
 

@@ -3,12 +3,9 @@ from math import exp, inf, log
 import numpy as np
 import pytest
 
+from cases.planning import SPREAD
 from unbag import losses, planning
-from unbag.losses import from_callable
 from unbag.planning import HistogramSpread, ModelSpread, Noise, Problem, Sandwich, sandwich
-
-SPREAD = ModelSpread(0.02, 0.05, 0.01)
-OF_CLASSES = Problem(10, 8, HistogramSpread(1, 1), classes=3)
 
 
 def test_the_square_loss_is_sandwiched_by_one_half():
@@ -238,50 +235,3 @@ def test_the_planned_variance_is_the_one_that_simulation_shows(k, s2):
     planned = planning.estimate_variance(bags * k, k, Noise(p * (1 - p), s2, 1.5, 1.0))
     sigma = np.sqrt(2 / runs)
     assert estimates.var() / planned == pytest.approx(1, abs=5 * sigma + 2 / bags)
-
-
-MESSAGES = [
-    (
-        lambda: planning.bags_needed(0, Problem(10, 8, SPREAD)),
-        "beta must be positive: 0 came. It is the regret that you can accept.",
-    ),
-    (
-        lambda: planning.bags_needed(1e-9, Problem(10, 8, SPREAD)),
-        (
-            "Planning must end below 1e+15: no number of bags that large is enough. Allow a larger "
-            "beta."
-        ),
-    ),
-    (
-        lambda: planning.bags_needed(0.1, OF_CLASSES, curvature=Sandwich(1, 1, 1, 1)),
-        "The fast rate must have binary or total reports: full histograms came, for which the "
-        "paper proves none. Leave curvature out.",
-    ),
-    (
-        lambda: planning.bags_needed(0.1, Problem(12, 8, SPREAD), curvature=sandwich(losses.log)),
-        "The fast rate must have a loss that is curved: c1 = 0 and c2 = 0 came. Bound the "
-        "scores, as in sandwich(loss, (-5, 5)), or leave curvature out.",
-    ),
-    (
-        lambda: sandwich(losses.log, (2, -2)),
-        "A range of scores must go from low to high: (2, -2) came. Use (-5, 5), say.",
-    ),
-    (
-        lambda: sandwich(from_callable(lambda z, y: abs(y - z)), (-2, 2)),
-        (
-            "The sandwich must have a proper loss of the probability sigmoid(score): your loss is "
-            "not. Use log or square."
-        ),
-    ),
-    (
-        lambda: planning.histogram_variance(3),
-        "Either bound or sigma must be given: both or neither came. Bounded losses have a bound.",
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_bad_input_gets_a_clear_error(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message

@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import QUICK, SALES, run, world
 
 import unbag
-from unbag.cli._outputs import check_page
+from cases.cli import QUICK, SALES, run, world
+from cases.report import SECTIONS
 from unbag.cli._story import prior_over_time
 from unbag.diagnosis import Diagnosis, Feature
 from unbag.metrics import Band, Estimate, Evaluation
@@ -51,25 +51,6 @@ from unbag.report._sections import best_curves
 from unbag.report._svg import embed
 from unbag.selection import Choice, Compared
 from unbag.tables import TablesReport
-
-MESSAGES = [
-    (
-        lambda: check_page(Path("report.pdf"), force=False),
-        "A page must be named .html: report.pdf came. Choose such a name.",
-    ),
-    (
-        lambda: write_page(Page("", "", []), "/nowhere/at/all.html"),
-        "An output must go to a folder that exists: /nowhere/at does not. Make it first.",
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_bad_input_gets_a_clear_error(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message
-
 
 EVIL = "<script>alert(1)</script>\"'&"
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -158,22 +139,6 @@ def story(**changes):
         "labels": evaluation(loss=0.5, gap=0.001),
     }
     return Story(**({"title": EVIL, "line": EVIL} | everything | changes))
-
-
-SECTIONS = [
-    "summary",
-    "input",
-    "random",
-    "compared",
-    "good",
-    "revealed",
-    "curves",
-    "calibration",
-    "scores",
-    "prior",
-    "next",
-    "glossary",
-]
 
 
 def test_a_page_with_everything_has_every_section_in_order():

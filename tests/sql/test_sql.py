@@ -8,9 +8,8 @@ import sys
 from dataclasses import replace
 from datetime import datetime
 from importlib import import_module
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,29 +19,24 @@ from hypothesis import strategies as st
 from pyarrow import csv
 from typer.testing import CliRunner
 
-ibis = pytest.importorskip("ibis", reason='Ibis is not installed: pip install "unbag[sql]"')
-import duckdb  # noqa: E402
-
-from unbag import check_tables, design_bags, join, sql, weights  # noqa: E402
-from unbag.bags import as_components, mean_label_variance  # noqa: E402
-from unbag.cli import _weights, app  # noqa: E402
-from unbag.tables import LEFT_OUT as LEFT_OUT_RULES  # noqa: E402
-from unbag.tables import RULES, TablesReport  # noqa: E402
-
-
-def named(table, name):
-    return ibis.table(ibis.Schema.from_pyarrow(table.schema), name=name)
-
-
-def on_duckdb(expression, **tables):
-    with duckdb.connect() as connection:
-        for name, table in tables.items():
-            connection.register(name, table)
-        return connection.sql(sql.as_sql(expression)).to_arrow_table()
-
-
-def relate(events, reports, **said):
-    return sql.relate(named(events, "events"), named(reports, "reports"), **said)
+from cases.packages import needs
+from cases.sql import (
+    FAULTS,
+    GOOD,
+    REPORTS,
+    SAID,
+    checks_of,
+    faulty,
+    in_files,
+    named,
+    on_duckdb,
+    relate,
+)
+from unbag import check_tables, design_bags, join, sql, weights
+from unbag.bags import as_components, mean_label_variance
+from unbag.cli import app
+from unbag.tables import LEFT_OUT as LEFT_OUT_RULES
+from unbag.tables import RULES, TablesReport
 
 
 def by_numpy(events, reports, *, method="upm", reference=None, **said):
@@ -224,67 +218,6 @@ def test_totals_of_counts_are_weighted_by_the_variance_of_poisson_counts():
 
 
 # --- what is refused: a change to good tables for each check ---
-
-GOOD = {"day": ["a", "a", "b", "b", "c", "c"], "click": [1, 2, 3, 4, 5, 6], "region": ["n", "n", "n", "n", "n", "n"],
-        "when": np.array(["2026-11-01"] * 6, "datetime64[us]"), "g": [0.5] * 6}  # fmt: skip
-REPORTS = {"day": ["a", "b", "c"], "sales": [1.0, 0.0, 2.0], "events": [2, 2, 2], "v": [0.0, 0.0, 0.0],
-           "status": ["observed", "", "observed"], "made": np.array(["2026-11-02"] * 3, "datetime64[us]")}  # fmt: skip
-SAID = {
-    "on": "day",
-    "total": "sales",
-    "size": "events",
-    "status": "status",
-    "id": "click",
-    "stratum": "region",
-}
-FAULTS = {
-    "no_events": ({}, {}, {}),
-    "no_reports": ({}, {}, {}),
-    "event_without_bag": ({"day": ["a", "a", "b", "b", "c", None]}, {"events": [2, 2, 1], "sales": [1.0, 0, 1]}, {}),
-    "event_without_stratum": ({"region": ["n", "n", "n", "n", "n", ""]}, {}, {}),
-    "event_without_id": ({"click": [1, 2, 3, 4, 5, None]}, {}, {}),
-    "bag_in_two_strata": ({"region": ["n", "s", "n", "n", "n", "n"]}, {}, {}),
-    "event_with_unclear_time": (
-        {"when": ["2026-11-01"] * 5 + ["11/02/2026"]}, {}, {"time": "when", "cut": "2026-11-16"}
-    ),
-    "event_in_two_bags": ({"click": [1, 2, 3, 4, 1, 6]}, {}, {}),
-    "event_twice": ({"click": [1, 2, 3, 3, 5, 6]}, {}, {}),
-    "report_without_bag": ({}, {"day": ["a", "b", None]}, {}),
-    "report_without_time": ({}, {"made": [datetime(2026, 11, 2), None, datetime(2026, 11, 2)]}, {"as_of": "made"}),
-    "bag_with_two_reports": ({}, {"day": ["a", "b", "b"]}, {}),
-    "wrong_size": ({}, {"events": [2, 3, 2]}, {}),
-    "impossible_total": ({}, {"sales": [1.0, 0.0, 3.0]}, {}),
-    "impossible_counts": ({}, {"b": [1.0, 2, 2]}, {"total": None, "counts": ["sales", "b"]}),
-    "impossible_report": ({}, {"sales": [1.0, 0, 7]}, {"kind": "total", "cap": 2}),
-    "unknown_status": ({}, {"status": ["observed", "", "lost"]}, {}),
-    "hidden_by_value": ({}, {"status": ["observed", "", "interval"]}, {}),
-    "report_not_finite": ({}, {"sales": [1.0, 0.0, np.nan]}, {}),
-    "wrong_noise": ({}, {"v": [0.0, 0.0, -1.0]}, {"noise": "v"}),
-    "nothing_observed": ({}, {"day": ["A", "B", "C"]}, {}),
-    "stratum_without_report": (
-        {"region": ["n", "n", "n", "n", "s", "s"]}, {"status": ["observed", "observed", "pending"]}, {}
-    ),
-    "lone_bag": ({"region": ["n", "n", "n", "n", "s", "s"]}, {}, {}),
-    "negative_weight": ({}, {"b": [1.0, 2, 0], "sales": [1.0, 0, -9], "v": [9.0] * 3},
-                        {"total": None, "counts": ["sales", "b"], "noise": "v"}),
-    "event_without_reference": ({"g": [0.5] * 5 + [np.nan]}, {}, {"method": "anchored", "reference": "g"}),
-}  # fmt: skip
-
-
-def faulty(name):
-    events, reports, said = FAULTS[name]
-    rows = lambda table, none: table.slice(0, 0) if none else table
-    return (
-        rows(pa.table(GOOD | events), name == "no_events"),
-        rows(pa.table(REPORTS | reports), name == "no_reports"),
-        SAID | said,
-    )
-
-
-def checks_of(events, reports, **said):
-    return on_duckdb(
-        relate(events, reports, **said).checks, events=events, reports=reports
-    ).to_pylist()
 
 
 def found(name):
@@ -648,122 +581,6 @@ def test_bad_files_are_refused_in_the_words_of_join(files, tmp_path):
     assert str(database.value) == str(numpy.value)
 
 
-def in_files(make):
-    """Do something with two small files, one of them damaged at will."""
-    with TemporaryDirectory() as folder:
-        paths = [Path(folder) / f"{name}.parquet" for name in ("events", "reports")]
-        for path, table in zip(paths, (GOOD, REPORTS), strict=True):
-            pq.write_table(pa.table(table), path)
-        make(*paths)
-
-
-def ask(**change):
-    events, reports = pa.table(GOOD), pa.table(REPORTS)
-    return relate(events, reports, **(SAID | change))
-
-
-def many_ids(events, reports):
-    pq.write_table(
-        pa.table({"day": np.arange(300_000) // 2, "click": [f"click {i}" for i in range(300_000)]}),
-        events,
-    )
-    pq.write_table(pa.table({"day": np.arange(150_000), "sales": np.ones(150_000)}), reports)
-    sql.write_targets(
-        events,
-        reports,
-        events.with_name("t.parquet"),
-        memory="5MB",
-        on="day",
-        total="sales",
-        id="click",
-    )
-
-
-def long_csv(events, reports):
-    events = events.with_suffix(".csv")
-    events.write_bytes(b"day,x\n" + b"a,1\n" * 300_000 + "é,1\n".encode("latin-1"))
-    sql.write_targets(
-        events, reports, events.with_name("t.parquet"), on="day", total="sales", kind="total"
-    )
-
-
-MESSAGES = [
-    (
-        lambda: in_files(long_csv),
-        "A CSV file must be a table in UTF-8, with values of one type in each column: line "
-        "300002 of events.csv is not (Invalid unicode (byte sequence mismatch) detected. This "
-        "file is not utf-8 encoded). Mend it.",
-    ),
-    (
-        lambda: ask(method="matching"),
-        "A method in SQL must be one of anchored, upm, easy: 'matching' came. Choose one of these.",
-    ),
-    (
-        lambda: ask(method="anchored"),
-        "Method anchored must have 1 column(s) with a reference prediction: 0 came. Name with "
-        "reference= one of the events, or one for each class; only anchored has any.",
-    ),
-    (
-        lambda: ask(reference="g"),
-        "Method upm must have no column(s) with a reference prediction: 1 came. Name with "
-        "reference= one of the events, or one for each class; only anchored has any.",
-    ),
-    (
-        lambda: ask(stratum="when"),
-        "Ids, strata and statuses in SQL must be text, whole numbers or dates: 'when' of the "
-        "events has type timestamp(6). Cast it first, because engines write other types in "
-        "their own ways.",
-    ),
-    (
-        lambda: ask(keep=["age"]),
-        "A column to keep must be one of the events, and not weight_1, weight_2, target, "
-        "sample_weight: 'age' is not in the events. Rename it, or name others with keep=.",
-    ),
-    (
-        lambda: relate(
-            pa.table(GOOD).rename_columns(["day", "click", "region", "when", "target"]),
-            pa.table(REPORTS),
-            **SAID,
-        ),
-        "A column to keep must be one of the events, and not weight_1, weight_2, target, "
-        "sample_weight: 'target' is the name of a result. Rename it, or name others with keep=.",
-    ),
-    (
-        lambda: sql.as_sql(ibis.table({"a": "int64"}, name="t"), dialect="klingon"),
-        "A dialect must be one that Ibis can write here: 'klingon' cannot be (Unknown dialect klingon). Use duckdb; or "
-        'spark after pip install "unbag[spark]".',
-    ),
-    (
-        lambda: sql.confirm(checks_of(*faulty("wrong_size")[:2], **SAID)),
-        (
-            "A reported size must be the number of events of the bag: bag b has 3 reported and "
-            "2 in the table (1 such bag). Find the missing or doubled events, or leave such "
-            "bags out with wrong_sizes='leave_out'."
-        ),
-    ),
-    (
-        lambda: sql.design(ibis.table({"bag": "int64"}, name="t"), "bag", size=2),
-        "Events to design must have no bag yet: they have a column 'bag'. Rename or drop it.",
-    ),
-    (
-        lambda: in_files(many_ids),
-        "The memory must suffice for one line for each bag, and ids if they are checked: 5MB "
-        "does not. Allow more with memory=, leave id= out, or work on fewer bags at a time.",
-    ),
-    (
-        lambda: in_files(
-            lambda e, r: sql.write_targets(e, r, e.with_name("t.parquet"), memory="much", **SAID)
-        ),
-        "Tables and settings must be such that DuckDB can work with them: Parser Error: Memory "
-        "must have a number (e.g. 1GB). Mend what it names, or export the tables again.",
-    ),
-    (
-        lambda: _weights._write(Path("e"), Path("r"), None, {}, force=False),
-        "Targets must go to a file: --out is missing. Name one, or print the SQL with --sql.",
-    ),
-]
-
-
 def test_a_full_disk_is_not_told_as_a_bad_file():
     def fill(events, reports):
         with sql.query_files(events, reports, **SAID) as (connection, _):
@@ -773,13 +590,6 @@ def test_a_full_disk_is_not_told_as_a_bad_file():
         ValueError, match=r"^The disk must have room .* there is none for /dev/full. Free some"
     ):
         in_files(fill)
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_bad_input_gets_a_clear_error(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message
 
 
 # --- a real Spark ---
@@ -839,9 +649,7 @@ def test_the_version_of_java_is_read(told, version):
 )  # JAX warns, if loaded; this fork becomes Java at once
 def test_spark_gives_the_rows_and_bags_of_duckdb(tmp_path):
     """One test, because a session takes ten seconds to start."""
-    pyspark = pytest.importorskip(
-        "pyspark.sql", reason='pyspark is not installed: pip install "unbag[spark]"'
-    )
+    pyspark = needs("pyspark.sql")
     if java_version() < 17:
         pytest.skip(f"Spark needs Java 17 or newer; installed is {java_version() or 'none'}")
     builder = pyspark.SparkSession.builder.master("local[1]").config(

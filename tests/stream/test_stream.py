@@ -6,12 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
-from unittest.mock import patch
 
 import equinox as eqx
 import jax
@@ -25,253 +22,35 @@ from scipy.special import expit
 from typer.testing import CliRunner
 
 import unbag
-from unbag import losses, models, weights
+from cases.stream import (
+    PLACE,
+    SMALL,
+    bags_in_order,
+    chunk_of,
+    everything,
+    feed,
+    network,
+    on_disk,
+    parameters,
+    put,
+    quiet_buffer,
+    same,
+    source,
+)
+from unbag import losses, weights
 from unbag.bags import random_bags
 from unbag.cli import app
-from unbag.cli._stream import follow
-from unbag.datasets import Chunk, Quarantine
+from unbag.datasets import Chunk
 from unbag.lab import _online_run as online
 from unbag.lab._online_plan import online_preset
 from unbag.lab._online_report import write_online_report
 from unbag.lab._online_run import _runs, best_rate, run_online
 from unbag.lab._online_store import OnlineStore
 from unbag.metrics import evaluate, evaluate_labels
-from unbag.stream import StreamLearner, StreamSettings, View, _checkpoint, run_stream
-from unbag.stream._buffer import Buffer
+from unbag.stream import StreamLearner, View, _checkpoint, run_stream
 from unbag.stream._checkpoint import METRICS, QUARANTINE, StreamStore
 
 METHODS = ("anchored", "upm", "easy", "matching", "likelihood", "labels")
-SMALL = {"size": 8, "batch": 64, "rate": 0.02, "chunk": 256}
-
-
-def network(key=0):
-    return models.mlp(3, (8,), key=key)
-
-
-def chunk_of(number, rows=256):
-    rng = np.random.default_rng([7, number])
-    x = rng.normal(size=(rows, 3)).astype(np.float32)
-    truth = expit(1.5 * x[:, 0] - 1)
-    y = (rng.random(rows) < truth).astype(np.float32)
-    return Chunk(x, y=y, time=number + np.arange(rows) / rows, truth=truth, position=number + 1)
-
-
-def source(position, count=6):
-    return (chunk_of(number) for number in range(position, count))
-
-
-def parameters(learner):
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(learner._trainer.state)]
-
-
-def same(a, b):
-    return all(np.array_equal(x, y) for x, y in zip(parameters(a), parameters(b), strict=True))
-
-
-PLACE = Path(tempfile.mkdtemp())
-
-
-def resumed_otherwise():
-    learner = StreamLearner(network(), folder=PLACE / "other", **SMALL)
-    learner.learn(chunk_of(0))
-    learner.checkpoint()
-    learner.close()
-    StreamLearner(models.mlp(3, (9,), key=0), folder=PLACE / "other", **{**SMALL, "rate": 0.5})
-
-
-def other_columns():
-    learner = StreamLearner(network(), **SMALL)
-    learner.events(np.ones((2, 3)), [1, 1])
-    learner.events(np.ones((2, 4)), [1, 1])
-
-
-def other_data():
-    store = OnlineStore(PLACE / "other data")
-    store.check_data("clicks", "these")
-    store.check_data("criteo", "those")
-    store.check_data("clicks", "these")
-    store.check_data("clicks", "those")
-
-
-def taken_folder():
-    first = StreamLearner(network(), folder=PLACE / "taken", **SMALL)
-    try:
-        StreamLearner(network(), folder=PLACE / "taken", **SMALL)
-    finally:
-        first.close()
-
-
-def foreign_folder():
-    (PLACE / "foreign").mkdir(exist_ok=True)
-    (PLACE / "foreign" / "metrics.jsonl").write_text("yours\n")
-    try:
-        StreamLearner(network(), folder=PLACE / "foreign", **SMALL)
-    finally:
-        assert (PLACE / "foreign" / "metrics.jsonl").read_text() == "yours\n"
-
-
-def too_short(folder):
-    with patch.object(
-        online, "_chunks", lambda source, rows: iter([Chunk(np.ones((4, 2)), y=np.ones(4))])
-    ):
-        run_online(online_preset("smoke", methods=("upm",), sizes=(128,)), OnlineStore(folder))
-
-
-MESSAGES = [
-    (
-        lambda: too_short(PLACE / "short"),
-        (
-            "A stream must have at least one chunk of 1024 events: clicks has fewer. Make chunks "
-            "smaller."
-        ),
-    ),
-    (
-        lambda: StreamSettings(size=0),
-        "A stream's size must be a whole number of at least 1: 0 came. Change it.",
-    ),
-    (lambda: StreamSettings(rate=0.0), "A learning rate must be positive: 0.0 came. Try 0.001."),
-    (
-        lambda: StreamSettings(prior=2.0),
-        "A stream's prior must be 'chunk', 'first' or a number between 0 and 1: 2.0 came. Use "
-        "'chunk' when the rate moves.",
-    ),
-    (
-        lambda: StreamSettings(restated="average"),
-        "Restated reports must be dealt with by 'replace' or 'refuse': 'average' came. Choose one.",
-    ),
-    (
-        lambda: StreamLearner(network()).learn(Chunk(np.ones((2, 3)))),
-        "A chunk to learn at once must have labels: y is None. Use events and reports instead.",
-    ),
-    (
-        lambda: StreamLearner(network()).learn(Chunk(np.ones((2, 3)), y=np.ones(3))),
-        (
-            "y must have one entry for each event: 3 came for 2 events. Give them in the order of "
-            "the events."
-        ),
-    ),
-    (
-        lambda: StreamLearner(network()).events(np.ones((2, 3)), [1]),
-        (
-            "bag must have one entry for each event: 1 came for 2 events. Give them in the order "
-            "of the events."
-        ),
-    ),
-    (
-        lambda: StreamLearner(network()).report([1], [0.5, 0.5]),
-        (
-            "report must have one entry for each bag: 2 came for 1 bags. Give them in the order of "
-            "the bags."
-        ),
-    ),
-    (
-        lambda: StreamLearner(network()).report([1], [0.5], size=[1, 2]),
-        (
-            "size must have one entry for each bag: 2 came for 1 bags. Give them in the order of "
-            "the bags."
-        ),
-    ),
-    (
-        lambda: StreamLearner(network()).report([1], [0.5], noise=[1, 2]),
-        (
-            "noise must have one entry for each bag: 2 came for 1 bags. Give them in the order of "
-            "the bags."
-        ),
-    ),
-    (
-        lambda: StreamLearner(network()).events(np.ones((2, 4)), [1, 1]),
-        "Features must fit the model: X of shape (2, 4) and type float64 came, which it does "
-        "not take. Give the features that it was made for.",
-    ),
-    (
-        lambda: StreamLearner(network()).events([["a", "b", "c"]], [1]),
-        "Features must be numbers: X of type <U1 came. Turn words into whole numbers first.",
-    ),
-    (
-        other_columns,
-        "The features of a stream must keep their shape: (4,) came after (3,). Read other "
-        "columns as another stream, or repair the export.",
-    ),
-    (
-        lambda: StreamLearner(network()).report([date(2024, 1, 2)], [0.5]),
-        "A bag id must be a whole number or a string: datetime.date(2024, 1, 2) came. Turn all "
-        "ids into strings, with str().",
-    ),
-    (
-        lambda: StreamLearner(network()).checkpoint(),
-        "A checkpoint must have a folder: none was given. Make the learner with folder=.",
-    ),
-    (
-        resumed_otherwise,
-        f"A stream must be resumed as it was begun: in {PLACE / 'other'} rate was 0.02 and is "
-        "0.5, the model has other parameters. Use the same, or another folder.",
-    ),
-    (
-        taken_folder,
-        f"A stream must be run by one process at a time: another one works in {PLACE / 'taken'}. "
-        "Wait for it, or use another folder.",
-    ),
-    (
-        lambda: online_preset("huge"),
-        "A preset must be one of paper, laptop, smoke: 'huge' came. Choose one of these.",
-    ),
-    (
-        lambda: online_preset("smoke", source="avazu"),
-        "An online plan's source must be one of criteo, clicks: 'avazu' came. Choose.",
-    ),
-    (
-        lambda: online_preset("smoke", sizes=(1024,)),
-        "A bag size must leave at least 2 bags in a chunk: bags of 1024 came for chunks of "
-        "1024. Make the bags smaller.",
-    ),
-    (
-        lambda: write_online_report(
-            online_preset("smoke"), OnlineStore(PLACE / "none"), PLACE / "report"
-        ),
-        f"A report must have runs: {PLACE / 'none'} has none of this plan. Make them: unbag online",
-    ),
-    (
-        other_data,
-        "A store's online runs must come from the same data: the first chunk of clicks that "
-        f"there is now is not the one that {PLACE / 'other data'} has runs of. Use another "
-        "folder.",
-    ),
-    (
-        lambda: follow(
-            "clicks", PLACE / "m", model="huge", rows=4096, chunks=1, every=1, fields={"seed": 0}
-        ),
-        "A stream's model must be one of paper, small: 'huge' came. Choose one.",
-    ),
-    (
-        lambda: follow(
-            "avazu", PLACE / "n", model="small", rows=4096, chunks=1, every=1, fields={"seed": 0}
-        ),
-        "A source must be clicks, criteo or a file: 'avazu' is none. Look at the path.",
-    ),
-    (
-        lambda: follow(
-            "clicks", PLACE / "n", model="small", rows=1000, chunks=1, every=1, fields={"size": 512}
-        ),
-        (
-            "A chunk must hold at least two bags: 1000 rows came for bags of 512. Give more "
-            "--rows, or a smaller --size."
-        ),
-    ),
-    (
-        foreign_folder,
-        (
-            f"A stream must have a folder of its own: {PLACE / 'foreign'} holds something else. "
-            "Name another one."
-        ),
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_bad_input_gets_a_clear_error(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message
 
 
 def bags_of(chunk, size, seed):
@@ -413,13 +192,6 @@ def test_a_short_last_chunk_is_evaluated_and_not_learned():
 # --- events and reports that come apart ---
 
 
-def bags_in_order(count=32, size=16):
-    chunk = chunk_of(0, count * size)
-    names = np.repeat(np.arange(count), size)
-    report = chunk.y.reshape(count, size).mean(axis=1)
-    return chunk.X, names, report
-
-
 def test_late_and_unordered_reports_teach_the_same_as_reports_at_once():
     X, names, report = bags_in_order()
     rng = np.random.default_rng(0)
@@ -456,21 +228,6 @@ def test_the_reference_is_the_prediction_made_when_the_event_came():
     complete = found.take(64)
     assert np.array_equal(complete.score, old[256 : 256 + 64])
     assert np.array_equal(complete.X, X[256 : 256 + 64])
-
-
-def quiet_buffer(**changes):
-    options = {"bound": 100, "patience": 50, "remembered": 3, "restated": "replace"} | changes
-    aside = Quarantine()
-    return Buffer(StreamStore(), aside, **options), aside
-
-
-def on_disk(store):
-    """How many events the database holds."""
-    return sum(len(score) // 4 for (score,) in store.db.execute("SELECT score FROM events"))
-
-
-def put(buffer, names):
-    return buffer.add_events(names, np.arange(2 * len(names)).reshape(-1, 2), np.zeros(len(names)))
 
 
 def test_a_repeated_report_is_counted_and_a_restated_one_replaces():
@@ -613,12 +370,6 @@ def test_a_full_buffer_learns_what_is_complete_before_it_gives_up():
 # --- crash safety ---
 
 
-def everything(folder):
-    return (folder / METRICS).read_text(), (folder / QUARANTINE).read_text() if (
-        folder / QUARANTINE
-    ).exists() else ""
-
-
 @pytest.mark.parametrize("method", ["anchored", "likelihood"])
 def test_resuming_gives_the_same_bits(tmp_path, method):
     whole = run_stream(
@@ -725,29 +476,10 @@ def test_a_log_that_cannot_be_written_is_as_before(tmp_path, monkeypatch):
 WORKER = """
 import sys
 sys.path.insert(0, {tests!r})
-from test_stream import *
+from pathlib import Path
+from cases.stream import feed
 feed(Path(sys.argv[1]))
 """
-
-
-def feed(folder, steps=60):
-    """Both ways at once: labelled chunks, and events whose reports come late; a checkpoint after
-    every third chunk.
-
-    The third bag of each step is reported later than the others.
-    """
-    learner = StreamLearner(network(), folder=folder, every=3, **{**SMALL, "chunk": 128})
-    X, names, report = bags_in_order(count=3 * steps)
-    for step in range(learner.position, steps):
-        if step % 4 == 3:
-            learner.learn(chunk_of(step)._replace(position=step + 1))
-            continue
-        mine = np.flatnonzero(names // 3 == step)
-        learner.events(X[mine], names[mine], time=[step % 5] * len(mine))
-        late = [bag for bag in (3 * step - 12, 3 * step - 11, 3 * step - 22) if bag >= 0]
-        learner.report(late, report[late], position=step + 1)
-    learner.finish()
-    return learner
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no kill -9 here")
@@ -755,7 +487,7 @@ def test_a_killed_process_resumes_to_the_same_bits(tmp_path):
     whole = feed(tmp_path / "whole")
     assert whole.events_learned == 15 * 256 + 16 * whole._buffer.numbered - whole.waiting
     assert whole.counts["clock"] > 0
-    code = WORKER.format(tests=str(Path(__file__).parent))
+    code = WORKER.format(tests=str(Path(__file__).parents[1]))
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     rng, file = np.random.default_rng(0), tmp_path / "cut" / METRICS
     for _ in range(3):  # let it make a checkpoint, then kill it at any moment after

@@ -5,8 +5,8 @@ import os
 import shutil
 
 import numpy as np
-from test_stream import everything, feed, same
 
+from cases.stream import everything, feed, same
 from unbag.stream import _checkpoint
 
 STEPS = 24

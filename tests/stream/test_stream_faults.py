@@ -6,7 +6,8 @@ import os
 
 import numpy as np
 import pytest
-from test_stream import (
+
+from cases.stream import (
     SMALL,
     bags_in_order,
     chunk_of,
@@ -18,7 +19,6 @@ from test_stream import (
     same,
     source,
 )
-
 from unbag.stream import StreamLearner, _rules, read_metrics, run_stream
 from unbag.stream._checkpoint import METRICS, QUARANTINE, STORE, StreamStore
 

@@ -8,34 +8,10 @@ import pytest
 from pair_by_pair import all_pairs
 
 import unbag
+from cases.tournaments import binary_problem, problem_of
 from unbag import Bags, losses, random_bags, tournament
 from unbag.tournaments._split import plan_groups
 from worlds import outcomes, random_world
-
-sigmoid = lambda z: 1 / (1 + np.exp(-z))
-
-
-def binary_problem(n=3000, size=4, models=5, seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=n)
-    y = rng.uniform(size=n) < sigmoid(x - 1)
-    bags = random_bags(x, y, size=size, seed=seed)
-    slopes = np.linspace(-1, 2, models)
-    return bags, [slope * bags.X - 1 for slope in slopes]
-
-
-def problem_of(kind, *, ragged=False, models=5, n=2400, seed=0):
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(1, 9, size=n // 5).tolist() if ragged else 4
-    if kind == "histogram":
-        y, score = rng.integers(0, 3, size=n), rng.normal(size=(models, n, 3))
-    elif kind == "total":
-        y, score = rng.poisson(1.5, size=n), rng.normal(size=(models, n)) * 0.5
-    else:
-        y, score = rng.integers(0, 2, size=n), rng.normal(size=(models, n))
-    bags = random_bags(None, y, size=sizes, seed=seed, kind=kind)
-    return bags, [row[bags.rows] for row in score]
-
 
 CASES = {
     "binary": ("binary", False, losses.log),
@@ -286,83 +262,3 @@ def test_exact_labels_with_a_cap_keep_hoeffdings_bound_of_the_prior():
         assert result.prior[1] == pytest.approx(exact.report[part].mean())
     open_ended = tournament(models[:2], bags, beta=0.1, groups=20, loss=losses.square)
     assert open_ended.problem.report == pytest.approx(bags.report.var(ddof=1))
-
-
-ONE, TWO = binary_problem(n=600, models=2)
-
-
-def broken(value):
-    models = [model.copy() for model in TWO]
-    models[1][7] = value
-    return models
-
-
-MESSAGES = [
-    (
-        lambda: tournament(TWO, ONE, beta=0, groups=9),
-        "beta must be positive: 0 came. It is the regret that you can accept.",
-    ),
-    (
-        lambda: tournament(TWO, ONE, beta=0.1, delta=1.0),
-        "delta must lie between 0 and 1: 1.0 came. Use 0.05 for 95% confidence.",
-    ),
-    (
-        lambda: tournament(TWO, ONE, beta=0.1, delta=0.001),
-        "Each part of the split must hold at least as many bags as there are groups, 67: part 0 "
-        "has 50 (2 such parts). Give more bags, a larger delta, or fewer groups with groups=, "
-        "at the price of confidence.",
-    ),
-    (
-        lambda: tournament(TWO[:1], ONE, beta=0.1, groups=9),
-        "A tournament must have at least two models: 1 came. There is nothing to choose.",
-    ),
-    (
-        lambda: tournament({"a": TWO[0], "b": TWO[1][:-1]}, ONE, beta=0.1, groups=9),
-        "A model must have one prediction for each instance: model b has 599 for 600 instances. "
-        "Predict for bags.X, in its order.",
-    ),
-    (
-        lambda: tournament(broken(np.nan), ONE, beta=0.1, groups=9),
-        "Predictions must be finite: model 1 has 1 that are not. Leave it out, or find out why.",
-    ),
-    (
-        lambda: tournament([lambda X: X, lambda X: X[1:]], ONE, beta=0.1, groups=9),
-        "A model must have one prediction for each instance: model 1 gave 399 for 400 rows. "
-        "Return one score (or one row of class scores) per row.",
-    ),
-    (
-        lambda: tournament(
-            [lambda X: X, np.zeros(4)], Bags(np.arange(4), np.ones(4)), beta=0.1, groups=1
-        ),
-        "Bags must have features X for a model that is a function: model 0 is one and X is "
-        "None. Give X to the bags, or predictions.",
-    ),
-    (
-        lambda: tournament(TWO, ONE, beta=0.1, groups=9, loss=losses.brier),
-        "A loss for binary reports must take one score per instance and labels 0 and 1: brier "
-        "does not. Use log or square or poisson.",
-    ),
-    (
-        lambda: tournament(
-            *problem_of("binary", ragged=True)[::-1], beta=0.1, groups=9, split="three"
-        ),
-        "The three-way split must have bags of one size: sizes 1 to 8 came. Use split='two'.",
-    ),
-    (
-        lambda: tournament(
-            [np.zeros(8), np.ones(8)],
-            Bags(np.arange(8), np.ones(8), stratum=[0, 1] * 4),
-            beta=0.1,
-            groups=1,
-        ),
-        "Bags of a tournament must be random throughout: bags with strata came. Hold one "
-        "tournament for each stratum, or compare models by evaluate.",
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_bad_input_gets_a_clear_error(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message

@@ -7,6 +7,7 @@ import optax
 import pytest
 
 import unbag
+from cases.training import model_for, world
 from unbag import Bags, losses, models, random_bags, weights
 from unbag.likelihood import count_likelihood
 from unbag.methods import usual_loss
@@ -15,19 +16,6 @@ from unbag.training._loader import Loader, Shape, epoch_batches
 from unbag.training._objective import Setting, batch_loss, predict_components
 
 METHODS = ("anchored", "upm", "easy", "matching", "likelihood")
-
-
-def world(kind="binary", n=480, seed=0, features=3, stratum=None, size=8):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, features)).astype(np.float32)
-    z = X[:, 0] - 0.5
-    if kind == "histogram":
-        y = np.argmax(np.stack([z, X[:, 1], 0 * z], axis=1) + rng.gumbel(size=(n, 3)), axis=1)
-    elif kind == "total":
-        y = rng.poisson(np.exp(0.5 * z))
-    else:
-        y = (rng.uniform(size=n) < 1 / (1 + np.exp(-z))).astype(float)
-    return random_bags(X, y, size=size, seed=seed, kind=kind, stratum=stratum), y
 
 
 def ragged(kind="binary", seed=0):
@@ -44,10 +32,6 @@ def stratified(n=480, size=8):
     bags, y = world(n=n)
     X = bags.X[np.argsort(bags.rows)]
     return random_bags(X, y, size=size, seed=0, stratum=np.digitize(X[:, 0], [0.7, 1.2]))
-
-
-def model_for(kind, seed=0):
-    return models.mlp(3, (5,), key=seed, outputs=3 if kind == "histogram" else 1)
 
 
 def objective_by_hand(bags, method, score, loss, kind):
@@ -637,18 +621,6 @@ def test_any_pytree_with_an_apply_function_is_accepted():
     assert float(run.model["slope"][0]) > 0.3
 
 
-def with_gap(bags, *, row):
-    X = bags.X.copy()
-    X[row] = np.nan, 2, 3
-    return Bags(bags.bag, bags.report, X=X)
-
-
-def named(part):
-    bags, _ = world(n=96)
-    names = np.array([f"day {j}" for j in range(12)])
-    return Bags(bags.bag, bags.report, X=bags.X, names=names).take(np.arange(12)[part])
-
-
 def test_options_are_those_of_the_config_and_may_replace_some_of_it():
     bags, _ = world(n=96)
     config = TrainingConfig(epochs=2, batch=40)
@@ -659,109 +631,3 @@ def test_options_are_those_of_the_config_and_may_replace_some_of_it():
     shorter = sweep(make, bags, "upm", config=config, epochs=1, **options)[0][0]
     np.testing.assert_array_equal(given.history["train"], named.history["train"])
     np.testing.assert_array_equal(shorter.history["train"], named.history["train"][:1])
-
-
-MESSAGES = [
-    (
-        lambda: train(model_for("binary"), world()[0], patiance=3),
-        "An option of a training must be one of epochs, batch, apply, smoothing, weight_decay, "
-        "clip, patience, reference, pool, groups, importance, devices, microbatch, progress: "
-        "patiance is none. Did you mean patience=?",
-    ),
-    (
-        lambda: train(model_for("binary"), world()[0], "magic"),
-        (
-            "A method must be one of anchored, upm, easy, matching, likelihood, labels: 'magic' "
-            "came. Choose one of these."
-        ),
-    ),
-    (
-        lambda: train(model_for("binary"), world()[0], "upm", "hinge"),
-        (
-            "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. "
-            "Choose one."
-        ),
-    ),
-    (
-        lambda: train(
-            model_for("binary"),
-            Bags([0, 1, 1], [0.5, -0.25], X=np.ones((3, 3)), noise=[1, 1]),
-            "matching",
-        ),
-        "Matching with the log loss must have reports in [0, 1], because outside it has no "
-        "lower bound: bag 1 has -0.25 (1 such bag). Use upm, easy or anchored, which stay "
-        "unbiased under noise, or match with the square or brier loss.",
-    ),
-    (
-        lambda: train(model_for("binary"), world()[0], "labels"),
-        "The method labels must have bags of one, which are labels: bags of up to 8 came. Make "
-        "them with random_bags(X, y, size=1, seed=0).",
-    ),
-    (
-        lambda: train(model_for("binary"), world()[0], "easy", groups=3),
-        "Medians of group means must have the method upm and bags of one size, without strata, "
-        "pool and importance: easy, sizes 8 to 8 came. Leave groups out.",
-    ),
-    (
-        lambda: train(
-            model_for("binary"),
-            world()[0],
-            "upm",
-            groups=3,
-            batch=64,
-            pool=8,
-            importance=np.ones(60),
-        ),
-        "Medians of group means must have the method upm and bags of one size, without strata, "
-        "pool and importance: upm, sizes 8 to 8, a pool, importance came. Leave groups out.",
-    ),
-    (
-        lambda: train(model_for("binary"), world()[0], "upm", groups=5, batch=24),
-        "The number of groups must lie between 1 and 3, the fewest bags in a batch: 5 came. "
-        "Make the batch larger, or take fewer groups.",
-    ),
-    (
-        lambda: train(model_for("binary"), Bags(np.arange(4), np.ones(4))),
-        "Bags to train on must have features: X is None. Give X to the bags, or to the trainer.",
-    ),
-    (
-        lambda: train(model_for("binary"), world()[0], held_out=with_gap(world(n=16)[0], row=3)),
-        "Features of held-out bags must be finite: row 3 has nan (1 such row). Fill the gaps as "
-        "in the features to train on.",
-    ),
-    (
-        lambda: train(model_for("binary"), named(slice(0, 9)), held_out=named(slice(7, 12))),
-        "Held-out bags must not overlap the bags that the model learned from: bag day 7 is in "
-        "both (2 such). Split by bag before training, with bags.split(0.8, seed=0).",
-    ),
-    (
-        lambda: train(model_for("binary"), world()[0], "likelihood", pool=8, batch=64),
-        "A pool must go with a method that takes means over instances, anchored, upm, easy: "
-        "likelihood came. Leave the pool out.",
-    ),
-    (
-        lambda: train(model_for("total"), world("total")[0], "likelihood", "square"),
-        (
-            "The likelihood must go with a loss that reads scores as poisson does: square came. "
-            "Leave the loss out."
-        ),
-    ),
-    (
-        lambda: train(model_for("binary"), world()[0], pool=1000),
-        "A pool must fit into the bags outside a batch: 1000 came and there are 0 such rows. "
-        "Make the pool or the batch smaller.",
-    ),
-    (
-        lambda: train(model_for("total"), world("total")[0], "upm", "cross_entropy"),
-        "A loss for total counts must be affine in the label (loss = f1 + y f2), because only "
-        "the sum of the counts in a bag is known: cross_entropy is not. Use square or poisson, "
-        "or report full histograms.",
-    ),
-]
-
-
-@pytest.mark.parametrize("make, message", MESSAGES, ids=range(len(MESSAGES)))
-def test_bad_input_gets_a_clear_error(make, message):
-    with pytest.raises(ValueError) as error:
-        make()
-    assert str(error.value) == message

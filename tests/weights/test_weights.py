@@ -4,9 +4,11 @@ variance."""
 import itertools
 from math import factorial, inf
 
+import jaxtyping
 import numpy as np
 import pytest
 
+from cases.packages import needs
 from unbag import losses, weights
 from unbag._arrays import like, mean_by, sum_by
 from unbag.methods import LINEAR
@@ -516,7 +518,7 @@ def test_bags_of_one_are_ordinary_labels_for_upm_in_expectation_only():
 @pytest.mark.parametrize("framework", ["jax", "torch"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_framework_gives_the_same_weights_also_under_jit(framework, kind):
-    pytest.importorskip(framework)
+    needs(framework)
     size, bag, report, prior, _, g, w = random_batch(kind, 6)
     stratum = np.array([0, 0, 0, 1, 1, 1, 1])
     w = w / np.bincount(stratum, weights=w)[stratum]
@@ -581,3 +583,8 @@ def test_the_gradient_of_the_weighted_loss_is_that_of_the_papers_formula(kind):
         np.testing.assert_allclose(
             jax.grad(weighted)(theta), jax.grad(paper)(theta), rtol=1e-10, atol=1e-12
         )
+
+
+def test_shapes_are_checked_in_the_tests():
+    with pytest.raises(jaxtyping.TypeCheckError):
+        weights.upm(np.ones(3), np.ones((2, 2)), np.ones(2))

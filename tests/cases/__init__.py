@@ -1,0 +1,1 @@
+"""Worlds, files and helpers that several test modules share; no test imports another."""

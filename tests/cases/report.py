@@ -1,0 +1,16 @@
+"""Small cases that the tests of report, and the table of its messages, share."""
+
+SECTIONS = [
+    "summary",
+    "input",
+    "random",
+    "compared",
+    "good",
+    "revealed",
+    "curves",
+    "calibration",
+    "scores",
+    "prior",
+    "next",
+    "glossary",
+]

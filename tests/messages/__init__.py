@@ -1,0 +1,1 @@
+"""One table for each area: bad input, and the whole message that it gets."""

@@ -1,0 +1,139 @@
+"""Bad input of cli, and the whole message that it gets."""
+
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+import unbag
+from cases.cli import FOLDER
+from unbag.cli._design import expected_of, open_events
+from unbag.cli._evaluate import bags_for, open_model, unseen
+from unbag.cli._outputs import check_output, write_tables
+from unbag.cli._plan import Contest, _noise, _variance, answers
+from unbag.cli._predict import predictions
+from unbag.cli._select import selected
+from unbag.cli._train import joined
+from unbag.metrics import marks
+from unbag.tables import Columns
+
+
+def without_plan():
+    path = Path(tempfile.mkdtemp()) / "m.unbag"
+    X = np.arange(8.0)[:, None]
+    unbag.BagClassifier(hidden=(), epochs=1).fit(X, np.arange(8) % 2).save(path)
+    return path
+
+
+def of_two_kinds():
+    folder, table = Path(tempfile.mkdtemp()), pa.table({"x": np.arange(8.0)})
+    plan = unbag.plan_features(table)
+    for kind in (unbag.BagClassifier, unbag.BagRegressor):
+        model = kind(hidden=(), epochs=1, learning_rate=0.01, held_out=0)
+        model.fit(plan.apply(table), np.arange(8) % 2, plan=plan).save(folder / kind.__name__)
+        yield folder / kind.__name__
+
+
+DAYS = (
+    pd.DataFrame({"day": ["mon", "mon", "tue", "tue"]}),
+    pd.DataFrame({"day": ["mon", "tue"], "sales": [1, 2]}),
+)
+
+SEEN = unbag.Bags(np.array([0, 0, 1]), np.array([0.5, 1.0]))
+
+MESSAGES = [
+    (
+        lambda: check_output(Path("scores.txt"), force=False),
+        "An output must be named .parquet or .csv: scores.txt came. Choose such a name.",
+    ),
+    (
+        lambda: check_output(Path("/nowhere/at/all.csv"), force=False),
+        "An output must go to a folder that exists: /nowhere/at does not. Make it first.",
+    ),
+    (
+        lambda: check_output(Path(__file__), force=False, table=False),
+        f"An output must not exist yet: {__file__} does. Use --force to overwrite it.",
+    ),
+    (
+        lambda: check_output(FOLDER, force=True, table=False),
+        f"An output must not exist yet: {FOLDER} does. Choose another name.",
+    ),
+    (
+        lambda: check_output(FOLDER / f"{'x' * 250}.csv", force=False),
+        f"An output must go where a file can be written: {FOLDER}/{'x' * 250}.csv cannot be "
+        "(File name too long). Choose another place.",
+    ),
+    (
+        lambda: next(
+            predictions(
+                SimpleNamespace(kind_="histogram", classes_=["no", "yes"]), None, "probability_yes"
+            )
+        ),
+        "An id must have another name than the predictions: 'probability_yes' came beside "
+        "probability_no, probability_yes. Rename that column, or leave id= out for row numbers.",
+    ),
+    (
+        lambda: open_events(pd.DataFrame({"bag": [1], "event": [2]}), "event", None),
+        "Events to design must have no bag yet: they have a column 'bag'. Rename or drop it.",
+    ),
+    (
+        lambda: write_tables(None, []),
+        "A table of events must hold at least one row: none came. Look at the export.",
+    ),
+    (
+        lambda: joined(*DAYS, Columns("day", total="sales")),
+        "A model must have features: the events have no column beside those you named. Add some.",
+    ),
+    (
+        lambda: open_model(without_plan()),
+        "A model for tables must have a plan of its features: m.unbag has none. Make it with "
+        "unbag train, or with fit(..., plan=bags.plan).",
+    ),
+    (
+        lambda: bags_for(
+            SimpleNamespace(kind_="binary"), *DAYS, Columns("day", counts=["no", "yes"])
+        ),
+        "Class counts must be those that the model learned from: ['no', 'yes'] came for None. "
+        "Name the same columns in the same order.",
+    ),
+    (
+        lambda: unseen(SEEN, marks(SEEN)),
+        "An evaluation must have bags that the model did not learn from: it learned from all 2. "
+        "Give other tables, or train with --test.",
+    ),
+    (
+        lambda: unbag.BagClassifier().fit(
+            np.eye(4), [0, 1, 0, 1], plan=unbag.plan_features(pa.table({"x": [1, 2]}))
+        ),
+        "A plan must have made the features: 4 came for a plan of 1. Give the plan of these bags.",
+    ),
+    (
+        lambda: _noise(1.0, 0.0, 1.0),
+        "A rate must lie between 0 and 1: 1.0 came. It is the share of events with a label 1.",
+    ),
+    (
+        lambda: answers(None, None, None, 64, _noise(0.5, 0.0, 1.0), Contest(12, 0.5, 0.5)),
+        "A plan must have a wish: none of --events, --regret and --bags came. Give one or more.",
+    ),
+    (
+        lambda: _variance(4.0, 1.0),
+        "Noise must be given once: --noise 4 and --epsilon 1 came. Leave one out.",
+    ),
+    (
+        lambda: expected_of(["autumn=300", "20"]),
+        "An expected count must be a whole number, or stratum=number for each stratum: "
+        "autumn=300 20 came. Say --expected 5000, or --expected autumn=5000 --expected "
+        "spring=300.",
+    ),
+    (
+        lambda: selected([Path("a"), Path("a")], *DAYS, Columns("day", total="sales")),
+        "There must be two models or more to choose among: 1 came. Name another.",
+    ),
+    (
+        lambda: selected(list(of_two_kinds()), *DAYS, Columns("day", total="sales")),
+        "Models to choose among must be of one kind: binary and total came. Leave one.",
+    ),
+]

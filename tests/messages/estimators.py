@@ -1,0 +1,125 @@
+"""Bad input of estimators, and the whole message that it gets."""
+
+import numpy as np
+
+from cases.estimators import BAG, LABELS, ONE, X, Y, settings
+from unbag import _model_file
+from unbag.estimators import BagClassifier, BagRegressor, BagScorer, load
+
+
+def file_with(tmp, text):
+    """A model file whose settings or bytes are not ours."""
+    import tempfile
+    from pathlib import Path
+
+    path = Path(tempfile.mkdtemp()) / "model.unbag"
+    if tmp == "cut":
+        BagClassifier(hidden=(), epochs=1).fit(X, Y, bag=BAG).save(path)
+        path.write_bytes(path.read_bytes()[:-20])
+    else:
+        _model_file.save_file({"a": np.zeros(1)}, path, metadata=text)
+    return path
+
+
+MESSAGES = [
+    (
+        lambda: ONE.fit(X, np.where(np.arange(80) == 3, 0.99, Y), bag=BAG),
+        f"A report must be the same for all rows of a bag: bag {BAG[3]} has 0.99 and {Y[3]} (1 "
+        "such bag). Give every row its bag's report, or pass labels of the rows as y=.",
+    ),
+    (
+        lambda: ONE.fit(X, Y, bag=[None, *BAG[1:]]),
+        (
+            "A bag id must not be missing: row 0 has None (1 such row). Drop such rows or give "
+            "them a bag."
+        ),
+    ),
+    (
+        lambda: ONE.fit(X, np.full(80, 0.5), bag=np.zeros(80, int)),
+        (
+            "There must be at least two bags: 1 came (n_samples=80). One bag says nothing about "
+            "who is who in it."
+        ),
+    ),
+    (
+        lambda: ONE.fit(X, np.ones(80)),
+        "There must be at least two classes: only class 1.0 came. Nothing can be learned from "
+        "one class; with partial_fit, pass classes=.",
+    ),
+    (
+        lambda: BagClassifier(hidden=(), epochs=1).fit(X, LABELS).partial_fit(X, LABELS + 1),
+        (
+            "A label must be one of the classes [np.int64(0), np.int64(1)]: 2 came. Fit anew with "
+            "all classes."
+        ),
+    ),
+    (
+        lambda: ONE.fit(X, Y[:-1], bag=BAG),
+        "y must have one entry for each row: 79 came for 80 rows. Give each row its own.",
+    ),
+    (
+        lambda: BagRegressor(epochs=1).fit(X, Y[:-1], bag=BAG),
+        "y must have one entry for each row: 79 came for 80 rows. Give each row its own.",
+    ),
+    (lambda: ONE.fit(X, None), "requires y to be passed, but the target y is None"),
+    (lambda: BagRegressor().fit(X, None), "requires y to be passed, but the target y is None"),
+    (
+        lambda: ONE.fit(X, Y, bag=BAG, sample_weight=np.ones(80)),
+        "Rows in bags must not have weights: sample_weight came with bag. A report speaks of "
+        "its whole bag; declare noise with Bags(noise=...) instead.",
+    ),
+    (
+        lambda: ONE.fit(X, LABELS, sample_weight=np.zeros(80)),
+        "Sample weights must be finite, not negative, not all zero, and one for each of 80 "
+        "rows: an array of shape (80,) and sum 0 came. Leave the weights out for equal ones.",
+    ),
+    (
+        lambda: BagClassifier(loss="hinge").fit(X, Y, bag=BAG),
+        (
+            "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. "
+            "Choose one."
+        ),
+    ),
+    (
+        lambda: BagClassifier(loss="poisson").fit(X, Y, bag=BAG),
+        "A loss of a classifier must be one of probabilities: poisson came, which is one of "
+        "counts. Leave loss out, or take BagRegressor.",
+    ),
+    (
+        lambda: BagClassifier(learning_rate=1e38, epochs=2).fit(X, Y, bag=BAG),
+        (
+            "A training must not diverge: all of 1 runs did. Scale the features, or lower "
+            "learning_rate (now 1e+38)."
+        ),
+    ),
+    (lambda: BagScorer("f1"), "A metric must be one of log_loss, auc, brier: 'f1' came. Choose one of these."),
+    (
+        lambda: BagScorer("auc")(BagClassifier(hidden=(), epochs=1).fit(X, LABELS), X, 0 * Y, bag=BAG),
+        "A metric must be one of log_loss, brier, mean_prediction, mean_report, "
+        "prediction_minus_report: 'auc' came. The AUC is not defined: the mean report is 0, so "
+        "one of the two labels is missing.",
+    ),
+    (
+        lambda: load(file_with("", settings(format=99, unbag="9.9"))),
+        "A model file must have format 1: model.unbag has 99, saved by unbag 9.9. Load it with "
+        "that version, or train again.",
+    ),
+    (
+        lambda: load(file_with("", settings(estimator="BagForest"))),
+        (
+            "A model file must hold one of BagClassifier, BagRegressor: BagForest came. Use the "
+            "unbag that saved it."
+        ),
+    ),
+    (
+        lambda: load(file_with("cut", None)),
+        "A model file must be whole: model.unbag is cut short or is something else. Save it again.",
+    ),
+    (
+        lambda: load(file_with("", {"other": "x"})),
+        (
+            "A model file must have been saved by unbag: model.unbag was not. Load it with what "
+            "wrote it."
+        ),
+    ),
+]  # fmt: skip
