@@ -1,6 +1,6 @@
 """The picture at the top of the README: totals in, probabilities out, judged without labels.
 
-    python docs/pictures/idea.py    # writes docs/pictures/idea.png
+python docs/pictures/idea.py    # writes docs/pictures/idea.png
 """
 
 from pathlib import Path
