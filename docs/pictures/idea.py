@@ -58,6 +58,7 @@ def judgement(axes: plt.Axes, fitted: unbag.Fitted, predicted: np.ndarray, truth
 
 
 def main() -> None:
+    """Fit the default model to bags of Adult and draw the three panels."""
     (people, rich), (others, truth) = read_adult(), read_adult("test")
     bags = unbag.random_bags(pa.table(people), rich, size=SIZE, seed=0)
     fitted = unbag.fit(bags)
