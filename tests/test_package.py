@@ -1,6 +1,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -67,9 +68,12 @@ def test_the_command_line_shows_its_verbs():
     assert "demo" in result.output
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"])
-def test_the_repository_has_what_a_stranger_looks_for(name):
-    assert (ROOT / name).read_text().strip()
+def test_the_licence_is_the_one_that_the_package_declares():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    name, number = declared["license"].split("-")
+    first = (ROOT / "LICENSE").read_text().split("http")[0].split()
+    assert [name, "License", "Version", f"{float(number)},"] == first[:4]
+    assert all((ROOT / path).is_file() for path in declared["license-files"])
 
 
 def test_contributing_says_what_every_part_does():

@@ -5,9 +5,24 @@ import pytest
 import scale
 
 
+BAGS = scale.WARM // scale.BAG
+RESULTS = {
+    "check": lambda usable: usable is True,
+    "join": lambda bags: bags == BAGS,
+    "features": lambda rows: rows == scale.WARM,
+    "weights": lambda target: 0 < abs(target) < scale.WARM,
+    "sql": lambda done: done == (BAGS, None),
+    "epoch": lambda history: len(history["train"]) == 1,
+    "evaluate": lambda log_loss: 0.3 < log_loss < np.log(2),
+    "losses": lambda log_loss: 0.3 < log_loss < np.log(2),
+    "tournament": lambda chosen: 0 < chosen < scale.MODELS - 1,  # the truth lies inside
+}
+
+
 @pytest.mark.parametrize("station", scale.STATIONS)
 def test_every_station_does_its_work(station, tmp_path):
-    assert scale.STATIONS[station](tmp_path, scale.WARM)() is not None
+    result = scale.STATIONS[station](tmp_path, scale.WARM)()
+    assert RESULTS[station](result), result
 
 
 def test_the_exponent_of_a_power_is_found():

@@ -430,7 +430,16 @@ def test_a_diagnosis_reads_well_and_draws_itself(tmp_path):
     assert "Estimated directly" in text
     found.picture(tmp_path / "bags.png")
     assert (tmp_path / "bags.png").stat().st_size > 10_000
-    assert diagnose(Bags(np.array([0, 0]), np.array([0.5]))).plot() is not None
+    bars, means = found.plot().axes
+    assert [bar.get_width() for bar in bars.patches] == [feature.F for feature in found.features]
+    assert f"mean of {found.features[0].name}" in means.get_xlabel()
+
+
+def test_a_diagnosis_without_features_is_drawn_as_its_verdict():
+    nothing = diagnose(Bags(np.array([0, 0]), np.array([0.5])))
+    figure = nothing.plot()
+    assert figure.axes == []
+    assert figure.get_suptitle().split() == nothing.verdict.split()
 
 
 def test_pictures_are_not_drawn_until_asked_for():
