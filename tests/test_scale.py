@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scale
 
-
 BAGS = scale.WARM // scale.BAG
 RESULTS = {
     "check": lambda usable: usable is True,

@@ -8,7 +8,7 @@ A rule is broken in one place and reported in two: Python renders a refusal with
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -292,6 +292,31 @@ def rows(actual: int, expected: int, *, thing: str, of: str) -> None:
             f"{actual} came for {expected} {of}s",
             f"Give them in the order of the {of}s.",
         )
+
+
+def one_of(
+    thing: str, value: Any, known: Iterable[Any], remedy: str = "Choose one of these."
+) -> None:
+    """Refuse a choice that does not exist.
+
+    Parameters
+    ----------
+    thing : str
+        What is chosen: "A loss".
+    value : object
+        What was given.
+    known : iterable
+        What may be given.
+    remedy : str
+        What to do, with options in braces.
+
+    >>> one_of("A loss", "cube", ["log", "square"])
+    Traceback (most recent call last):
+    unbag.Refused: A loss must be one of log, square: 'cube' came. Choose one of these.
+    """
+    known = tuple(known)
+    if value not in known:
+        raise broken(f"{thing} must be one of {', '.join(known)}", f"{value!r} came", remedy)
 
 
 def _show(value: Any) -> str:

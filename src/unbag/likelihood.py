@@ -32,7 +32,7 @@ from unbag._arrays import (
     namespace,
     sum_by,
 )
-from unbag._rules import broken, refuse
+from unbag._rules import broken, one_of, refuse
 from unbag.bags import Kind, check_noise, largest_report
 from unbag.losses import Loss, cross_entropy, log
 from unbag.methods import usual_loss
@@ -112,12 +112,7 @@ def count_likelihood(
     >>> count_likelihood(np.array([0.0, 0.0]), bag, size, report).round(4)
     array([0.6931])
     """
-    if kind not in _KINDS:
-        raise broken(
-            f"A kind of report must be one of {', '.join(_KINDS)}",
-            f"{kind!r} came",
-            "Choose one of these.",
-        )
+    one_of("A kind of report", kind, _KINDS)
     if exact < 1:
         raise broken(
             "The largest exact bag must be 1 or more",

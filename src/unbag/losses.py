@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from unbag._arrays import is_numpy, like, log_softmax, namespace, softplus
-from unbag._rules import Refused, broken
+from unbag._rules import Refused, broken, one_of
 from unbag.bags import Kind
 
 
@@ -177,11 +177,7 @@ class Loss:
 
 def _no_form(name: str, kind: str) -> Refused:
     """The error for a loss that does not exist for a kind of report."""
-    if kind not in get_args(Kind):
-        kinds = ", ".join(get_args(Kind))
-        return broken(
-            f"A kind of report must be one of {kinds}", f"{kind!r} came", "Choose one of these."
-        )
+    one_of("A kind of report", kind, get_args(Kind))
     works = " or ".join(loss.name for loss in LOSSES.values() if kind in loss.forms)
     if kind == "total":
         return broken(
@@ -307,10 +303,7 @@ def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
     >>> poisson.components(np.array([0.0]))
     array([[ 1., -0.]])
     """
-    if link not in _LINKS:
-        raise broken(
-            f"A link must be one of {sorted(_LINKS)}", f"{link!r} came", "Choose one of these."
-        )
+    one_of("A link", link, sorted(_LINKS))
     name, (predict, constant) = f"poisson({link})", _LINKS[link]
     if link == "exp":
         name = "poisson"
@@ -360,8 +353,7 @@ LOSSES: dict[str, Loss] = {loss.name: loss for loss in (log, square, poisson, cr
 
 def named_loss(name: str) -> Loss:
     """A shipped loss by its name."""
-    if name not in LOSSES:
-        raise broken(f"A loss must be one of {', '.join(LOSSES)}", f"{name!r} came", "Choose one.")
+    one_of("A loss", name, LOSSES)
     return LOSSES[name]
 
 

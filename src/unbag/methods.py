@@ -13,11 +13,10 @@ its own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from unbag._rules import broken
 from unbag.bags import Kind
 from unbag.losses import LOSSES, Loss
 
@@ -139,23 +138,3 @@ def usual_loss(method: Any, kind: Kind) -> Loss:
     if method in METHODS:
         losses = METHODS[method].losses
     return LOSSES[losses[kind]]
-
-
-def check_method(
-    method: Any, *, among: Collection[str] = tuple(METHODS), thing: str = "A method"
-) -> None:
-    """Refuse a method that does not exist here.
-
-    Parameters
-    ----------
-    method : str
-        What was asked for.
-    among : collection of str
-        The methods that exist here.
-    thing : str
-        What the message calls it: "A method in SQL".
-    """
-    if method not in among:
-        raise broken(
-            f"{thing} must be one of {', '.join(among)}", f"{method!r} came", "Choose one of these."
-        )

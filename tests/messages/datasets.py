@@ -46,7 +46,7 @@ MESSAGES = [
     ),
     (
         lambda: load_mnist("odd"),
-        "A task of MNIST must be one of ['even_odd', 'digits']: 'odd' came. Choose one of these.",
+        "A task of MNIST must be one of even_odd, digits: 'odd' came. Choose one of these.",
     ),
     (
         lambda: _mnist.read_idx(put(HERE / "cut.gz", idx(np.zeros((9, 9)))[:-9])),
@@ -71,7 +71,7 @@ MESSAGES = [
     (
         lambda: load_cifar10("dog_rest"),
         (
-            "A task of CIFAR-10 must be one of ['animal_machine', 'cat_rest']: 'dog_rest' came. "
+            "A task of CIFAR-10 must be one of animal_machine, cat_rest: 'dog_rest' came. "
             "Choose one of these."
         ),
     ),

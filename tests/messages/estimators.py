@@ -77,7 +77,7 @@ MESSAGES = [
         lambda: BagClassifier(loss="hinge").fit(X, Y, bag=BAG),
         (
             "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. "
-            "Choose one."
+            "Choose one of these."
         ),
     ),
     (

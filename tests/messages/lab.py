@@ -48,7 +48,7 @@ MESSAGES = [
         lambda: Way.named("upm:magic"),
         (
             "A method's loss must be one of log, square, poisson, cross_entropy, brier: 'magic' "
-            "came. Choose one."
+            "came. Choose one of these."
         ),
     ),
     (

@@ -57,7 +57,7 @@ MESSAGES = [
     ),
     (
         lambda: poisson_loss(link="log"),
-        "A link must be one of ['exp', 'softplus']: 'log' came. Choose one of these.",
+        "A link must be one of exp, softplus: 'log' came. Choose one of these.",
     ),
     (
         lambda: poisson_loss(cap=0),

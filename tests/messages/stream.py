@@ -77,6 +77,11 @@ MESSAGES = [
     ),
     (lambda: StreamSettings(rate=0.0), "A learning rate must be positive: 0.0 came. Try 0.001."),
     (
+        lambda: StreamSettings(method="best"),
+        "A method must be one of anchored, upm, easy, matching, likelihood, labels: 'best' came. "
+        "Choose one of these.",
+    ),
+    (
         lambda: StreamSettings(prior=2.0),
         "A stream's prior must be 'chunk', 'first' or a number between 0 and 1: 2.0 came. Use "
         "'chunk' when the rate moves.",
@@ -163,7 +168,7 @@ MESSAGES = [
     ),
     (
         lambda: online_preset("smoke", source="avazu"),
-        "An online plan's source must be one of criteo, clicks: 'avazu' came. Choose.",
+        "An online plan's source must be one of criteo, clicks: 'avazu' came. Choose one of these.",
     ),
     (
         lambda: online_preset("smoke", sizes=(1024,)),
@@ -186,7 +191,7 @@ MESSAGES = [
         lambda: follow(
             "clicks", PLACE / "m", model="huge", rows=4096, chunks=1, every=1, fields={"seed": 0}
         ),
-        "A stream's model must be one of paper, small: 'huge' came. Choose one.",
+        "A stream's model must be one of paper, small: 'huge' came. Choose one of these.",
     ),
     (
         lambda: follow(

@@ -204,7 +204,7 @@ MESSAGES = [
         lambda: told(wrong_sizes="keep"),
         (
             "What is done with wrong sizes must be one of refuse, leave_out: 'keep' came. "
-            "Choose one."
+            "Choose one of these."
         ),
     ),
     (

@@ -17,7 +17,7 @@ AREAS = sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
 AREAS.remove(Path(__file__).stem)
 PACKAGE = Path(unbag.__file__).resolve().parent
 RULES = PACKAGE / "_rules.py"
-HELPERS = ("refuse", "rows", "two_bags", "self._refuse")
+HELPERS = ("refuse", "rows", "one_of", "two_bags", "self._refuse")
 # tested beside what they need: a server, a screen, tables of cells, a stream that goes on
 ELSEWHERE = {
     "_demo.py",

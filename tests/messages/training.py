@@ -31,7 +31,7 @@ MESSAGES = [
         lambda: train(model_for("binary"), world()[0], "upm", "hinge"),
         (
             "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. "
-            "Choose one."
+            "Choose one of these."
         ),
     ),
     (

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from unbag._arrays import sum_by
-from unbag._rules import broken, refuse, rows
+from unbag._rules import broken, one_of, refuse, rows
 
 Kind = Literal["binary", "total", "histogram"]
 Status = Literal["observed", "suppressed_by_size", "suppressed_by_value", "pending", "interval"]
@@ -390,12 +390,8 @@ def largest_report(kind: Kind, cap: float | None = None) -> float:
 
 def check_form(report: np.ndarray, kind: Kind) -> None:
     """Refuse an unknown kind, and reports that do not have its form."""
-    if kind not in get_args(Kind):
-        raise broken(
-            f"A kind of report must be one of {', '.join(get_args(Kind))}",
-            f"{kind!r} came",
-            "Proportions are binary, mean counts are total, class shares are histogram.",
-        )
+    meaning = "Proportions are binary, mean counts are total, class shares are histogram."
+    one_of("A kind of report", kind, get_args(Kind), meaning)
     dimensions = 1 + (kind == "histogram")
     if report.ndim != dimensions or len(report) == 0:
         raise broken(

@@ -12,9 +12,9 @@ from scipy.special import expit
 
 from unbag import losses, weights
 from unbag._arrays import sum_by
-from unbag._rules import broken, refuse, rows
+from unbag._rules import broken, one_of, refuse, rows
 from unbag.bags import Bags, Kind, as_components
-from unbag.methods import BOUNDED, LINEAR, METHODS, Method, check_method
+from unbag.methods import BOUNDED, LINEAR, METHODS, Method
 
 METHODS_OF_BOOSTING = tuple(name for name in LINEAR if METHODS[name].leave_one_out)
 
@@ -292,7 +292,7 @@ class BagObjective:
 
 def checked_loss(kind: Kind, method: str, loss: str | None) -> str:
     """The loss to use, after a look at the choices that belong together."""
-    check_method(method, among=METHODS_OF_BOOSTING, thing="A method of boosting")
+    one_of("A method of boosting", method, METHODS_OF_BOOSTING)
     if loss is not None and loss not in CURVES[kind]:
         raise broken(
             f"A loss to boost with must be {' or '.join(CURVES[kind])} for {kind} reports",

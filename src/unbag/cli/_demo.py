@@ -27,7 +27,7 @@ from unbag.bags import Bags, design_bags, from_rows
 from unbag.cli._check import diagnose_by_name
 from unbag.cli._console import tell_warnings
 from unbag.cli._evaluate import bags_for, open_model, unseen
-from unbag.cli._options import Verb
+from unbag.cli._options import stopped_verb
 from unbag.cli._predict import rows_for
 from unbag.cli._select import selected
 from unbag.cli._story import JudgedModel, judged_by
@@ -48,10 +48,7 @@ DEFAULT = "default"
 Truths = dict[str, tuple[JudgedModel, Evaluation]]
 
 
-class COMMAND(Verb):
-    """Says what to know after Ctrl-C."""
-
-    stopped = "it starts from the beginning when it is run again"
+COMMAND = stopped_verb("it starts from the beginning when it is run again")
 
 
 def demo(

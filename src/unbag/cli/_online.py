@@ -11,15 +11,11 @@ from rich.console import Console
 from rich.status import Status
 
 from unbag.cli._console import tell
-from unbag.cli._options import Verb
+from unbag.cli._options import stopped_verb
 from unbag.cli._reproduce import PRESETS, ForceReport, Methods, Rates, Sizes, check_report, said
 from unbag.lab import OnlineRun, OnlineStore, online_preset, run_online, write_online_report
 
-
-class COMMAND(Verb):
-    """Says what to know after Ctrl-C."""
-
-    stopped = "finished runs are kept; the same words go on"
+COMMAND = stopped_verb("finished runs are kept; the same words go on")
 
 
 def online(

@@ -65,6 +65,11 @@ class Verb(TyperCommand):
             return super().invoke(ctx)
 
 
+def stopped_verb(stopped: str) -> type[Verb]:
+    """A verb that says, after Ctrl-C, what becomes of its work."""
+    return type("StoppedVerb", (Verb,), {"stopped": stopped})
+
+
 def table_verb(*, without: tuple[str, ...] = ()) -> type[Verb]:
     """A verb with an option for each field of `Columns`, which it finds in `ctx.obj`.
 

@@ -10,7 +10,7 @@ import typer
 
 from unbag._rules import broken
 from unbag.cli._console import tell
-from unbag.cli._options import Verb
+from unbag.cli._options import stopped_verb
 from unbag.lab import (
     Plan,
     RayEngine,
@@ -35,10 +35,7 @@ ForceReport = Annotated[
 ]
 
 
-class COMMAND(Verb):
-    """Says what to know after Ctrl-C."""
-
-    stopped = "finished groups are kept; the same words go on"
+COMMAND = stopped_verb("finished groups are kept; the same words go on")
 
 
 def reproduce(

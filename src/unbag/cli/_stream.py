@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from unbag._rules import broken
+from unbag._rules import broken, one_of
 from unbag.cli._console import tell
-from unbag.cli._options import Verb
+from unbag.cli._options import stopped_verb
 from unbag.datasets import Chunks, read_clicks, read_criteo
 from unbag.lab import NETWORKS
 from unbag.methods import METHODS
@@ -19,11 +19,7 @@ from unbag.plots import stream_figure
 from unbag.report import stream_page, write_page
 from unbag.stream import StreamLearner, StreamSettings, View, read_metrics, run_stream
 
-
-class COMMAND(Verb):
-    """Says what to know after Ctrl-C."""
-
-    stopped = "the same words go on from the last checkpoint"
+COMMAND = stopped_verb("the same words go on from the last checkpoint")
 
 
 def stream(
@@ -75,12 +71,7 @@ def follow(
 ) -> Path:
     """Learn from a source with a live view, from where the folder stands; returns the path of the
     report page."""
-    if model not in NETWORKS:
-        raise broken(
-            f"A stream's model must be one of {', '.join(NETWORKS)}",
-            f"{model!r} came",
-            "Choose one.",
-        )
+    one_of("A stream's model", model, NETWORKS)
     prior = _number_or_name(fields.get("prior", "chunk"))
     origin = f"{source} in chunks of {rows}"
     settings = StreamSettings(**(fields | {"prior": prior, "source": origin}))

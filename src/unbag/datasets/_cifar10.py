@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from unbag._rules import broken
+from unbag._rules import one_of
 from unbag.datasets._dataset import Dataset
 from unbag.datasets._files import LocalFile, Source, damaged, data_folder, fetch, find
 
@@ -58,12 +58,7 @@ def load_cifar10(
     unofficial : bool
         Take files with another digest too.
     """
-    if task not in POSITIVE:
-        raise broken(
-            f"A task of CIFAR-10 must be one of {list(get_args(Task))}",
-            f"{task!r} came",
-            "Choose one of these.",
-        )
+    one_of("A task of CIFAR-10", task, get_args(Task))
     files = _files(data_folder(folder), download, unofficial)
     *train, (X_test, kind_test) = (_read(file.path) for file in files)
     X, kind = (np.concatenate(part) for part in zip(*train, strict=True))

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from unbag._rules import broken
+from unbag._rules import broken, one_of
 from unbag.datasets._dataset import Dataset
 from unbag.datasets._files import Source, damaged, find
 
@@ -48,12 +48,7 @@ def load_mnist(
     unofficial : bool
         Take files with another digest too.
     """
-    if task not in get_args(Task):
-        raise broken(
-            f"A task of MNIST must be one of {list(get_args(Task))}",
-            f"{task!r} came",
-            "Choose one of these.",
-        )
+    one_of("A task of MNIST", task, get_args(Task))
     sources = [
         Source("mnist", f"{name}-ubyte.gz", f"{URL}{name}-ubyte.gz", sha256)
         for name, sha256 in SHA256.items()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unbag._rules import broken
+from unbag._rules import one_of
 from unbag.bags import Kind, from_rows
 from unbag.estimators._fit import flat
 from unbag.methods import usual_loss
@@ -54,12 +54,7 @@ class BagScorer:
     """
 
     def __init__(self, metric: str) -> None:
-        if metric not in METRICS:
-            raise broken(
-                f"A metric must be one of {', '.join(METRICS)}",
-                f"{metric!r} came",
-                "Choose one of these.",
-            )
+        one_of("A metric", metric, METRICS)
         self.metric = metric
 
     def __repr__(self) -> str:

@@ -35,28 +35,23 @@ from unbag.lab._results import (
 )
 from unbag.lab._tasks import TASKS
 from unbag.lab._variance import BagDeviation
+from unbag.lab._verdicts import (
+    IN_PART,
+    LARGE,
+    NOT_COMPARABLE,
+    NOT_RUN,
+    NOT_SUPPORTED,
+    ONCE,
+    SUPPORTED,
+    UNDECIDED,
+    Judgement,
+    Verdict,
+)
 
-SMALL, LARGE = (2, 4, 8, 16, 32), (256, 512, 1024)
+SMALL = (2, 4, 8, 16, 32)
 BATCH_TASKS = ("mnist", "cifar-animal", "cifar-cat", "higgs", "adult")
 PM, EASY, UPM = Way("matching", "log"), Way("easy", "log"), Way("upm", "log")
 PAPERS, OURS = (PM, EASY, UPM), Way("anchored", "square")
-SUPPORTED, NOT_SUPPORTED = "supported", "not supported"
-NOT_RUN, NOT_COMPARABLE = "not yet run", "not comparable"
-IN_PART, ONCE, UNDECIDED = "supported as far as run", "run once only", "undecided"
-
-
-class Verdict(NamedTuple):
-    """What the runs say of one claim in one experiment."""
-
-    whose: str
-    claim: str
-    where: str
-    verdict: str
-    numbers: str
-
-
-Judgement = tuple[str, str]
-"""A verdict and its numbers."""
 Gaps = dict[tuple[Way, int], tuple[float, float]]
 """By how much a method is worse than another at a bag size, and the standard error."""
 
@@ -276,9 +271,3 @@ def _show(cells: Comparison, a: Way, worse: Gaps) -> str:
         numbers = ", ".join(f"{way.title} {cells.best[way, k]}" for way in ways)
         parts.append(f"k={k} ({cells.bags[k]} bags): {numbers}")
     return "; ".join(parts)
-
-
-def as_markdown(verdicts: Sequence[Verdict]) -> str:
-    """The claims as a table."""
-    lines = ["| whose | claim | where | verdict | numbers |", "| --- | --- | --- | --- | --- |"]
-    return "\n".join([*lines, *(f"| {' | '.join(verdict)} |" for verdict in verdicts), ""])

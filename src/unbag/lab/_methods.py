@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
-from unbag._rules import broken
+from unbag._rules import broken, one_of
 from unbag.bags import Kind
 from unbag.losses import LOSSES
 from unbag.methods import METHODS as KNOWN
 from unbag.methods import Method, usual_loss
+from unbag.plots import CurveLook
 from unbag.training import Objective
 
 SMOOTHING = 0.1  # of labels, in the paper
@@ -26,24 +26,14 @@ WAYS: dict[Kind, tuple[str, ...]] = {
 }  # fmt: skip
 """What a plan runs when it names no methods, by the kind of report."""
 
-
-def check_name(thing: str, name: object, known: Iterable[str], remedy: str) -> None:
-    """Refuse a name that is not known.
-
-    Parameters
-    ----------
-    thing : str
-        What is named, as "A method".
-    name : object
-        What was given.
-    known : iterable of str
-        What may be given.
-    remedy : str
-        What to do.
-    """
-    known = tuple(known)
-    if name not in known:
-        raise broken(f"{thing} must be one of {', '.join(known)}", f"{name!r} came", remedy)
+LOOKS = {  # colours of Okabe and Ito, which everyone can tell apart
+    "matching": CurveLook("#0072B2", "o"),
+    "easy": CurveLook("#E69F00", "s"),
+    "upm": CurveLook("#009E73", "D"),
+    "anchored": CurveLook("#CC79A7", "^"),
+    "likelihood": CurveLook("#56B4E9", "P"),
+}
+OUR_LOOK = CurveLook("#D55E00", "v")  # anchored with the square or the Brier loss
 
 
 class Way(NamedTuple):
@@ -84,10 +74,15 @@ class Way(NamedTuple):
             Of the reports; decides the loss of a method that is named alone.
         """
         method, _, loss = text.partition(":")
-        check_name("A method", method, METHODS, "Choose one, or add it.")
+        one_of("A method", method, METHODS, "Choose one, or add it.")
         loss = loss or USUAL_LOSS.get(method) or usual_loss(method, kind).name
-        check_name("A method's loss", loss, LOSSES, "Choose one.")
+        one_of("A method's loss", loss, LOSSES)
         return Way(method, loss)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is anchored with the square or the Brier loss."""
+        return self.method == "anchored" and self.loss in ("square", "brier")
 
     @property
     def title(self) -> str:

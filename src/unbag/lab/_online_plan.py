@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from unbag import models
-from unbag._rules import broken
+from unbag._rules import broken, one_of
 from unbag.datasets import BUCKETS, CHUNK, DIMENSIONS
-from unbag.lab._methods import WAYS, Way, check_name
+from unbag.lab._methods import WAYS, Way
 from unbag.lab._plan import shipped
 
 GRID = tuple(float(f"{rate:.6g}") for rate in np.logspace(-7, -1, 16))
@@ -130,7 +130,7 @@ class OnlinePlan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "methods", tuple(str(Way.named(text)) for text in self.methods))
         for thing, known in (("source", SOURCES), ("model", NETWORKS)):
-            check_name(f"An online plan's {thing}", getattr(self, thing), known, "Choose.")
+            one_of(f"An online plan's {thing}", getattr(self, thing), known)
         for name, least in LEAST.items():
             if getattr(self, name) < least:
                 raise broken(

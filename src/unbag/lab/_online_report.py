@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unbag._rules import broken
-from unbag.lab._claims import (
+from unbag.lab._methods import LOOKS, OUR_LOOK, Way
+from unbag.lab._online_plan import Cell, OnlinePlan
+from unbag.lab._online_store import OnlineStore, finals
+from unbag.lab._results import mean_and_error
+from unbag.lab._verdicts import (
     LARGE,
     NOT_COMPARABLE,
     NOT_RUN,
@@ -25,12 +29,6 @@ from unbag.lab._claims import (
     Verdict,
     as_markdown,
 )
-from unbag.lab._methods import Way
-from unbag.lab._online_plan import Cell, OnlinePlan
-from unbag.lab._online_run import finals
-from unbag.lab._online_store import OnlineStore
-from unbag.lab._plots import LOOKS, OURS, is_ours
-from unbag.lab._results import mean_and_error
 from unbag.plots import (
     GREY,
     PAPER,
@@ -192,8 +190,8 @@ def draw_online(plan: OnlinePlan, results: Results, metric: str, title: str) -> 
 def _series(way: Way, x: Sequence[int], points: np.ndarray) -> Series:
     mean, error = points[:, 0], np.nan_to_num(points[:, 1])
     look = LOOKS.get(way.method, CurveLook(GREY, dashes="--"))
-    if is_ours(way):
-        look = OURS
+    if way.is_ours:
+        look = OUR_LOOK
     return Series(way.title, x, mean, mean - error, mean + error, look)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from unbag._rules import broken
 from unbag.datasets import Chunk, read_clicks, read_criteo
 from unbag.lab._online_plan import NETWORKS, Cell, OnlinePlan, OnlineRun
-from unbag.lab._online_store import OnlineStore
+from unbag.lab._online_store import OnlineStore, best_rate
 from unbag.stream import StreamLearner
 
 HISTORY = ("label_log_loss", "label_auc", "log_loss", "auc", "prior", "true_log_loss")
@@ -67,32 +67,6 @@ def _runs(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> Iterator[OnlineRu
         best = best_rate(plan, cell, store)
         rates = tuple(rate for rate in (best,) if rate is not None)
     yield from (plan.run(cell, r, s, plan.chunks) for r, s in product(rates, repetitions))
-
-
-def best_rate(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> float | None:
-    """The rate with the lowest average log loss of its predictions; None when a run is missing, or
-    all diverged."""
-    chunks, seeds = plan.chunks, plan.repetitions
-    if plan.tuning:
-        chunks, seeds = plan.tuning, 1
-    losses = []
-    for rate in plan.rates:
-        runs = [store.read(plan.run(cell, rate, s, chunks)) for s in range(seeds)]
-        if None in runs:
-            return None
-        losses.append(np.mean([np.mean(run["label_log_loss"]) for run in runs if run]))
-    if not np.isfinite(losses).any():
-        return None
-    return plan.rates[int(np.nanargmin(losses))]
-
-
-def finals(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> list[dict[str, Any]]:
-    """The runs of all repetitions at the best rate, as far as they are there."""
-    rate = best_rate(plan, cell, store)
-    if rate is None:
-        return []
-    runs = [store.read(plan.run(cell, rate, s, plan.chunks)) for s in range(plan.repetitions)]
-    return [run for run in runs if run is not None]
 
 
 def _make(run: OnlineRun, store: OnlineStore, progress: Progress | None) -> int:

@@ -7,13 +7,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import unbag
 from unbag._io import whole
 from unbag._rules import broken
-from unbag.lab._online_plan import OnlinePlan, OnlineRun
+from unbag.lab._online_plan import Cell, OnlinePlan, OnlineRun
 from unbag.lab._store import RunFolder, write_runs
 
 PLAN, DATA = "plan.json", "data.json"
@@ -125,3 +126,29 @@ def online_stores(folder: Path) -> list[tuple[OnlinePlan, OnlineStore]]:
     """The stores in a folder that say which plan they belong to, with the plan."""
     stores = [OnlineStore(path.parent) for path in sorted(folder.glob(f"*/{PLAN}"))]
     return [(plan, store) for store in stores if (plan := store.plan())]
+
+
+def best_rate(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> float | None:
+    """The rate with the lowest average log loss of its predictions; None when a run is missing, or
+    all diverged."""
+    chunks, seeds = plan.chunks, plan.repetitions
+    if plan.tuning:
+        chunks, seeds = plan.tuning, 1
+    losses = []
+    for rate in plan.rates:
+        runs = [store.read(plan.run(cell, rate, s, chunks)) for s in range(seeds)]
+        if None in runs:
+            return None
+        losses.append(np.mean([np.mean(run["label_log_loss"]) for run in runs if run]))
+    if not np.isfinite(losses).any():
+        return None
+    return plan.rates[int(np.nanargmin(losses))]
+
+
+def finals(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> list[dict[str, Any]]:
+    """The runs of all repetitions at the best rate, as far as they are there."""
+    rate = best_rate(plan, cell, store)
+    if rate is None:
+        return []
+    runs = [store.read(plan.run(cell, rate, s, plan.chunks)) for s in range(plan.repetitions)]
+    return [run for run in runs if run is not None]

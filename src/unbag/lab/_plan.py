@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbag._rules import broken
-from unbag.lab._methods import SMOOTHING, WAYS, Way, check_name, smoothing_of
+from unbag._rules import broken, one_of
+from unbag.lab._methods import SMOOTHING, WAYS, Way, smoothing_of
 from unbag.lab._tasks import MODELS, TASKS, data_of
 from unbag.losses import LOSSES
 
@@ -285,7 +285,7 @@ def _check_names(plan: Plan) -> None:
     names = {"task": (plan.task, TASKS), "start": (plan.start, STARTS)}
     names["model"] = (plan.model or "linear", MODELS)
     for thing, (name, known) in names.items():
-        check_name(f"A plan's {thing}", name, known, "Choose one of these.")
+        one_of(f"A plan's {thing}", name, known)
     for way in plan.ways:
         LOSSES[way.loss].form(TASKS[plan.task].kind)  # refuses a loss that does not fit
 
@@ -361,7 +361,7 @@ def preset(name: str, task: str, **changes: Any) -> Plan:
 
 def shipped(presets: Mapping[str, dict[str, Any]], name: str) -> dict[str, Any]:
     """The fields of a shipped plan."""
-    check_name("A preset", name, presets, "Choose one of these.")
+    one_of("A preset", name, presets)
     return presets[name]
 
 

@@ -6,20 +6,12 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from unbag.lab._methods import Way
+from unbag.lab._methods import LOOKS, OUR_LOOK, Way
 from unbag.lab._plan import Experiment
 from unbag.lab._results import Metric, Runs, best_cells, full_runs, in_order
 from unbag.lab._tasks import TASKS
 from unbag.plots import CurveLook, Point, Result, experiments_figure
 
-LOOKS = {  # colours of Okabe and Ito, which everyone can tell apart
-    "matching": CurveLook("#0072B2", "o"),
-    "easy": CurveLook("#E69F00", "s"),
-    "upm": CurveLook("#009E73", "D"),
-    "anchored": CurveLook("#CC79A7", "^"),
-    "likelihood": CurveLook("#56B4E9", "P"),
-}
-OURS = CurveLook("#D55E00", "v")  # anchored with the square or the Brier loss
 OTHERS = (CurveLook("#444444", "X"), CurveLook("#8C564B", "*"), CurveLook("#B8A800", "h"))
 
 
@@ -97,19 +89,14 @@ def result_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric
 
 def _look(way: Way, ways: Sequence[Way]) -> CurveLook:
     """The look of a method; further curves of a method take one of the others."""
-    if is_ours(way):
-        return OURS
-    first = {each.method: each for each in reversed(ways) if not is_ours(each)}
+    if way.is_ours:
+        return OUR_LOOK
+    first = {each.method: each for each in reversed(ways) if not each.is_ours}
     others = [
         each
         for each in ways
-        if not is_ours(each) and (each.method not in LOOKS or first[each.method] != each)
+        if not each.is_ours and (each.method not in LOOKS or first[each.method] != each)
     ]
     if way in others:
         return OTHERS[others.index(way) % len(OTHERS)]
     return LOOKS[way.method]
-
-
-def is_ours(way: Way) -> bool:
-    """Whether it is anchored with the square or the Brier loss."""
-    return way.method == "anchored" and way.loss in ("square", "brier")

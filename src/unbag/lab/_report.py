@@ -9,7 +9,7 @@ from pathlib import Path
 from unbag._rules import broken
 from unbag.lab import _choice, _claims, _plots, _variance
 from unbag.lab._choice import Chosen
-from unbag.lab._claims import BATCH_TASKS, Verdict, as_markdown, judge
+from unbag.lab._claims import BATCH_TASKS, judge
 from unbag.lab._online_report import judge_online, results_of, write_online_report
 from unbag.lab._online_store import online_stores
 from unbag.lab._plan import Experiment, Plan
@@ -28,6 +28,7 @@ from unbag.lab._results import (
     read_runs,
 )
 from unbag.lab._store import RunStore, write_csv
+from unbag.lab._verdicts import Verdict, as_markdown
 from unbag.plots import save_figure
 from unbag.report import Claim, experiments_page, write_page
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby, product
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from unbag.lab._choice import Chosen
 from unbag.lab._methods import WAYS, Way, curve_of
 from unbag.lab._plan import Experiment
 from unbag.lab._store import RunStore
+
+if TYPE_CHECKING:
+    from unbag.lab._choice import Chosen
 
 Metric = Literal["test_loss", "test_auc"]
 METRICS: dict[str, Metric] = {"log-loss": "test_loss", "auc": "test_auc"}

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag import datasets, models
+from unbag._rules import one_of
 from unbag.bags import Kind
 from unbag.datasets import Dataset
-from unbag.lab._methods import check_name
 from unbag.methods import usual_loss
 
 
@@ -80,7 +80,7 @@ def add_task(name: str, load: Callable[[], Dataset], **about: Any) -> None:
         `model`, `title`, `paper_rows`, `kind` and `outputs`; see `Task`.
     """
     task = Task(name, load, **about)
-    check_name("A task's model", task.model, MODELS, "Choose one, or add it.")
+    one_of("A task's model", task.model, MODELS, "Choose one, or add it.")
     TASKS[name] = task._replace(title=task.title or name)
 
 

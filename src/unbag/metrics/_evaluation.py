@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from unbag._rules import broken
+from unbag._rules import broken, one_of
 from unbag.bags import Kind, label_variance
 from unbag.losses import Loss
 from unbag.metrics._estimate import Estimate, Estimated, Judge, interval
@@ -102,12 +102,7 @@ class Evaluation:
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Estimate:
-        if name not in self.estimates:
-            raise broken(
-                f"A metric must be one of {', '.join(self.estimates)}",
-                f"{name!r} came",
-                " ".join(self.notes),
-            )
+        one_of("A metric", name, self.estimates, " ".join(self.notes))
         return self.estimates[name]
 
     def __str__(self) -> str:

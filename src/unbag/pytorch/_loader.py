@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from unbag._rules import broken
+from unbag._rules import broken, one_of
 from unbag.bags import Bags, batch_plan
-from unbag.pytorch._rules import one_of
 
 Tensors = tuple[torch.Tensor, ...]
 Extra = Literal["stratum", "noise", "rows"]
@@ -55,7 +54,7 @@ class BagDataset(Dataset[Tensors]):
         dtype: torch.dtype | None = None,
     ):
         for name in extra:
-            one_of(name, get_args(Extra), "further part of a batch")
+            one_of("A further part of a batch", name, get_args(Extra))
         missing = [name for name in ("X", *extra) if name != "rows" and getattr(bags, name) is None]
         if missing:
             raise broken(

@@ -9,12 +9,12 @@ import torch
 
 from unbag import weights
 from unbag._arrays import sum_by
-from unbag._rules import broken
+from unbag._rules import broken, one_of
 from unbag.bags import Kind, as_components, mean_label_variance
 from unbag.likelihood import check_counts, check_link, count_likelihood
 from unbag.losses import Loss
 from unbag.matching import check_reports, proportion_matching
-from unbag.methods import FROM_BAGS, METHODS, Method, check_method, usual_loss
+from unbag.methods import FROM_BAGS, METHODS, Method, usual_loss
 from unbag.pytorch._rules import (
     Batch,
     as_numpy,
@@ -24,7 +24,6 @@ from unbag.pytorch._rules import (
     check_reference,
     check_scores,
     check_shapes,
-    one_of,
 )
 
 
@@ -65,8 +64,8 @@ class BagLoss(torch.nn.Module):
         kind: Kind = "binary",
     ):
         super().__init__()
-        check_method(method, among=FROM_BAGS)
-        one_of(kind, get_args(Kind), "kind of report")
+        one_of("A method", method, FROM_BAGS)
+        one_of("A kind of report", kind, get_args(Kind))
         self.method: Method = method
         self.kind: Kind = kind
         self.loss = loss or usual_loss(method, kind)

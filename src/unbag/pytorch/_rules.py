@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,14 +30,6 @@ def as_numpy(tensor: torch.Tensor | None) -> Any:
     if tensor is None:
         return None
     return tensor.detach().cpu().numpy()
-
-
-def one_of(value: Any, known: Sequence[str], what: str) -> None:
-    """A choice that exists."""
-    if value not in known:
-        raise broken(
-            f"A {what} must be one of {', '.join(known)}", f"{value!r} came", "Choose one of these."
-        )
 
 
 def check_prior(prior: np.ndarray) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import ibis
 
-from unbag._rules import broken
-from unbag.methods import LINEAR, Method, check_method
+from unbag._rules import broken, one_of
+from unbag.methods import LINEAR, Method
 from unbag.sql._columns import (
     constant,
     id_column,
@@ -72,7 +72,7 @@ def make_request(
     columns, method, reference, typed
         See `relate`.
     """
-    check_method(method, among=LINEAR, thing="A method in SQL")
+    one_of("A method in SQL", method, LINEAR)
     predictions = _references(columns, method, reference)
     # empty tables of the same schema, so that the checks of `join` serve here too
     ours, theirs = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from unbag._rules import broken
-from unbag.methods import Method, check_method
+from unbag._rules import broken, one_of
+from unbag.methods import METHODS, Method
 from unbag.stream._buffer import Restated
 
 COUNTS = ("size", "chunk", "batch", "window", "waiting", "patience", "remembered")
@@ -66,7 +66,7 @@ class StreamSettings:
     source: str = ""
 
     def __post_init__(self) -> None:
-        check_method(self.method)
+        one_of("A method", self.method, METHODS)
         for name in COUNTS:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:

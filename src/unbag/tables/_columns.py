@@ -9,7 +9,7 @@ from typing import Any, Literal, TypedDict, get_args
 import numpy as np
 import pyarrow as pa
 
-from unbag._rules import broken
+from unbag._rules import broken, one_of
 from unbag.bags import Kind
 from unbag.tables._sources import Table, nearest
 from unbag.tables._values import as_moment, is_date, is_number, is_text
@@ -127,12 +127,7 @@ class Columns:
                 "neither those of reports nor those of events came",
                 "Name a column with {as_of} or {time}.",
             )
-        if self.wrong_sizes not in get_args(Sizes):
-            raise broken(
-                f"What is done with wrong sizes must be one of {', '.join(get_args(Sizes))}",
-                f"{self.wrong_sizes!r} came",
-                "Choose one.",
-            )
+        one_of("What is done with wrong sizes", self.wrong_sizes, get_args(Sizes))
         if self.kind is not None and (self.counts is None) == (self.kind == "histogram"):
             raise broken(
                 "A kind must fit the columns",

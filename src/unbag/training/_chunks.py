@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from unbag.bags import Bags
-from unbag.methods import Method, check_method
+from unbag.methods import Method
 from unbag.training._config import resolve_loss
 from unbag.training._loader import Batches, Loader, Shape, epoch_batches
 from unbag.training._objective import Setting, predict_components
@@ -67,7 +67,6 @@ class ChunkTrainer:
         devices: Devices | None = None,
         microbatch: int | None = None,
     ) -> None:
-        check_method(method)
         self.rate, self.batch, self.seed = np.float32(rate), batch, seed
         self.shape: Shape | None = None
         chosen = resolve_loss(loss, method, "binary")

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from unbag._rules import broken
+from unbag._rules import broken, one_of
 from unbag.bags import Bags, Kind
 from unbag.likelihood import check_link
 from unbag.losses import Loss, named_loss, smoothed
 from unbag.matching import check_reports
-from unbag.methods import METHODS, Method, check_method, usual_loss
+from unbag.methods import METHODS, Method, usual_loss
 from unbag.training._objective import Objective, Setting
 from unbag.training._sharding import Devices, Place
 from unbag.training._step import Reference
@@ -115,7 +115,7 @@ def make_setting(
 ) -> Setting:
     """What stays the same over a training, checked against the bags of all seeds."""
     if not callable(method):
-        check_method(method)
+        one_of("A method", method, METHODS)
     kind, largest = many[0].kind, int(max(bags.size.max() for bags in many))
     chosen = resolve_loss(loss, method, kind)
     form = chosen.form(kind)
