@@ -13,7 +13,15 @@ from unbag.learners import Additive, AdditiveModel
 from unbag.learners._cells import counts_of_cells, hidden_totals
 from unbag.learners._counts import Counts, Spread
 from unbag.learners._evidence import fit_evidence
-from unbag.learners._overlap import disjoint_counts, misfit_by_evidence
+from unbag.learners._overlap import (
+    Border,
+    Bordered,
+    Factor,
+    Linearised,
+    blocks_of,
+    factored,
+    misfit_by_evidence,
+)
 from unbag.learners._terms import terms_of
 
 LEVELS = {"a": 4, "b": 5, "c": 7}
@@ -85,15 +93,15 @@ def test_the_factor_of_overlapping_counts_is_the_root_of_their_inverse_covarianc
     np.testing.assert_allclose(W(A).T @ W(A), A.T @ np.linalg.solve(V, A), rtol=1e-6)
     np.testing.assert_allclose(W.adjoint(W(A)), np.linalg.solve(V, A), rtol=1e-5, atol=2e-7)
     np.testing.assert_allclose(W.logdet, np.linalg.slogdet(V)[1], rtol=1e-6)
-    np.testing.assert_allclose(counts.covariance(h), V - np.diag(0.04 * (S @ d) ** 2), atol=1e-5)
+    np.testing.assert_allclose(W.diagonal(), np.diag(np.linalg.inv(V)), rtol=1e-5)
 
 
 def test_disjoint_counts_share_no_instance_and_include_the_largest_table():
     events, score = world(500)
     cells = cells_of(events, labels_of(score), (("a",), ("b", "c")))
-    first, rest = disjoint_counts(cells.S)
-    assert (cells.table[first] == 1).all()
-    assert (cells.table[rest] == 0).all()
+    ((first, rest),) = blocks_of(cells.S)
+    assert (cells.of_table[first] == 1).all()
+    assert (cells.of_table[rest] == 0).all()
     assert cells.S[first].sum(axis=0).max() == 1
 
 
@@ -113,11 +121,41 @@ def test_the_lack_of_fit_maximises_the_evidence_of_the_linear_model():
         rest = P - np.outer(P @ u, P @ u) / (u @ P @ u)
         return np.linalg.slogdet(K)[1] + np.log(u @ P @ u) + r @ rest @ r
 
+    def at(t):
+        """The linear model with a dense factor: every count is in the border."""
+        L = np.linalg.cholesky(V + np.diag(t * own**2))
+        nothing = np.zeros(0, int)
+        factor = Factor(Border(nothing, np.arange(m)), np.zeros(0), np.zeros((0, m)), L)
+        W = Bordered((factor,), 0.0)
+        A = W(J)
+        H = A.T @ A + np.diag(1 / spread)
+        return Linearised(W, A, lambda x: np.linalg.solve(H, x))
+
     grid = np.linspace(0.01, 1, 2000)
     best = grid[np.argmin([minus_evidence(t) for t in grid])]
-    assert abs(misfit_by_evidence(V, own, J, spread, r, 0.0) - best) < 2e-3
+    assert abs(misfit_by_evidence(at, own, r, 0.0) - best) < 2e-3
     calm = J @ rng.normal(size=4)
-    assert misfit_by_evidence(V, own, J, spread, calm, 0.1) == 0
+    assert misfit_by_evidence(at, own, calm, 0.1) == 0
+
+
+def test_cells_that_share_no_event_make_blocks_of_their_own():
+    """Tables by shop and day and by shop and hour: one block for each shop, or several together."""
+    rng = np.random.default_rng(0)
+    events = pa.table({k: rng.integers(0, n, 900) for k, n in (("a", 9), ("b", 5), ("c", 4))})
+    y = labels_of(np.zeros(900))
+    cells = cells_of(events, y, (("a", "b"), ("a", "c")), noise=2.0)
+    counts, h = counts_of_cells(cells), rng.uniform(0.1, 0.9, 900)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("unbag.learners._overlap.TOGETHER", 1)
+        blocks = blocks_of(counts.S)
+    assert len(blocks) == 9
+    assert sorted(np.concatenate([np.concatenate(b) for b in blocks])) == list(range(len(cells)))
+    whole = counts.whitener(h, Spread())
+    apart = factored(counts.S, h * (1 - h), counts.noise, blocks)
+    A = rng.normal(size=(len(cells), 2))
+    np.testing.assert_allclose(apart(A).T @ apart(A), whole(A).T @ whole(A), rtol=1e-9)
+    np.testing.assert_allclose(apart.adjoint(apart(A)), whole.adjoint(whole(A)), rtol=1e-8)
+    np.testing.assert_allclose(apart.logdet, whole.logdet)
 
 
 @pytest.mark.parametrize("shift, low, high", [(0.0, 0.0, 0.07), (0.5, 0.3, 0.7)])

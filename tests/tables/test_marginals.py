@@ -74,9 +74,8 @@ def test_cells_without_events_and_events_without_a_cell_are_noted():
     cells = join_marginals(events, {"by_device": by_device}, total="sales")
     assert len(cells) == 1
     assert cells.notes == (
-        "1 cells of by_device without events were left out, with a total of 9: "
-        "by_device: device=watch.",
-        "3 events are in no cell of by_device; other tables may count them.",
+        "Left out: 1 cell of by_device without events, with a total of 9: by_device: device=watch.",
+        "In no cell of by_device: 3 events.",
     )
     assert cells.S.shape == (1, 6)
 
@@ -86,7 +85,7 @@ def test_cells_are_taken_with_all_their_events():
     part = join_marginals(events, tables, total="sales").take([5, 0])
     assert part.names.tolist() == ["by_device: device=tv", "by_shop_day: shop=3, day=2026-01-04"]
     assert part.S.shape == (2, 6)
-    assert part.table.tolist() == [1, 0]
+    assert part.of_table.tolist() == [1, 0]
 
 
 def _with(**columns):

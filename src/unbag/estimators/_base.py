@@ -39,7 +39,7 @@ from unbag.losses import Loss
 from unbag.methods import usual_loss
 from unbag.metrics import join_marks, marks
 from unbag.selection import choose
-from unbag.tables import FeaturePlan, OldScore
+from unbag.tables import FeaturePlan, Marginals, OldScore
 from unbag.training import Method, Run, sweep
 
 Targets = tuple[np.ndarray, Any, Kind]
@@ -172,12 +172,13 @@ class BagEstimator(BaseEstimator):
             lambda learner: learner._fit(X, y, bag, sample_weight, plan=plan, **further)
         )
 
-    def fit_bags(self, bags: Bags, *, classes: Sequence[Any] | None = None) -> Self:
-        """Learn from bags as `join`, `random_bags` or `from_rows` made them.
+    def fit_bags(self, bags: Bags | Marginals, *, classes: Sequence[Any] | None = None) -> Self:
+        """Learn from bags as `join`, `random_bags` or `from_rows` made them, or from cells of
+        `join_marginals`.
 
         Parameters
         ----------
-        bags : Bags
+        bags : Bags or Marginals
             With features; bags whose report is not observed are left out. Of joined bags the plan
             of the features is kept.
         classes : sequence, optional
@@ -191,10 +192,16 @@ class BagEstimator(BaseEstimator):
         """
         return self._whole(lambda learner: learner._fit_bags(bags.reported(), classes))
 
-    def _fit_bags(self, bags: Bags, classes: Sequence[Any] | None) -> None:
+    def _fit_bags(self, bags: Any, classes: Sequence[Any] | None) -> None:
         self._name_classes(bags, classes)
         self.plan_ = getattr(bags, "plan", None)
         self.old_score_ = getattr(bags, "old_score", None)
+        if isinstance(bags, Marginals) and self._asks_training():
+            raise broken(
+                "Marginal tables must be learned by the additive model",
+                f"{', '.join(self._given_options())} came, which train one network",
+                "Leave them out.",
+            )
         if self._asks_training():
             self._train_alone(replace(bags, X=self._features(bags.X, reset=True)), None)
         else:
@@ -361,7 +368,7 @@ class BagEstimator(BaseEstimator):
     def _remember(self, bags: Bags) -> None:
         """Keep the bags learned from, or their marks, so that nobody evaluates on them."""
         self.bags_ = self.learned_ = None
-        if bags.size.max() > 1:
+        if bags.size.max() > 1 and isinstance(bags, Bags):
             self.bags_ = replace(bags, X=None, offset=None)
             self.learned_ = marks(self.bags_)
 

@@ -7,7 +7,7 @@ from unbag.learners._additive import Additive, AdditiveModel, Effect
 from unbag.learners._combine import Combination, combine
 from unbag.learners._fitted import LEARNERS, Entry, Fitted, fit, make_learner
 from unbag.learners._folds import FoldFit, FoldLearner, fit_folds, folds_of
-from unbag.learners._held_cells import CellEvaluation, evaluate_cells
+from unbag.learners._held_cells import evaluate_cells
 from unbag.learners._identification import Identified, RankedTable, identifiable, rank_tables
 from unbag.learners._labels import BagsWithLabels, with_labels
 from unbag.learners._network import NetworkLearner, NetworkModel
@@ -20,7 +20,6 @@ __all__ = [
     "Additive",
     "AdditiveModel",
     "BagsWithLabels",
-    "CellEvaluation",
     "Combination",
     "DataWarning",
     "Effect",

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import linalg, optimize, sparse, special
 
 from unbag.bags import Bags, Kind
-from unbag.learners._overlap import RIDGE, disjoint_counts, factored
+from unbag.learners._overlap import Border, blocks_of, factored
 from unbag.learners._terms import Sparse
 
 STEEPEST = 30.0
@@ -136,15 +136,9 @@ class Counts:
         return bool(np.bincount(self.S.indices, minlength=1).max() <= 1)
 
     @cached_property
-    def _parts(self) -> tuple[np.ndarray, np.ndarray]:
-        """Counts that share no instance, and the others."""
-        return disjoint_counts(self.S)
-
-    def covariance(self, h: np.ndarray) -> np.ndarray:
-        """The whole covariance of counts of one score, without lack of fit."""
-        V = (_weighted(self.S, self.slope(h)) @ self.S.T).toarray()
-        V[np.diag_indices_from(V)] += self.noise + LEAST + RIDGE * np.diag(V)
-        return V
+    def _blocks(self) -> list[Border]:
+        """Counts that share instances, block by block."""
+        return blocks_of(self.S)
 
     @property
     def classes(self) -> int:
@@ -189,7 +183,7 @@ class Counts:
         if self.disjoint:
             V = np.maximum(spread.dispersion * own + extra, LEAST)
             return Diagonal(1 / np.sqrt(V), float(np.log(V).sum()))
-        return factored(self.S, d, extra, self._parts)
+        return factored(self.S, d, extra, self._blocks)
 
     def back(self, of_mean: np.ndarray, h: np.ndarray) -> np.ndarray:
         """A derivative by the means turned into one by the scores, (instances, classes)."""

@@ -23,7 +23,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from unbag.learners._counts import CountMoments, Counts, Spread, Whitener
-from unbag.learners._overlap import misfit_by_evidence
+from unbag.learners._overlap import Linearised, misfit_by_evidence
 from unbag.learners._posterior import FLAT, Space, Split, as_they_are, split_design
 from unbag.learners._protocol import Progress
 from unbag.learners._terms import Design
@@ -299,11 +299,19 @@ class Evidence:
         """The lack of fit of counts that overlap, at these precisions."""
         counts, h = self.counts, linear.moments.h
         precision = self.pack(self.precisions(of_group))
-        spread = np.where(precision <= FLAT, np.inf, 1 / precision)
+
+        def at(t: float) -> Linearised:
+            whitener, space = linear.whitener, linear.space
+            if t != linear.spread.misfit:
+                whitener = counts.whitener(h, Spread(misfit=t))
+                J = self.split.jacobian(counts, h, whitener)
+                space = Space(J, seed=self.seed, space=self.space)
+            return Linearised(whitener, space.J.dense, space.posterior(precision).solve)
+
         J = self.split.jacobian(counts, h, as_they_are).dense
         r = counts.observed - linear.moments.mean + J @ self.pack(linear.b)
-        own, V = counts.S @ counts.slope(h), counts.covariance(h)
-        return Spread(misfit=misfit_by_evidence(V, own, J, spread, r, linear.spread.misfit))
+        own = counts.S @ counts.slope(h)
+        return Spread(misfit=misfit_by_evidence(at, own, r, linear.spread.misfit))
 
 
 def fit_evidence(

@@ -18,6 +18,7 @@ from unbag.diagnosis import diagnose
 from unbag.learners._additive import Additive, AdditiveModel
 from unbag.learners._combine import Combination, combine, slope_of
 from unbag.learners._folds import FEWEST, FoldFit, fit_folds, folds_of, scores_by_own_fold
+from unbag.learners._held_cells import held_cells, judged_cells
 from unbag.learners._network import NetworkLearner, NetworkModel
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._trees import TreeColumns, Trees, TreesModel, load_lightgbm
@@ -25,12 +26,14 @@ from unbag.learners._verdict import verdict_of
 from unbag.metrics import (
     Estimate,
     Evaluation,
+    check_apart,
     evaluate,
     evaluate_counts,
     evaluate_folds,
     marks,
     scores_on,
 )
+from unbag.tables import Marginals
 
 
 class Entry(NamedTuple):
@@ -57,6 +60,10 @@ with 127 and 508 bags of Adult it was higher by .002 and .001."""
 PESSIMISTIC = (
     "The evaluation is of the models of {folds} folds, each learned from the bags of the other "
     "folds; the final model learned from all bags, so this is slightly pessimistic for it."
+)
+PESSIMISTIC_CELLS = (
+    "The evaluation is of the models of {folds} folds of cells; the final model learned from all "
+    "cells."
 )
 BAGS_OF_STRATUM = 4
 NOT_RANDOM = "the bags are not random"
@@ -125,9 +132,23 @@ class Fitted:
         """Whether only the likelihood of counts could judge it, as its bags were not random."""
         return self.evaluation is not None and "gain_over_prior" in self.evaluation.estimates
 
-    def evaluate(self, bags: Bags) -> Evaluation:
+    def evaluate(self, bags: Bags | Marginals) -> Evaluation:
         """What further bags say of the model, in the way in which those of training were judged."""
+        if isinstance(bags, Marginals):
+            return self._evaluate_cells(bags)
         return _tested(self, bags)
+
+    def _evaluate_cells(self, cells: Marginals) -> Evaluation:
+        model = self.models.get("additive")
+        if not isinstance(model, AdditiveModel) or len(self.models) > 1:
+            raise broken(
+                "Cells of marginal tables must judge the additive model alone",
+                f"{' and '.join(self.models)} came",
+                "Learn with {learner:additive}, or evaluate by bags.",
+            )
+        check_apart(self, cells, None)
+        held = cells.take(np.flatnonzero(cells.observed))
+        return judged_cells(model, held, float(held.reports.prior)).evaluation
 
     def scores(self, X: Any) -> np.ndarray:
         """Logits, log rates or class scores of rows, without their offset.
@@ -207,7 +228,7 @@ _PREDICT = {"binary": special.expit, "total": np.exp, "histogram": _softmax}
 
 
 def fit(
-    bags: Bags,
+    bags: Bags | Marginals,
     *,
     learner: str | Learner | Sequence[str | Learner] = "auto",
     folds: int = 5,
@@ -224,8 +245,9 @@ def fit(
 
     Parameters
     ----------
-    bags : Bags
-        With features: a table of raw columns, or a matrix.
+    bags : Bags or Marginals
+        With features: a table of raw columns, or a matrix. Cells of marginal tables, from
+        `join_marginals`, are learned by the additive model and judged by held-out cells.
     learner : str, Learner or a sequence of these
         "auto" for the additive model and trees, with fewer than 100 bags a network beside them, and
         for images, or more than 200 columns of a matrix, a network alone; a name of
@@ -255,6 +277,8 @@ def fit(
     True
     """
     begin = monotonic()
+    if isinstance(bags, Marginals):
+        return _fit_cells(bags, learner, folds, seed, test)
     if bags.X is None:
         raise broken("Bags to learn from must have features", "X is None", "Make them with X.")
     learners, notes = _learners(learner, _as_read(bags))
@@ -495,9 +519,35 @@ def _tested(fitted: Fitted, bags: Bags) -> Evaluation:
 
 def _without_folds(learner: Learner, bags: Bags, seed: int) -> Fitted:
     """A model of bags that are too few to judge it."""
-    model = learner.fit(bags, seed=seed)
-    score = np.asarray(model.scores(bags.X), float)
-    centre = score.mean(axis=0)
-    one = Combination((learner.name,), np.ones(1), centre, centre[None], bags.kind)
     note = f"{len(bags)} bags are too few to judge a model by: {FEWEST} are needed."
-    return Fitted(bags.kind, {learner.name: model}, one, notes=(note,))
+    return replace(_alone(learner.name, learner.fit(bags, seed=seed), bags), notes=(note,))
+
+
+def _alone(name: str, model: Model, bags: Bags | Marginals) -> Fitted:
+    """One model as it is, with nothing combined or repaired."""
+    centre = np.asarray(model.scores(bags.X), float).mean(axis=0)
+    one = Combination((name,), np.ones(1), centre, centre[None], bags.kind)
+    return Fitted(bags.kind, {name: model}, one)
+
+
+def _fit_cells(cells: Marginals, learner: Any, folds: int, seed: int, test: Any) -> Fitted:
+    """The additive model of marginal tables, judged by cells that had no part in it."""
+    if isinstance(learner, str) and learner in ("auto", "additive"):
+        learner = Additive()
+    if not isinstance(learner, Additive) or test is not None:
+        raise broken(
+            "Marginal tables must be learned by the additive model, which held-out cells judge",
+            f"learner={learner!r} and test={test!r} came",
+            "Leave both out.",
+        )
+    model = learner.fit(cells.reported(), seed=seed)
+    few = min(folds, int(cells.observed.sum()) // 2)
+    evaluation = gain = slope = None
+    notes = [*cells.notes, f"{len(cells)} cells are too few to judge a model by."]
+    if few >= 2:
+        held = held_cells(cells, learner, few, seed)
+        evaluation, slope = held.evaluation, held.slope
+        gain, notes[-1] = evaluation["gain_over_prior"], PESSIMISTIC_CELLS.format(folds=few)
+    fitted = _alone(learner.name, model, cells)
+    judged = {"evaluation": evaluation, "gain": gain, "slope": slope}
+    return replace(fitted, **judged, notes=tuple(notes), learned_=marks(cells), takes_tables=True)

@@ -172,7 +172,7 @@ def rank_tables(
     without = _variance(design, known, precision, rate, mean)
     ranked = []
     for number, name in enumerate(planned.tables):
-        part = planned.take(np.flatnonzero(planned.table == number))
+        part = planned.take(np.flatnonzero(planned.of_table == number))
         value = _variance(design, _joined(known, part), precision, rate, mean)
         own = float(part.noise[0])
         ranked.append(RankedTable(name, own, len(part), value, 1 - value / without))

@@ -28,7 +28,7 @@ def verdict_of(fitted: Fitted) -> tuple[str, ...]:
         return ("There were too few bags to say whether this model is better than the prior.",)
     parts = (
         _baseline(fitted.evaluation),
-        _better(fitted.gain, fitted.baseline),
+        _better(fitted.gain, fitted.baseline, fitted.evaluation.source.removesuffix("s")),
         _level(fitted.evaluation, fitted.slope),
         _columns(fitted),
     )
@@ -50,19 +50,19 @@ def _baseline(evaluation: Evaluation) -> str:
     )
 
 
-def _better(gain: Estimate, other: str) -> str:
-    words = f"{gain.value:+.3f} nats a bag, from {gain.low:+.3f} to {gain.high:+.3f}"
+def _better(gain: Estimate, other: str, thing: str) -> str:
+    words = f"{gain.value:+.3f} nats a {thing}, from {gain.low:+.3f} to {gain.high:+.3f}"
     if gain.low > 0:
         chance = float(stats.norm.sf(gain.value / gain.error))
         return (
-            f"The model is better than {other}: it makes reports of bags that it did not see "
+            f"The model is better than {other}: it makes reports of {thing}s that it did not see "
             f"likelier ({words}; by chance this would happen {_odds(chance)})."
         )
     if gain.high < 0:
         return f"The model is worse than {other}: it makes unseen reports less likely ({words})."
     return (
-        f"These bags cannot tell whether the model is better than {other}: reports that it did not "
-        f"see are about as likely ({words}). Ask for more bags, smaller ones, or less noise."
+        f"These {thing}s cannot tell whether the model is better than {other}: reports that it did not "
+        f"see are about as likely ({words}). Ask for more {thing}s, smaller ones, or less noise."
     )
 
 

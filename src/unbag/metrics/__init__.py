@@ -7,7 +7,7 @@ the same metrics from labels. The other names are for code that builds on the sa
 out of an evaluation.
 """
 
-from unbag.metrics._counts import evaluate_counts
+from unbag.metrics._counts import evaluate_counts, mean_estimate
 from unbag.metrics._estimate import Estimate, Estimated, Judge, interval
 from unbag.metrics._evaluate import Evaluator, compare, evaluate, evaluate_labels, evaluate_scored
 from unbag.metrics._evaluation import Band, Evaluation, Note
@@ -64,6 +64,7 @@ __all__ = [
     "learner",
     "loss_sums",
     "marks",
+    "mean_estimate",
     "one_column",
     "predict",
     "score_bags",

@@ -55,8 +55,8 @@ def evaluate_counts(
     note = Note(f"{': '.join(reasons)}.", "counts")
     return Evaluation(
         estimates={
-            "log_likelihood": _mean(ours, level),
-            "gain_over_prior": _mean(ours - theirs, level),
+            "log_likelihood": mean_estimate(ours, level),
+            "gain_over_prior": mean_estimate(ours - theirs, level),
         },
         calibration=[],
         strata=[],
@@ -73,8 +73,16 @@ def _loss(score: np.ndarray, bags: Bags) -> np.ndarray:
     return count_likelihood(score, bags.bag, bags.size, report, kind=bags.kind, noise=bags.noise)
 
 
-def _mean(values: np.ndarray, level: float) -> Estimate:
-    """Student's t interval of a mean over bags."""
+def mean_estimate(values: np.ndarray, level: float) -> Estimate:
+    """A mean over bags or cells, with Student's t interval.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        One for each bag.
+    level : float
+        Of the interval.
+    """
     value, count = float(values.mean()), len(values)
     if count < 2:
         return Estimate(value, np.inf, -np.inf, np.inf)

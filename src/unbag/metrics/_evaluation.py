@@ -82,10 +82,10 @@ class Evaluation:
         Bands of the score; empty for histograms.
     strata : list of Band
         One for each stratum; empty without strata and for histograms.
-    source : {"bags", "labels"}
-        What it was estimated from.
+    source : {"bags", "cells", "labels"}
+        What it was estimated from; cells are those of marginal tables.
     bags, instances : int
-        How many of them have a report.
+        How many bags or cells have a report, and their rows.
     level : float
         Of the intervals.
     notes : tuple of Note
@@ -95,7 +95,7 @@ class Evaluation:
     estimates: dict[str, Estimate]
     calibration: list[Band] = field(repr=False)
     strata: list[Band] = field(repr=False)
-    source: Literal["bags", "labels"]
+    source: Literal["bags", "cells", "labels"]
     bags: int
     instances: int
     level: float
@@ -106,7 +106,9 @@ class Evaluation:
         return self.estimates[name]
 
     def __str__(self) -> str:
-        source = f"{self.bags:,} bags, {self.instances:,} rows"
+        source = f"{self.bags:,} {self.source}, {self.instances:,} rows"
+        if self.source == "cells":
+            source = f"{self.bags:,} held-out cells"
         if self.source == "labels":
             source = f"{self.instances:,} labelled rows"
         lines = [f"from {source}; intervals of {self.level:.0%}"]

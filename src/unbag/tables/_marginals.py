@@ -22,8 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from unbag._rules import broken, refuse
+from unbag._rules import Refusal, Refused, broken, refuse
 from unbag.bags import HIDDEN_BY_VALUE, Kind, Reports
+from unbag.tables._infer import Overrides, plan_features
+from unbag.tables._plan import FeaturePlan
+from unbag.tables._rules import count
 from unbag.tables._sources import Table, nearest, no_rows, open_table
 from unbag.tables._values import as_numbers, as_text, is_number, plain
 
@@ -43,7 +46,7 @@ class Marginals:
         Who is counted where: cells in rows, events in columns, ones where an event is counted.
     X : pyarrow.Table
         The columns of the events.
-    table : numpy.ndarray
+    of_table : numpy.ndarray
         Of each cell the number of its table.
     tables : tuple of str
         The names of the tables.
@@ -51,21 +54,24 @@ class Marginals:
         A cell that is hidden for its value has a reported total below this.
     notes : tuple of str
         What was left out, and why.
+    plan : FeaturePlan, optional
+        How the columns of the events are read.
     """
 
     reports: Reports
     S: Any
     X: pa.Table
-    table: np.ndarray
+    of_table: np.ndarray
     tables: tuple[str, ...]
     below: float | None = None
     notes: tuple[str, ...] = ()
+    plan: FeaturePlan | None = None
 
     def __len__(self) -> int:
         return len(self.reports)
 
     def __repr__(self) -> str:
-        cells = np.bincount(self.table, minlength=len(self.tables))
+        cells = np.bincount(self.of_table, minlength=len(self.tables))
         parts = [f"{name}: {n:,} cells" for name, n in zip(self.tables, cells, strict=True)]
         hidden = int((~self.observed).sum())
         if hidden:
@@ -78,9 +84,24 @@ class Marginals:
         return self.reports.kind
 
     @property
+    def size(self) -> np.ndarray:
+        """How many events each cell counts."""
+        return self.reports.size
+
+    @property
+    def report(self) -> np.ndarray:
+        """The reported share or mean count of each cell, NaN where it is not observed."""
+        return self.reports.report
+
+    @property
     def observed(self) -> np.ndarray:
         """Whether the report of each cell is observed."""
         return self.reports.observed
+
+    def reported(self) -> Marginals:
+        """All cells, of which one at least is observed: hidden ones tell something too."""
+        self.reports.check_observed()
+        return self
 
     @property
     def hidden(self) -> np.ndarray:
@@ -99,7 +120,7 @@ class Marginals:
     @property
     def total(self) -> np.ndarray:
         """The reported total of each cell, NaN where it is not observed."""
-        return self.reports.report * self.reports.size
+        return self.report * self.size
 
     @property
     def noise(self) -> np.ndarray:
@@ -112,7 +133,7 @@ class Marginals:
         """These cells in this order; all events stay."""
         cells = np.asarray(cells)
         reports = self.reports.take(cells)
-        return replace(self, reports=reports, S=self.S[cells], table=self.table[cells])
+        return replace(self, reports=reports, S=self.S[cells], of_table=self.of_table[cells])
 
 
 class _Cells(NamedTuple):
@@ -147,6 +168,8 @@ def join_marginals(
     kind: Kind = "binary",
     below: float | None = None,
     features: Sequence[str] | None = None,
+    id: str | None = None,
+    plan: FeaturePlan | Overrides = None,
     cap: float | None = None,
     accept_bias: bool = False,
 ) -> Marginals:
@@ -157,6 +180,8 @@ def join_marginals(
     note: cells without events. Refused: keys that the events lack, cells that come twice, sizes
     that disagree, and tables whose sums contradict each other beyond their noise.
 
+    `unbag.fit` and `BagClassifier().fit_bags` learn from the result.
+
     Parameters
     ----------
     events : frame, Arrow table, DuckDB relation or path
@@ -165,9 +190,9 @@ def join_marginals(
         The tables, with names where it is a mapping; a file is called by its name.
     total : str
         The column with the total of each cell, the same in every table.
-    noise : str, float or sequence of float, optional
+    noise : str, float or sequence of these, optional
         Column with the variance of the noise on each total, one variance for all tables, or one
-        for each table. Exact by default.
+        of these for each table. Exact by default.
     size : str, optional
         Column with the number of events of each cell, which is then checked.
     status : str, optional
@@ -175,10 +200,15 @@ def join_marginals(
     kind : {"binary", "total"}
         Total where an event may count more than once.
     below : float, optional
-        Cells with status "suppressed_by_value" or "interval" had a reported total below this. They
-        are then used for what they tell, and nothing is biased.
+        Cells with status "suppressed_by_value" or "interval", and without `status` those with an
+        empty total, had a reported total below this. They are then used for what they tell, and
+        nothing is biased.
     features : sequence of str, optional
         Columns of the events to learn from; by default all.
+    id : str, optional
+        Column with the event's id, which is no feature.
+    plan : FeaturePlan, mapping, str or Path, optional
+        A plan of the features, or what overrides the one made from the events; see `join`.
     cap, accept_bias : float, bool
         See `Reports`.
 
@@ -199,23 +229,34 @@ def join_marginals(
     ('by_day: day=2', [0.0, 1.0, 0.0, 1.0])
     """
     _check_kind(kind)
+    planned = _planned(events, features, id, plan)
     source = open_table(events)
     rows = source.read(source.schema.names)
-    if rows.num_rows == 0:
-        raise no_rows("events")
     named = _named(tables)
     variances = _variances(noise, len(named))
     parts = {"total": total, "size": size, "status": status}
     read = [
-        _read_cells(name, table, rows, parts, variance)
+        _read_cells(name, table, rows, parts, variance, hides=below is not None)
         for (name, table), variance in zip(named, variances, strict=True)
     ]
-    read = _distinct(read)
-    for one, two in combinations(read, 2):
-        _compare(one, two, rows)
-    cells = _together(read, rows, kind, below, features, cap, accept_bias)
+    _refuse_names([cells.name for cells in read])
+    contradictions = [_contradiction(one, two, rows) for one, two in combinations(read, 2)]
+    refused = [one for one in contradictions if one is not None]
+    if refused:
+        raise Refused(*refused)
+    known = {"kind": kind, "cap": cap, "accept_bias": accept_bias or below is not None}
+    cells = replace(_together(read, planned.columns_of(rows), known), below=below, plan=planned)
     cells.reports.check_observed()
     return cells
+
+
+def _planned(events: Any, features: Sequence[str] | None, id: str | None, plan: Any) -> FeaturePlan:
+    """The plan of the features; an id is left out unless it is named as a feature."""
+    if isinstance(plan, FeaturePlan):
+        return plan
+    left_out = [name for name in (id,) if name is not None]
+    open_table(events).need(left_out)
+    return plan_features(events, features=features, leave_out=left_out, override=plan)
 
 
 def plan_marginals(
@@ -258,7 +299,9 @@ def plan_marginals(
         parts = {"total": "", "size": None, "status": None}
         cells = _read_cells(name, open_table(distinct, thing=name), rows, parts, variance)
         read.append(cells._replace(status=np.full(len(cells.names), "pending", dtype=object)))
-    return _together(read, rows, "binary", None, features, None, False)
+    if features is not None:
+        rows = rows.select(source.need(features))
+    return _together(read, rows, {})
 
 
 def _keys(keys: str | Sequence[str]) -> list[str]:
@@ -305,12 +348,10 @@ def _variances(noise: Any, tables: int) -> list[str | float]:
             f"{len(noise)} came for {tables} tables",
             "Give one number in {noise} for each table, or a single one.",
         )
-    return [float(variance) for variance in noise]
+    return list(noise)
 
 
-def _distinct(read: list[_Cells]) -> list[_Cells]:
-    """The tables, refused when two have the same name."""
-    names = [cells.name for cells in read]
+def _refuse_names(names: list[str]) -> None:
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise broken(
@@ -318,13 +359,18 @@ def _distinct(read: list[_Cells]) -> list[_Cells]:
             f"{twice[0]!r} came twice",
             "Give the tables as a mapping of names, and each set of keys once.",
         )
-    return read
 
 
 def _read_cells(
-    name: str, table: Table, events: pa.Table, parts: dict[str, str | None], noise: str | float
+    name: str,
+    table: Table,
+    events: pa.Table,
+    parts: dict[str, str | None],
+    noise: str | float,
+    *,
+    hides: bool = False,
 ) -> _Cells:
-    """One table, matched with the events."""
+    """One table, matched with the events; `hides` says that an empty total is a hidden one."""
     variance = None
     if isinstance(noise, str):
         variance = noise
@@ -336,12 +382,10 @@ def _read_cells(
     line, cell = match_keys(events, rows, keys)
     labels = _labels(name, keys, rows)
     _refuse_doubled(line, labels)
-    count = np.bincount(cell[cell >= 0], minlength=rows.num_rows)
+    size = np.bincount(cell[cell >= 0], minlength=rows.num_rows)
     if parts["size"] is not None:
-        _refuse_sizes(
-            as_numbers(rows[parts["size"]], name=parts["size"], thing=name), count, labels
-        )
-    there = np.flatnonzero(count)
+        _refuse_sizes(as_numbers(rows[parts["size"]], name=parts["size"], thing=name), size, labels)
+    there = np.flatnonzero(size)
     if len(there) == 0:
         raise broken(
             "A marginal table must count some of the events",
@@ -358,9 +402,9 @@ def _read_cells(
         [labels[i] for i in there],
         value[there],
         _noise(rows, noise, name)[there],
-        _status(rows, parts["status"])[there],
+        _status(rows, parts["status"], hides & np.isnan(value))[there],
         cell,
-        tuple(_left_out(name, labels, value, count, cell)),
+        tuple(_left_out(name, labels, value, size, cell)),
     )
 
 
@@ -466,32 +510,31 @@ def _noise(rows: pa.Table, noise: str | float, name: str) -> np.ndarray:
     return np.full(rows.num_rows, float(noise))
 
 
-def _status(rows: pa.Table, status: str | None) -> np.ndarray:
+def _status(rows: pa.Table, status: str | None, hidden: np.ndarray) -> np.ndarray:
     if status is None:
-        return np.full(rows.num_rows, "observed", dtype=object)
+        return np.where(hidden, "suppressed_by_value", "observed").astype(object)
     return np.array(as_text(rows[status]).fill_null("observed").to_pylist(), dtype=object)
 
 
 def _left_out(
-    name: str, labels: list[str], value: np.ndarray, count: np.ndarray, cell: np.ndarray
+    name: str, labels: list[str], value: np.ndarray, size: np.ndarray, cell: np.ndarray
 ) -> Iterator[str]:
     """Notes on cells without events, and on events without a cell."""
-    empty = np.flatnonzero(count == 0)
+    empty = np.flatnonzero(size == 0)
     if len(empty):
-        total = np.nansum(value[empty])
         yield (
-            f"{len(empty):,} cells of {name} without events were left out, with a total of "
-            f"{total:g}: {labels[empty[0]]}."
+            f"Left out: {count(len(empty), 'cell')} of {name} without events, with a total of "
+            f"{np.nansum(value[empty]):g}: {labels[empty[0]]}."
         )
     outside = int((cell < 0).sum())
     if outside:
-        yield f"{outside:,} events are in no cell of {name}; other tables may count them."
+        yield f"In no cell of {name}: {count(outside, 'event')}."
 
 
-def _compare(one: _Cells, two: _Cells, events: pa.Table) -> None:
-    """Refuse complete tables whose sums, for each value of the keys they share, contradict."""
+def _contradiction(one: _Cells, two: _Cells, events: pa.Table) -> Refusal | None:
+    """Complete tables whose sums, for each value of the keys they share, differ too much."""
     if not (one.complete and two.complete):
-        return
+        return None
     shared = [key for key in one.keys if key in two.keys]
     group, names = np.zeros(events.num_rows, np.int64), np.array(["all events"])
     if shared:
@@ -502,9 +545,9 @@ def _compare(one: _Cells, two: _Cells, events: pa.Table) -> None:
     scale = 1e-9 * (np.abs(sum1) + np.abs(sum2)) + 1e-9
     bad = np.abs(sum1 - sum2) > SIGMAS * np.sqrt(noise1 + noise2) + scale
     if not bad.any():
-        return
+        return None
     i = int(np.argmax(np.abs(sum1 - sum2) / (np.sqrt(noise1 + noise2) + scale)))
-    raise broken(
+    return Refusal(
         "Tables that count the same events must have the same sums up to their noise",
         f"{one.name} has {sum1[i]:g} and {two.name} has {sum2[i]:g} for "
         f"{names[i].removeprefix(': ')}, with a standard deviation of "
@@ -521,16 +564,8 @@ def _sums(cells: _Cells, group: np.ndarray, groups: int) -> tuple[np.ndarray, np
     return total, np.bincount(of_cell, cells.noise, minlength=groups)
 
 
-def _together(
-    read: list[_Cells],
-    events: pa.Table,
-    kind: Kind,
-    below: float | None,
-    features: Sequence[str] | None,
-    cap: float | None,
-    accept_bias: bool,
-) -> Marginals:
-    """All tables as one set of cells."""
+def _together(read: list[_Cells], X: pa.Table, known: dict[str, Any]) -> Marginals:
+    """All tables as one set of cells; `known` is what else `Reports` takes."""
     S = sparse.csr_array(sparse.vstack([_membership(cells) for cells in read], format="csr"))
     size = np.diff(S.indptr)
     status = np.concatenate([cells.status for cells in read]).astype(str)
@@ -538,25 +573,31 @@ def _together(
     reports = Reports(
         size,
         np.concatenate([cells.total for cells in read]) / size,
-        kind,
         noise=noise if noise.any() else None,
         names=np.concatenate([cells.names for cells in read]),
         status=status,
-        cap=cap,
-        accept_bias=accept_bias or below is not None,
+        **known,
     )
-    if features is not None:
-        events = events.select(open_table(events).need(features))
-    counts = [len(cells.names) for cells in read]
     return Marginals(
         reports,
         S,
-        events,
-        np.repeat(np.arange(len(read)), counts),
+        X,
+        np.repeat(np.arange(len(read)), [len(cells.names) for cells in read]),
         tuple(cells.name for cells in read),
-        below,
-        tuple(note for cells in read for note in cells.notes),
+        notes=tuple(_notes(read, status)),
     )
+
+
+def _notes(read: list[_Cells], status: np.ndarray) -> Iterator[str]:
+    """What was left out of each table, what is not observed, and whom nobody counts."""
+    for cells in read:
+        yield from cells.notes
+    kinds, times = np.unique(status[status != "observed"], return_counts=True)
+    for kind, n in zip(kinds.tolist(), times.tolist(), strict=True):
+        yield f"Not observed ({kind}): {count(n, 'cell')}."
+    nowhere = int(np.all([cells.cell < 0 for cells in read], axis=0).sum())
+    if nowhere and len(read) > 1:
+        yield f"In no cell of any table, so that nothing is learned from them: {count(nowhere, 'event')}."
 
 
 def _membership(cells: _Cells) -> Any:
