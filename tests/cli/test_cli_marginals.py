@@ -1,15 +1,18 @@
-"""`unbag plan --marginals` ranks tables that could be asked for."""
+"""Marginal tables in the command line: check, train, and which table to ask for next."""
 
 import json
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from scipy import special
 from typer.testing import CliRunner
 
+import unbag
 from unbag.cli import app
-from unbag.learners import rank_tables
+from unbag.learners import Additive, identifiable, rank_tables
 
 
 @pytest.fixture
@@ -48,3 +51,102 @@ def test_candidates_and_their_keys_must_be_there(events):
     result = CliRunner().invoke(app, [*words, "--table", "shopp"])
     assert result.exit_code != 0
     assert "Did you mean 'shop'" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A folder with events and noisy tables of sales by shop and day, and by age."""
+    folder, rng = tmp_path_factory.mktemp("shop"), np.random.default_rng(0)
+    codes = {name: rng.integers(0, n, 5000) for name, n in {"shop": 6, "day": 5, "age": 4}.items()}
+    score = -1 + sum(rng.normal(0, 0.7, 6)[code] for code in codes.values())
+    sales = rng.random(5000) < 1 / (1 + np.exp(-score))
+    table = pa.table({name: [f"{name} {i}" for i in code] for name, code in codes.items()})
+    events = table.append_column("event", pa.array([f"e{i}" for i in range(5000)]))
+    pyarrow.parquet.write_table(events, folder / "events.parquet")
+    for keys in (["shop", "day"], ["age"]):
+        counted = table.append_column("sales", pa.array(sales.astype(float)))
+        counted = counted.group_by(keys).aggregate([("sales", "sum")])
+        noisy = np.asarray(counted["sales_sum"]) + rng.laplace(0, 1, counted.num_rows)
+        counted = counted.select(keys).append_column("sales", pa.array(noisy))
+        pyarrow.csv.write_csv(counted, folder / f"by_{'_'.join(keys)}.csv")
+    return folder
+
+
+def tables_of(folder):
+    named = [f"--marginal={folder / name}" for name in ("by_shop_day.csv", "by_age.csv")]
+    return [str(folder / "events.parquet"), *named, "--total", "sales", "--id", "event"]
+
+
+def test_train_learns_what_python_does_and_its_file_predicts(shop, tmp_path):
+    model, page = tmp_path / "m.unbag", tmp_path / "page.html"
+    words = ["train", *tables_of(shop), "--noise", "2", "--out", str(model), "--page", str(page)]
+    result = CliRunner().invoke(app, [*words, "--json"])
+    assert result.exit_code == 0, result.stderr
+    assert "5,000 events in 34 cells of 2 tables" in result.stderr
+    assert "better than the prior" in result.stderr
+    assert json.loads(result.stdout)["source"] == "cells"
+    events = pyarrow.parquet.read_table(shop / "events.parquet")
+    files = [shop / "by_shop_day.csv", shop / "by_age.csv"]
+    cells = unbag.join_marginals(events, files, total="sales", noise=2, id="event")
+    expected = Additive().fit(cells)
+    scores = tmp_path / "scores.parquet"
+    words = ["predict", str(model), str(shop / "events.parquet"), "--out", str(scores)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    predicted = pyarrow.parquet.read_table(scores)["probability"].to_numpy()
+    np.testing.assert_allclose(predicted, special.expit(expected.scores(cells.X)), rtol=1e-6)
+    text = page.read_text()
+    for words in ("What can these tables tell?", "34 cells", "Gain over the prior"):
+        assert words in text
+
+
+def test_check_says_what_the_tables_can_tell(shop):
+    result = CliRunner().invoke(app, ["check", *tables_of(shop), "--noise", "2,2", "--json"])
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["tables"] == {"by_shop_day": 30, "by_age": 4}
+    events, named = str(shop / "events.parquet"), ["shop", "day", "age"]
+    files = [shop / "by_shop_day.csv", shop / "by_age.csv"]
+    cells = unbag.join_marginals(events, files, total="sales", noise=2, features=named)
+    expected = {one.column: one.width for one in identifiable(cells)}
+    assert {one["column"]: one["width"] for one in told["columns"]} == pytest.approx(expected)
+
+
+def test_check_names_columns_that_tables_hardly_tell(shop):
+    words = ["check", str(shop / "events.parquet"), "--marginal", str(shop / "by_age.csv")]
+    result = CliRunner().invoke(app, [*words, "--total", "sales", "--noise", "2", "--id", "event"])
+    assert "These tables hardly tell: shop, day" in result.stdout.replace("day, shop", "shop, day")
+
+
+def test_check_lists_contradictions_and_ends_with_3(shop, tmp_path):
+    other = tmp_path / "by_age.csv"
+    other.write_text((shop / "by_age.csv").read_text().replace('age 0",', 'age 0",9'))
+    words = ["check", str(shop / "events.parquet"), "--marginal", str(other)]
+    words += ["--marginal", str(shop / "by_shop_day.csv"), "--total", "sales", "--noise", "2"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 3
+    assert "refused: Tables that count the same events must have the same sums" in result.stdout
+    assert "--noise" in result.stdout
+    result = CliRunner().invoke(app, [*words, "--json"])
+    assert not json.loads(result.stdout)["usable"]
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        (["--on", "shop"], "--on came too"),
+        (["--test", "0.2"], "Leave out --test"),
+        (["--noise", "2", "--learner", "trees"], "must be learned by the additive model"),
+        (["--noise", "variance"], "'variance' is not in the by_shop_day"),
+    ],
+)
+def test_options_of_bags_are_refused_with_marginal_tables(shop, tmp_path, more, message):
+    words = ["train", *tables_of(shop), "--out", str(tmp_path / "m.unbag"), *more]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1
+    assert message in result.stderr
+
+
+def test_without_marginal_tables_the_reports_are_missing(shop):
+    result = CliRunner().invoke(app, ["check", str(shop / "events.parquet"), "--total", "sales"])
+    assert result.exit_code == 2
+    assert "reports" in result.stderr

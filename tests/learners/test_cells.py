@@ -9,7 +9,7 @@ from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 
 import unbag
-from unbag.learners import Additive, AdditiveModel
+from unbag.learners import Additive, AdditiveModel, DataWarning
 from unbag.learners._cells import counts_of_cells, hidden_totals
 from unbag.learners._counts import Counts, Spread
 from unbag.learners._evidence import fit_evidence
@@ -239,16 +239,61 @@ def test_hidden_cells_below_a_threshold_bring_the_level_back():
     assert abs(levels["below"] - 1) < 0.05
 
 
-def test_too_many_cells_and_coefficients_are_refused_with_a_remedy(monkeypatch):
+@pytest.fixture(scope="module")
+def learned():
+    """Cells of made events, what `fit` and an estimator made of them, and the events."""
+    events, score = world(6000)
+    cells = cells_of(events, labels_of(score), (("a", "b"), ("c",)), noise=2.0)
+    return cells, unbag.fit(cells), unbag.BagClassifier().fit_bags(cells), events
+
+
+def test_fit_learns_from_tables_and_held_out_cells_judge(learned):
+    cells, fitted, _, events = learned
+    plain = Additive().fit(cells, seed=0)
+    np.testing.assert_allclose(fitted.scores(events), plain.scores(events))
+    assert fitted.evaluation.source == "cells"
+    assert fitted.gain.low > 0
+    assert abs(fitted.slope.value - 1) < 4 * fitted.slope.error
+    assert "better than the prior" in " ".join(fitted.verdict)
+    assert "nats a cell" in " ".join(fitted.verdict)
+
+
+def test_the_estimator_learns_the_same_and_its_file_knows_the_cells(learned, tmp_path):
+    cells, fitted, estimator, events = learned
+    estimator.save(tmp_path / "m.unbag")
+    again = unbag.load(tmp_path / "m.unbag")
+    np.testing.assert_allclose(again.predict_proba(events)[:, 1], fitted.predict(events))
+    assert len(again.learned_) == len(cells)
+    with pytest.raises(unbag.Refused, match="must not overlap"):
+        again.fitted_.evaluate(cells)
+
+
+def test_further_tables_judge_a_model(learned):
+    _, fitted, _, _ = learned
+    events, score = world(6000)
+    cells = cells_of(events, labels_of(score, seed=9), (("b", "c"),), noise=2.0)
+    judged = fitted.evaluate(cells)
+    assert judged["explained"].value > 0.5
+    assert judged["coverage"].value > 0.8
+
+
+def test_too_few_cells_give_a_model_without_an_evaluation():
     events, score = world(300)
-    cells = cells_of(events, labels_of(score))
-    monkeypatch.setattr("unbag.learners._cells.LARGEST", 100)
-    with pytest.raises(unbag.Refused, match="16 cells and 20 coefficients came"):
-        Additive().fit(cells)
-    monkeypatch.undo()
-    monkeypatch.setattr("unbag.learners._overlap.LARGEST", 10)
-    with pytest.raises(unbag.Refused, match="9 of 16 cells overlap with others"):
-        Additive().fit(cells)
+    cells = cells_of(events, labels_of(score), (("a",),)).take([0, 1, 2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        fitted = unbag.fit(cells)
+    assert fitted.evaluation is None
+    assert "3 cells are too few to judge a model by." in fitted.notes
+
+
+def test_counts_of_tables_are_learned_by_the_regressor():
+    events, score = world(3000, spread=0.4)
+    y = np.random.default_rng(0).poisson(np.exp(score)).astype(float)
+    table = table_of(events, ("a", "b"), y)
+    cells = unbag.join_marginals(events, [table], total="n", kind="total")
+    model = unbag.BagRegressor(folds=2).fit_bags(cells)
+    assert model.predict(events).mean() == pytest.approx(y.mean(), rel=0.02)
 
 
 def test_bags_are_tables_of_one_key():

@@ -7,6 +7,7 @@ from scipy import special
 
 import unbag
 from unbag.learners import Additive, evaluate_cells, identifiable, rank_tables
+from unbag.learners._held_cells import mean_rate
 from unbag.learners._terms import terms_of
 from unbag.tables import plan_marginals
 
@@ -112,12 +113,6 @@ def test_noise_makes_a_table_worth_less():
     assert best.noise == 2
 
 
-@pytest.mark.parametrize("rate", [None, 0.0, 1.5])
-def test_a_rate_is_needed_and_lies_between_0_and_1(rate):
-    with pytest.raises(unbag.Refused, match="rate"):
-        identifiable(made_events(300), ["a"], rate=rate)
-
-
 def test_held_out_cells_judge_the_model_and_say_what_they_are():
     events = made_events(12_000)
     rng = np.random.default_rng(0)
@@ -134,11 +129,36 @@ def test_held_out_cells_judge_the_model_and_say_what_they_are():
         tables.append(table.drop(["n_sum"]).append_column("n", pa.array(noisy)))
     cells = unbag.join_marginals(events, tables, total="n", noise=2.0)
     judged = evaluate_cells(cells, Additive(), folds=5)
-    assert judged.cells == len(cells) == 74
-    assert judged.explained > 0.8
+    assert judged.bags == len(cells) == 74
+    assert judged.source == "cells"
+    assert judged["explained"].value > 0.8
     # 74 cells: a standard error of 2.5%
-    assert judged.coverage > 0.85
+    assert judged["coverage"].value > 0.85
+    assert judged["gain_over_prior"].low > 0
+    assert "74 held-out cells" in str(judged)
     assert "not events" in str(judged)
-    assert len(judged.notes) == 2
-    with pytest.raises(unbag.Refused, match="74 observed cells came for 60 folds"):
-        evaluate_cells(cells, folds=60)
+
+
+def test_a_table_by_one_column_does_not_tell_of_a_level_that_was_held_out():
+    """The mean rate, with the scatter of rates between cells, is as good there as the model."""
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 30, 30_000)
+    events = pa.table({"a": [f"a{i}" for i in level], "b": [f"b{i}" for i in level % 7]})
+    y = rng.random(30_000) < special.expit(-1 + rng.normal(0, 0.7, 30))[level]
+    total = np.bincount(level, weights=y) + rng.normal(0, 1.4, 30)
+    table = pa.table({"a": [f"a{i}" for i in range(30)], "n": total})
+    cells = unbag.join_marginals(events, [table], total="n", noise=2.0)
+    gain = evaluate_cells(cells)["gain_over_prior"]
+    assert gain.low < 0.1
+
+
+def test_the_mean_rate_has_the_scatter_of_the_cells():
+    rng = np.random.default_rng(0)
+    level = np.repeat(np.arange(200), 500)
+    rate = special.expit(-1 + rng.normal(0, 0.5, 200))
+    total = rng.binomial(500, rate).astype(float)
+    events = pa.table({"a": level, "b": rng.integers(0, 3, len(level))})
+    cells = unbag.join_marginals(events, [pa.table({"a": np.arange(200), "n": total})], total="n")
+    mean, scatter = mean_rate(cells)
+    assert mean == pytest.approx(total.sum() / len(level))
+    assert np.sqrt(scatter) == pytest.approx(0.5, abs=0.1)  # four standard errors

@@ -18,19 +18,8 @@ AREAS.remove(Path(__file__).stem)
 PACKAGE = Path(unbag.__file__).resolve().parent
 RULES = PACKAGE / "_rules.py"
 HELPERS = ("refuse", "rows", "one_of", "two_bags", "self._refuse")
-# tested beside what they need: a server, a screen, tables of cells, a stream that goes on
-ELSEWHERE = {
-    "_demo.py",
-    "_app.py",
-    "_adult.py",
-    "_files.py",
-    "_buffer.py",
-    "_marginals.py",
-    "_cells.py",
-    "_held_cells.py",
-    "_identification.py",
-    "_overlap.py",
-}
+# tested beside what they need: a server, a screen, a stream that goes on
+ELSEWHERE = {"_demo.py", "_app.py", "_adult.py", "_files.py", "_buffer.py"}
 
 
 def table_of(area):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import typer
 
 from unbag.cli._console import UNFIT, option_spelling, print_json
-from unbag.cli._options import AsJson, Events, Features, Plan, Reports, table_verb
+from unbag.cli._options import AsJson, Below, Events, Features, Marginal, Plan, Reports, table_verb
 from unbag.diagnosis import Diagnosis, diagnose
 from unbag.report import remedy
 from unbag.tables import JoinedBags, TablesReport, check_tables, join
@@ -21,17 +21,28 @@ def check(
     ctx: typer.Context,
     events: Events,
     reports: Reports,
+    marginal: Marginal = None,
+    below: Below = None,
     features: Features = None,
     plan: Plan = None,
     as_json: AsJson = False,
 ) -> None:
     """Are these bags usable and random? Tells all that is left out or refused. No label is needed.
 
+    With --marginal: which columns' effects these tables can tell, what is left out, and which
+    tables contradict each other.
+
     Exit code 0: yes. 1: the tables cannot be read. 3: something is refused, or the bags are not
     random.
 
     Example: unbag check events.parquet reports.parquet --on bag --total sales --id event
     """
+    if marginal:
+        from unbag.cli._marginals import check_cells
+
+        said = ctx.obj | {"features": features or None, "plan": plan}
+        check_cells(events, marginal, said, as_json=as_json)
+        return
     summary, diagnosis = check_tables(events, reports, ctx.obj), None
     if summary.usable:
         bags = join(events, reports, ctx.obj, plan=plan, features=features or None)

@@ -1,11 +1,173 @@
-"""`unbag plan --marginals`: which table of totals to ask for next."""
+"""Marginal tables in the command line: check, train, and which table to ask for next."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from unbag._rules import broken
-from unbag.learners import RankedTable, rank_tables
+import typer
+
+from unbag._rules import Refused, broken
+from unbag.cli._console import UNFIT, busy, option_spelling, print_json, tell, tell_warnings
+from unbag.cli._evaluate import print_evaluation
+from unbag.cli._story import made_by, write_story
+from unbag.cli._train import learned, said_of
+from unbag.learners import Identified, RankedTable, identifiable, rank_tables
+from unbag.report import Facts, Story
+from unbag.tables import Marginals, TablesReport, count, join_marginals
+
+WELL, HARDLY = 0.8, 0.2
+"""Shares of the variance of an effect from which a column is told well, and below which hardly."""
+
+
+def check_cells(
+    events: Path, tables: Sequence[Path], said: dict[str, Any], *, as_json: bool
+) -> None:
+    """Print what these tables hold and can tell; exit code 3 where something is refused.
+
+    Parameters
+    ----------
+    events : Path
+        One row for each event.
+    tables : sequence of Path
+        Marginal tables.
+    said : dict
+        Further arguments of `join_marginals`.
+    as_json : bool
+        Whether machines read it.
+    """
+    try:
+        cells = join_marginals(events, tables, **said)
+    except Refused as error:
+        if as_json:
+            print_json({"usable": False, "refused": error.refusals})
+        else:
+            for refusal in error.refusals:
+                print(f"refused: {refusal.render(option_spelling)}")
+        raise typer.Exit(UNFIT) from None
+    known = told_columns(cells)
+    if as_json:
+        sizes = {name: int((cells.of_table == i).sum()) for i, name in enumerate(cells.tables)}
+        record = {"usable": True, "tables": sizes, "notes": notes_on(cells), "columns": known}
+        print_json(record)
+    else:
+        print("\n".join([*summary_of_cells(cells), "", *_in_columns(known)]))
+
+
+def told_columns(cells: Marginals) -> list[Identified]:
+    """What these tables can tell of each column; of count totals as if they were labels."""
+    if cells.kind == "total":
+        rate = min(max(float(cells.reports.prior), 0.01), 0.5)
+        return identifiable(cells, rate=rate)
+    return identifiable(cells)
+
+
+def summary_of_cells(cells: Marginals) -> list[str]:
+    """What was read, in words."""
+    observed = int(cells.observed.sum())
+    lines = [
+        f"{count(cells.S.shape[1], 'event')} in {count(len(cells), 'cell')} of "
+        f"{count(len(cells.tables), 'table')}, {observed:,} with a total."
+    ]
+    for number, name in enumerate(cells.tables):
+        own = cells.of_table == number
+        total = cells.total[own & cells.observed].sum()
+        lines.append(f"  {name}: {count(int(own.sum()), 'cell')} with a sum of {total:,.6g}")
+    return [*lines, *(f"- {note}" for note in notes_on(cells))]
+
+
+def notes_on(cells: Marginals) -> list[str]:
+    """What was left out, and which columns no model will learn from."""
+    columns = getattr(cells.plan, "columns", ())
+    dropped = [f"Column {c.name} is no feature: {c.why}." for c in columns if c.kind == "drop"]
+    return [*cells.notes, *dropped]
+
+
+def _in_columns(known: Sequence[Identified]) -> list[str]:
+    """Which columns' effects the tables can tell, as a table to read."""
+    lines = [
+        "What these tables can tell of the effect of each column (no label needed; known: the",
+        "share of the variance of its effect that they take away; width: of its 95% interval)",
+        f"{'known':>7} {'width':>7}  column",
+    ]
+    lines += [f"{one.share:>7.0%} {one.width:>7.2f}  {one.column}" for one in known]
+    hardly = [one.column for one in known if one.share < HARDLY]
+    if hardly:
+        words = ", ".join(hardly)
+        lines += [
+            "",
+            f"These tables hardly tell: {words}. Ask for tables that count by them (unbag plan "
+            "--marginals ranks candidates), or expect predictions that ignore them.",
+        ]
+    return lines
+
+
+def train_cells(
+    files: Sequence[Path],
+    said: dict[str, Any],
+    settings: dict[str, Any],
+    *,
+    out: Path,
+    page: Path | None,
+    as_json: bool,
+    force: bool,
+) -> None:
+    """A model file from events and marginal tables, with its verdict and its page.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        The events and the tables.
+    said : dict
+        Further arguments of `join_marginals`.
+    settings : dict
+        Of the estimator; those that marginal tables do not take are refused.
+    out, page, as_json, force
+        See `unbag train`.
+    """
+    wrong = [name for name in ("prior", "test", "time_limit") if settings.pop(name) is not None]
+    if wrong:
+        raise broken(
+            "Marginal tables must be learned and judged by their own cells",
+            f"{' and '.join(wrong)} came",
+            f"Leave out {' and '.join('{' + name + '}' for name in wrong)}.",
+        )
+    events, *tables = files
+    cells = join_marginals(events, tables, **said)
+    tell("\n".join(summary_of_cells(cells)))
+    with busy(f"learning from {len(cells):,} cells"), tell_warnings():
+        model = learned(cells, settings)
+    model.save(out)
+    tell(f"learned from {count(len(cells), 'cell')}: {out}")
+    if model.evaluation_ is not None:
+        print_evaluation(model.evaluation_, as_json=as_json)
+    more = tuple(note for note in model.fitted_.notes if note not in cells.notes)
+    tell("\n".join(said_of(replace(model.fitted_, notes=more), tested=False)))
+    if page is not None:
+        write_story(_story(files, cells, model), page, force=force)
+
+
+def _story(files: Sequence[Path], cells: Marginals, model: Any) -> Story:
+    events, observed = cells.S.shape[1], int(cells.observed.sum())
+    size = cells.size[cells.observed]
+    sizes = (int(size.min()), float(size.mean()), int(size.max()))
+    noise = float(cells.noise[cells.observed].mean())
+    return Story(
+        "A model learned from marginal tables",
+        made_by("train", *files),
+        tables=TablesReport(
+            events, len(cells), len(cells), observed, events, tuple(notes_on(cells)), ()
+        ),
+        facts=Facts(observed, events, *sizes, float(cells.reports.prior), noise),
+        trained=True,
+        learned=len(cells),
+        evaluation=model.evaluation_,
+        predictions=model.fitted_.predict(cells.X),
+        columns=told_columns(cells),
+        unit="cell",
+    )
 
 
 def ranked(

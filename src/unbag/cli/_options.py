@@ -10,11 +10,28 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from unbag._rules import broken
 from unbag.cli._console import plain_errors
 
 TABLE = "one row for each event: a Parquet or CSV file, or a folder of them"
 Events = Annotated[Path, typer.Argument(help=TABLE)]
 Reports = Annotated[Path, typer.Argument(help="one row for each bag: a Parquet or CSV file")]
+Marginal = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--marginal",
+        help="in place of REPORTS: a table of totals by columns of the events; repeat",
+        rich_help_panel="Marginal tables",
+    ),
+]
+Below = Annotated[
+    float | None,
+    typer.Option(
+        help="hidden or empty totals of cells were below this", rich_help_panel="Marginal tables"
+    ),
+]
+OF_CELLS = ("total", "noise", "size", "status", "kind", "id", "cap", "accept_bias")
+"""The fields of `Columns` that marginal tables have too."""
 Model = Annotated[Path, typer.Argument(help="a file that unbag train wrote")]
 Features = Annotated[
     list[str] | None,
@@ -87,10 +104,20 @@ def table_verb(*, without: tuple[str, ...] = ()) -> type[Verb]:
             columns = [option for option in _column_options() if option.name in names]
             super().__init__(*args, params=[*params, *columns], **further)
 
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            if any(word.split("=")[0] == "--marginal" for word in args):
+                for option in self.params:
+                    if option.name in ("on", "reports"):  # there are no bags to name
+                        option.required = False
+            return super().parse_args(ctx, args)
+
         def invoke(self, ctx: Any) -> Any:
             said = {name: ctx.params.pop(name) for name in names}
             with plain_errors(ctx.info_name):
-                ctx.obj = Columns(**as_said(said))
+                if ctx.params.get("marginal"):
+                    ctx.obj = said_of_cells(said, ctx.params)
+                else:
+                    ctx.obj = Columns(**as_said(said))
             return super().invoke(ctx)
 
     return TableVerb
@@ -111,6 +138,38 @@ def _column_options() -> list[Any]:
     app = typer.Typer(add_completion=False)
     app.command()(make_dataclass("ColumnOptions", options))
     return [option for option in typer.main.get_command(app).params if option.name != "help"]
+
+
+def said_of_cells(given: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of the columns of marginal tables; noise may be one number for each table.
+
+    Parameters
+    ----------
+    given : mapping
+        The fields of `Columns`, None where nothing was said.
+    params : mapping
+        The other options of the verb.
+    """
+    said = as_said(given)
+    wrong = [f"--{name.replace('_', '-')}" for name in said if name not in OF_CELLS]
+    if params["reports"] is not None:
+        wrong.append(f"the reports {params['reports']}")
+    if wrong:
+        raise broken(
+            "Marginal tables must come without what belongs to bags",
+            f"{', '.join(wrong)} came too",
+            "Leave it out, or {marginal}; the keys of each table are its other columns.",
+        )
+    if "total" not in said:
+        raise broken(
+            "Marginal tables must have a column of totals",
+            "none was named",
+            "Name it with {total}; it has the same name in every table.",
+        )
+    variances = str(said.get("noise", "")).split(",")
+    if len(variances) > 1:
+        said["noise"] = [as_said({"noise": one.strip()})["noise"] for one in variances]
+    return said | {"below": params.get("below")}
 
 
 def as_said(given: Mapping[str, Any]) -> dict[str, Any]:

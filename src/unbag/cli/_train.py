@@ -12,7 +12,18 @@ from unbag._rules import broken
 from unbag.cli._check import diagnose_by_name, summary_of
 from unbag.cli._console import busy, tell, tell_warnings
 from unbag.cli._evaluate import print_evaluation
-from unbag.cli._options import AsJson, Events, Features, Force, PageFile, Plan, Reports, table_verb
+from unbag.cli._options import (
+    AsJson,
+    Below,
+    Events,
+    Features,
+    Force,
+    Marginal,
+    PageFile,
+    Plan,
+    Reports,
+    table_verb,
+)
 from unbag.cli._outputs import check_output, check_page
 from unbag.cli._story import judged_by, training_story, write_story
 from unbag.diagnosis import Diagnosis
@@ -42,6 +53,8 @@ def train(
     events: Events,
     reports: Reports,
     out: Annotated[Path, typer.Option(help="the model, e.g. model.unbag")],
+    marginal: Marginal = None,
+    below: Below = None,
     features: Features = None,
     plan: Plan = None,
     prior: Annotated[
@@ -89,6 +102,9 @@ def train(
     --epochs, --loss or --held-out one network is trained instead, and judged by a fifth of the
     bags. The model file holds all that prediction needs.
 
+    With --marginal the totals are those of tables that count the same events by their columns, as
+    sales by campaign and day; the additive model learns from all of them, and held-out cells judge.
+
     Example: unbag train events.parquet reports.parquet --on bag --total sales --id event --out
     model.unbag
     """
@@ -98,6 +114,13 @@ def train(
     settings |= {"hidden": _widths(hidden, linear=linear), "learner": _learners(learner)}
     settings = {name: value for name, value in settings.items() if value is not None}
     settings |= {"folds": folds, "time_limit": time_limit, "random_state": seed}
+    if marginal:
+        from unbag.cli._marginals import train_cells
+
+        files, said = (events, *marginal), ctx.obj | {"features": features or None, "plan": plan}
+        outputs = {"out": out, "page": page, "as_json": as_json, "force": force}
+        train_cells(files, said, settings | {"prior": prior, "test": test}, **outputs)
+        return
     bags = joined(events, reports, ctx.obj, plan=plan, features=features or None, prior=prior)
     tell(summary_of(bags))
     diagnosis = diagnose_by_name(bags)
@@ -119,7 +142,7 @@ def train(
     if evaluation is not None:
         print_evaluation(evaluation, as_json=as_json)
     if model.fitted_ is not None:
-        tell("\n".join(_said_of(model.fitted_, tested=judge is not None)))
+        tell("\n".join(said_of(model.fitted_, tested=judge is not None)))
     if page is not None:
         files = (events, reports)
         story = training_story(files, ctx.obj.time, bags, model, judged, diagnosis)
@@ -160,8 +183,16 @@ def _of_old_score(old: OldScore) -> str:
     return f"{old.column} holds {scale}: bags teach what is to be added to its scores."
 
 
-def _said_of(fitted: Fitted, *, tested: bool) -> list[str]:
-    """How the model was made, and the verdict."""
+def said_of(fitted: Fitted, *, tested: bool) -> list[str]:
+    """How the model was made, and the verdict.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        The model.
+    tested : bool
+        Whether bags that were kept untouched evaluated it.
+    """
     lines = [f"model: {fitted.combination} (weights of the learners)"]
     notes = fitted.notes
     if tested:

@@ -196,13 +196,8 @@ class BagEstimator(BaseEstimator):
         self._name_classes(bags, classes)
         self.plan_ = getattr(bags, "plan", None)
         self.old_score_ = getattr(bags, "old_score", None)
-        if isinstance(bags, Marginals) and self._asks_training():
-            raise broken(
-                "Marginal tables must be learned by the additive model",
-                f"{', '.join(self._given_options())} came, which train one network",
-                "Leave them out.",
-            )
         if self._asks_training():
+            self._refuse_cells(bags)
             self._train_alone(replace(bags, X=self._features(bags.X, reset=True)), None)
         else:
             X = getattr(bags, "table", None)
@@ -210,6 +205,15 @@ class BagEstimator(BaseEstimator):
                 X = bags.X
             self._fit_learners(replace(bags, X=self._rows(X, reset=True)))
         self.learned_ = marks(bags)  # also of bags of one, which fit takes for labels
+
+    def _refuse_cells(self, bags: Any) -> None:
+        """Refuse cells of marginal tables, from which no network learns."""
+        if isinstance(bags, Marginals):
+            raise broken(
+                "Marginal tables must be learned by the additive model",
+                f"{', '.join(self._given_options())} came, which train one network",
+                "Leave them out.",
+            )
 
     def _name_classes(self, bags: Bags, classes: Sequence[Any] | None) -> None:
         """Refuse bags of another kind, and say what the classes are called."""

@@ -62,8 +62,8 @@ PESSIMISTIC = (
     "folds; the final model learned from all bags, so this is slightly pessimistic for it."
 )
 PESSIMISTIC_CELLS = (
-    "The evaluation is of the models of {folds} folds of cells; the final model learned from all "
-    "cells."
+    "The evaluation is of the models of {folds} folds of cells. The final model learned from all "
+    "cells, and knows levels that only a held-out cell counted, so this is pessimistic for it."
 )
 BAGS_OF_STRATUM = 4
 NOT_RANDOM = "the bags are not random"
@@ -138,7 +138,7 @@ class Fitted:
             return self._evaluate_cells(bags)
         return _tested(self, bags)
 
-    def _evaluate_cells(self, cells: Marginals) -> Evaluation:
+    def _evaluate_cells(self, cells: Any) -> Evaluation:
         model = self.models.get("additive")
         if not isinstance(model, AdditiveModel) or len(self.models) > 1:
             raise broken(
@@ -148,7 +148,7 @@ class Fitted:
             )
         check_apart(self, cells, None)
         held = cells.take(np.flatnonzero(cells.observed))
-        return judged_cells(model, held, float(held.reports.prior)).evaluation
+        return judged_cells(model, held, held).evaluation
 
     def scores(self, X: Any) -> np.ndarray:
         """Logits, log rates or class scores of rows, without their offset.
@@ -530,15 +530,21 @@ def _alone(name: str, model: Model, bags: Bags | Marginals) -> Fitted:
     return Fitted(bags.kind, {name: model}, one)
 
 
-def _fit_cells(cells: Marginals, learner: Any, folds: int, seed: int, test: Any) -> Fitted:
+def _fit_cells(cells: Any, learner: Any, folds: int, seed: int, test: Any) -> Fitted:
     """The additive model of marginal tables, judged by cells that had no part in it."""
     if isinstance(learner, str) and learner in ("auto", "additive"):
         learner = Additive()
-    if not isinstance(learner, Additive) or test is not None:
+    if not isinstance(learner, Additive):
         raise broken(
-            "Marginal tables must be learned by the additive model, which held-out cells judge",
-            f"learner={learner!r} and test={test!r} came",
-            "Leave both out.",
+            "Marginal tables must be learned by the additive model",
+            f"{learner!r} came",
+            "Leave {learner} out.",
+        )
+    if test is not None:
+        raise broken(
+            "Marginal tables must be judged by folds of their own cells",
+            f"test={test!r} came",
+            "Leave {test} out; `Fitted.evaluate` takes cells of further tables.",
         )
     model = learner.fit(cells.reported(), seed=seed)
     few = min(folds, int(cells.observed.sum()) // 2)

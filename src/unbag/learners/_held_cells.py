@@ -10,7 +10,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse, special, stats
+from scipy import optimize, sparse, special, stats
 
 from unbag._rules import broken
 from unbag.learners._additive import Additive, AdditiveModel
@@ -25,6 +25,8 @@ NOTES = (
     "favourable.",
 )
 LEVEL = 0.95
+UNSURE = 0.5
+"""A slope with a larger standard error tells nothing."""
 INVERSE = {"binary": special.expit, "total": np.exp}
 
 
@@ -36,10 +38,11 @@ class HeldCells(NamedTuple):
     residual, variance : numpy.ndarray
         The total less its prediction, and the variance of that: of the labels, the noise, the lack
         of fit and the uncertainty of the model.
-    trivial, usual : numpy.ndarray
-        The total less that by the mean rate, and the variance of that by labels and noise.
-    along : numpy.ndarray
-        The derivative of the prediction by a factor that stretches the scores.
+    trivial, usual, scattered : numpy.ndarray
+        The total less that by the mean rate; the variance of that by labels and noise; and the
+        variance of that when rates scatter between cells as they do among the other cells.
+    level, along : numpy.ndarray
+        Derivatives of the prediction by a shift of the scores, and by a factor that stretches them.
     size : numpy.ndarray
         Events of the cell.
     """
@@ -48,25 +51,30 @@ class HeldCells(NamedTuple):
     variance: np.ndarray
     trivial: np.ndarray
     usual: np.ndarray
+    scattered: np.ndarray
+    level: np.ndarray
     along: np.ndarray
     size: np.ndarray
 
     @property
-    def slope(self) -> Estimate:
-        """By how much the scores should be stretched, by one step of least squares from 1."""
-        information = float((self.along**2 / self.variance).sum())
-        if information == 0:
-            return Estimate(1.0, np.inf, -np.inf, np.inf)
-        value = 1 + float((self.along * self.residual / self.variance).sum()) / information
-        error = information**-0.5
-        reach = float(stats.norm.ppf((1 + LEVEL) / 2)) * error
+    def slope(self) -> Estimate | None:
+        """By how much the scores should be stretched, by one step of least squares from 1 with a
+        free level; None where these cells do not tell."""
+        root = np.sqrt(self.variance)
+        design = np.stack([self.level, self.along], axis=1) / root[:, None]
+        covariance = np.linalg.pinv(design.T @ design)
+        change = covariance @ design.T @ (self.residual / root)
+        error = float(np.sqrt(covariance[1, 1]))
+        if not 0 < error < UNSURE:
+            return None
+        value, reach = 1 + float(change[1]), float(stats.norm.ppf((1 + LEVEL) / 2)) * error
         return Estimate(value, error, value - reach, value + reach)
 
     @property
     def evaluation(self) -> Evaluation:
         """What the cells say, each number with its interval."""
         ours = stats.norm.logpdf(self.residual, scale=np.sqrt(self.variance))
-        theirs = stats.norm.logpdf(self.trivial, scale=np.sqrt(self.usual))
+        theirs = stats.norm.logpdf(self.trivial, scale=np.sqrt(self.scattered))
         estimates = {
             "explained": self._explained(),
             "log_likelihood": mean_estimate(ours, LEVEL),
@@ -115,7 +123,8 @@ def evaluate_cells(
         `explained`: the share of the squared deviations of the totals from the mean rate that the
         model explains, each cell weighted by its variance; 1 is perfect, 0 no better than the mean
         rate. `log_likelihood`: of a held-out total under a normal law, for comparing models.
-        `gain_over_prior`: how much larger that is than by the mean rate. `coverage`: the share of
+        `gain_over_prior`: how much larger that is than by the mean rate, with rates that scatter
+        between cells. `coverage`: the share of
         totals in their 95% intervals; below 0.9 the model is overconfident.
     """
     return held_cells(cells, learner or Additive(), folds, seed).evaluation
@@ -138,12 +147,11 @@ def held_cells(cells: Marginals, learner: Additive, folds: int, seed: int) -> He
             warnings.simplefilter("ignore", DataWarning)
             model = learner.fit(cells.take(np.flatnonzero(fold != number)))
         held = cells.take(observed[fold[observed] == number])
-        rate = float(cells.take(observed[fold[observed] != number]).reports.prior)
-        parts.append(judged_cells(model, held, rate))
+        parts.append(judged_cells(model, held, cells.take(observed[fold[observed] != number])))
     return HeldCells(*(np.concatenate(values) for values in zip(*parts, strict=True)))
 
 
-def judged_cells(model: AdditiveModel, held: Marginals, rate: float) -> HeldCells:
+def judged_cells(model: AdditiveModel, held: Marginals, other: Marginals) -> HeldCells:
     """What a model says of cells that it did not use.
 
     Parameters
@@ -152,26 +160,51 @@ def judged_cells(model: AdditiveModel, held: Marginals, rate: float) -> HeldCell
         That learned from other cells.
     held : Marginals
         Cells with observed reports.
-    rate : float
-        The mean report of the cells that it learned from.
+    other : Marginals
+        Observed cells, whose mean rate, and its scatter, the model is compared with.
     """
     Z = model.terms.matrix(held.X)
     T = model.terms.basis()
     score = (Z @ (T @ model.b))[:, 0]
     h = INVERSE[model.kind](score)
-    d, trivial_d = h, rate
+    d = h
     if model.kind == "binary":
-        d, trivial_d = h * (1 - h), rate * (1 - rate)
-    own = held.S @ d
+        d = h * (1 - h)
+    own, (rate, scatter) = held.S @ d, mean_rate(other)
+    usual_own = model.dispersion * held.size * variance_at(rate, model.kind)
     J = (held.S @ sparse.diags_array(d) @ Z) @ T
     uncertain = ((J @ model.factor[:, 0].astype(float)) ** 2).sum(axis=1)
     variance = model.dispersion * own + (model.misfit * own) ** 2 + held.noise + uncertain
-    usual = model.dispersion * held.size * max(trivial_d, 1e-9) + held.noise
+    usual = np.maximum(usual_own + held.noise, 1e-9)
     return HeldCells(
         residual=held.total - held.S @ h,
         variance=np.maximum(variance, 1e-9),
         trivial=held.total - held.size * rate,
-        usual=np.maximum(usual, 1e-9),
+        usual=usual,
+        scattered=usual + scatter * usual_own**2,
+        level=own,
         along=held.S @ (d * (score - score.mean())),
         size=held.size,
     )
+
+
+def mean_rate(cells: Marginals) -> tuple[float, float]:
+    """The mean rate of observed cells, and the variance of its scatter between them in logits: the
+    most likely one, with which the mean rate is a fair rival of a model."""
+    rate = float(cells.reports.prior)
+    own = cells.size * variance_at(rate, cells.kind)
+    residual = cells.total - cells.size * rate
+
+    def minus_log_likelihood(log_scatter: float) -> float:
+        V = own + cells.noise + np.exp(log_scatter) * own**2
+        return float((residual**2 / V + np.log(V)).sum())
+
+    best = optimize.minimize_scalar(minus_log_likelihood, bounds=(-20.0, 5.0), method="bounded")
+    return rate, float(np.exp(best.x))
+
+
+def variance_at(rate: float, kind: str) -> float:
+    """The variance of a label, or of a Poisson count, at this rate."""
+    if kind == "binary":
+        rate = rate * (1 - rate)
+    return max(rate, 1e-9)

@@ -202,7 +202,7 @@ class Linearised(NamedTuple):
         Of a right hand side x the solution of (J' J + prior precisions) b = x.
     """
 
-    whitener: Bordered
+    whitener: Any
     J: np.ndarray
     solve: Callable[[np.ndarray], np.ndarray]
 

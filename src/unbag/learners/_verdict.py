@@ -61,8 +61,9 @@ def _better(gain: Estimate, other: str, thing: str) -> str:
     if gain.high < 0:
         return f"The model is worse than {other}: it makes unseen reports less likely ({words})."
     return (
-        f"These {thing}s cannot tell whether the model is better than {other}: reports that it did not "
-        f"see are about as likely ({words}). Ask for more {thing}s, smaller ones, or less noise."
+        f"These {thing}s cannot tell whether the model is better than {other}: reports that it "
+        f"did not see are about as likely ({words}). Ask for more {thing}s, smaller ones, or less "
+        "noise."
     )
 
 

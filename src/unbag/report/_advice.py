@@ -72,7 +72,7 @@ def summary(story: Story) -> Section:
 def _learned(story: Story) -> list[str]:
     choice = story.choice
     if story.trained:
-        bags = many(story.learned, "bag")
+        bags = many(story.learned, story.unit)
         sentences = [
             f"A model for single events was learned from {bags}, of which only totals are known."
         ]

@@ -36,6 +36,10 @@ OF_CALIBRATION = (
     "Events in bands of the score: what the model predicts, and what the bags say happened, with "
     "95% intervals. On the dashed line what is predicted is what happens, on average."
 )
+OF_COLUMNS = (
+    "Known is the share of the variance of a column's effect that the tables take away: 100% when "
+    "they determine it, 0% when they tell nothing, so that the model ignores the column."
+)
 OF_PREDICTIONS = (
     "A model that knows nothing puts every event at the prior; one that knows much spreads them "
     "out."
@@ -49,8 +53,8 @@ def page_of(story: Story) -> Page:
     'In short'
     """
     sections = (
-        summary, _read, _random_bags, _compared, _good, _revealed, _learning, _calibration,
-        _predictions, _prior_over_time, next_steps,
+        summary, _read, _random_bags, _told_columns, _compared, _good, _revealed, _learning,
+        _calibration, _predictions, _prior_over_time, next_steps,
     )  # fmt: skip
     return page(story.title, story.line, *(section(story) for section in sections))
 
@@ -64,7 +68,7 @@ def _read(story: Story) -> Section | None:
             Text(f"{many(tables.events, 'event')} and {many(tables.reports, 'report')} were read.")
         )
     if facts is not None:
-        parts.append(Grid("What is used", ["", ""], _fact_rows(facts)))
+        parts.append(Grid("What is used", ["", ""], _fact_rows(facts, story.unit)))
     if tables is not None and tables.left_out:
         parts += [Text("Left out, or waiting:"), items(*tables.left_out)]
     if tables is not None and tables.refused:
@@ -76,17 +80,17 @@ def _read(story: Story) -> Section | None:
     return Section("input", "What was read, and what was refused", parts)
 
 
-def _fact_rows(f: Facts) -> list[list[str]]:
+def _fact_rows(f: Facts, unit: str) -> list[list[str]]:
     sizes, noise = f"{f.smallest:,}", "none declared"
     if f.smallest < f.largest:
         sizes += f" to {f.largest:,}, {short(f.size)} on average"
     if f.noise:
-        noise = f"standard deviation {short(f.noise**0.5)} on a bag's count"
+        noise = f"standard deviation {short(f.noise**0.5)} on a {unit}'s count"
     waiting = f"{f.pending:,}, with {many(f.waiting, 'event')} that only serve the means"
     rows = [
-        (True, "Bags with a report", f"{f.bags:,}"),
+        (True, f"{unit.capitalize()}s with a report", f"{f.bags:,}"),
         (True, "Events in these", f"{f.events:,}"),
-        (True, "Events in a bag", sizes),
+        (True, f"Events in a {unit}", sizes),
         (f.prior is not None, "Prior (mean report)", short(f.prior or 0.0)),
         (True, "Noise of the reports", noise),
         (f.pending > 0, "Bags waiting for their report", waiting),
@@ -115,6 +119,17 @@ def _random_bags(story: Story) -> Section | None:
     if diagnosis.notes:
         parts.append(items(*(f"{note[:1].upper()}{note[1:]}." for note in diagnosis.notes)))
     return Section("random", "Are the bags random?", parts)
+
+
+def _told_columns(story: Story) -> Section | None:
+    """Which columns' effects marginal tables can tell."""
+    if not story.columns:
+        return None
+    header = ["column", "known", "expected width of its 95% interval, in logits"]
+    rows = [[one.column, f"{one.share:.0%}", f"{one.width:.2f}"] for one in story.columns]
+    return Section("columns", "What can these tables tell?", [
+        Text(OF_COLUMNS), Grid("Effects of the columns, before any total is known", header, rows)
+    ])  # fmt: skip
 
 
 def _chance(p: float) -> str:
@@ -215,8 +230,10 @@ def _good(story: Story) -> Section | None:
             worth = f"{one.worth:,.0f} of {evaluation.instances:,}"
         name, meaning = named(metric)
         rows.append([name, value_of(one), range_of(one), worth, meaning])
-    bags, events = many(evaluation.bags, "bag"), many(evaluation.instances, "event")
-    source = f"From {bags} with {events} that the model did not learn from"
+    source = (
+        f"From {many(evaluation.bags, story.unit)} with {many(evaluation.instances, 'event')} "
+        "that the model did not learn from"
+    )
     parts: list[Part] = [Grid(source, header, rows)]
     if story.trivial is not None:
         trivial = short(story.trivial)

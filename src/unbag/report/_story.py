@@ -32,6 +32,20 @@ MEANINGS = {
         "of the predicted count, less what no model changes, so it may be negative; lower is "
         "better",
     ),
+    "explained": (
+        "Explained",
+        "share of the differences between cells that the model explains; 1 is perfect, 0 is the "
+        "mean rate",
+    ),
+    "log_likelihood": (
+        "Log likelihood",
+        "of a report that the model did not see; higher is better",
+    ),
+    "gain_over_prior": (
+        "Gain over the prior",
+        "by how many nats a report that the model did not see is likelier than by the mean rate",
+    ),
+    "coverage": ("Coverage", "share of unseen totals in their 95% intervals; 0.95 is right"),
     "mean_prediction": ("Mean prediction", "what the model predicts on average"),
     "mean_report": ("Mean report", "what the bags reported on average"),
     "prediction_minus_report": (
@@ -149,6 +163,10 @@ class Story:
         From how many bags.
     labels : Evaluation, optional
         What labels, revealed in the end, say of the same metrics.
+    columns : sequence of Identified
+        What marginal tables can tell of the effect of each column.
+    unit : str
+        What has a report: a bag, or a cell of a marginal table.
     """
 
     title: str
@@ -164,6 +182,8 @@ class Story:
     trained: bool = False
     learned: int = 0
     labels: Evaluation | None = None
+    columns: Sequence[Any] = ()
+    unit: str = "bag"
 
     @property
     def biased(self) -> bool:

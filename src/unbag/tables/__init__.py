@@ -12,7 +12,7 @@ from unbag.tables._infer import plan_features
 from unbag.tables._join import JoinedBags, OldScore, check_tables, join
 from unbag.tables._marginals import Marginals, join_marginals, match_keys, plan_marginals
 from unbag.tables._plan import FeaturePlan, Part
-from unbag.tables._rules import LEFT_OUT, RULES, TablesReport, tables_report
+from unbag.tables._rules import LEFT_OUT, RULES, TablesReport, count, tables_report
 from unbag.tables._sources import Table, no_rows, open_table
 from unbag.tables._values import as_moments, as_numbers, is_number, plain
 
@@ -34,6 +34,7 @@ __all__ = [
     "as_numbers",
     "buckets_of",
     "check_tables",
+    "count",
     "cut_of",
     "ids_are_text",
     "is_number",

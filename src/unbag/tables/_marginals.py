@@ -551,8 +551,10 @@ def _contradiction(one: _Cells, two: _Cells, events: pa.Table) -> Refusal | None
         "Tables that count the same events must have the same sums up to their noise",
         f"{one.name} has {sum1[i]:g} and {two.name} has {sum2[i]:g} for "
         f"{names[i].removeprefix(': ')}, with a standard deviation of "
-        f"{np.sqrt(noise1[i] + noise2[i]):.3g} ({int(bad.sum()):,} such sums)",
+        f"{np.sqrt(noise1[i] + noise2[i]):.3g}",
         "Export them for the same events and days, or declare the noise with {noise}.",
+        int(bad.sum()),
+        "sum",
     )
 
 
@@ -597,7 +599,8 @@ def _notes(read: list[_Cells], status: np.ndarray) -> Iterator[str]:
         yield f"Not observed ({kind}): {count(n, 'cell')}."
     nowhere = int(np.all([cells.cell < 0 for cells in read], axis=0).sum())
     if nowhere and len(read) > 1:
-        yield f"In no cell of any table, so that nothing is learned from them: {count(nowhere, 'event')}."
+        who = count(nowhere, "event")
+        yield f"In no cell of any table, so that nothing is learned from them: {who}."
 
 
 def _membership(cells: _Cells) -> Any:
