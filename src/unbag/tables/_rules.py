@@ -248,6 +248,13 @@ def _sentence(what: LeftOut, line: Mapping[str, Any]) -> str:
 def count(n: int, thing: str) -> str:
     """A number with its noun.
 
+    Parameters
+    ----------
+    n : int
+        How many.
+    thing : str
+        What is counted, in the singular.
+
     >>> count(1, "bag"), count(12000, "event")
     ('1 bag', '12,000 events')
     """
