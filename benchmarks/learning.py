@@ -1,110 +1,144 @@
-"""What each learner reaches from bags, nothing chosen by labels: Adult, clicks, and digits.
+"""What each learner reaches from bags, nothing chosen by labels, on many tables.
 
-    python benchmarks/learning.py [--out benchmarks/results/learning.csv] [--learners additive]
-                                  [--tables adult clicks mnist] [--sizes 64 512] [--seeds 5]
+    python benchmarks/learning.py [--out benchmarks/results/learning.csv] [--tables adult bike]
+                                  [--learners additive default] [--sizes 64] [--seeds 0 1 2]
+    python benchmarks/learning.py --summary benchmarks/results/learning.csv
 
-Adult: test log loss from its raw columns; MNIST (even or odd): from its pixels, only when asked
-for. Clicks (`make_conversions`): the share of the way from the trivial predictor to the true
-probabilities, in log loss, with the slope of a logistic regression of the truth on the score and
-the mean prediction over the truth's. Rows of other runs in the file stay. To add a learner, add a
-line to LEARNERS.
+One row for each table, size of bags, seed and learner: the test loss (log loss, or the Poisson
+loss of totals) beside that of the trivial predictor, the share of the way from the trivial loss to
+that of the true means where these are known, slope and level of the predictions, and CPU seconds.
+Rows of other runs in the file stay. The tables are in learning_tasks.py; to add a learner, add a
+line to LEARNERS. The summary is the mean over seeds, with the standard error of the loss and of
+its difference to the trivial loss.
 """
 
 import argparse
 import csv
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from learning_tasks import SIZES, TASKS, Task
+from lightgbm import LGBMClassifier, LGBMRegressor
 from rich.console import Console
 from scipy import sparse
-from scipy.special import expit, logit
-from sklearn.linear_model import LogisticRegression
+from scipy.special import expit, log_softmax, logit, softmax, xlogy
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 import unbag
-from unbag.datasets import load_mnist, make_conversions, read_adult
 from unbag.learners import Additive, NetworkLearner, Trees
+from unbag.learners._trees import TreeColumns
 from unbag.tables import levels_of, narrow, plan_features
 
-SIZES = (16, 64, 256, 512, 1024, 2048)
-HEADER = ("table", "size", "learner", "value", "standard_error", "slope", "level", "seconds")
+KEY = ("table", "size", "seed", "learner")
+VALUES = ("loss", "trivial", "way", "slope", "level", "seconds")
+Scores = Callable[[Any], np.ndarray]
 
 
-def additive(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
+def additive(task: Task) -> Scores:
     """The additive model by evidence."""
-    return Additive().fit(bags).scores
+    return Additive().fit(task.bags).scores
 
 
-def trees(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
+def trees(task: Task) -> Scores:
     """Boosted trees, stopped by the bags of other folds."""
-    return Trees().fit(bags).scores
+    return Trees().fit(task.bags).scores
 
 
-def default(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
-    """What unbag.fit gives: additive and trees, combined from folds of bags."""
-    return unbag.fit(bags).scores
+def default(task: Task) -> Scores:
+    """What unbag.fit gives: learners combined from folds of bags."""
+    return unbag.fit(task.bags).scores
 
 
-def network(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
+def network(task: Task) -> Scores:
     """Perceptrons of 32 hidden units, anchored with the square loss."""
-    return NetworkLearner().fit(bags).scores
+    return NetworkLearner().fit(task.bags).scores
 
 
-def ridge(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
+def ridge(task: Task) -> Scores:
     """What one writes in an hour: least squares on bag counts, penalty from five folds of bags."""
-    bags = bags.reported()
+    bags = task.bags.reported()
     bags = bags.take(np.arange(len(bags)))
     encode = _one_hot(bags.X)
-    X, size = encode(bags.X), bags.size
-    starts = np.cumsum(size) - size
-    sums = sparse.csr_array((np.ones(len(bags.bag)), (bags.bag, np.arange(len(bags.bag))))) @ X
-    sums = sums.toarray()
+    exposure = np.ones(len(bags.bag)) if bags.offset is None else np.exp(bags.offset)
+    S = sparse.csr_array((exposure, (bags.bag, np.arange(len(bags.bag)))))
+    size = np.asarray(S.sum(axis=1)).ravel()
+    sums = (S @ encode(bags.X)).toarray()
+    count = (bags.report.T * bags.size).T.reshape(len(bags), -1)
     noise = bags.noise if bags.noise is not None else np.zeros(len(bags))
-    rate = float(np.clip(bags.prior, 1e-3, 1 - 1e-3))
-    root = np.sqrt(size * rate * (1 - rate) + noise)
-    A = np.column_stack([size, sums]) / root[:, None]
-    y = (bags.report * size - rate * size) / root
-    fold = np.random.default_rng(0).permutation(len(starts)) % 5
-    penalties = 10.0 ** np.arange(-1, 5)
-    error = [_held_out(A, y, fold, penalty) for penalty in penalties]
-    b = _solve(A, y, penalties[int(np.argmin(error))])
+    rate = np.clip(count.sum(axis=0) / size.sum(), 1e-3, None)
+    spread = rate if bags.kind == "total" else rate * (1 - np.minimum(rate, 1 - 1e-3))
+    fold = np.random.default_rng(0).permutation(len(bags)) % 5
+    penalties, b = 10.0 ** np.arange(-1, 5), []
+    for j, (r, v) in enumerate(zip(rate, spread, strict=True)):
+        root = np.sqrt(size * v + noise)
+        A, y = np.column_stack([size, sums]) / root[:, None], (count[:, j] - r * size) / root
+        error = [_held_out(A, y, fold, penalty) for penalty in penalties]
+        b.append(_solve(A, y, penalties[int(np.argmin(error))]))
+    b = np.stack(b, axis=1)
 
     def scores(rows: Any) -> np.ndarray:
-        mean = rate + b[0] + encode(rows) @ b[1:]
-        return logit(np.clip(mean, rate / 20, 1 - (1 - rate) / 20))
+        mean = np.maximum(rate + b[0] + encode(rows) @ b[1:], rate / 20)
+        if bags.kind == "total":
+            return np.log(mean[:, 0])
+        if bags.kind == "histogram":
+            return np.log(mean / mean.sum(axis=1, keepdims=True))
+        return logit(np.minimum(mean, 1 - (1 - rate) / 20))[:, 0]
 
     return scores
 
 
-def labels(bags: unbag.Bags, labels: np.ndarray) -> Callable[[Any], np.ndarray]:
-    """Logistic regression on all labels, one-hot levels and lines."""
+def labels(task: Task) -> Scores:
+    """Logistic (or Poisson) regression on all labels, one-hot levels and lines."""
+    bags = task.bags
     encode = _one_hot(bags.X)
-    model = LogisticRegression(C=1.0, max_iter=1000).fit(encode(bags.X), labels)
+    if bags.kind == "total":
+        exposure = np.ones(len(bags.bag)) if bags.offset is None else np.exp(bags.offset)
+        poisson = PoissonRegressor(alpha=1e-4, max_iter=1000)
+        poisson.fit(encode(bags.X), task.labels / exposure, sample_weight=exposure)
+        return lambda rows: encode(rows) @ poisson.coef_ + poisson.intercept_
+    model = LogisticRegression(C=1.0, max_iter=1000).fit(encode(bags.X), task.labels)
+    return lambda rows: model.decision_function(encode(rows))
 
-    def scores(rows: Any) -> np.ndarray:
-        return model.decision_function(encode(rows))
 
-    return scores
+def labels_trees(task: Task) -> Scores:
+    """LightGBM as it comes, on all labels."""
+    bags, columns = task.bags, TreeColumns.of(task.bags.X)
+    X, options = columns.matrix(bags.X), {"verbose": -1, "n_jobs": 1}
+    if bags.kind == "total":
+        exposure = np.ones(len(bags.bag)) if bags.offset is None else np.exp(bags.offset)
+        model = LGBMRegressor(objective="poisson", **options)
+        model.fit(X, task.labels / exposure, sample_weight=exposure,
+                  categorical_feature=columns.categorical)  # fmt: skip
+    else:
+        model = LGBMClassifier(**options)
+        model.fit(X, task.labels, categorical_feature=columns.categorical)
+    return lambda rows: np.asarray(model.predict(columns.matrix(rows), raw_score=True))
 
 
-LEARNERS: dict[str, Callable[..., Callable[[Any], np.ndarray]]] = {
+LEARNERS: dict[str, Callable[[Task], Scores]] = {
+    "ridge": ridge,
+    "labels": labels,
+    "labels_trees": labels_trees,
     "additive": additive,
     "trees": trees,
     "network": network,
     "default": default,
-    "ridge": ridge,
-    "labels": labels,
 }
 
 
-def _one_hot(X: pa.Table) -> Callable[[pa.Table], sparse.csr_array]:
-    """Levels one-hot, numbers as a scaled line."""
+def _one_hot(X: Any) -> Callable[[Any], Any]:
+    """Levels one-hot, numbers as a scaled line; a matrix as it is."""
+    if not isinstance(X, pa.Table):
+        scale = X.std(axis=0)
+        return lambda rows: sparse.csr_array(rows / np.where(scale > 0, scale, 1))
     plan = plan_features(X, one_hot=4096)
 
-    def encode(rows: pa.Table) -> sparse.csr_array:
+    def encode(rows: pa.Table) -> Any:
         blocks = []
         for column in plan.used:
             values = narrow(column, rows[column.name].combine_chunks())
@@ -114,7 +148,7 @@ def _one_hot(X: pa.Table) -> Callable[[pa.Table], sparse.csr_array]:
                     blocks.append(sparse.csr_array(np.nan_to_num(x)[:, None]))
                 else:
                     code = values[name]
-                    row = np.flatnonzero(code >= 0)
+                    row = np.flatnonzero((code >= 0) & (code < len(levels)))
                     entries = (np.ones(len(row)), (row, code[row]))
                     blocks.append(sparse.csr_array(entries, shape=(len(code), len(levels))))
         return sparse.csr_array(sparse.hstack(blocks, format="csr"))
@@ -123,9 +157,12 @@ def _one_hot(X: pa.Table) -> Callable[[pa.Table], sparse.csr_array]:
 
 
 def _solve(A: np.ndarray, y: np.ndarray, penalty: float) -> np.ndarray:
-    H = A.T @ A
-    H[np.diag_indices_from(H)] += np.append(1e-6, np.full(A.shape[1] - 1, penalty))
-    return np.linalg.solve(H, A.T @ y)
+    """Ridge regression, where it is smaller: among the columns, or among the bags."""
+    root = np.append(1e-3, np.full(A.shape[1] - 1, np.sqrt(penalty)))
+    B = A / root
+    if len(A) < A.shape[1]:
+        return B.T @ np.linalg.solve(B @ B.T + np.eye(len(A)), y) / root
+    return np.linalg.solve(B.T @ B + np.eye(B.shape[1]), B.T @ y) / root
 
 
 def _held_out(A: np.ndarray, y: np.ndarray, fold: np.ndarray, penalty: float) -> float:
@@ -136,98 +173,130 @@ def _held_out(A: np.ndarray, y: np.ndarray, fold: np.ndarray, penalty: float) ->
     return squares
 
 
-class Task(NamedTuple):
-    """Bags with their labels, and rows to test on with labels or probabilities."""
-
-    bags: unbag.Bags
-    labels: np.ndarray
-    test: pa.Table | np.ndarray
-    truth: np.ndarray
-
-
-def adult(size: int, seed: int) -> Task:
-    (people, rich), (others, truth) = read_adult(), read_adult("test")
-    bags = unbag.random_bags(pa.table(people), rich, size=size, seed=seed)
-    return Task(bags, rich[bags.rows], pa.table(others), truth)
-
-
-def clicks(size: int, seed: int) -> Task:
-    made = make_conversions(seed=seed)
-    return Task(made.bags(), made.label, made.test, made.test_truth)
-
-
-def mnist(size: int, seed: int) -> Task:
-    digits = load_mnist()
-    bags = unbag.random_bags(digits.X, digits.y, size=size, seed=seed)
-    return Task(bags, digits.y[bags.rows], digits.X_test, digits.y_test)
-
-
-TASKS = {"adult": adult, "mnist": mnist, "clicks": clicks}
-READ_TABLES = ("ridge", "labels")
-
-
-def log_loss(score: np.ndarray, truth: np.ndarray) -> float:
+def loss_of(score: np.ndarray, truth: np.ndarray, kind: str) -> float:
+    """The mean test loss; `truth` are labels or true means."""
+    if kind == "total":
+        return float(np.mean(np.exp(score) - truth * score))
+    if kind == "histogram":
+        share = truth if truth.ndim == 2 else np.eye(score.shape[1])[truth.astype(int)]
+        return float(-(share * log_softmax(score, axis=1)).sum(axis=1).mean())
     return float(np.mean(np.logaddexp(0, score) - truth * score))
 
 
 def slope(score: np.ndarray, truth: np.ndarray) -> float:
-    """Of a logistic regression of the truth on the score."""
-    A, b = np.column_stack([np.ones_like(score), score]), np.array([0.0, 1.0])
-    for _ in range(30):
+    """Of a logistic regression of the truth on the score; NaN for a constant."""
+    if np.ptp(score) < 1e-6 or np.ptp(truth) < 1e-6:
+        return np.nan
+    A, b = np.column_stack([np.ones_like(score), score]), np.array([logit(truth.mean()), 0.0])
+    for _ in range(50):
         h = expit(A @ b)
-        b += np.linalg.solve((A.T * (h * (1 - h))) @ A, A.T @ (truth - h))
+        step = np.linalg.solve((A.T * (h * (1 - h))) @ A, A.T @ (truth - h))
+        b += step * min(1, 1 / max(np.abs(step).max(), 1e-9))
     return float(b[1])
 
 
-def measure(task: Task, learner: str, *, way: bool) -> tuple[float, float, float, float]:
-    """Test log loss or share of the way, slope, level and seconds."""
-    start = time.perf_counter()
-    scores = LEARNERS[learner](task.bags, task.labels)
-    seconds = time.perf_counter() - start
-    score = scores(task.test)
-    value = log_loss(score, task.truth)
-    if way:
-        trivial = log_loss(np.full(len(score), logit(task.bags.prior)), task.truth)
-        value = (trivial - value) / (trivial - log_loss(logit(task.truth), task.truth))
-    return value, slope(score, task.truth), expit(score).mean() / task.truth.mean(), seconds
+def trivial_score(task: Task) -> np.ndarray:
+    """The score of the mean report, of every row to test on."""
+    bags = task.bags.reported()
+    mean = np.average(bags.report, axis=0, weights=bags.size)
+    if bags.kind == "histogram":
+        return np.tile(np.log(mean), (len(task.truth), 1))
+    if bags.kind == "binary":
+        return np.full(len(task.truth), logit(np.clip(mean, 1e-4, 1 - 1e-4)))
+    if bags.offset is None or task.offset is None:
+        return np.full(len(task.truth), np.log(mean))
+    return np.log(mean / np.mean(np.exp(bags.offset))) + task.offset
+
+
+def measure(task: Task, learner: str) -> list[float]:
+    """The values of a row."""
+    kind, start = task.bags.kind, time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scores = LEARNERS[learner](task)
+    seconds = time.process_time() - start
+    score = np.asarray(scores(task.test), float)
+    if task.offset is not None:
+        score = score + task.offset
+    loss = loss_of(score, task.truth, kind)
+    trivial, way, steep, level = loss_of(trivial_score(task), task.truth, kind), np.nan, np.nan, 1.0
+    if task.known:
+        sure = -xlogy(task.truth, task.truth) - xlogy(1 - task.truth, 1 - task.truth)
+        if kind == "histogram":
+            sure = -xlogy(task.truth, task.truth).sum(axis=1)
+        way = (trivial - loss) / max(trivial - float(sure.mean()), 1e-12)
+    if kind == "binary":
+        steep, level = slope(score, task.truth), expit(score).mean() / task.truth.mean()
+    if kind == "total":
+        level = np.exp(score).mean() / task.truth.mean()
+    if kind == "histogram" and task.truth.ndim == 2:
+        level = (softmax(score, axis=1).mean(axis=0) / task.truth.mean(axis=0)).max()
+    return [loss, trivial, way, steep, level, seconds]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--summary", type=Path, help="print the means of this file and stop")
     parser.add_argument("--learners", nargs="+", default=tuple(LEARNERS), choices=tuple(LEARNERS))
-    parser.add_argument("--tables", nargs="+", default=("adult", "clicks"))
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--tables", nargs="+", default=tuple(TASKS), choices=tuple(TASKS))
+    parser.add_argument("--sizes", type=int, nargs="+")
+    parser.add_argument("--seeds", type=int, nargs="+", default=range(5))
     options = parser.parse_args()
-    sized = [table for table in ("adult", "mnist") if table in options.tables]
-    jobs = [(table, k) for table in sized for k in options.sizes]
-    jobs += [("clicks", 0)] if "clicks" in options.tables else []
-    rows, console = read_rows(options.out), Console()
-    for table, size in jobs:
-        tasks = [TASKS[table](size, seed) for seed in range(options.seeds)]
-        able = [one for one in options.learners if table != "mnist" or one not in READ_TABLES]
-        for learner in able:
-            runs = np.array([measure(task, learner, way=table == "clicks") for task in tasks])
-            mean, error = runs.mean(axis=0), runs[:, 0].std(ddof=1) / np.sqrt(len(runs))
-            cells = [f"{number:.4f}" for number in (mean[0], error, *mean[1:3])]
-            rows[table, str(size), learner] = [*cells, f"{mean[3]:.1f}"]
-            console.print(table, size, learner, *rows[table, str(size), learner])
-            write_rows(options.out, rows)
+    if options.summary:
+        return summarise(options.summary)
+    rows = read_rows(options.out)
+    for table in options.tables:
+        for size in options.sizes or SIZES[table]:
+            for seed in options.seeds:
+                task = TASKS[table](size, seed)
+                for learner in options.learners:
+                    values = [f"{value:.6g}" for value in measure(task, learner)]
+                    Console().print(table, size, seed, learner, *values)
+                    rows[table, str(size), str(seed), learner] = values
+                    write_rows(options.out, rows)
 
 
 def read_rows(path: Path | None) -> dict[tuple[str, ...], list[str]]:
     if path is None or not path.exists():
         return {}
     with path.open() as file:
-        return {tuple(row[:3]): row[3:] for row in list(csv.reader(file))[1:]}
+        return {tuple(row[:4]): row[4:] for row in list(csv.reader(file))[1:]}
 
 
 def write_rows(path: Path | None, rows: dict[tuple[str, ...], list[str]]) -> None:
     if path is None:
         return
     with path.open("w", newline="") as file:
-        csv.writer(file).writerows([HEADER, *([*key, *row] for key, row in rows.items())])
+        csv.writer(file).writerows(
+            [(*KEY, *VALUES), *([*key, *row] for key, row in sorted(rows.items(), key=_order))]
+        )
+
+
+def _order(item: Any) -> tuple[Any, ...]:
+    table, size, seed, learner = item[0]
+    return list(TASKS).index(table), int(size), list(LEARNERS).index(learner), int(seed)
+
+
+def summarise(path: Path) -> None:
+    """The mean over seeds of each table, size and learner, with standard errors."""
+    groups: dict[tuple[str, ...], list[list[float]]] = {}
+    for (table, size, _, learner), values in read_rows(path).items():
+        groups.setdefault((table, size, learner), []).append([float(v) for v in values])
+    console = Console(width=140)
+    console.print("table size learner seeds loss (s.e.) less trivial (s.e.) way slope level seconds")
+    for key, values in groups.items():
+        runs = np.array(values)
+        mean, gain = runs.mean(axis=0), runs[:, 0] - runs[:, 1]
+        error = [_error(runs[:, 0]), _error(gain)]
+        console.print(
+            *key, len(runs), f"{mean[0]:.4f} ({error[0]:.4f}) {gain.mean():+.4f} ({error[1]:.4f})",
+            *(f"{value:.3f}" for value in mean[2:]),
+        )  # fmt: skip
+
+
+def _error(values: np.ndarray) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
 
 
 if __name__ == "__main__":

@@ -380,9 +380,15 @@ def _entries(X: Any, j: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _steps(share: np.ndarray) -> np.ndarray:
     """Bins in rows, steps in columns: bin m lies above the steps before it; less the mean over the
-    rows."""
+    rows.
+
+    Steps add up along the line, so twenty of them would be a far bolder prior than one level. They
+    are scaled so that, with coefficients of variance 1, the effect has variance 1 over the rows.
+    """
     above = np.tri(len(share), len(share) - 1, -1)
-    return above - share @ above / max(share.sum(), 1e-300)
+    share = share / max(share.sum(), 1e-300)
+    centred = above - share @ above
+    return centred / np.sqrt(max(float(share @ (centred**2).sum(axis=1)), 1e-12))
 
 
 def _from_slots(places: Sequence[np.ndarray], entries: Sequence[np.ndarray], width: int) -> Sparse:
