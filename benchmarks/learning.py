@@ -30,7 +30,7 @@ from scipy.special import expit, log_softmax, logit, softmax, xlogy
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 import unbag
-from unbag.learners import Additive, NetworkLearner, Trees
+from unbag.learners import Additive, NetworkLearner, Stacked, Trees
 from unbag.learners._trees import TreeColumns
 from unbag.tables import levels_of, narrow, plan_features
 
@@ -57,6 +57,11 @@ def default(task: Task) -> Scores:
 def network(task: Task) -> Scores:
     """Perceptrons of 32 hidden units, anchored with the square loss."""
     return NetworkLearner().fit(task.bags).scores
+
+
+def stacked(task: Task) -> Scores:
+    """Trees that start from the additive model's score."""
+    return Stacked().fit(task.bags).scores
 
 
 def ridge(task: Task) -> Scores:
@@ -126,6 +131,7 @@ LEARNERS: dict[str, Callable[[Task], Scores]] = {
     "labels_trees": labels_trees,
     "additive": additive,
     "trees": trees,
+    "stacked": stacked,
     "network": network,
     "default": default,
 }

@@ -12,6 +12,7 @@ from unbag.learners._identification import Identified, RankedTable, identifiable
 from unbag.learners._labels import BagsWithLabels, with_labels
 from unbag.learners._network import NetworkLearner, NetworkModel
 from unbag.learners._protocol import Learner, Model, Progress
+from unbag.learners._stacked import Stacked, StackedModel
 from unbag.learners._terms import DataWarning
 from unbag.learners._trees import Trees, TreesModel
 
@@ -34,6 +35,8 @@ __all__ = [
     "NetworkModel",
     "Progress",
     "RankedTable",
+    "Stacked",
+    "StackedModel",
     "Trees",
     "TreesModel",
     "combine",

@@ -21,6 +21,7 @@ from unbag.learners._folds import FEWEST, FoldFit, fit_folds, folds_of, scores_b
 from unbag.learners._held_cells import held_cells, judged_cells
 from unbag.learners._network import NetworkLearner, NetworkModel
 from unbag.learners._protocol import Learner, Model, Progress
+from unbag.learners._stacked import Stacked, StackedModel
 from unbag.learners._trees import TreeColumns, Trees, TreesModel, load_lightgbm
 from unbag.learners._verdict import verdict_of
 from unbag.metrics import (
@@ -47,6 +48,7 @@ LEARNERS: dict[str, Entry] = {
     "additive": Entry(Additive, AdditiveModel),
     "trees": Entry(Trees, TreesModel),
     "network": Entry(NetworkLearner, NetworkModel),
+    "stacked": Entry(Stacked, StackedModel),
 }
 """The learners by name; a further one is a line here."""
 AUTO = ("additive", "trees")

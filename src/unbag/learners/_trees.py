@@ -237,18 +237,39 @@ class Trees:
         ).final
 
     def fit_folds(
-        self, bags: Bags, fold: np.ndarray, *, seed: int = 0, progress: Progress | None = None
+        self,
+        bags: Bags,
+        fold: np.ndarray,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+        start: np.ndarray | None = None,
     ) -> FoldFit:
-        """A model for each fold that never learned from the fold's bags, and their mean."""
+        """A model for each fold that never learned from the fold's bags, and their mean.
+
+        Parameters
+        ----------
+        bags : Bags
+            With observed reports.
+        fold : numpy.ndarray
+            Fold number of each bag.
+        seed : int
+            Of everything that is drawn.
+        progress : Progress, optional
+            Informed after some rounds.
+        start : numpy.ndarray, optional
+            Scores of each fold to boost from, (folds, rows) or (folds, rows, classes); the models
+            add to them.
+        """
         count, columns = int(fold.max()) + 1, TreeColumns.of(bags.X)
         grown: list[list[_Growth]] = []
         if len(bags) >= FEWEST and count > 1 and _can_split(columns.matrix(bags.X)):
-            data = _Data.of(columns, bags)
+            data = _Data.of(columns, bags, start)
             end = monotonic() + self.seconds if self.seconds is not None else np.inf
             grown = [
                 self._grow(data, fold, depth, seed, end, progress) for depth in self._depths(bags)
             ]
-        models = [_chosen(grown, number, columns, bags) for number in range(count)]
+        models = [_chosen(grown, number, columns, bags, start) for number in range(count)]
         return FoldFit(list(models), TreesModel.mean(models))
 
     def _depths(self, bags: Bags) -> tuple[int, ...]:
@@ -267,7 +288,7 @@ class Trees:
     ) -> list[_Growth]:
         """All folds, side by side, until held-out bags have not become more likely for a while."""
         folds = range(int(fold.max()) + 1)
-        grown = [_Growth(self, data, fold != number, depth, [seed, number]) for number in folds]
+        grown = [_Growth(self, data, fold, number, depth, seed) for number in folds]
         with ThreadPoolExecutor(self.threads or _cores(), initializer=_quiet) as pool:
             for done in range(0, self.rounds + 1, JUDGED):
                 list(pool.map(_Growth.advance, grown))
@@ -307,9 +328,10 @@ class _Data(NamedTuple):
     bags: Bags
     binned: Any
     offset: np.ndarray
+    """Of each fold and row; one for all folds where they start alike."""
 
     @staticmethod
-    def of(columns: TreeColumns, bags: Bags) -> _Data:
+    def of(columns: TreeColumns, bags: Bags, start: np.ndarray | None) -> _Data:
         params = {"max_bin": 63, "verbosity": -1, "num_threads": 1, "min_data_in_bin": BIN}
         binned = load_lightgbm().Dataset(
             columns.matrix(bags.X),
@@ -320,23 +342,24 @@ class _Data(NamedTuple):
         offset = np.zeros(len(bags.bag)) if bags.offset is None else bags.offset
         if bags.kind == "histogram":
             offset = offset[:, None]
-        return _Data(replace(bags, X=None), binned.construct(), offset)
+        each = offset[None] if start is None else offset + start
+        return _Data(replace(bags, X=None), binned.construct(), each)
 
 
 class _Growth:
     """One booster that learns from some of the bags, and what the others say of each round."""
 
     def __init__(
-        self, trees: Trees, data: _Data, learns: np.ndarray, depth: int, seed: list[int]
+        self, trees: Trees, data: _Data, fold: np.ndarray, number: int, depth: int, seed: int
     ) -> None:
-        bags = data.bags
+        bags, learns = data.bags, fold != number
         learned = _enough_in_strata(bags, np.flatnonzero(learns))
         self.rows, self.held_rows = bags.rows_of(learned), bags.rows_of(np.flatnonzero(~learns))
         self.held = bags.take(np.flatnonzero(~learns))
-        draw = int(np.random.default_rng(seed).integers(2**31))
+        draw = int(np.random.default_rng([seed, number]).integers(2**31))
         part = _dense_strata(bags.take(learned))
         self.objective = BagObjective(part, share=trees.share, seed=draw)
-        self.offset = data.offset
+        self.offset = data.offset[number % len(data.offset)]
         self.level: Any = self.objective.start
         self.level = self.level + self._shift(0.0, steps=30)
         self.levels: list[Any] = []
@@ -388,7 +411,11 @@ class _Growth:
 
 
 def _chosen(
-    grown: list[list[_Growth]], number: int, columns: TreeColumns, bags: Bags
+    grown: list[list[_Growth]],
+    number: int,
+    columns: TreeColumns,
+    bags: Bags,
+    start: np.ndarray | None,
 ) -> TreesModel:
     """The model of a fold, of the depth and after the rounds that the other folds prefer."""
     best, at, winner = np.inf, 0, None
@@ -398,8 +425,10 @@ def _chosen(
             best, at, winner = judged.min(), int(np.argmin(judged)), paths[number]
     if winner is not None:
         return winner.model(at, columns)
-    start = np.asarray(BagObjective(bags).start, float)
-    return TreesModel(bags.kind, columns, ("",), start[None])
+    level = np.asarray(BagObjective(bags).start, float)
+    if start is not None:  # which has a level of its own
+        level = np.zeros_like(level)
+    return TreesModel(bags.kind, columns, ("",), level[None])
 
 
 def _params(

@@ -1,0 +1,101 @@
+"""Trees on top of another learner: boosting starts from its scores and learns what they leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unbag.bags import Bags, Kind
+from unbag.learners._additive import Additive, AdditiveModel
+from unbag.learners._folds import FoldFit, fit_folds, folds_of
+from unbag.learners._protocol import Progress
+from unbag.learners._trees import Trees, TreesModel
+
+
+@dataclass(frozen=True, eq=False)
+class StackedModel:
+    """The sum of an additive model and of trees that started from its scores.
+
+    Parameters
+    ----------
+    base : AdditiveModel
+        Where boosting started.
+    trees : TreesModel
+        What it added.
+    """
+
+    base: AdditiveModel
+    trees: TreesModel
+
+    @property
+    def kind(self) -> Kind:
+        """What the scores mean."""
+        return self.trees.kind
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Logits, log rates or class scores of rows."""
+        return self.base.scores(X) + self.trees.scores(X)
+
+    def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """The model as arrays and settings."""
+        arrays, settings = {}, {}
+        for name, model in (("base", self.base), ("trees", self.trees)):
+            own, settings[name] = model.arrays()
+            arrays |= {f"{name}.{key}": array for key, array in own.items()}
+        return arrays, settings
+
+    @classmethod
+    def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> StackedModel:
+        """The model that `arrays` described."""
+        parts = []
+        for name, kind in (("base", AdditiveModel), ("trees", TreesModel)):
+            own = {k.removeprefix(f"{name}."): a for k, a in arrays.items() if k.startswith(name)}
+            parts.append(kind.restore(own, settings[name]))
+        return cls(*parts)
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """Trees that start from the additive model's score.
+
+    Each fold's trees start from the additive model of the same bags, so neither has learned from
+    the fold that judges them. docs/learners.md compares it with the combination of both, which is
+    the default.
+
+    Parameters
+    ----------
+    base : Additive
+        Where boosting starts.
+    trees : Trees
+        What learns the rest; of depth 2 and 3 by default, as stumps add nothing to an additive
+        model but what its prior held back.
+    folds : int
+        Of `fit`; the caller of `fit_folds` has made them.
+    """
+
+    base: Additive = field(default_factory=Additive)
+    trees: Trees = field(default_factory=lambda: Trees(depth=(1, 3)))
+    folds: int = 5
+
+    name = "stacked"
+    needs_random_bags = True
+
+    def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> StackedModel:
+        """The additive model of all bags, and the mean of the trees of their folds."""
+        bags = bags.reported()
+        fold = folds_of(bags, self.folds, seed=seed)
+        fitted: Any = self.fit_folds(bags, fold, seed=seed, progress=progress).final
+        return fitted
+
+    def fit_folds(
+        self, bags: Bags, fold: np.ndarray, *, seed: int = 0, progress: Progress | None = None
+    ) -> FoldFit:
+        """A model for each fold that never learned from the fold's bags, and the final one."""
+        base = fit_folds(self.base, bags, fold, seed=seed, progress=progress)
+        start = base.scores(bags.X)
+        trees = self.trees.fit_folds(bags, fold, seed=seed, progress=progress, start=start)
+        pairs: Any = zip(base.models, trees.models, strict=True)
+        final: Any = (base.final, trees.final)
+        return FoldFit([StackedModel(a, b) for a, b in pairs], StackedModel(*final))
