@@ -290,7 +290,9 @@ def summarise(path: Path) -> None:
     for (table, size, _, learner), values in read_rows(path).items():
         groups.setdefault((table, size, learner), []).append([float(v) for v in values])
     console = Console(width=140)
-    console.print("table size learner seeds loss (s.e.) less trivial (s.e.) way slope level seconds")
+    console.print(
+        "table size learner seeds loss (s.e.) less trivial (s.e.) way slope level seconds"
+    )
     for key, values in groups.items():
         runs = np.array(values)
         mean, gain = runs.mean(axis=0), runs[:, 0] - runs[:, 1]
