@@ -15,7 +15,7 @@ import unbag
 from unbag.datasets import load_adult
 from unbag.pytorch import BagLoss, bag_loader
 
-EPOCHS = 2 if "--short" in sys.argv else 20
+EPOCHS = 6 if "--short" in sys.argv else 20
 
 adult = load_adult()
 bags = unbag.random_bags(adult.X, adult.y, size=64, seed=0)

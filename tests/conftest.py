@@ -39,6 +39,7 @@ if STARTED_HERE:
 import jaxtyping  # noqa: E402
 import pytest  # noqa: E402
 
+collect_ignore_glob = ["cases/*", "messages/[!t]*"]  # no doctests, and slow to import
 CHECKED = ["unbag._arrays", "unbag.weights", "unbag.matching", "unbag.likelihood", "unbag.medians"]
 hook = jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 for name in CHECKED:

@@ -1,7 +1,6 @@
 """The PyTorch shell: values are NumPy's, gradients are JAX's, batches are whole bags."""
 
 import itertools
-import re
 import subprocess
 import sys
 from functools import partial
@@ -403,13 +402,10 @@ def test_without_pytorch_the_error_says_how_to_install_it():
     )
 
 
-def test_the_example_is_short_and_far_better_than_trivial():
+def test_the_example_is_short():
+    """`test_examples.py` runs it, and wants a loss that is far better than trivial."""
     code = EXAMPLE.read_text().split('"""')[2]
     assert len([line for line in code.splitlines() if line.strip()]) < 30
-    printed = subprocess.run(
-        [sys.executable, "-W", "error", str(EXAMPLE)], capture_output=True, text=True, check=True
-    ).stdout
-    assert float(re.match(r"test log loss ([0-9.]+)", printed).group(1)) < 0.42
 
 
 def test_a_loader_says_that_it_leaves_out_noise_that_would_matter():
