@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from unbag._rules import broken
+from unbag._rules import Refused, broken
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where leftovers of killed processes stay
+    fcntl = None
+
+SCRATCH = "unbag-"
 
 
 def check_place(path: Path, *, force: bool) -> None:
@@ -17,13 +25,19 @@ def check_place(path: Path, *, force: bool) -> None:
         raise broken(
             "An output must go to a folder that exists", f"{path.parent} does not", "Make it first."
         )
+    if path.is_symlink():
+        raise broken(
+            "An output must not be a symbolic link, because writing would change another place",
+            f"{path} points to {os.readlink(path)}",
+            "Name that place itself.",
+        )
     if path.exists() and not (force and path.is_file()):
-        remedy = "Choose another name."
-        if path.is_file():
-            remedy = "Use --force to overwrite it."
-        raise ValueError(f"An output must not exist yet: {path} does. {remedy}")
+        raise _taken(path)
     try:
-        tempfile.NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}.").close()
+        with whole(path, force=True):
+            raise _Tried
+    except _Tried:
+        pass
     except OSError as error:
         raise broken(
             "An output must go where a file can be written",
@@ -32,23 +46,134 @@ def check_place(path: Path, *, force: bool) -> None:
         ) from error
 
 
+class _Tried(Exception):
+    """Ends a trial of `whole`, which then leaves nothing."""
+
+
+def _taken(path: Path) -> Refused:
+    remedy = "Choose another name."
+    if path.is_file():
+        remedy = "Use {force:True} to overwrite it."
+    return broken("An output must not exist yet", f"{path} does", remedy)
+
+
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """A temporary name beside the path, which takes its place in the end or is removed."""
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
-    os.close(handle)
-    temporary = Path(name)
+def whole(path: Path, *, force: bool = True) -> Iterator[Path]:
+    """A temporary name beside the path, which takes its place in the end or is removed.
+
+    A file that is replaced keeps its permissions. What a killed process left behind for the same
+    path is removed.
+
+    Parameters
+    ----------
+    path : Path
+        What will be there, whole.
+    force : bool
+        Whether a file that is there in the end is replaced; else it is refused, also when another
+        process made it meanwhile.
+    """
+    # as long a name as any file system takes, whatever the path's own length
+    start = f".{path.name[:40]}."
+    _remove_leftovers(path.absolute().parent, start, ".tmp")
+    handle, temporary = _new_file(path.absolute().parent, start)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_mask())
-        temporary.replace(path)
+        temporary.chmod(_mode(path))
+        _sync(temporary)
+        if force:
+            temporary.replace(path)
+        else:
+            _create(temporary, path)
     finally:
+        os.close(handle)
         temporary.unlink(missing_ok=True)
 
 
-def _mask() -> int:
-    """The user's umask, which can only be read by setting it: a temporary file is private, an
-    output need not be."""
+def _new_file(folder: Path, start: str) -> tuple[int, Path]:
+    """A new file that is locked, so that nobody takes it for a leftover; again where somebody did
+    before it was locked."""
+    handle, name = tempfile.mkstemp(".tmp", start, folder)
+    for _ in range(9):
+        _is_free(handle)
+        if os.path.exists(name):
+            break
+        os.close(handle)
+        handle, name = tempfile.mkstemp(".tmp", start, folder)
+    return handle, Path(name)
+
+
+def _create(temporary: Path, path: Path) -> None:
+    """Give a file its name unless that is taken; a link is made or refused in one step."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError as error:
+        raise _taken(path) from error
+    except OSError:  # a file system without hard links
+        if path.exists():
+            raise _taken(path) from None
+        temporary.replace(path)
+
+
+def _mode(path: Path) -> int:
+    """The permissions of the file that is replaced, or those that the user's umask gives a new
+    one: a temporary file is private, an output need not be. The umask can only be read by setting
+    it."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
     mask = os.umask(0)
     os.umask(mask)
-    return mask
+    return 0o666 & ~mask
+
+
+def _sync(path: Path) -> None:
+    """So that after a power cut the name does not stand for an empty file."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _is_free(handle: int) -> bool:
+    """Lock an open file, unless a process that lives has locked it: the system lets go of locks
+    when a process ends in whichever way."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _remove_leftovers(folder: Path, start: str, end: str) -> None:
+    """Remove files and folders of such names that processes left which were killed."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        names = [e.path for e in entries if e.name.startswith(start) and e.name.endswith(end)]
+        for name in names:
+            with suppress(OSError):  # it is gone, or another user's
+                _remove_if_left(Path(name))
+
+
+def _remove_if_left(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        if not _is_free(handle):
+            return
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def scratch() -> Iterator[str]:
+    """A folder for what does not fit into memory; it is removed in the end, or, where the process
+    was killed, when the next one needs a folder."""
+    _remove_leftovers(Path(tempfile.gettempdir()), SCRATCH, "")
+    with tempfile.TemporaryDirectory(prefix=SCRATCH) as folder:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            _is_free(handle)
+            yield folder
+        finally:
+            os.close(handle)

@@ -14,8 +14,8 @@ from unbag._rules import broken
 from unbag.bags import design_bags
 from unbag.cli._console import tell
 from unbag.cli._options import COLUMN_HELP, Events, Force, Output
-from unbag.cli._outputs import check_output, write_tables
-from unbag.tables import Table, open_table, plain
+from unbag.cli._outputs import check_output
+from unbag.tables import Table, open_table, plain, write_tables
 
 
 def design(
@@ -51,8 +51,8 @@ def design(
     bag = assign(table, id, size, stratum, salt, expected_of(expected))
     columns = table.need([id, stratum])
     if all_columns:
-        columns = table.schema.names
-    write_tables(out, _with_bags(table, columns, bag))
+        columns = list(dict.fromkeys([*table.columns, *columns]))
+    write_tables(out, _with_bags(table, columns, bag), force=force)
     tell(f"{len(bag):,} events in {len(np.unique(bag)):,} bags: {out or 'stdout'}")
 
 

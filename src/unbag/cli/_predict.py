@@ -13,7 +13,8 @@ from unbag._rules import broken
 from unbag.cli._console import counted, tell
 from unbag.cli._evaluate import open_model
 from unbag.cli._options import Events, Force, Model, Output
-from unbag.cli._outputs import check_output, write_tables
+from unbag.cli._outputs import check_output
+from unbag.tables import write_tables
 
 
 def predict(
@@ -34,7 +35,7 @@ def predict(
     tables = predictions(open_model(model), events, id)
     if out is not None:
         tables = counted(tables)
-    rows = write_tables(out, tables)
+    rows = write_tables(out, tables, force=force)
     tell(f"{rows:,} predictions: {out or 'stdout'}")
 
 

@@ -131,7 +131,7 @@ def train(
     learn, judge = parted(bags, _test_share(test, alone=alone), seed)
     with busy(f"learning from {len(learn.reported()):,} bags"), tell_warnings():
         model = learned(learn, settings, ctx.obj.counts)
-    model.save(out)  # before the evaluation, which may fail
+    model.save(out, force=force)  # before the evaluation, which may fail
     if method == "auto" and model.choice_ is not None:
         tell(f"chosen: {model.choice_.name}. {model.choice_.reason}")
     tell(f"learned from {len(learn.reported()):,} bags: {out}")

@@ -84,6 +84,6 @@ def _write(
 
     check_output(out, force=force)
     with busy("weighing"):
-        summary = write_targets(events, reports, out, **how)
+        summary = write_targets(events, reports, out, force=force, **how)
     tell(summary)
     tell(f"events of {summary.observed:,} bags with a report: {out}")

@@ -8,24 +8,37 @@ as they are. `BagScorer` judges from bags in a grid search; `load` reads what `s
 from pathlib import Path
 from typing import Any
 
-from unbag._model_file import load_arrays
+from unbag._model_file import load_arrays, unlike_saved
 from unbag._rules import broken
 from unbag.estimators._base import BagEstimator
 from unbag.estimators._classifier import BagClassifier
 from unbag.estimators._regressor import BagRegressor
 from unbag.estimators._scorer import BagScorer, estimate_loss
+from unbag.estimators._trial import try_out
 
 __all__ = ["BagClassifier", "BagRegressor", "BagScorer", "estimate_loss", "load"]
 
 
 def load(path: str | Path) -> BagEstimator:
-    """An estimator that `save` wrote, with the same predictions."""
+    """An estimator that `save` wrote, with the same predictions.
+
+    The file is checked as a whole before: its digest, the shapes of its arrays, and by a prediction
+    of two rows.
+    """
     arrays, settings = load_arrays(path)
     kinds: dict[str, Any] = {"BagClassifier": BagClassifier, "BagRegressor": BagRegressor}
-    if settings["estimator"] not in kinds:
+    named = settings.get("estimator")
+    if not isinstance(named, str) or named not in kinds:
         raise broken(
             f"A model file must hold one of {', '.join(kinds)}",
-            f"{settings['estimator']} came",
+            f"{named} came",
             "Use the unbag that saved it.",
         )
-    return kinds[settings["estimator"]].restore(arrays, settings)
+    try:
+        model = kinds[named].restore(arrays, settings)
+        try_out(model)
+    except ImportError:
+        raise  # of a library that the model needs
+    except Exception as error:  # of whatever kind: the content fits no model
+        raise unlike_saved(path, str(error).split("\n")[0] or type(error).__name__) from error
+    return model

@@ -559,9 +559,17 @@ class BagEstimator(BaseEstimator):
             )
         return bags
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, force: bool = True) -> None:
         """Write the fitted estimator to one file (safetensors, JSON, no pickle); a failed save
-        leaves the old one."""
+        leaves the old one.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where to.
+        force : bool
+            Whether a file that is there is replaced; else it is refused.
+        """
         check_is_fitted(self)
         arrays, own = self._own_arrays()
         settings = own | {
@@ -581,7 +589,7 @@ class BagEstimator(BaseEstimator):
             settings["plan"] = self.plan_.to_json()
         if self.learned_ is not None:
             arrays["learned"] = self.learned_
-        save_arrays(path, arrays, settings)
+        save_arrays(path, arrays, settings, force=force)
 
     def _own_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and settings of the combined learners, or of the one network."""
@@ -617,8 +625,18 @@ class BagEstimator(BaseEstimator):
             model.fitted_ = Fitted.restore(own, settings["fitted"])
             return model
         width, hidden, outputs = settings["features"], parameters["hidden"], settings["outputs"]
-        blank = network(width, model.plan_, hidden, key=0, outputs=outputs)
-        leaves = [jnp.asarray(arrays[f"leaf{i}"]) for i in range(len(jax.tree.leaves(blank)))]
+        if len(hidden) > len(arrays):
+            raise ValueError("a network has more layers than arrays")
+
+        def make() -> Any:
+            return network(width, model.plan_, hidden, key=0, outputs=outputs)
+
+        # shapes only: what a file declares may be larger than any memory
+        blank = jax.eval_shape(make)
+        shapes = [leaf.shape for leaf in jax.tree.leaves(blank)]
+        leaves = [jnp.asarray(arrays[f"leaf{i}"]) for i in range(len(shapes))]
+        if shapes != [leaf.shape for leaf in leaves]:
+            raise ValueError("the arrays of the network have other shapes than its layers")
         model.model_ = jax.tree.unflatten(jax.tree.structure(blank), leaves)
         model.mean_, model.scale_ = arrays["mean"], arrays["scale"]
         return model

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -223,7 +224,11 @@ class RunStore(RunFolder):
         with plain_duckdb(), duckdb.connect() as connection:
             files = [str(path) for path in self.files()]
             if files:
-                connection.read_parquet(files, filename=True).create_view("everything")
+                # a character of a pattern in a path of ours stands for itself
+                plain = [re.sub(r"([*?[])", r"[\1]", file) for file in files]
+                connection.read_parquet(
+                    plain, filename=True, hive_partitioning=False
+                ).create_view("everything")
             else:
                 empty = SCHEMA.empty_table().append_column("filename", pa.array([], "string"))
                 connection.register("everything", empty)

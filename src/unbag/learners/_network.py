@@ -274,7 +274,19 @@ class NetworkModel:
         count = sum(name.startswith("leaf_") for name in arrays)
         leaves = [np.asarray(arrays[f"leaf_{i}"]) for i in range(count)]
         level = np.asarray(arrays["level"], float)
+        _check_leaves(form, leaves, len(arrays["weights"]))
         return cls(settings["kind"], columns, form, leaves, np.asarray(arrays["weights"]), level)
+
+
+def _check_leaves(form: NetworkForm, leaves: list[np.ndarray], networks: int) -> None:
+    """Refuse parameters of other shapes than the form has, before a network of it is built: a form
+    is a few numbers and may ask for any amount of memory."""
+    if max(len(form.hidden), len(form.buckets)) > len(leaves):
+        raise ValueError("a network has more layers than arrays")
+    made = jax.tree.leaves(eqx.filter_eval_shape(form.make, 0, 0.0))
+    shapes = [(networks, *leaf.shape) for leaf in made if hasattr(leaf, "shape")]
+    if networks and shapes != [leaf.shape for leaf in leaves]:
+        raise ValueError("the arrays of a network have other shapes than its form")
 
 
 @dataclass(frozen=True)

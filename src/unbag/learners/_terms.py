@@ -233,6 +233,8 @@ class Terms:
         terms = tuple(Term(**{k: _tuple(v) for k, v in t.items()}) for t in settings["terms"])
         text = settings["plan"]
         plan = FeaturePlan.from_json(text) if text is not None else None
+        if 1 + sum(term.width for term in terms) != len(share):
+            raise ValueError("the terms have other widths than their array")
         return cls(terms, plan, np.asarray(share))
 
 

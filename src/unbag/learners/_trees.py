@@ -26,6 +26,7 @@ from scipy import sparse
 from unbag.bags import Bags, Kind
 from unbag.boosting import BagObjective
 from unbag.learners._folds import FEWEST, FoldFit, folds_of
+from unbag.learners._booster_text import check_booster
 from unbag.learners._protocol import Model, Progress
 from unbag.likelihood import count_likelihood
 from unbag.tables import FeaturePlan, levels_of, plan_features
@@ -161,7 +162,10 @@ class TreesModel:
         """The model that `arrays` described."""
         levels = np.asarray(arrays["levels"], float)
         texts = [arrays[f"booster_{i}"].tobytes().decode() for i in range(len(levels))]
-        return cls(settings["kind"], TreeColumns.restore(settings), tuple(texts), levels)
+        columns = TreeColumns.restore(settings)
+        for text in filter(None, texts):
+            check_booster(text, len(columns._levels) or None)
+        return cls(settings["kind"], columns, tuple(texts), levels)
 
     @staticmethod
     def mean(models: Sequence[TreesModel]) -> TreesModel:

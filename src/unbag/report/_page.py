@@ -163,6 +163,6 @@ def write_page(page: Page, path: str | Path, *, force: bool = False) -> Path:
     """
     path = Path(path)
     check_place(path, force=force)
-    with whole(path) as temporary:
+    with whole(path, force=force) as temporary:
         temporary.write_text(render(page), encoding="utf-8")
     return path

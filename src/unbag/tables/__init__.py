@@ -11,9 +11,10 @@ from unbag.tables._encode import Column, buckets_of, levels_of, narrow
 from unbag.tables._infer import plan_features
 from unbag.tables._join import JoinedBags, OldScore, check_tables, join
 from unbag.tables._marginals import Marginals, join_marginals, match_keys, plan_marginals
+from unbag.tables._outputs import write_tables
 from unbag.tables._plan import FeaturePlan, Part
 from unbag.tables._rules import LEFT_OUT, RULES, TablesReport, count, tables_report
-from unbag.tables._sources import Table, no_rows, open_table
+from unbag.tables._sources import Table, no_rows, open_table, plain_arrow
 from unbag.tables._values import as_moments, as_numbers, is_number, plain
 
 __all__ = [
@@ -46,8 +47,10 @@ __all__ = [
     "no_rows",
     "open_table",
     "plain",
+    "plain_arrow",
     "plain_duckdb",
     "plan_features",
     "plan_marginals",
     "tables_report",
+    "write_tables",
 ]

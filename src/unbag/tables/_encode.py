@@ -18,6 +18,7 @@ from unbag.bags import stable_hash
 from unbag.tables._values import SECOND, as_moments, as_numbers, as_text, plain
 
 FeatureKind = Literal["numeric", "category", "hash", "date", "boolean", "drop"]
+MOST_BUCKETS = 2**24  # single precision holds whole numbers up to here exactly
 DAY = 86_400 * SECOND
 PERIODS = {"hour": DAY, "weekday": 7 * DAY, "season": 365.2425 * DAY}
 

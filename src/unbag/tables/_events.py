@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from unbag._io import scratch
 from unbag.tables._columns import Columns
 from unbag.tables._duckdb import plain_duckdb
 from unbag.tables._sources import no_rows
@@ -154,7 +154,7 @@ def id_counter(columns: Columns) -> Iterator[IdCounter]:
 
     remedy = "Free some of it, leave {id} out"
     with (
-        TemporaryDirectory() as folder,
+        scratch() as folder,
         plain_duckdb(held="the ids that are checked", remedy=remedy),
         duckdb.connect(config={"temp_directory": folder}) as connection,
     ):

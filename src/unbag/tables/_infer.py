@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unbag._rules import broken
-from unbag.tables._encode import DAY, Column
-from unbag.tables._overrides import MOST_BUCKETS, Wish, as_wishes
+from unbag.tables._encode import DAY, MOST_BUCKETS, Column
+from unbag.tables._overrides import Wish, as_wishes
 from unbag.tables._plan import CSV_TYPES, FeaturePlan
 from unbag.tables._sources import Table, no_rows, open_table
 from unbag.tables._values import as_moments, as_numbers, as_text, is_date, is_number, is_text
@@ -118,7 +118,7 @@ class Survey:
         self.table, self.most_buckets, self.wishes = table, most_buckets, as_wishes(override)
         table.need(self.wishes)
         self.may_be_ids = features is None
-        wanted = table.schema.names
+        wanted = table.columns
         if features is not None:
             wanted = features
         names = [name for name in table.need(wanted) if name not in leave_out]

@@ -226,7 +226,7 @@ def _survey(
         return None
     if features is not None:
         return Survey(events, features=features, override=override)
-    if set(events.schema.names) <= set(columns.of_events):
+    if set(events.columns) <= set(columns.of_events):
         return None
     return Survey(events, leave_out=columns.no_features, override=override)
 
@@ -239,7 +239,7 @@ class _Pair:
     ) -> None:
         ids = dict.fromkeys(columns.as_text, pa.string())
         self.columns = columns
-        self.events = open_table(events, types=types | ids)
+        self.events = open_table(events, types=types | ids).naming(columns.of_events)
         self.reports = open_table(reports, thing="reports", types=ids)
         self.events.need(columns.of_events)
         self.reports.need([columns.on])

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from unbag._rules import broken
-from unbag.tables._encode import FeatureKind
+from unbag.tables._encode import MOST_BUCKETS, FeatureKind
 from unbag.tables._sources import nearest
-
-MOST_BUCKETS = 2**24  # single precision holds whole numbers up to here exactly
 
 
 class Wish(NamedTuple):

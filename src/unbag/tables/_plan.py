@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from unbag._rules import broken
-from unbag.tables._encode import Column, as_read, encode, feature_names, narrow
+from unbag._rules import Refused, broken
+from unbag.tables._encode import (
+    MOST_BUCKETS,
+    PERIODS,
+    Column,
+    FeatureKind,
+    as_read,
+    encode,
+    feature_names,
+    narrow,
+)
 from unbag.tables._rules import count
-from unbag.tables._sources import ROWS, Table, open_table
+from unbag.tables._sources import Table, open_table, rows_within
 
 FORMAT = 1
 CSV_TYPES = {
@@ -97,15 +107,17 @@ class FeaturePlan:
         """How many columns of the matrix are numbers; the bucket numbers come after them."""
         return len(self.names) - len(self.buckets)
 
-    def batches(self, source: Any, *, rows: int = ROWS, keep: Sequence[str] = ()) -> Iterator[Part]:
+    def batches(
+        self, source: Any, *, rows: int | None = None, keep: Sequence[str] = ()
+    ) -> Iterator[Part]:
         """Features of about `rows` rows at a time, with the columns to keep beside them.
 
         Parameters
         ----------
         source : frame, pyarrow.Table, DuckDB relation, str or Path
             Rows with every column of the plan.
-        rows : int
-            About how many at a time.
+        rows : int, optional
+            About how many at a time; by default as many as are 4 million numbers, at most 65,536.
         keep : sequence of str
             Further columns; in CSV files they are read as text, so that the id 007 stays 007.
 
@@ -152,7 +164,7 @@ class FeaturePlan:
         return pa.table({column.name: as_read(column, batch[column.name]) for column in self.used})
 
     def tables(
-        self, source: Any, *, rows: int = ROWS, keep: Sequence[str] = ()
+        self, source: Any, *, rows: int | None = None, keep: Sequence[str] = ()
     ) -> Iterator[pa.Table]:
         """The columns that are read, and those to keep, about `rows` rows at a time.
 
@@ -160,13 +172,14 @@ class FeaturePlan:
         ----------
         source : table
             See `batches`.
-        rows : int
+        rows : int, optional
             See `batches`.
         keep : sequence of str
             See `batches`.
         """
         table = self._open(source, keep)
         names = table.need([*(column.name for column in self.used), *keep])
+        rows = rows or rows_within(max(len(names), len(self.names)))
         yield from table.batches(names, rows=rows)
 
     def features(self, batch: pa.Table) -> np.ndarray:
@@ -191,8 +204,8 @@ class FeaturePlan:
         """The plan that `to_json` wrote."""
         try:
             stored = json.loads(text)
-            version = stored["format"]
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            version, columns = stored["format"], stored["columns"]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise broken(
                 "A plan must be JSON that unbag wrote", "something else came", "Make it again."
             ) from error
@@ -202,10 +215,42 @@ class FeaturePlan:
                 f"{version} came",
                 "Use the unbag that wrote it.",
             )
-        return cls(tuple(_column(column) for column in stored["columns"]))
+        return cls(tuple(_column(column) for column in columns))
 
 
-def _column(settings: dict[str, Any]) -> Column:
-    lists = {name: tuple(value) for name, value in settings.items() if isinstance(value, list)}
-    whole: dict[str, Any] = settings | lists
-    return Column(**whole)
+def _column(settings: Any) -> Column:
+    """A column that `to_json` wrote, refused where `plan_features` could not have made it."""
+    try:
+        lists = {name: tuple(value) for name, value in settings.items() if isinstance(value, list)}
+        column = Column(**settings | lists)
+        sound = _is_sound(column)
+    except (AttributeError, TypeError) as error:
+        raise _unsound(settings) from error
+    if not sound:
+        raise _unsound(settings)
+    return column
+
+
+def _is_sound(c: Column) -> bool:
+    """Whether types and ranges are those of planned columns."""
+    texts = (c.name, c.kind, c.why, *c.values, *c.parts)
+    numbers = [isinstance(x, int | float) and math.isfinite(x) for x in (c.mean, c.sd)]
+    sizes = [type(n) is int and 0 <= n <= MOST_BUCKETS for n in (c.buckets, c.dimension)]
+    return (
+        all(isinstance(text, str) for text in texts)
+        and c.kind in get_args(FeatureKind)
+        and set(c.parts) <= set(PERIODS)
+        and (c.kind != "hash" or (c.buckets > 1 and c.dimension > 0))
+        and (c.kind != "date" or len(c.parts) > 0)
+        and all(numbers + sizes)
+        and c.sd > 0
+        and type(c.missing) is bool
+    )
+
+
+def _unsound(settings: Any) -> Refused:
+    return broken(
+        "A planned column must be one that unbag planned",
+        f"{str(settings)[:80]} came",
+        "Make the plan again.",
+    )

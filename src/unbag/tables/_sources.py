@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.dataset as ds
+from pyarrow.fs import LocalFileSystem
 
 from unbag._rules import Refused, broken
 
-ROWS = 65536
+ROWS, CELLS = 2**16, 2**22  # of a batch, whichever is reached first
 ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
 
 
@@ -38,16 +39,30 @@ class Table:
         An Arrow table in memory, or a data set of files that is read in batches.
     typed : bool
         Whether the source knows its types; CSV files do not.
+    of_folders : tuple of str
+        Columns that only the names of folders have, such as day=3: they are read when somebody
+        names them.
     """
 
     thing: str
     source: Any
     typed: bool = True
+    of_folders: tuple[str, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
         """Names and types of the columns."""
         return self.source.schema
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the rows themselves have, without those of folder names."""
+        return [name for name in self.schema.names if name not in self.of_folders]
+
+    def naming(self, names: Iterable[str]) -> Table:
+        """The same table, in which these columns are those of rows, also where folders have
+        them."""
+        return replace(self, of_folders=tuple(c for c in self.of_folders if c not in set(names)))
 
     def need(self, names: Iterable[str | None]) -> list[str]:
         """The names among these that are given, each a column of the table; else an error with the
@@ -63,23 +78,23 @@ class Table:
                 )
         return wanted
 
-    def batches(self, columns: Sequence[str], *, rows: int = ROWS) -> Iterator[pa.Table]:
+    def batches(self, columns: Sequence[str], *, rows: int | None = None) -> Iterator[pa.Table]:
         """These columns, about `rows` rows at a time, in order.
 
         Parameters
         ----------
         columns : sequence of str
             Their names.
-        rows : int
-            About how many at a time.
+        rows : int, optional
+            About how many at a time; by default as many as `rows_within` allows.
         """
+        rows = rows or rows_within(len(columns))
         if isinstance(self.source, pa.Table):
             chosen = self.source.select(list(columns))
             yield from (chosen.slice(start, rows) for start in range(0, chosen.num_rows, rows))
             return
-        with _plain_errors(self.thing, self.schema.names):
-            options = {"columns": list(columns), "batch_size": rows} | _ONE_AT_A_TIME
-            for batch in self.source.to_batches(**options):
+        with plain_arrow(self.thing, self.schema.names):
+            for batch in self.source.to_batches(columns=list(columns), batch_size=rows):
                 yield pa.Table.from_batches([batch])
 
     def read(self, columns: Sequence[str]) -> pa.Table:
@@ -88,9 +103,24 @@ class Table:
         return pa.concat_tables(list(self.batches(columns)) or [none])
 
 
-# so that files larger than memory pass through it: with threads Arrow reads on, without end, while
-# a batch is worked on
-_ONE_AT_A_TIME = {"batch_readahead": 2, "fragment_readahead": 1, "use_threads": False}
+class SequentialFiles(ds.FileSystemDataset):
+    """Files that pass through memory a batch at a time, whoever reads them: also DuckDB, which
+    asks for a scanner by itself. With threads Arrow reads on, without end, while a batch is worked
+    on."""
+
+    def scanner(self, **options: Any) -> ds.Scanner:
+        """A scanner that reads little ahead."""
+        slow = {"batch_readahead": 2, "fragment_readahead": 1, "use_threads": False}
+        return super().scanner(**({"batch_size": ROWS} | options | slow))
+
+
+def rows_within(columns: int) -> int:
+    """How many rows of so many numbers are a batch: at most 65,536, and 4 million numbers.
+
+    >>> rows_within(10), rows_within(3000)
+    (65536, 1398)
+    """
+    return max(1, min(ROWS, CELLS // max(columns, 1)))
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
@@ -111,11 +141,13 @@ def open_table(
     """Rows from wherever they are: a frame of pandas or polars, an Arrow table, a DuckDB relation,
     a file or a folder.
 
-    Files and folders (of Parquet or of CSV files, also with hive names such as day=3) are read in
-    batches and may be larger than memory; what begins with a dot or an underscore inside a folder
-    is no data. Everything else is turned into an Arrow table once. In CSV files whole numbers are
-    read as numbers with a fraction, unless they begin above 2^53 and are ids; of text nothing is
-    taken as missing but the empty one.
+    Files and folders of Parquet or of CSV files are read in batches and may be larger than memory;
+    what begins with a dot or an underscore inside a folder is no data. Folders inside a folder
+    that are named like day=3 make a column `day`, which is read when somebody names it and never
+    takes the place of a column in the files. Everything else is turned into an Arrow table once.
+    In CSV files whole numbers are read as numbers with a fraction, unless they begin above 2^53 and
+    are ids; of text nothing is taken as missing but the empty one. Checksums of Parquet pages are
+    verified where a file has them.
 
     Parameters
     ----------
@@ -164,7 +196,7 @@ def _from_frame(source: Any, thing: str) -> pa.Table:
     except nw.exceptions.DuplicateError as error:
         raise _twice(source.columns, thing) from error
     names = list(frame.collect_schema().names())
-    with _plain_errors(thing, ()):
+    with plain_arrow(thing, ()):
         if isinstance(frame, nw.LazyFrame):
             frame = frame.collect(backend="pyarrow")
         return frame.to_arrow().select(names)
@@ -173,33 +205,67 @@ def _from_frame(source: Any, thing: str) -> pa.Table:
 def _open_files(path: Path, thing: str, types: dict[str, pa.DataType]) -> Table:
     files = list_files(path, thing)
     typed = _kind_of(files[0]) == "parquet"
-    options: dict[str, Any] = {}
-    if path.is_dir():
-        options = {"partitioning": ds.partitioning(flavor="hive"), "partition_base_dir": str(path)}
-    with _plain_errors(thing, ()):
-        form = _csv_format
-        if typed:
-            form = _parquet_format
-        names = [str(file) for file in files]
-        source = ds.dataset(names, format=form(names, types, options), **options)
-        _same_columns(source, thing)
-    return Table(thing, source, typed=typed)
+    with plain_arrow(thing, ()):
+        form = PARQUET if typed else _csv_format(files[0], types)
+        # one by one, as paths of this machine: nothing in a name is a pattern or an address
+        fragments = [form.make_fragment(str(file), filesystem=LOCAL) for file in files]
+        _same_columns(fragments, thing)
+        schema = _common_schema(fragments)
+        keys = _folder_keys(path, files, schema.names)
+        for name in keys:
+            schema = schema.append(pa.field(name, _key_type(keys[name])))
+        if keys:
+            parting = ds.partitioning(pa.schema([schema.field(k) for k in keys]), flavor="hive")
+            fragments = [_with_keys(form, file, path, parting) for file in files]
+        source = SequentialFiles(fragments, schema, form)
+    return Table(thing, source, typed=typed, of_folders=tuple(keys))
 
 
-def _parquet_format(names: Any, types: Any, options: Any) -> ds.ParquetFileFormat:
-    lean = ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
-    return ds.ParquetFileFormat(default_fragment_scan_options=lean)
+LOCAL = LocalFileSystem()
+PARQUET = ds.ParquetFileFormat(
+    default_fragment_scan_options=ds.ParquetFragmentScanOptions(
+        use_buffered_stream=True, pre_buffer=False, page_checksum_verification=True
+    )
+)
 
 
-def _csv_format(
-    names: list[str], types: dict[str, pa.DataType], options: dict[str, Any]
-) -> ds.CsvFileFormat:
+def _folder_keys(path: Path, files: list[Path], own: list[str]) -> dict[str, list[str]]:
+    """The columns that only names of folders have, day of day=3, with their values."""
+    keys: dict[str, list[str]] = {}
+    for file in files:
+        for part in file.relative_to(path).parts[:-1]:
+            name, equals, value = part.partition("=")
+            if equals and name and name not in own:
+                keys.setdefault(name, []).append(value)
+    return keys
+
+
+def _key_type(values: list[str]) -> pa.DataType:
+    """Whole numbers where all values are written like one; 007 is text."""
+    if all(re.fullmatch("0|-?[1-9][0-9]{0,17}", value) for value in values):
+        return pa.int64()
+    return pa.string()
+
+
+def _with_keys(form: Any, file: Path, folder: Path, parting: Any) -> Any:
+    """A file with the columns of its folders."""
+    where = parting.parse(str(file.relative_to(folder)))
+    return form.make_fragment(str(file), filesystem=LOCAL, partition_expression=where)
+
+
+def _common_schema(fragments: list[Any]) -> pa.Schema:
+    """One type for each column of all files, so that a part without rows or with smaller numbers
+    does not decide for the others."""
+    schemas = [fragment.physical_schema.remove_metadata() for fragment in fragments]
+    return pa.unify_schemas(schemas, promote_options="permissive")
+
+
+def _csv_format(first: Path, types: dict[str, pa.DataType]) -> ds.CsvFileFormat:
     """How to read CSV files: the types are guessed, widened, and then fixed for all rows."""
-    first = Path(names[0])
     reading = _csv_options(first, types)
-    guessed = ds.dataset(names, format=ds.CsvFileFormat(**reading), **options).schema
-    wide = _widened(guessed) | dict.fromkeys(_large(first, reading), pa.int64()) | types
-    return ds.CsvFileFormat(**_csv_options(first, wide))
+    guessed = ds.CsvFileFormat(**reading).make_fragment(str(first), filesystem=LOCAL)
+    wide = _widened(guessed.physical_schema) | dict.fromkeys(_large(first, reading), pa.int64())
+    return ds.CsvFileFormat(**_csv_options(first, wide | types))
 
 
 def list_files(path: Path, thing: str) -> list[Path]:
@@ -239,10 +305,10 @@ def _csv_options(path: Path, types: dict[str, pa.DataType]) -> dict[str, Any]:
     line."""
     opener = {".gz": gzip.open}.get(path.suffix.lower(), open)
     with opener(path, "rb") as file:
-        first = file.readline()
+        first = re.sub(rb'"[^"]*"', b"", file.readline(CELLS))
     separator = max(",;\t|", key=lambda mark: first.count(mark.encode()))
     return {
-        "parse_options": csv.ParseOptions(delimiter=separator),
+        "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=True),
         "convert_options": csv.ConvertOptions(column_types=types, strings_can_be_null=False),
     }
 
@@ -280,10 +346,9 @@ def _shown(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _same_columns(source: Any, thing: str) -> None:
+def _same_columns(fragments: list[Any], thing: str) -> None:
     """Refuse files whose columns differ: those that lack one would be read as missing values,
     silently."""
-    fragments = list(source.get_fragments())
     first = set(fragments[0].physical_schema.names)
     for fragment in fragments[1:]:
         other = set(fragment.physical_schema.names)
@@ -297,7 +362,7 @@ def _same_columns(source: Any, thing: str) -> None:
 
 
 @contextmanager
-def _plain_errors(thing: str, names: Sequence[str]) -> Iterator[None]:
+def plain_arrow(thing: str, names: Sequence[str]) -> Iterator[None]:
     """What goes wrong while reading, in plain words."""
     try:
         yield

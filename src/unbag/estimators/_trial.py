@@ -1,0 +1,60 @@
+"""A model that was read from a file predicts two rows before anybody else asks it."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from unbag.bags import Kind
+from unbag.losses import named_loss
+from unbag.tables import Column, FeaturePlan, OldScore
+
+MIDDAY = 1_600_000_000 * 1_000_000  # some moment, in microseconds
+
+
+def try_out(model: Any) -> None:
+    """Raise an error of any kind unless the parts of a model fit together.
+
+    Parameters
+    ----------
+    model : BagEstimator
+        Just read from a file.
+    """
+    if model.kind_ not in get_args(Kind):
+        raise ValueError(f"kind {model.kind_!r} is not known")
+    named_loss(model.loss_)
+    marks, old = model.learned_, model.old_score_
+    if marks is not None and (marks.ndim != 2 or marks.dtype.kind not in "iu"):
+        raise ValueError("the marks of its bags are no numbers")
+    if old is not None and not _is_old_score(old):
+        raise ValueError("its old score has no name")
+    if model.plan_ is not None:
+        _predict(model, model.plan_)
+
+
+def _is_old_score(old: OldScore) -> bool:
+    return isinstance(old.column, str) and type(old.probability) is bool
+
+
+def _predict(model: Any, plan: FeaturePlan) -> None:
+    """Two rows, one without values; the predictions must be finite, and as many as the classes."""
+    rows = pa.table({column.name: _two_values(column) for column in plan.used})
+    X = plan.columns_of(rows) if model.takes_tables else plan.features(rows)
+    expected = (2,)
+    if model.kind_ == "total":
+        predicted = model.predict(X)
+    else:
+        predicted, expected = model.predict_proba(X), (2, len(model.classes_))
+    if predicted.shape != expected or not np.isfinite(predicted).all():
+        raise ValueError("its predictions are no numbers")
+
+
+def _two_values(column: Column) -> pa.Array:
+    """No value, and one that the plan knows."""
+    if column.kind == "date":
+        return pa.array([None, MIDDAY], pa.timestamp("us"))
+    if column.kind == "numeric":
+        return pa.array([None, column.mean])
+    return pa.array([None, (*column.values, "true")[0]])
