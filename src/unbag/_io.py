@@ -25,16 +25,9 @@ def check_place(path: Path, *, force: bool) -> None:
         raise broken(
             "An output must go to a folder that exists", f"{path.parent} does not", "Make it first."
         )
-    if path.is_symlink():
-        raise broken(
-            "An output must not be a symbolic link, because writing would change another place",
-            f"{path} points to {os.readlink(path)}",
-            "Name that place itself.",
-        )
-    if path.exists() and not (force and path.is_file()):
-        raise _taken(path)
     try:
-        with whole(path, force=True):
+        _check_name(path, force=force)
+        with whole(path):
             raise _Tried
     except _Tried:
         pass
@@ -44,6 +37,17 @@ def check_place(path: Path, *, force: bool) -> None:
             f"{path} cannot be ({error.strerror})",
             "Choose another place.",
         ) from error
+
+
+def _check_name(path: Path, *, force: bool) -> None:
+    if path.is_symlink():
+        raise broken(
+            "An output must not be a symbolic link, because writing would change another place",
+            f"{path} points to {os.readlink(path)}",
+            "Name that place itself.",
+        )
+    if path.exists() and not (force and path.is_file()):
+        raise _taken(path)
 
 
 class _Tried(Exception):

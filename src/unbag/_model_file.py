@@ -27,12 +27,12 @@ DIGEST = b'"sha256":"%s"'
 BLANK = b"0" * 64  # stands for the digest while it is computed
 
 
+class Misfit(ValueError):
+    """Parts of a model file that do not fit together."""
+
+
 def save_arrays(
-    path: str | Path,
-    arrays: dict[str, np.ndarray],
-    settings: dict[str, Any],
-    *,
-    force: bool = True,
+    path: str | Path, arrays: dict[str, np.ndarray], settings: dict[str, Any], *, force: bool = True
 ) -> None:
     """Write arrays and settings to one file, whole or not at all: a failed save leaves the old one.
 
@@ -54,13 +54,27 @@ def save_arrays(
         "numpy": np.__version__,
     }
     text = json.dumps({"versions": versions, "settings": settings})
+    content = as_bytes(arrays, text)
+    with whole(Path(path), force=force) as temporary:
+        temporary.write_bytes(content)
+
+
+def as_bytes(arrays: dict[str, np.ndarray], text: str) -> bytes:
+    """The content of a model file, with its digest.
+
+    Parameters
+    ----------
+    arrays : dict
+        By name.
+    text : str
+        Versions and settings, as JSON.
+    """
     content = save(
         {name: np.ascontiguousarray(a) for name, a in arrays.items()},
         metadata={"unbag": text, "sha256": BLANK.decode()},
     )
     digest = hashlib.sha256(content).hexdigest().encode()
-    with whole(Path(path), force=force) as temporary:
-        temporary.write_bytes(content.replace(DIGEST % BLANK, DIGEST % digest, 1))
+    return content.replace(DIGEST % BLANK, DIGEST % digest, 1)
 
 
 def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -97,7 +111,7 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if not 2 <= length <= min(LONGEST_HEADER, path.stat().st_size - 8):
-            raise ValueError("no header of this length can be")
+            raise Misfit("no header of this length can be")
         metadata = json.loads(file.read(length)).get("__metadata__", {})
         file.seek(0)
         content = file.read()
@@ -105,7 +119,7 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
         digest = metadata["sha256"].encode()
         blank = content.replace(DIGEST % digest, DIGEST % BLANK, 1)
         if hashlib.sha256(blank).hexdigest().encode() != digest:
-            raise ValueError("the digest is another one")
+            raise Misfit("the digest is another one")
     return metadata, load(content)
 
 

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 PLURALS = {"stratum": "strata", "set of bags": "sets of bags"}
+# what a terminal would obey in place of showing it, and marks that turn the reading direction
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 OPTION = re.compile(r"\{(\w+)(?::([^{}]+))?\}")
 
 Spelling = Callable[[str, str | None], str]
@@ -40,6 +42,26 @@ def python_spelling(name: str, value: str | None) -> str:
     if value in ("True", "False", "None") or value.replace(".", "").isdigit():
         return f"{name}={value}"
     return f"{name}={value!r}"
+
+
+def visible(text: str, keep: str = "") -> str:
+    """A text in which control characters are written out, so that an id cannot steer a terminal.
+
+    Parameters
+    ----------
+    text : str
+        From a user's tables, say.
+    keep : str
+        Control characters that stay.
+
+    >>> print(visible("bag \\x1b[2J"))
+    bag \\u001b[2J
+    """
+
+    def written(match: re.Match[str]) -> str:
+        return match[0] if match[0] in keep else f"\\u{ord(match[0]):04x}"
+
+    return CONTROL.sub(written, text)
 
 
 def spelled(text: str, spelling: Spelling = python_spelling) -> str:
@@ -82,8 +104,8 @@ class Refusal:
 
     def render(self, spelling: Spelling = python_spelling) -> str:
         """The refusal as a sentence: the rule, the offender, how many, the remedy."""
-        remedy = spelled(self.remedy, spelling)
-        return f"{self.rule}: {self.offender}{self._number()}. {remedy}".rstrip()
+        remedy, offender = spelled(self.remedy, spelling), visible(self.offender)
+        return f"{self.rule}: {offender}{self._number()}. {remedy}".rstrip()
 
     def _number(self) -> str:
         if not self.count:

@@ -23,9 +23,9 @@ ONE = BagClassifier(hidden=(), epochs=1)
 
 def settings(**changes):
     found = {
-        "versions": {"format": 1, "unbag": "0.1.0"},
+        "versions": {"format": 2, "unbag": "0.1.0"},
         "settings": {"estimator": "BagClassifier"},
     }
     found["versions"] |= {k: v for k, v in changes.items() if k in ("format", "unbag")}
     found["settings"] |= {k: v for k, v in changes.items() if k == "estimator"}
-    return {"unbag": json.dumps(found)}
+    return json.dumps(found)

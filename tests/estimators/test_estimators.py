@@ -19,7 +19,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import unbag
 from cases.estimators import BAG, LABELS, ONE, X, Y, people
-from unbag import _model_file
 from unbag.estimators import BagClassifier, BagRegressor, BagScorer, estimate_loss, load
 
 NOT_EXACT = (
@@ -429,7 +428,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     def full(*arguments, **options):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(_model_file, "save_file", full)
+    monkeypatch.setattr("pathlib.Path.write_bytes", full)
     with pytest.raises(OSError, match="No space left"):
         model.save(path)
     assert path.read_bytes() == before

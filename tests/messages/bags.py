@@ -120,6 +120,11 @@ MESSAGES = [
         "from 0, or use from_rows for strata of any kind.",
     ),
     (
+        lambda: Bags(BAG, [0.5, 0.5], known_prior=1.5),
+        "A prior must lie between 0 and 1, as the mean of labels does: 1.5 came. Leave it out to "
+        "take the size-weighted mean report.",
+    ),
+    (
         lambda: Bags(BAG, [0.5, 0.5], known_prior=[0.5, 0.5]),
         "A prior must be finite and look like one report (one per stratum), of shape (): [0.5, "
         "0.5] of shape (2,) came. Leave it out to take the size-weighted mean report.",

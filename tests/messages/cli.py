@@ -12,13 +12,13 @@ import unbag
 from cases.cli import FOLDER
 from unbag.cli._design import expected_of, open_events
 from unbag.cli._evaluate import bags_for, open_model, unseen
-from unbag.cli._outputs import check_output, write_tables
+from unbag.cli._outputs import check_output
 from unbag.cli._plan import Contest, _noise, _variance, answers
 from unbag.cli._predict import predictions
 from unbag.cli._select import selected
 from unbag.cli._train import joined
 from unbag.metrics import marks
-from unbag.tables import Columns
+from unbag.tables import Columns, write_tables
 
 
 def without_plan():
@@ -44,6 +44,14 @@ DAYS = (
 
 SEEN = unbag.Bags(np.array([0, 0, 1]), np.array([0.5, 1.0]))
 
+
+def a_link():
+    link = FOLDER / "link.csv"
+    if not link.is_symlink():
+        link.symlink_to("other.csv")
+    return link
+
+
 MESSAGES = [
     (
         lambda: check_output(Path("scores.txt"), force=False),
@@ -55,15 +63,20 @@ MESSAGES = [
     ),
     (
         lambda: check_output(Path(__file__), force=False, table=False),
-        f"An output must not exist yet: {__file__} does. Use --force to overwrite it.",
+        f"An output must not exist yet: {__file__} does. Use force=True to overwrite it.",
     ),
     (
         lambda: check_output(FOLDER, force=True, table=False),
         f"An output must not exist yet: {FOLDER} does. Choose another name.",
     ),
     (
-        lambda: check_output(FOLDER / f"{'x' * 250}.csv", force=False),
-        f"An output must go where a file can be written: {FOLDER}/{'x' * 250}.csv cannot be "
+        lambda: check_output(a_link(), force=True, table=False),
+        "An output must not be a symbolic link, because writing would change another place: "
+        f"{FOLDER}/link.csv points to other.csv. Name that place itself.",
+    ),
+    (
+        lambda: check_output(FOLDER / f"{'x' * 300}.csv", force=False),
+        f"An output must go where a file can be written: {FOLDER}/{'x' * 300}.csv cannot be "
         "(File name too long). Choose another place.",
     ),
     (

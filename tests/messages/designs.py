@@ -40,7 +40,7 @@ MESSAGES = [
     ),
     (
         lambda: design_bags([1, 2], size=0),
-        "A size of bags must be a positive whole number: 0 came. Say how many instances.",
+        "A size of bags must be a positive whole number below 2^53: 0 came. Say how many instances.",
     ),
     (
         lambda: design_bags([1, 2, 3, 4, 5], size=2, stratum=list("aaaab")),

@@ -1,6 +1,10 @@
 """Bad input of estimators, and the whole message that it gets."""
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
+from safetensors.numpy import save_file
 
 from cases.estimators import BAG, LABELS, ONE, X, Y, settings
 from unbag import _model_file
@@ -9,15 +13,18 @@ from unbag.estimators import BagClassifier, BagRegressor, BagScorer, load
 
 def file_with(tmp, text):
     """A model file whose settings or bytes are not ours."""
-    import tempfile
-    from pathlib import Path
-
     path = Path(tempfile.mkdtemp()) / "model.unbag"
     if tmp == "cut":
         BagClassifier(hidden=(), epochs=1).fit(X, Y, bag=BAG).save(path)
         path.write_bytes(path.read_bytes()[:-20])
     else:
-        _model_file.save_file({"a": np.zeros(1)}, path, metadata=text)
+        path.write_bytes(_model_file.as_bytes({"a": np.zeros(1)}, text))
+    return path
+
+
+def file_of_others():
+    path = Path(tempfile.mkdtemp()) / "model.unbag"
+    save_file({"a": np.zeros(1)}, path)
     return path
 
 
@@ -101,7 +108,7 @@ MESSAGES = [
     ),
     (
         lambda: load(file_with("", settings(format=99, unbag="9.9"))),
-        "A model file must have format 1: model.unbag has 99, saved by unbag 9.9. Load it with "
+        "A model file must have format 2: model.unbag has 99, saved by unbag 9.9. Load it with "
         "that version, or train again.",
     ),
     (
@@ -113,10 +120,10 @@ MESSAGES = [
     ),
     (
         lambda: load(file_with("cut", None)),
-        "A model file must be whole: model.unbag is cut short or is something else. Save it again.",
+        "A model file must be whole: model.unbag is cut short, has changed or is something else. Save it again.",
     ),
     (
-        lambda: load(file_with("", {"other": "x"})),
+        lambda: load(file_of_others()),
         (
             "A model file must have been saved by unbag: model.unbag was not. Load it with what "
             "wrote it."

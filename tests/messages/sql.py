@@ -44,9 +44,18 @@ def long_csv(events, reports):
 MESSAGES = [
     (
         lambda: in_files(long_csv),
-        "A CSV file must be a table in UTF-8, with values of one type in each column: line "
-        "300002 of events.csv is not (Invalid unicode (byte sequence mismatch) detected. This "
-        "file is not utf-8 encoded). Mend it.",
+        "A CSV file must be written in UTF-8: a file of events is not. Save it again with that "
+        "encoding.",
+    ),
+    (
+        lambda: relate(pa.table(GOOD | {"Unbag_W_0": [1.0] * 6}), pa.table(REPORTS), **SAID),
+        "A column in SQL must not be named unbag_..., as those that live inside the query: "
+        "'Unbag_W_0' of the events is. Rename it.",
+    ),
+    (
+        lambda: relate(pa.table(GOOD | {"DAY": [1.0] * 6}), pa.table(REPORTS), **SAID),
+        "Columns in SQL must differ in more than upper and lower case: 'day' and 'DAY' of the "
+        "events do not. Rename one of them.",
     ),
     (
         lambda: ask(method="matching"),

@@ -57,6 +57,26 @@ TWICE = pa.table([[1], [2], [3]], names=["x", "bag", "bag"])
 
 MESSAGES = [
     (
+        lambda: told(noise=float("nan")),
+        "A noise variance must be finite and not negative: nan came. Give with noise= the variance "
+        "of the noise on a count, or a column with it.",
+    ),
+    (
+        lambda: told(cap=0),
+        "A cap must be finite and positive: 0 came. Give with cap= the largest count of one event, "
+        "or leave it out.",
+    ),
+    (
+        lambda: told(prior=1),
+        "A prior must leave something to learn, and so lie inside its range: 1 came. Leave prior= "
+        "out to take the size-weighted mean report.",
+    ),
+    (
+        lambda: FeaturePlan.from_json('{"format": 1, "columns": [{"name": 3, "kind": "hash"}]}'),
+        "A planned column must be one that unbag planned: {'name': 3, 'kind': 'hash'} came. Make "
+        "the plan again.",
+    ),
+    (
         lambda: open_table(TWICE),
         "A column must come once: 'bag' comes 2 times in the events. Rename or drop the others.",
     ),
@@ -149,8 +169,7 @@ MESSAGES = [
     (
         lambda: told(as_csv(TWO, "ragged", text=b"bag,x\na,1,2\nb,1\n")),
         "A CSV file must be a table with one line of column names: a file of events is not "
-        f"(Error creating dataset. Could not read schema from '{FOLDER}/ragged-2-2.csv'. Is this "
-        f"a 'csv' file?: Could not open CSV input source '{FOLDER}/ragged-2-2.csv': Invalid: CSV "
+        f"(Could not open CSV input source '{FOLDER}/ragged-2-2.csv': Invalid: CSV "
         "parse error: Row #2: Expected 2 columns, got 3: a,1,2). Mend it.",
     ),
     (

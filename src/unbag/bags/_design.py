@@ -65,9 +65,9 @@ def design_bags(
     """
     text, strata, number = _texts(ids, stratum, salt)
     hashed = stable_hash(text, np.asarray(strata)[number], salt=salt)
-    if not (isinstance(size, int | np.integer) and size >= 1):
+    if not (isinstance(size, int | np.integer) and 1 <= size < 2**53):
         raise broken(
-            "A size of bags must be a positive whole number",
+            "A size of bags must be a positive whole number below 2^53",
             f"{size} came",
             "Say how many instances.",
         )

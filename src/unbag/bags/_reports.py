@@ -337,6 +337,30 @@ class Reports:
                 f"{shown} of shape {self.known_prior.shape} came",
                 "Leave it out to take the size-weighted mean report.",
             )
+        # the mean of noisy reports, which batches hand on as known, may lie anywhere
+        if self.noise is None:
+            check_prior(self.known_prior, self.kind, self.cap)
+
+
+def check_prior(prior: Any, kind: Kind, cap: float | None = None) -> None:
+    """Refuse a label marginal that no labels have.
+
+    Parameters
+    ----------
+    prior : float or array
+        What is known of it.
+    kind : {"binary", "total", "histogram"}
+        What the reports are.
+    cap : float, optional
+        The largest count of one instance.
+    """
+    prior, high = np.asarray(prior, float), largest_report(kind, cap)
+    if not ((prior >= -1e-9) & (prior <= high + 1e-9)).all():
+        raise broken(
+            f"A prior must lie between 0 and {high:g}, as the mean of labels does",
+            f"{np.array2string(prior, precision=6, threshold=6, separator=', ')} came",
+            "Leave it out to take the size-weighted mean report.",
+        )
 
 
 def label_variance(prior: Any, kind: Kind) -> Any:

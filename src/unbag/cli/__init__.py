@@ -1,5 +1,10 @@
 """The command line: one file per verb. Data go to stdout, everything else to stderr."""
 
-from unbag.cli._app import app
+import sys
+
+try:
+    from unbag.cli._app import app
+except KeyboardInterrupt:  # while libraries are loaded nothing is begun yet
+    sys.exit(130)
 
 __all__ = ["app"]

@@ -32,9 +32,12 @@ class LateVerb(TyperCommand):
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
         """The context of the verb itself, which then reads the words and does the work."""
-        from unbag.cli._options import Verb
+        from unbag.cli._console import plain_errors
 
-        module = import_module(f"unbag.cli._{self.name}")
+        with plain_errors(str(self.name)):  # Ctrl-C while libraries are loaded
+            from unbag.cli._options import Verb
+
+            module = import_module(f"unbag.cli._{self.name}")
         app = typer.Typer(add_completion=False)
         app.command(cls=getattr(module, "COMMAND", Verb))(getattr(module, str(self.name)))
         return typer.main.get_command(app).make_context(info_name, args, parent=parent, **extra)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +14,7 @@ from typing import Any
 
 import typer
 
-from unbag._rules import Refusal, Refused
+from unbag._rules import Refusal, Refused, visible
 
 UNFIT = 3  # exit code of `check` for bags that cannot be used or are not random
 
@@ -28,22 +30,42 @@ def plain_errors(verb: str, *, stopped: str = "no file is half-written") -> Iter
     stopped : str
         What to know after Ctrl-C.
     """
-    from unbag.tables import plain_duckdb
-
     try:
-        with plain_duckdb():  # of whatever did not see to it itself
+        from unbag.tables import plain_duckdb
+
+        with _terminated(), plain_duckdb():  # of whatever did not see to it itself
             yield
     except (BrokenPipeError, typer.Exit, typer.Abort):
         raise  # whoever read the output has enough of it, or the work is done
     except (ValueError, OSError, MemoryError, ImportError, RuntimeError) as error:
-        print(
-            f"error: {message_of(error)}\n\nhint: unbag {verb} --help shows an example",
-            file=sys.stderr,
-        )
+        tell(f"error: {message_of(error)}\n\nhint: unbag {verb} --help shows an example")
         raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        print(f"stopped\n\nhint: {stopped}", file=sys.stderr)
-        raise typer.Exit(130) from None
+    except KeyboardInterrupt as error:
+        tell(f"stopped\n\nhint: {stopped}")
+        raise typer.Exit(getattr(error, "code", 130)) from None
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: the work ends as after Ctrl-C, with the exit code that shells know."""
+
+    code = 128 + signal.SIGTERM
+
+
+@contextmanager
+def _terminated() -> Iterator[None]:
+    """SIGTERM as an exception, so that temporary files are removed and a stream is kept."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set a handler
+        return
+
+    def stop(*_: Any) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def option_spelling(name: str, value: str | None) -> str:
@@ -70,8 +92,8 @@ def message_of(error: Exception) -> str:
 
 
 def tell(text: Any) -> None:
-    """A message for people, on stderr."""
-    print(text, file=sys.stderr)
+    """A message for people, on stderr; what came from tables cannot steer the terminal."""
+    print(visible(str(text), keep="\n\t"), file=sys.stderr)
 
 
 @contextmanager
@@ -112,7 +134,7 @@ def busy(with_what: str) -> Iterator[None]:
 
 def print_json(value: Any) -> None:
     """Data for machines, on stdout."""
-    print(json.dumps(as_json(value), indent=1, ensure_ascii=False))
+    print(visible(json.dumps(as_json(value), indent=1, ensure_ascii=False), keep="\n"))
 
 
 def as_json(value: Any) -> Any:

@@ -178,7 +178,8 @@ def as_said(given: Mapping[str, Any]) -> dict[str, Any]:
     >>> as_said({"on": "bag", "total": "sales", "noise": "4", "counts": []})
     {'on': 'bag', 'total': 'sales', 'noise': 4.0}
     """
-    said = {name: value for name, value in given.items() if value not in (None, [], (), False)}
+    # compared by identity: 0 equals False, and is an answer
+    said = {n: v for n, v in given.items() if not (v is None or v is False or v in ([], ()))}
     for name in ("noise", "cut"):
         try:
             said[name] = float(said[name])

@@ -19,7 +19,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from unbag import losses
 from unbag._arrays import namespace
-from unbag._model_file import save_arrays
+from unbag._model_file import Misfit, save_arrays
 from unbag._rules import broken
 from unbag.bags import Bags, Kind, from_rows
 from unbag.estimators._fit import (
@@ -626,7 +626,7 @@ class BagEstimator(BaseEstimator):
             return model
         width, hidden, outputs = settings["features"], parameters["hidden"], settings["outputs"]
         if len(hidden) > len(arrays):
-            raise ValueError("a network has more layers than arrays")
+            raise Misfit("a network has more layers than arrays")
 
         def make() -> Any:
             return network(width, model.plan_, hidden, key=0, outputs=outputs)
@@ -636,7 +636,7 @@ class BagEstimator(BaseEstimator):
         shapes = [leaf.shape for leaf in jax.tree.leaves(blank)]
         leaves = [jnp.asarray(arrays[f"leaf{i}"]) for i in range(len(shapes))]
         if shapes != [leaf.shape for leaf in leaves]:
-            raise ValueError("the arrays of the network have other shapes than its layers")
+            raise Misfit("the arrays of the network have other shapes than its layers")
         model.model_ = jax.tree.unflatten(jax.tree.structure(blank), leaves)
         model.mean_, model.scale_ = arrays["mean"], arrays["scale"]
         return model

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import numpy as np
 import pyarrow as pa
 
+from unbag._model_file import Misfit
 from unbag.bags import Kind
 from unbag.losses import named_loss
 from unbag.tables import Column, FeaturePlan, OldScore
@@ -15,7 +16,7 @@ MIDDAY = 1_600_000_000 * 1_000_000  # some moment, in microseconds
 
 
 def try_out(model: Any) -> None:
-    """Raise an error of any kind unless the parts of a model fit together.
+    """Raise an error unless the parts of a model fit together.
 
     Parameters
     ----------
@@ -23,13 +24,13 @@ def try_out(model: Any) -> None:
         Just read from a file.
     """
     if model.kind_ not in get_args(Kind):
-        raise ValueError(f"kind {model.kind_!r} is not known")
+        raise Misfit(f"kind {model.kind_!r} is not known")
     named_loss(model.loss_)
     marks, old = model.learned_, model.old_score_
     if marks is not None and (marks.ndim != 2 or marks.dtype.kind not in "iu"):
-        raise ValueError("the marks of its bags are no numbers")
+        raise Misfit("the marks of its bags are no numbers")
     if old is not None and not _is_old_score(old):
-        raise ValueError("its old score has no name")
+        raise Misfit("its old score has no name")
     if model.plan_ is not None:
         _predict(model, model.plan_)
 
@@ -48,7 +49,7 @@ def _predict(model: Any, plan: FeaturePlan) -> None:
     else:
         predicted, expected = model.predict_proba(X), (2, len(model.classes_))
     if predicted.shape != expected or not np.isfinite(predicted).all():
-        raise ValueError("its predictions are no numbers")
+        raise Misfit("its predictions are no numbers")
 
 
 def _two_values(column: Column) -> pa.Array:

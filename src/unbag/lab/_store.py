@@ -226,9 +226,9 @@ class RunStore(RunFolder):
             if files:
                 # a character of a pattern in a path of ours stands for itself
                 plain = [re.sub(r"([*?[])", r"[\1]", file) for file in files]
-                connection.read_parquet(
-                    plain, filename=True, hive_partitioning=False
-                ).create_view("everything")
+                connection.read_parquet(plain, filename=True, hive_partitioning=False).create_view(
+                    "everything"
+                )
             else:
                 empty = SCHEMA.empty_table().append_column("filename", pa.array([], "string"))
                 connection.register("everything", empty)

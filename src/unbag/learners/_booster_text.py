@@ -1,9 +1,13 @@
-"""The text of a LightGBM model, checked before LightGBM reads it: LightGBM trusts the numbers in it,
-and wrong ones make it read other memory, or go round in a circle."""
+"""The text of a LightGBM model, checked before LightGBM reads it.
+
+LightGBM trusts the numbers in it: wrong ones make it read other memory, or go round in a circle.
+"""
 
 from __future__ import annotations
 
 import re
+
+from unbag._model_file import Misfit
 
 LENGTHS = {  # of a tree with n leaves: how many numbers each line has
     "split_feature": -1,
@@ -16,7 +20,7 @@ LENGTHS = {  # of a tree with n leaves: how many numbers each line has
 
 
 def check_booster(text: str, features: int | None) -> None:
-    """Raise ValueError unless a text describes whole trees of so many features.
+    """Raise `Misfit` unless a text describes whole trees of so many features.
 
     Parameters
     ----------
@@ -30,10 +34,10 @@ def check_booster(text: str, features: int | None) -> None:
     sizes = [int(size) for size in known.get("tree_sizes", "").split()]
     # LightGBM cuts the text by these sizes, of which each counts the end of line after its tree
     if sizes != [len(tree.encode()) + 1 for tree in trees]:
-        raise ValueError("a booster's trees have other lengths than it says")
+        raise Misfit("a booster's trees have other lengths than it says")
     own = int(known["max_feature_idx"]) + 1
     if own != (features or own) or int(known["num_tree_per_iteration"]) < 1:
-        raise ValueError("a booster has another number of features")
+        raise Misfit("a booster has another number of features")
     for tree in trees:
         _check_tree(_lines(tree), own)
 
@@ -45,18 +49,18 @@ def _lines(part: str) -> dict[str, str]:
 def _check_tree(tree: dict[str, str], features: int) -> None:
     n = int(tree["num_leaves"])
     if n < 1 or int(tree["num_cat"]) < 0 or int(tree.get("is_linear", 0)):
-        raise ValueError("a tree has no leaves")
+        raise Misfit("a tree has no leaves")
     numbers = {name: tree.get(name, "").split() for name in LENGTHS}
     if n > 1 and any(len(numbers[name]) != n + less for name, less in LENGTHS.items()):
-        raise ValueError("a tree has other numbers than its leaves need")
+        raise Misfit("a tree has other numbers than its leaves need")
     if n == 1:
         return
     # every node but the first, and every leaf, is the child of one node: no way goes in a circle
     children = sorted(int(c) for side in ("left_child", "right_child") for c in numbers[side])
     if children != [*range(-n, 0), *range(1, n - 1)]:
-        raise ValueError("the nodes of a tree are no tree")
+        raise Misfit("the nodes of a tree are no tree")
     if not all(0 <= int(feature) < features for feature in numbers["split_feature"]):
-        raise ValueError("a tree asks for a column that is not there")
+        raise Misfit("a tree asks for a column that is not there")
     _check_categories(tree, numbers, int(tree["num_cat"]))
 
 
@@ -68,6 +72,6 @@ def _check_categories(tree: dict[str, str], numbers: dict[str, list[str]], count
     words = tree.get("cat_threshold", "").split()
     inside = not asks or (min(asks) >= 0 and max(asks) < count)
     if not inside or (count and (len(bounds) != count + 1 or bounds != sorted(bounds))):
-        raise ValueError("the categories of a tree are not there")
+        raise Misfit("the categories of a tree are not there")
     if bounds[0] != 0 or bounds[-1] != len(words):
-        raise ValueError("the categories of a tree are not there")
+        raise Misfit("the categories of a tree are not there")

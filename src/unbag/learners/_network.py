@@ -23,6 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from unbag import models
+from unbag._model_file import Misfit
 from unbag._rules import broken
 from unbag.bags import Bags, Kind
 from unbag.boosting import level_shift
@@ -282,11 +283,11 @@ def _check_leaves(form: NetworkForm, leaves: list[np.ndarray], networks: int) ->
     """Refuse parameters of other shapes than the form has, before a network of it is built: a form
     is a few numbers and may ask for any amount of memory."""
     if max(len(form.hidden), len(form.buckets)) > len(leaves):
-        raise ValueError("a network has more layers than arrays")
+        raise Misfit("a network has more layers than arrays")
     made = jax.tree.leaves(eqx.filter_eval_shape(form.make, 0, 0.0))
     shapes = [(networks, *leaf.shape) for leaf in made if hasattr(leaf, "shape")]
     if networks and shapes != [leaf.shape for leaf in leaves]:
-        raise ValueError("the arrays of a network have other shapes than its form")
+        raise Misfit("the arrays of a network have other shapes than its form")
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from unbag._model_file import Misfit
 from unbag.tables import FeaturePlan, levels_of, plan_features
 
 WIDE = 200
@@ -234,7 +235,7 @@ class Terms:
         text = settings["plan"]
         plan = FeaturePlan.from_json(text) if text is not None else None
         if 1 + sum(term.width for term in terms) != len(share):
-            raise ValueError("the terms have other widths than their array")
+            raise Misfit("the terms have other widths than their array")
         return cls(terms, plan, np.asarray(share))
 
 

@@ -25,8 +25,8 @@ from scipy import sparse
 
 from unbag.bags import Bags, Kind
 from unbag.boosting import BagObjective
-from unbag.learners._folds import FEWEST, FoldFit, folds_of
 from unbag.learners._booster_text import check_booster
+from unbag.learners._folds import FEWEST, FoldFit, folds_of
 from unbag.learners._protocol import Model, Progress
 from unbag.likelihood import count_likelihood
 from unbag.tables import FeaturePlan, levels_of, plan_features

@@ -13,10 +13,31 @@ import ibis
 
 from unbag._rules import broken
 
+OWN = "unbag_"  # begins the names of columns that live inside a query only
 CLOCK = "[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?"
 ZONE = "(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
 TIME = f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([ T]{CLOCK}{ZONE}?)?$"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def check_own_names(names: Sequence[str], thing: str) -> None:
+    """Refuse names that a query would mix up: those like its own columns, and two that engines take
+    for one, because they differ in case only."""
+    ours = [name for name in names if name.lower().startswith(OWN)]
+    if ours:
+        raise broken(
+            f"A column in SQL must not be named {OWN}..., as those that live inside the query",
+            f"{ours[0]!r} of the {thing} is",
+            "Rename it.",
+        )
+    lower = [name.lower() for name in names]
+    same = [name for name in names if lower.count(name.lower()) > 1]
+    if same:
+        raise broken(
+            "Columns in SQL must differ in more than upper and lower case",
+            f"{same[0]!r} and {same[1]!r} of the {thing} do not",
+            "Rename one of them.",
+        )
 
 
 def id_column(table: Any, name: str, *, text: bool, thing: str) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from unbag._rules import broken
 from unbag.bags import design_bags
 from unbag.sql._checks import ALWAYS, NOTHING, Look, as_lines
-from unbag.sql._columns import text_column, total
+from unbag.sql._columns import check_own_names, text_column, total
 
 DIGITS = 15
 
@@ -83,6 +83,7 @@ def design(
 
 def _check(events: Any, size: int, stratum: str | None, salt: str, expected: Any) -> None:
     """Let `design_bags` refuse what it refuses, by an id for each stratum that is expected."""
+    check_own_names(events.columns, "events")
     if "bag" in events.columns:
         raise broken(
             "Events to design must have no bag yet",

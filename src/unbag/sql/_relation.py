@@ -10,12 +10,10 @@ import ibis
 from unbag._rules import broken
 from unbag.methods import Method
 from unbag.sql._checks import find_faults
-from unbag.sql._columns import constant, id_column, number_column, total
+from unbag.sql._columns import OWN, check_own_names, constant, id_column, number_column, total
 from unbag.sql._match import Request, make_request, match_bags, read_events, read_reports
 from unbag.sql._weights import weigh_bags
 from unbag.tables import ColumnNames, Columns, as_columns
-
-OWN = "unbag_"  # begins the names of columns that live inside the expression only
 
 
 class Related(NamedTuple):
@@ -88,6 +86,8 @@ def relate(
     ('day', 'age', 'weight_1', 'weight_2', 'target', 'sample_weight')
     """
     said = as_columns(on, columns)
+    check_own_names(events.columns, "events")
+    check_own_names(reports.columns, "reports")
     request = make_request(events, reports, said, method=method, reference=reference, typed=typed)
     ours, theirs = read_events(events, request), read_reports(reports, request)
     bags = match_bags(ours, theirs, request)
@@ -136,7 +136,9 @@ def _row_weights(rows: Any, request: Request) -> list[Any]:
 
 def _check_names(events: Any, keep: list[str], new: list[str]) -> None:
     wrong = [f"{name!r} is not in the events" for name in keep if name not in events.columns]
-    wrong += [f"{name!r} is the name of a result" for name in sorted(set(keep) & set(new))]
+    # engines take Target for target
+    results = {name.lower() for name in new}
+    wrong += [f"{name!r} is the name of a result" for name in keep if name.lower() in results]
     if wrong:
         raise broken(
             f"A column to keep must be one of the events, and not {', '.join(new)}",

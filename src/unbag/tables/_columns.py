@@ -121,6 +121,7 @@ class Columns:
                 f"{self.counts!r} came",
                 "Use {total} for one.",
             )
+        self._check_numbers()
         if self.cut is not None and self.as_of is None and self.time is None:
             raise broken(
                 "A cut must have times to compare with",
@@ -134,6 +135,20 @@ class Columns:
                 f"{self.kind} came with {given[0]}",
                 "Class counts are a histogram, totals and proportions are binary or total; "
                 "leave it out.",
+            )
+
+    def _check_numbers(self) -> None:
+        if isinstance(self.noise, int | float) and not 0 <= self.noise < np.inf:
+            raise broken(
+                "A noise variance must be finite and not negative",
+                f"{self.noise} came",
+                "Give with {noise} the variance of the noise on a count, or a column with it.",
+            )
+        if self.cap is not None and not 0 < self.cap < np.inf:
+            raise broken(
+                "A cap must be finite and positive",
+                f"{self.cap} came",
+                "Give with {cap} the largest count of one event, or leave it out.",
             )
 
     @property

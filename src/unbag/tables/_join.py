@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unbag._rules import Refused, broken, refuse
-from unbag.bags import Bags, Kind
+from unbag.bags import Bags, Kind, check_prior
 from unbag.tables._columns import ColumnNames, Columns, as_columns, cut_of, ids_are_text
 from unbag.tables._events import BagCounter, id_counter
 from unbag.tables._infer import Overrides, Survey, csv_types
@@ -162,6 +162,7 @@ def join(
     ('age',)
     """
     said = as_columns(on, columns)
+    _check_prior(prior, said)
     pair = _Pair(events, reports, said, _types(plan))
     survey = planned = None
     if isinstance(plan, FeaturePlan):
@@ -211,6 +212,20 @@ noise=.
     return _Pair(events, reports, as_columns(on, columns), {}).match().summary
 
 
+def _check_prior(prior: Any, columns: Columns) -> None:
+    """A known prior of labels lies between 0 and 1; at the ends there would be nothing to learn."""
+    if prior is None:
+        return
+    p, kind = np.asarray(prior, float), columns.reports_are
+    check_prior(p, kind, columns.cap)
+    if kind != "histogram" and ((p <= 0) | (p >= {"binary": 1}.get(kind, np.inf))).any():
+        raise broken(
+            "A prior must leave something to learn, and so lie inside its range",
+            f"{prior} came",
+            "Leave {prior} out to take the size-weighted mean report.",
+        )
+
+
 def _types(plan: Any) -> dict[str, pa.DataType]:
     """Types of the columns of CSV files that a plan, or what overrides it, asks for."""
     if isinstance(plan, FeaturePlan):
@@ -242,7 +257,7 @@ class _Pair:
         self.events = open_table(events, types=types | ids).naming(columns.of_events)
         self.reports = open_table(reports, thing="reports", types=ids)
         self.events.need(columns.of_events)
-        self.reports.need([columns.on])
+        self.reports.need(columns.of_reports)
         self.text = ids_are_text(self.events, self.reports, columns.on)
 
     def match(self, survey: Survey | None = None) -> Matched:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbag._rules import PLURALS, Refusal
+from unbag._rules import PLURALS, Refusal, visible
 from unbag.bags import REPORT_RULES
 
 LATEST = "Name with {as_of} the column that tells which is latest; of two as of one time drop one."
@@ -239,10 +239,10 @@ def _refusal(rule: TableRule, line: Mapping[str, Any]) -> Refusal:
 
 
 def _sentence(what: LeftOut, line: Mapping[str, Any]) -> str:
-    n = int(line["rows"])
+    n, first = int(line["rows"]), visible(str(line["first"]))
     if n == 1:
-        return f"1 {what.thing} {what.one}: {line['first']}."
-    return f"{count(n, what.thing)} {what.many}: {line['first']} and {n - 1:,} more."
+        return f"1 {what.thing} {what.one}: {first}."
+    return f"{count(n, what.thing)} {what.many}: {first} and {n - 1:,} more."
 
 
 def count(n: int, thing: str) -> str:
