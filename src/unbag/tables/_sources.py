@@ -363,7 +363,15 @@ def _same_columns(fragments: list[Any], thing: str) -> None:
 
 @contextmanager
 def plain_arrow(thing: str, names: Sequence[str]) -> Iterator[None]:
-    """What goes wrong while reading, in plain words."""
+    """What goes wrong while reading, in plain words.
+
+    Parameters
+    ----------
+    thing : str
+        What is read: "events" or "reports".
+    names : sequence of str
+        Of the columns, in their order.
+    """
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
