@@ -50,8 +50,11 @@ if TYPE_CHECKING:  # `X as X` says to type checkers that the name is public
     from unbag.diagnosis import diagnose as diagnose
     from unbag.diagnosis import drift as drift
     from unbag.estimators import BagClassifier as BagClassifier
+    from unbag.estimators import BagKFold as BagKFold
     from unbag.estimators import BagRegressor as BagRegressor
     from unbag.estimators import BagScorer as BagScorer
+    from unbag.estimators import bag_targets as bag_targets
+    from unbag.estimators import cross_validate as cross_validate
     from unbag.estimators import load as load
     from unbag.learners import Fitted as Fitted
     from unbag.learners import fit as fit
@@ -127,8 +130,11 @@ _MODULE_OF = {
     "diagnose": "diagnosis",
     "drift": "diagnosis",
     "BagClassifier": "estimators",
+    "BagKFold": "estimators",
     "BagRegressor": "estimators",
     "BagScorer": "estimators",
+    "bag_targets": "estimators",
+    "cross_validate": "estimators",
     "load": "estimators",
     "Fitted": "learners",
     "fit": "learners",

@@ -2,7 +2,9 @@
 
 `fit(X, y, bag=None)`: with `bag`, every row carries what its bag reported, the same throughout the
 bag. Without it, y are ordinary labels and each row is a bag of its own. `fit_bags(bags)` takes bags
-as they are. `BagScorer` judges from bags in a grid search; `load` reads what `save` wrote.
+as they are. `bag_targets` puts report and bag into one y, which grid searches and pipelines hand
+on, and `BagKFold` splits by bag; `cross_validate` judges any of these by all bags. `BagScorer`
+judges from bags in a grid search; `load` reads what `save` wrote.
 """
 
 from pathlib import Path
@@ -12,11 +14,23 @@ from unbag._model_file import load_arrays, unlike_saved
 from unbag._rules import broken
 from unbag.estimators._base import BagEstimator
 from unbag.estimators._classifier import BagClassifier
+from unbag.estimators._folds import BagKFold, CrossValidation, cross_validate
 from unbag.estimators._regressor import BagRegressor
 from unbag.estimators._scorer import BagScorer, estimate_loss
+from unbag.estimators._targets import bag_targets
 from unbag.estimators._trial import try_out
 
-__all__ = ["BagClassifier", "BagRegressor", "BagScorer", "estimate_loss", "load"]
+__all__ = [
+    "BagClassifier",
+    "BagKFold",
+    "BagRegressor",
+    "BagScorer",
+    "CrossValidation",
+    "bag_targets",
+    "cross_validate",
+    "estimate_loss",
+    "load",
+]
 
 
 def load(path: str | Path) -> BagEstimator:

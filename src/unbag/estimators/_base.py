@@ -1,4 +1,4 @@
-"""What classifier and regressor share: features, bags, training, files."""
+"""What classifier and regressor share: rows and targets in, a fitted model and its file out."""
 
 from __future__ import annotations
 
@@ -15,54 +15,28 @@ import pyarrow as pa
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d, validate_data
 
 from unbag import losses
 from unbag._arrays import namespace
 from unbag._model_file import Misfit, save_arrays
 from unbag._rules import broken
 from unbag.bags import Bags, Kind, from_rows
-from unbag.estimators._fit import (
-    ACROSS_BAGS,
-    AUTO,
-    RATES,
-    bounded_methods,
-    enough,
-    network,
-    overall_prior,
-    row_importance,
-    warn_unless_random,
-    without_strata,
-)
-from unbag.learners import Fitted, fit, make_learner
-from unbag.losses import Loss
+from unbag.estimators._network import Training, network
+from unbag.estimators._targets import RowReports, row_importance, row_reports
+from unbag.learners import Fitted, fit
 from unbag.methods import usual_loss
 from unbag.metrics import join_marks, marks
-from unbag.selection import choose
-from unbag.tables import FeaturePlan, Marginals, OldScore
-from unbag.training import Method, Run, sweep
+from unbag.tables import (
+    FeaturePlan,
+    Marginals,
+    OldScore,
+    is_number,
+    open_table,
+    plan_features,
+)
 
 Targets = tuple[np.ndarray, Any, Kind]
-WITHOUT_MATCHING = "Matching was left out: noise puts reports where its loss has no lower bound."
-
-
-TRAINING: dict[str, Any] = {
-    "method": None,
-    "loss": None,
-    "hidden": (32,),
-    "learning_rate": "auto",
-    "epochs": 60,
-    "batch": 4096,
-    "held_out": 0.2,
-    "patience": 15,
-    "weight_decay": 0.0,
-    "devices": None,
-    "microbatch": None,
-}
-"""The usual values of the options of one training; another value asks for that training."""
-OF_NETWORKS = {"method": "method", "loss": "loss", "hidden": "hidden", "epochs": "epochs"}
-OF_NETWORKS |= {"batch": "batch", "learning_rate": "rates"}
-"""The options that the network learner has too, and what it calls them."""
 
 
 class BagEstimator(BaseEstimator):
@@ -143,9 +117,10 @@ class BagEstimator(BaseEstimator):
         X : array, frame, pyarrow.Table or sparse matrix
             Rows of features. The columns of a frame (pandas, polars, Arrow) may be numbers, text,
             categories, dates or truth values, with missing ones.
-        y : array
+        y : array or frame
             With `bag`, for each row the proportion, the mean count or the row of class shares that
-            its bag reported; else labels or counts.
+            its bag reported; the columns of a frame of shares name the classes. Without, labels or
+            counts, or what `unbag.bag_targets` made, which carries the bags.
         bag : array, optional
             Id of each row's bag.
         sample_weight : array, optional
@@ -167,9 +142,13 @@ class BagEstimator(BaseEstimator):
             How X was made from a table, see `unbag.tables`: its hashed columns are levels and no
             numbers, and it is saved with the model.
         """
-        further = {"stratum": stratum, "noise": noise, "prior": prior, "offset": offset}
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        rows, further = row_reports(y, bag, stratum, noise), {"prior": prior, "offset": offset}
+        if rows.bag is None and rows.y.ndim < np.ndim(y):
+            column_or_1d(np.asarray(y), warn=True)  # as other estimators warn of a column of labels
         return self._whole(
-            lambda learner: learner._fit(X, y, bag, sample_weight, plan=plan, **further)
+            lambda learner: learner._fit(X, rows, sample_weight, plan=plan, **further)
         )
 
     def fit_bags(self, bags: Bags | Marginals, *, classes: Sequence[Any] | None = None) -> Self:
@@ -211,7 +190,7 @@ class BagEstimator(BaseEstimator):
         if isinstance(bags, Marginals):
             raise broken(
                 "Marginal tables must be learned by the additive model",
-                f"{', '.join(self._given_options())} came, which train one network",
+                f"{', '.join(Training.of(self).given)} came, which train one network",
                 "Leave them out.",
             )
 
@@ -222,8 +201,7 @@ class BagEstimator(BaseEstimator):
     def _fit(
         self,
         X: Any,
-        y: Any,
-        bag: Any,
+        rows: RowReports,
         sample_weight: Any = None,
         *,
         plan: FeaturePlan | None = None,
@@ -231,43 +209,53 @@ class BagEstimator(BaseEstimator):
         alone: bool = False,
         **further: Any,
     ) -> None:
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
         self.plan_, self.old_score_ = plan, None
         alone = alone or sample_weight is not None or self._asks_training()
         take = {True: self._features, False: self._rows}[alone]
         X = take(X, reset=True)
-        targets = self._first_targets(y, bag, _num_samples(X), classes)
-        importance = row_importance(sample_weight, _num_samples(X), labelled=bag is None)
-        bags = self._bags(X, *targets, **further)
+        targets = self._first_targets(rows, _num_samples(X), classes)
+        importance = row_importance(sample_weight, _num_samples(X), labelled=rows.bag is None)
+        bags = self._bags(X, targets, rows, **further)
         if alone:
             self._train_alone(bags, importance)
         else:
             self._fit_learners(bags)
 
-    def _first_targets(self, y: Any, bag: Any, count: int, classes: Any) -> Targets:
+    def _first_targets(self, rows: RowReports, count: int, classes: Any) -> Targets:
         """The targets of the first rows, which say what the classes are."""
-        return self._targets(y, bag, count)
+        return self._targets(rows, count)
 
-    def _targets(self, y: Any, bag: Any, count: int) -> Targets:
+    def _targets(self, rows: RowReports, count: int) -> Targets:
         """Reports of each row, bag ids, and the kind of the reports."""
         raise NotImplementedError
 
-    def _go_on(self, X: Any, y: Any, bag: Any, classes: Any = None, **further: Any) -> Self:
+    def _bags(self, X: Any, targets: Targets, rows: RowReports, **further: Any) -> Bags:
+        y, bag, kind = targets
+        own = {"stratum": rows.stratum, "noise": rows.noise}
+        bags = from_rows(bag, y, X=X, kind=kind, **own, **further)
+        if len(bags) < 2:
+            raise broken(
+                "There must be at least two bags",
+                f"{len(bags)} came (n_samples={_num_samples(X)})",
+                "One bag says nothing about who is who in it.",
+            )
+        return bags
+
+    def _go_on(self, X: Any, rows: RowReports, classes: Any = None) -> Self:
         """One epoch over these bags, the first or one more."""
         if not hasattr(self, "kind_") or self.fitted_ is not None:
             return self._first_epoch(
-                lambda learner: learner._fit(X, y, bag, classes=classes, alone=True, **further)
+                lambda learner: learner._fit(X, rows, classes=classes, alone=True)
             )
         X = self._features(X, reset=False)
-        self._next_epoch(self._bags(X, *self._targets(y, bag, len(X)), **further))
+        self._next_epoch(self._bags(X, self._targets(rows, len(X)), rows))
         return self
 
     def _features(self, X: Any, *, reset: bool) -> np.ndarray:
-        """Rows as scaled single-precision numbers; the scale is that of the first rows seen."""
-        if type(X).__module__.startswith("pyarrow"):
-            validate_data(self, X, reset=reset, skip_check_array=True)  # the names of its columns
-            X = check_array(np.column_stack([np.asarray(column, float) for column in X.columns]))
+        """Rows as scaled single-precision numbers for one network; the scale is that of the first
+        rows."""
+        if _is_table(X):
+            X = self._matrix_of(X, reset=reset)
         else:
             X = validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=np.float64)
         if sparse.issparse(X):
@@ -276,27 +264,32 @@ class BagEstimator(BaseEstimator):
             self._set_scale(X)
         return ((X - self.mean_) / self.scale_).astype(np.float32)
 
+    def _matrix_of(self, X: Any, *, reset: bool) -> np.ndarray:
+        """The columns of a table as numbers, by a plan where some of them are no numbers."""
+        if reset or self.plan_ is None or hasattr(self, "feature_names_in_"):
+            validate_data(self, X, reset=reset, skip_check_array=True)  # the names of its columns
+        if reset and self.plan_ is None and not _all_numbers(X):
+            self.plan_ = plan_features(X)
+        if self.plan_ is not None and self.plan_.reads(X):
+            return self.plan_.apply(X)
+        columns = [np.asarray(column, float) for column in _columns_of(X)]
+        return check_array(np.column_stack(columns), input_name="X")
+
     def _rows(self, X: Any, *, reset: bool) -> Any:
         """Rows as the learners take them: tables as they are, else a matrix of numbers."""
         if _is_table(X):
             validate_data(self, X, reset=reset, skip_check_array=True)  # the names of its columns
             if _num_samples(X) == 0:
                 raise broken("There must be at least one row", "0 came (samples)", "Give some.")
-            if reset or self.fitted_ is None or self.fitted_.takes_tables:
+            if reset or self.takes_tables:
                 return X
             return np.column_stack([np.asarray(column, float) for column in _columns_of(X)])
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse=["csr", "csc"],
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-        )
+        options: dict[str, Any] = {"accept_sparse": ["csr", "csc"], "dtype": np.float64}
+        X = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan", **options)
         if self.plan_ is not None and (reset or self._read_from_matrix):
             self._check_plan(X)
             return self._named_columns(X)
-        if not reset and self.fitted_ is not None and self.fitted_.takes_tables:
+        if not reset and self.takes_tables:
             return pa.table(dict(zip(self.feature_names_in_, X.T, strict=True)))
         return X
 
@@ -321,53 +314,64 @@ class BagEstimator(BaseEstimator):
         codes = {name: columns[name].astype(np.int64).astype(str) for name in hashed}
         return pa.table(columns | codes)
 
+    def _set_scale(self, X: np.ndarray) -> None:
+        plan = self.plan_
+        self._check_plan(X)
+        self.mean_ = X.mean(axis=0)
+        spread, rounding = X.std(axis=0), 1e-12 * np.abs(X).max(axis=0)
+        self.scale_ = np.where(spread > rounding, spread, 1.0)
+        if plan is not None and plan.buckets:  # bucket numbers are names, not amounts
+            self.mean_[plan.numbers :], self.scale_[plan.numbers :] = 0.0, 1.0
+
     def _asks_training(self) -> bool:
         """Whether the options ask for one network that is trained by itself."""
-        return self.learner == "auto" and bool(self._given_options())
-
-    def _given_options(self) -> list[str]:
-        """The options of training that have another value than the usual one."""
-        values = {name: getattr(self, name) for name in TRAINING}
-        if not isinstance(self.hidden, str):
-            values["hidden"] = tuple(self.hidden)
-        return [name for name, usual in TRAINING.items() if values[name] != usual]
+        return self.learner == "auto" and bool(Training.of(self).given)
 
     def _chosen_learner(self) -> Any:
         """The learner of `unbag.learners`, with the options of networks that were given."""
-        given = self._given_options()
-        if self.learner != "network":
-            if given and self.learner != "auto":
-                raise broken(
-                    "Options of training must come with a network",
-                    f"{', '.join(given)} came with learner={self.learner!r}",
-                    "Leave them out, or say {learner:network}.",
-                )
-            return self.learner
-        unknown = [name for name in given if name not in OF_NETWORKS]
-        if unknown:
+        training = Training.of(self)
+        if self.learner == "network":
+            return training.as_learner()
+        if training.given and self.learner != "auto":
             raise broken(
-                f"Options of the network learner must be among {', '.join(OF_NETWORKS)}",
-                f"{', '.join(unknown)} came",
-                "Leave {learner} out to train one network with them.",
+                "Options of training must come with a network",
+                f"{', '.join(training.given)} came with learner={self.learner!r}",
+                "Leave them out, or say {learner:network}.",
             )
-        options = {OF_NETWORKS[name]: getattr(self, name) for name in given}
-        if "rates" in options:
-            options["rates"] = (float(options["rates"]),)
-        if "hidden" in options:
-            options["hidden"] = tuple(options["hidden"])
-        made = make_learner("network")
-        return replace(cast(Any, made), **options)
+        return self.learner
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _fit_learners(self, bags: Bags) -> None:
         """Cross-fit and combine, see `unbag.fit`."""
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         options = {"folds": self.folds, "time_limit": self.time_limit}
-        self.fitted_ = fit(bags, learner=self._chosen_learner(), seed=seed, **options)
+        self.fitted_ = fit(bags, learner=self._chosen_learner(), seed=self._seed(), **options)
         self.kind_, self.loss_ = bags.kind, usual_loss("any", bags.kind).name
         self.evaluation_, self.notes_ = self.fitted_.evaluation, self.fitted_.notes
         self.model_ = self.run_ = self.choice_ = None
         self.method_, self.runs_ = " and ".join(self.fitted_.weights), []
         self._remember(bags)
+
+    def _train_alone(self, bags: Bags, importance: np.ndarray | None) -> None:
+        """Train one network, stopped by held-out bags."""
+        if bags.offset is not None:
+            raise broken(
+                "An offset must come to learners that take it",
+                "it came with options of one training",
+                "Leave these out, or say {learner:network}.",
+            )
+        self.fitted_, self.evaluation_, self.notes_ = None, None, ()
+        how = {"plan": self.plan_, "seed": self._seed(), "diagnosed": self.diagnose}
+        trained = self._training().fit(bags, importance=importance, **how)
+        self.runs_, self.run_, self.choice_ = trained
+        self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, self.run_.loss
+        self.method_ = self.run_.method  # with "auto", the one that was chosen
+        self._remember(bags)
+
+    def _training(self) -> Training:
+        """The options of one training, checked."""
+        return Training.of(self)
 
     def _remember(self, bags: Bags) -> None:
         """Keep the bags learned from, or their marks, so that nobody evaluates on them."""
@@ -386,24 +390,6 @@ class BagEstimator(BaseEstimator):
         """Whether scores come without the offset of the rows."""
         return self.fitted_ is not None
 
-    def _refuse_learners(self, rule: str) -> None:
-        if self.fitted_ is None:
-            return
-        raise broken(
-            rule,
-            f"learner={self.learner!r} learned {self.method_}",
-            "Choose one with {method:anchored}.",
-        )
-
-    def _set_scale(self, X: np.ndarray) -> None:
-        plan = self.plan_
-        self._check_plan(X)
-        self.mean_ = X.mean(axis=0)
-        spread, rounding = X.std(axis=0), 1e-12 * np.abs(X).max(axis=0)
-        self.scale_ = np.where(spread > rounding, spread, 1.0)
-        if plan is not None and plan.buckets:  # bucket numbers are names, not amounts
-            self.mean_[plan.numbers :], self.scale_[plan.numbers :] = 0.0, 1.0
-
     def _whole(self, learn: Callable[[Any], None]) -> Any:
         """Learn with a copy, and become it if that went well: a fit that fails leaves the model as
         it was."""
@@ -411,87 +397,6 @@ class BagEstimator(BaseEstimator):
         learn(learner)
         self.__dict__ = vars(learner)
         return self
-
-    def _train_alone(self, bags: Bags, importance: np.ndarray | None) -> None:
-        """Train one network, stopped by held-out bags."""
-        if bags.offset is not None:
-            raise broken(
-                "An offset must come to learners that take it",
-                "it came with options of one training",
-                "Leave these out, or say {learner:network}.",
-            )
-        self.fitted_, self.evaluation_, self.notes_ = None, None, ()
-        method, share = self._method(), self.held_out
-        if importance is not None:
-            method, share = "labels", 0
-        if not enough(bags, method):
-            share = 0
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        if method in ACROSS_BAGS or importance is not None:
-            bags = without_strata(bags)
-        elif self.diagnose:
-            warn_unless_random(bags)
-        learn, held_out = bags, None
-        if share:
-            learn, held_out = bags.split(1 - share, seed=seed)
-        self.runs_ = self._train(method, bags, learn, held_out, importance, seed)
-        self.run_, self.choice_ = self.runs_[0], None
-        if held_out is not None:
-            self.choice_ = choose(self.runs_, held_out, warn=False)
-            if self.method == "auto" and self._tried(bags) != AUTO:
-                reason = f"{self.choice_.reason} {WITHOUT_MATCHING}"
-                self.choice_ = replace(self.choice_, reason=reason)
-            self.run_ = self.choice_.model
-        self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, self.run_.loss
-        self.method_ = self.run_.method  # with "auto", the one that was chosen
-        self._remember(bags)
-
-    def _train(
-        self,
-        method: str,
-        bags: Bags,
-        learn: Bags,
-        held_out: Bags | None,
-        importance: np.ndarray | None,
-        seed: int,
-    ) -> list[Run]:
-        """Every method at every rate, from the trivial predictor of all bags; the runs that did not
-        diverge."""
-        outputs = bags.report[0].size
-        prior = overall_prior(bags, importance)
-        start = self._loss(bags.kind, method).trivial_score(prior, kind=bags.kind)
-
-        def make(key: int) -> Any:
-            hidden, width = tuple(self.hidden), bags.X.shape[1]
-            return network(width, self.plan_, hidden, key=key, outputs=outputs, start=start)
-
-        methods, rates, patience = (method,), (self._rate(),), None
-        if held_out is not None:
-            patience = self.patience
-            if self.learning_rate == "auto":
-                rates = RATES
-            if self.method == "auto":
-                methods = self._tried(bags)
-        further = {"held_out": held_out, "importance": importance, "patience": patience}
-        options: dict[str, Any] = self._options(self.epochs, rates) | further | {"seeds": (seed,)}
-        runs: list[Run] = []
-        for each in methods:
-            loss = self._loss(bags.kind, each)
-            (tried,) = sweep(make, learn, cast(Method, each), loss, **options)
-            runs += [run for run in tried if run.epoch > 0]
-        if not runs:
-            raise broken(
-                "A training must not diverge",
-                f"all of {len(methods) * len(rates)} runs did",
-                f"Scale the features, or lower learning_rate (now {self.learning_rate}).",
-            )
-        return runs
-
-    def _options(self, epochs: int, rates: Sequence[float]) -> dict[str, Any]:
-        """What every training shares."""
-        names = ("batch", "weight_decay", "devices", "microbatch")
-        shared = {name: getattr(self, name) for name in names}
-        return shared | {"epochs": epochs, "learning_rates": rates}
 
     def _first_epoch(self, learn: Callable[[Any], None]) -> Any:
         """Learn with one epoch and nothing held out: how learning in parts begins."""
@@ -506,35 +411,13 @@ class BagEstimator(BaseEstimator):
 
     def _next_epoch(self, bags: Bags) -> None:
         """One more epoch from where the model is."""
-        model, loss, method = self.model_, losses.LOSSES[self.loss_], self.method_
+        training, method = self._training(), self.method_
         if method == "labels":  # the first rows had weights, and these have none
-            method = self._method()
-        options = self._options(1, (self._rate(),))
-        runs = sweep(lambda _: model, bags, cast(Method, method), loss, **options)
-        self.run_, self.model_ = runs[0][0], runs[0][0].model
+            method = training.first_method
+        self.run_ = training.one_epoch(self.model_, bags, method, losses.LOSSES[self.loss_])
+        self.model_ = self.run_.model
         if bags.size.max() > 1:  # two sets of bags are known again by their marks alone
             self.bags_, self.learned_ = None, join_marks(self.learned_, marks(bags))
-
-    def _method(self) -> str:
-        """The method, or the one that "auto" starts from."""
-        if self.method in ("auto", None):
-            return AUTO[0]
-        return self.method
-
-    def _tried(self, bags: Bags) -> tuple[str, ...]:
-        """The methods that "auto" tries."""
-        return bounded_methods(bags, self._loss(bags.kind, "matching").form(bags.kind))
-
-    def _rate(self) -> float:
-        """The learning rate where nothing can be chosen."""
-        if self.learning_rate == "auto":
-            return RATES[1]
-        return float(self.learning_rate)
-
-    def _loss(self, kind: Kind, method: str) -> Loss:
-        if self.loss is None:
-            return usual_loss(method, kind)
-        return losses.named_loss(self.loss)
 
     def _scores(self, X: Any, offset: Any = None) -> np.ndarray:
         """Scores in double precision, so that they do not depend on which rows come together."""
@@ -548,16 +431,6 @@ class BagEstimator(BaseEstimator):
         with jax.enable_x64(True):
             model = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), self.model_)
             return np.asarray(model(jnp.asarray(X, jnp.float64)))
-
-    def _bags(self, X: np.ndarray, y: Any, bag: Any, kind: Kind, **further: Any) -> Bags:
-        bags = from_rows(bag, y, X=X, kind=kind, **further)
-        if len(bags) < 2:
-            raise broken(
-                "There must be at least two bags",
-                f"{len(bags)} came (n_samples={_num_samples(X)})",
-                "One bag says nothing about who is who in it.",
-            )
-        return bags
 
     def save(self, path: str | Path, *, force: bool = True) -> None:
         """Write the fitted estimator to one file (safetensors, JSON, no pickle); a failed save
@@ -613,7 +486,7 @@ class BagEstimator(BaseEstimator):
         if settings["classes"] is not None:
             model.classes_ = np.asarray(settings["classes"])
         # files of before "auto" do not tell the method
-        model.method_ = settings.get("method", model._method())
+        model.method_ = settings.get("method", Training.of(model).first_method)
         if settings.get("old_score") is not None:
             model.old_score_ = OldScore(*settings["old_score"])
         model._read_from_matrix = settings.get("from_matrix", False)
@@ -624,7 +497,7 @@ class BagEstimator(BaseEstimator):
             own = {k.removeprefix("fitted."): a for k, a in arrays.items() if k != "learned"}
             model.fitted_ = Fitted.restore(own, settings["fitted"])
             return model
-        width, hidden, outputs = settings["features"], parameters["hidden"], settings["outputs"]
+        width, hidden, outputs = len(arrays["mean"]), parameters["hidden"], settings["outputs"]
         if len(hidden) > len(arrays):
             raise Misfit("a network has more layers than arrays")
 
@@ -649,7 +522,12 @@ class BagEstimator(BaseEstimator):
         `predict`.
         """
         check_is_fitted(self)
-        self._refuse_learners("A program for serving must be made of one network")
+        if self.fitted_ is not None:
+            raise broken(
+                "A program for serving must be made of one network",
+                f"learner={self.learner!r} learned {self.method_}",
+                "Choose one with {method:anchored}, or write the model with to_onnx.",
+            )
         mean, scale = jnp.asarray(self.mean_, jnp.float32), jnp.asarray(self.scale_, jnp.float32)
         serve = jax.jit(lambda X: self._link(self.model_((X - mean) / scale)))
         rows = jax.export.symbolic_shape("rows")[0]
@@ -675,6 +553,15 @@ def _columns_of(X: Any) -> list[Any]:
     if type(X).__module__.startswith("pyarrow"):
         return list(X.columns)
     return [X[name] for name in X.columns]
+
+
+def _all_numbers(X: Any) -> bool:
+    """Whether every column of a table holds numbers, none of them missing."""
+    table = open_table(X)
+    if not all(is_number(kind) for kind in table.schema.types):
+        return False
+    columns = table.read(table.schema.names).columns
+    return not any(np.isnan(np.asarray(column, float)).any() for column in columns)
 
 
 def _plain(value: Any) -> Any:

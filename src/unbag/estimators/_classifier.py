@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import assert_all_finite
 
 from unbag._rules import broken
-from unbag.bags import Bags, Kind
+from unbag.bags import Bags
 from unbag.estimators._base import BagEstimator, Targets
-from unbag.estimators._fit import flat, row_importance
-from unbag.estimators._scorer import estimate_loss
-from unbag.losses import Loss
+from unbag.estimators._network import Training
+from unbag.estimators._scorer import estimate_loss, refuse_cut_bags
+from unbag.estimators._targets import RowReports, row_importance, row_reports
 
 
 class BagClassifier(ClassifierMixin, BagEstimator):
@@ -92,17 +92,16 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         classes : array, optional
             All of them; the first call needs it when y are labels and some are not among them.
         """
-        return self._go_on(X, y, bag, classes, stratum=stratum, noise=noise)
+        return self._go_on(X, row_reports(y, bag, stratum, noise), classes)
 
-    def _loss(self, kind: Kind, method: str) -> Loss:
-        loss = super()._loss(kind, method)
-        if loss.name == "poisson":
+    def _training(self) -> Training:
+        if self.loss == "poisson":
             raise broken(
                 "A loss of a classifier must be one of probabilities",
                 "poisson came, which is one of counts",
                 "Leave loss out, or take BagRegressor.",
             )
-        return loss
+        return super()._training()
 
     def _name_classes(self, bags: Bags, classes: Sequence[Any] | None) -> None:
         if bags.kind == "total":
@@ -115,49 +114,67 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         if classes is not None:
             self.classes_ = np.array(classes)
 
-    def _first_targets(self, y: Any, bag: Any, count: int, classes: Any) -> Targets:
-        y = np.asarray(y)
+    def _first_targets(self, rows: RowReports, count: int, classes: Any) -> Targets:
+        y = rows.y
         if len(y) != count:
             raise broken(
                 "y must have one entry for each row",
                 f"{len(y)} came for {count} rows",
                 "Give each row its own.",
             )
-        if bag is None:
-            y = column_or_1d(y, warn=True)
-            assert_all_finite(y, input_name="y")
-            check_classification_targets(y)
-            if classes is None:
-                classes = y
-            self.classes_ = np.unique(classes)
-            if len(self.classes_) < 2:
-                raise broken(
-                    "There must be at least two classes",
-                    f"only class {self.classes_[0]} came",
-                    "Nothing can be learned from one class; with partial_fit, pass classes=.",
-                )
+        if rows.bag is None:
+            self.classes_ = self._classes_of(rows, classes)
+        elif rows.classes is not None:
+            self.classes_ = np.array(rows.classes)
         else:
-            self.classes_ = np.arange(max(2, flat(y)[0].size))
-        return self._targets(y, bag, count)
+            self.classes_ = np.arange(max(2, y[0].size))
+        return self._targets(rows, count)
 
-    def _targets(self, y: Any, bag: Any, count: int) -> Targets:
-        reports = y = flat(y)
+    def _classes_of(self, rows: RowReports, classes: Any) -> np.ndarray:
+        """The classes of labels; shares without bags are refused."""
+        kind = type_of_target(rows.y, input_name="y")
+        if kind.startswith(("continuous", "unknown")) or rows.y.ndim > 1:
+            raise broken(
+                "y must hold labels where no bag is given",
+                f"Unknown label type: {kind}, of shape {rows.y.shape}",
+                "If these are shares that bags report, say which bag each row is in with {bag}.",
+            )
+        assert_all_finite(rows.y, input_name="y")
+        if classes is None:
+            classes = rows.y
+        known = np.unique(classes)
+        if len(known) < 2:
+            raise broken(
+                "There must be at least two classes",
+                f"only class {known[0]} came",
+                "Nothing can be learned from one class; with partial_fit, pass classes=.",
+            )
+        return known
+
+    def _targets(self, rows: RowReports, count: int) -> Targets:
+        reports, bag = rows.y, rows.bag
         if bag is None:
-            bag = np.arange(count)
-            number = np.searchsorted(self.classes_, y)
-            known = self.classes_.take(number, mode="clip") == y
-            if not known.all():
-                raise broken(
-                    f"A label must be one of the classes {list(self.classes_)}",
-                    f"{y[~known][0]} came",
-                    "Fit anew with all classes.",
-                )
+            bag, number = np.arange(count), self._class_numbers(rows.y)
             reports = number
             if len(self.classes_) > 2:
                 reports = np.eye(len(self.classes_))[number]
         if reports.ndim == 1:
             return reports.astype(float), bag, "binary"
         return reports.astype(float), bag, "histogram"
+
+    def _class_numbers(self, y: np.ndarray) -> np.ndarray:
+        """The place of each label among the classes, which a frame of shares may order its way."""
+        order = np.argsort(self.classes_)
+        place = np.searchsorted(self.classes_, y, sorter=order)
+        number = order.take(place, mode="clip")
+        known = self.classes_[number] == y
+        if not known.all():
+            raise broken(
+                f"A label must be one of the classes {list(self.classes_)}",
+                f"{y[~known][0]} came",
+                "Fit anew with all classes.",
+            )
+        return number
 
     def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
         """Scores: one logit per row, or one per class.
@@ -208,8 +225,9 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         X, y, bag, sample_weight, stratum, noise : array
             See `fit`.
         """
-        score = self._scores(X)
-        weight = row_importance(sample_weight, len(score), labelled=bag is None)
-        reports, _, kind = self._targets(y, bag, len(score))
-        further = {"sample_weight": weight, "stratum": stratum, "noise": noise}
-        return -estimate_loss(score, reports, bag, kind, **further)
+        score, rows = self._scores(X), row_reports(y, bag, stratum, noise)
+        weight = row_importance(sample_weight, len(score), labelled=rows.bag is None)
+        reports, _, kind = self._targets(rows, len(score))
+        refuse_cut_bags(self, rows)
+        further = {"sample_weight": weight, "stratum": rows.stratum, "noise": rows.noise}
+        return -estimate_loss(score, reports, rows.bag, kind, **further)

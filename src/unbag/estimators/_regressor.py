@@ -12,8 +12,8 @@ from sklearn.utils.validation import column_or_1d
 from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.estimators._base import BagEstimator, Targets
-from unbag.estimators._fit import row_importance
-from unbag.estimators._scorer import estimate_loss
+from unbag.estimators._scorer import estimate_loss, refuse_cut_bags
+from unbag.estimators._targets import RowReports, row_importance, row_reports
 
 
 class BagRegressor(RegressorMixin, BagEstimator):
@@ -49,7 +49,7 @@ class BagRegressor(RegressorMixin, BagEstimator):
         X, y, bag, stratum, noise : array
             See `fit`.
         """
-        return self._go_on(X, y, bag, stratum=stratum, noise=noise)
+        return self._go_on(X, row_reports(y, bag, stratum, noise))
 
     def _name_classes(self, bags: Bags, classes: Sequence[Any] | None) -> None:
         if bags.kind != "total":
@@ -59,8 +59,8 @@ class BagRegressor(RegressorMixin, BagEstimator):
                 "Take BagClassifier, or join with {kind:total}.",
             )
 
-    def _targets(self, y: Any, bag: Any, count: int) -> Targets:
-        y = column_or_1d(np.asarray(y, float), warn=True)
+    def _targets(self, rows: RowReports, count: int) -> Targets:
+        y, bag = column_or_1d(np.asarray(rows.y, float), warn=True), rows.bag
         if len(y) != count:
             raise broken(
                 "y must have one entry for each row",
@@ -99,6 +99,8 @@ class BagRegressor(RegressorMixin, BagEstimator):
             See `fit`.
         """
         rate = np.log(np.maximum(self.predict(X), 1e-12))
-        weight = row_importance(sample_weight, len(rate), labelled=bag is None)
-        further = {"sample_weight": weight, "stratum": stratum, "noise": noise}
-        return -estimate_loss(rate, np.asarray(y, float), bag, "total", **further)
+        rows = row_reports(y, bag, stratum, noise)
+        weight = row_importance(sample_weight, len(rate), labelled=rows.bag is None)
+        refuse_cut_bags(self, rows)
+        further = {"sample_weight": weight, "stratum": rows.stratum, "noise": rows.noise}
+        return -estimate_loss(rate, rows.y.astype(float), rows.bag, "total", **further)

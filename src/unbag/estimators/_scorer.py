@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from unbag._rules import one_of
+from unbag._rules import broken, one_of
 from unbag.bags import Kind, from_rows
-from unbag.estimators._fit import flat
+from unbag.estimators._targets import RowReports, row_reports
 from unbag.methods import usual_loss
-from unbag.metrics import evaluate, evaluate_labels
+from unbag.metrics import evaluate, evaluate_labels, learner
 
 
 def estimate_loss(
@@ -42,6 +42,35 @@ def estimate_loss(
     return next(iter(estimates.values())).value
 
 
+def refuse_cut_bags(model: Any, rows: RowReports) -> None:
+    """Refuse rows that are the rest of bags of which other rows were learned from.
+
+    Two tables may be numbered alike by chance; then their reports are not all the same.
+
+    Parameters
+    ----------
+    model : estimator
+        Which remembers the bags that it learned from.
+    rows : RowReports
+        What it is to be judged by.
+    """
+    known = getattr(learner(model), "bags_", None)
+    if known is None or rows.bag is None or known.names is None:
+        return
+    names, first, size = np.unique(np.asarray(rows.bag), return_index=True, return_counts=True)
+    shared, i, j = np.intersect1d(known.names, names, return_indices=True)
+    same = np.isclose(known.report[i], rows.y[first[j]].astype(float)).all()
+    cut = np.flatnonzero(known.size[i] != size[j])
+    if len(shared) > 1 and same and len(cut):
+        one = cut[0]
+        raise broken(
+            "A bag must stay whole, to learn from or to judge by",
+            f"bag {shared[one]} had {known.size[i][one]} rows at fit and has {size[j][one]} others "
+            f"here ({len(cut)} such bags)",
+            "Split by bag: cv=unbag.BagKFold(), or GroupKFold() with groups=bag.",
+        )
+
+
 class BagScorer:
     """A scorer for GridSearchCV and cross_validate that receives `bag`: log loss, AUC or Brier
     score from bags alone.
@@ -54,7 +83,7 @@ class BagScorer:
     """
 
     def __init__(self, metric: str) -> None:
-        one_of("A metric", metric, METRICS)
+        one_of("A metric", metric, SIGNS)
         self.metric = metric
 
     def __repr__(self) -> str:
@@ -70,7 +99,12 @@ class BagScorer:
         noise: Any = None,
     ) -> float:
         """The score of a fitted estimator, the larger the better."""
-        return METRICS[self.metric](estimator, X, flat(y), bag=bag, stratum=stratum, noise=noise)
+        given = {"bag": bag, "stratum": stratum, "noise": noise}
+        if self.metric == "log_loss":  # pipelines take only what there is
+            return estimator.score(X, y, **{k: v for k, v in given.items() if v is not None})
+        rows = row_reports(y, **given)
+        refuse_cut_bags(estimator, rows)
+        return _estimate(self.metric, estimator.predict_proba(X)[:, 1], rows, estimator.classes_)
 
     def get_metadata_routing(self) -> Any:
         """Ask for `bag`, `stratum` and `noise` when scoring."""
@@ -82,20 +116,14 @@ class BagScorer:
         return request
 
 
-def _by(metric: str, sign: int) -> Any:
-    def score(estimator: Any, X: Any, y: np.ndarray, *, bag: Any, **further: Any) -> float:
-        h = estimator.predict_proba(X)[:, 1]
-        if bag is None:
-            labels = y == estimator.classes_[1]
-            return sign * evaluate_labels(h, labels, scale="probability")[metric].value
-        bags = from_rows(bag, y.astype(float), **further)
-        return sign * evaluate(h, bags, scale="probability")[metric].value
-
-    return score
+def _estimate(metric: str, h: np.ndarray, rows: RowReports, classes: Any) -> float:
+    """A metric of probabilities, with the sign that makes the larger the better."""
+    if rows.bag is None:
+        found = evaluate_labels(h, rows.y == classes[1], scale="probability")
+    else:
+        bags = from_rows(rows.bag, rows.y.astype(float), stratum=rows.stratum, noise=rows.noise)
+        found = evaluate(h, bags, scale="probability")
+    return SIGNS[metric] * found[metric].value
 
 
-def _log_loss(estimator: Any, X: Any, y: np.ndarray, **bags: Any) -> float:
-    return estimator.score(X, y, **bags)
-
-
-METRICS = {"log_loss": _log_loss, "auc": _by("auc", 1), "brier": _by("brier", -1)}
+SIGNS = {"log_loss": -1, "auc": 1, "brier": -1}

@@ -149,6 +149,10 @@ class FeaturePlan:
         parts = [narrow(column, batch[column.name]) for column in self.used]
         return {name: values for part in parts for name, values in part.items()}
 
+    def reads(self, source: Any) -> bool:
+        """Whether a table has every column that the plan reads."""
+        return {column.name for column in self.used} <= set(open_table(source).schema.names)
+
     def columns_of(self, batch: pa.Table) -> pa.Table:
         """The columns of an Arrow table that are read, as learners of tables take them: text where
         the plan has levels, numbers where it has numbers, moments where it has dates.

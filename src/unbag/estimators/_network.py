@@ -1,0 +1,254 @@
+"""One network that is trained by itself, stopped and chosen by held-out bags."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from unbag import losses, models
+from unbag._rules import broken
+from unbag.bags import Bags, Kind
+from unbag.diagnosis import BagsNotRandom, diagnose
+from unbag.learners import Learner, make_learner
+from unbag.losses import Loss
+from unbag.matching import unbounded
+from unbag.methods import FROM_BAGS, METHODS, Method, usual_loss
+from unbag.selection import Choice, choose
+from unbag.tables import FeaturePlan
+from unbag.training import Run, sweep
+
+RATES = (1e-3, 3e-3, 1e-2, 3e-2)
+AUTO = tuple(name for name in FROM_BAGS if name != "easy")  # whose variance is never the lowest
+ACROSS_BAGS = tuple(name for name in FROM_BAGS if not METHODS[name].needs_random_bags)
+LOOK_AT = 2e6  # numbers in bags, so that the diagnosis stays a small part of a fit
+WITHOUT_MATCHING = "Matching was left out: noise puts reports where its loss has no lower bound."
+OF_LEARNER = {"method": "method", "loss": "loss", "hidden": "hidden", "epochs": "epochs"}
+OF_LEARNER |= {"batch": "batch", "learning_rate": "rates"}
+"""The options that the network learner of `unbag.learners` has too, and what it calls them."""
+
+
+class Trained(NamedTuple):
+    """The runs that did not diverge, the one to use, and how held-out bags chose it."""
+
+    runs: list[Run]
+    run: Run
+    choice: Choice | None
+
+
+@dataclass(frozen=True)
+class Training:
+    """The options of one training, see `BagClassifier`; an unusual value asks for that training."""
+
+    method: str | None = None
+    loss: str | None = None
+    hidden: tuple[int, ...] = (32,)
+    learning_rate: float | str = "auto"
+    epochs: int = 60
+    batch: int = 4096
+    held_out: float = 0.2
+    patience: int | None = 15
+    weight_decay: float = 0.0
+    devices: int | str | None = None
+    microbatch: int | None = None
+
+    @staticmethod
+    def of(estimator: Any) -> Training:
+        """The options of an estimator."""
+        values = {option.name: getattr(estimator, option.name) for option in fields(Training)}
+        if not isinstance(values["hidden"], str):
+            values["hidden"] = tuple(values["hidden"])
+        return Training(**values)
+
+    @property
+    def given(self) -> list[str]:
+        """The options that have another value than the usual one."""
+        return [o.name for o in fields(self) if getattr(self, o.name) != o.default]
+
+    @property
+    def first_method(self) -> str:
+        """The method, or the one that "auto" starts from."""
+        if self.method is None or self.method == "auto":
+            return AUTO[0]
+        return self.method
+
+    @property
+    def rate(self) -> float:
+        """The learning rate where nothing can be chosen."""
+        if self.learning_rate == "auto":
+            return RATES[1]
+        return float(self.learning_rate)
+
+    def loss_of(self, kind: Kind, method: str) -> Loss:
+        """The loss that was asked for, or the usual one of the method."""
+        if self.loss is None:
+            return usual_loss(method, kind)
+        return losses.named_loss(self.loss)
+
+    def as_learner(self) -> Learner:
+        """The network learner of `unbag.learners` with the options that were given."""
+        unknown = [name for name in self.given if name not in OF_LEARNER]
+        if unknown:
+            raise broken(
+                f"Options of the network learner must be among {', '.join(OF_LEARNER)}",
+                f"{', '.join(unknown)} came",
+                "Leave {learner} out to train one network with them.",
+            )
+        options = {OF_LEARNER[name]: getattr(self, name) for name in self.given}
+        if "rates" in options:
+            options["rates"] = (float(options["rates"]),)
+        return replace(cast(Any, make_learner("network")), **options)
+
+    def fit(
+        self,
+        bags: Bags,
+        *,
+        plan: FeaturePlan | None,
+        importance: np.ndarray | None,
+        seed: int,
+        diagnosed: bool,
+    ) -> Trained:
+        """Train from the trivial predictor, with every method and rate that was asked for.
+
+        Parameters
+        ----------
+        bags : Bags
+            With a matrix of scaled features.
+        plan : FeaturePlan or None
+            Of its columns.
+        importance : numpy.ndarray or None
+            Weights of labelled rows: they are ordinary labels, and nothing is held out.
+        seed : int
+            Of the network and of what is held out.
+        diagnosed : bool
+            Whether to warn of bags that are not random.
+        """
+        method, share = self.first_method, self.held_out
+        if importance is not None:
+            method, share = "labels", 0
+        if method in ACROSS_BAGS or importance is not None:
+            bags = _without_strata(bags)
+        elif diagnosed:
+            warn_unless_random(bags)
+        learn, held_out = bags, None
+        if share and _enough(bags, method):
+            learn, held_out = bags.split(1 - share, seed=seed)
+        runs = self._runs(method, bags, learn, held_out, plan, importance, seed)
+        if held_out is None:
+            return Trained(runs, runs[0], None)
+        choice = choose(runs, held_out, warn=False)
+        if self.method == "auto" and self._tried(bags) != AUTO:
+            choice = replace(choice, reason=f"{choice.reason} {WITHOUT_MATCHING}")
+        return Trained(runs, choice.model, choice)
+
+    def _runs(
+        self,
+        method: str,
+        bags: Bags,
+        learn: Bags,
+        held_out: Bags | None,
+        plan: FeaturePlan | None,
+        importance: np.ndarray | None,
+        seed: int,
+    ) -> list[Run]:
+        """Every method at every rate; the runs that did not diverge."""
+        start = self.loss_of(bags.kind, method).trivial_score(
+            overall_prior(bags, importance), kind=bags.kind
+        )
+
+        def make(key: int) -> Any:
+            width, outputs = bags.X.shape[1], bags.report[0].size
+            return network(width, plan, self.hidden, key=key, outputs=outputs, start=start)
+
+        methods, rates, patience = (method,), (self.rate,), None
+        if held_out is not None:
+            patience = self.patience
+            if self.learning_rate == "auto":
+                rates = RATES
+            if self.method == "auto":
+                methods = self._tried(bags)
+        options = self._shared(self.epochs, rates) | {"held_out": held_out, "seeds": (seed,)}
+        options |= {"importance": importance, "patience": patience}
+        runs: list[Run] = []
+        for each in methods:
+            loss = self.loss_of(bags.kind, each)
+            (tried,) = sweep(make, learn, cast(Method, each), loss, **options)
+            runs += [run for run in tried if run.epoch > 0]
+        if not runs:
+            raise broken(
+                "A training must not diverge",
+                f"all of {len(methods) * len(rates)} runs did",
+                f"Scale the features, or lower learning_rate (now {self.learning_rate}).",
+            )
+        return runs
+
+    def one_epoch(self, model: Any, bags: Bags, method: str, loss: Loss) -> Run:
+        """One more epoch from where a network is."""
+        options = self._shared(1, (self.rate,))
+        ((run,),) = sweep(lambda _: model, bags, cast(Method, method), loss, **options)
+        return run
+
+    def _shared(self, epochs: int, rates: Sequence[float]) -> dict[str, Any]:
+        names = ("batch", "weight_decay", "devices", "microbatch")
+        own = {name: getattr(self, name) for name in names}
+        return own | {"epochs": epochs, "learning_rates": rates}
+
+    def _tried(self, bags: Bags) -> tuple[str, ...]:
+        """The methods that "auto" tries: matching only where its loss has a lower bound."""
+        form = self.loss_of(bags.kind, "matching").form(bags.kind)
+        if unbounded(bags.components().report, form, bags.kind).any():
+            return tuple(method for method in AUTO if method != "matching")
+        return AUTO
+
+
+def _enough(bags: Bags, method: str) -> bool:
+    """Whether some bags can be held out: there must be 10, and in each stratum some for learning
+    and some to hold."""
+    count, fewest = np.array([len(bags)]), 4
+    if bags.stratum is not None:
+        count = np.bincount(bags.stratum)
+    if method in ACROSS_BAGS:
+        fewest = 2
+    return len(bags) >= 10 and bool((count[count > 0] >= fewest).all())
+
+
+def _without_strata(bags: Bags) -> Bags:
+    """The same for a method that compares each bag with its own prediction, to which strata are of
+    no use."""
+    if bags.stratum is None:
+        return bags
+    return replace(bags, stratum=None, known_prior=None, stratum_names=None)
+
+
+def overall_prior(bags: Bags, importance: np.ndarray | None = None) -> np.ndarray:
+    """One prior for all strata, by their shares of the rows; of rows with weights, their weighted
+    mean."""
+    if importance is not None:
+        return np.average(bags.report, axis=0, weights=importance)
+    if bags.stratum is None:
+        return bags.prior
+    instances = np.bincount(bags.stratum, weights=bags.size, minlength=bags.strata)
+    held = instances > 0
+    return np.average(bags.prior[held], axis=0, weights=instances[held])
+
+
+def network(width: int, plan: FeaturePlan | None, hidden: Sequence[int], **further: Any) -> Any:
+    """A perceptron, with embeddings of the last columns when the plan says that they are bucket
+    numbers."""
+    if plan is None or not plan.buckets:
+        return models.mlp(width, hidden, **further)
+    return models.mixed_network(
+        plan.numbers, plan.buckets, plan.dimensions, widths=hidden, **further
+    )
+
+
+def warn_unless_random(bags: Bags) -> None:
+    """Warn of bags that are not random; bags of one, which are labels, never are."""
+    diagnosis = diagnose(bags, most=LOOK_AT)
+    if not diagnosis.random:
+        more = "unbag.diagnose(bags) tells more; diagnose=False says that you know."
+        text = f"{diagnosis.verdict} {diagnosis.remedy} {more}"
+        warnings.warn(text, BagsNotRandom, stacklevel=5)

@@ -1,0 +1,172 @@
+"""What y may be: labels, what each row's bag reported, or both report and bag in one array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from unbag._rules import broken
+from unbag.bags import Kind, from_rows
+
+
+class RowReports(NamedTuple):
+    """What is said of each row.
+
+    Parameters
+    ----------
+    y : numpy.ndarray
+        Its label, or what its bag reported.
+    bag, stratum, noise : numpy.ndarray or None
+        Of the row's bag, the same throughout it.
+    classes : sequence or None
+        What the columns of a table of class shares are called.
+    """
+
+    y: np.ndarray
+    bag: Any = None
+    stratum: Any = None
+    noise: Any = None
+    classes: Any = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BagReport:
+    """What one bag says, as the y of each of its rows; it has no order, so that nothing takes it
+    for a label.
+
+    Parameters
+    ----------
+    bag : object
+        Its id.
+    report : float or numpy.ndarray
+        A proportion, a mean count or class shares.
+    size : int
+        How many rows it has.
+    stratum, noise : optional
+        See `BagClassifier.fit`.
+    classes : sequence, optional
+        What the shares are of.
+    """
+
+    bag: Any
+    report: Any
+    size: int
+    stratum: Any = None
+    noise: Any = None
+    classes: Any = None
+
+
+def bag_targets(report: Any, bag: Any, *, stratum: Any = None, noise: Any = None) -> np.ndarray:
+    """A `y` that carries the bags: what scikit-learn's tools hand on without metadata routing.
+
+    Parameters
+    ----------
+    report : array or frame
+        Of each row what its bag reported: a proportion, a mean count or a row of class shares.
+    bag : array
+        Id of each row's bag.
+    stratum, noise : array, optional
+        Of each row's bag, see `BagClassifier.fit`.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of each row the `BagReport` of its bag, which knows how many rows the bag has: one that a
+        splitter has cut is refused.
+
+    >>> bag_targets([0.5, 0.5, 1.0], ["a", "a", "b"])[0].size
+    2
+    """
+    shares, classes = as_shares(report)
+    bags = from_rows(bag, shares, kind=KINDS[shares.ndim], stratum=stratum, noise=noise)
+    strata, noises = ([None] * len(bags) if v is None else v for v in (bags.stratum, bags.noise))
+    if bags.stratum is not None:
+        strata = bags.stratum_names[bags.stratum]
+    known = zip(bags.names, bags.report, bags.size, strata, noises, strict=True)
+    each = np.empty(len(bags), object)
+    each[:] = [BagReport(*one, classes) for one in known]
+    return each[bags.bag]
+
+
+KINDS: dict[int, Kind] = {1: "total", 2: "histogram"}
+"""Of reports by their dimensions; a proportion is checked when it is learned from."""
+
+
+def carries_bags(y: Any) -> bool:
+    """Whether `bag_targets` made this y."""
+    return isinstance(y, np.ndarray) and y.size > 0 and isinstance(y.flat[0], BagReport)
+
+
+def row_reports(y: Any, bag: Any = None, stratum: Any = None, noise: Any = None) -> RowReports:
+    """The parts of y, whichever way it carries them.
+
+    Parameters
+    ----------
+    y : array or frame
+        Labels, reports, or what `bag_targets` made.
+    bag, stratum, noise : array, optional
+        Of each row.
+    """
+    if not carries_bags(y):
+        shares, names = as_shares(y)
+        return RowReports(shares, bag, stratum, noise, names)
+    if bag is not None:
+        raise broken("A y of bag_targets must come alone", "bag came too", "Leave {bag} out.")
+    own = {name: np.array([getattr(one, name) for one in y]) for name in ("bag", "report", "size")}
+    _check_whole(own["bag"], own["size"])
+    more = [np.array([getattr(one, name) for one in y]) for name in ("stratum", "noise")]
+    further = [None if values[0] is None else values for values in more]
+    return RowReports(own["report"], own["bag"], *further, classes=y[0].classes)
+
+
+def _check_whole(bag: np.ndarray, size: np.ndarray) -> None:
+    names, first, here = np.unique(bag, return_index=True, return_counts=True)
+    cut = here != size[first]
+    if cut.any():
+        worst = int(np.argmax(cut))
+        raise broken(
+            "A bag must stay whole",
+            f"bag {names[worst]} has {here[worst]} of its {size[first][worst]} rows here "
+            f"({cut.sum()} such bags)",
+            "Split by bag: cv=unbag.BagKFold().",
+        )
+
+
+def as_shares(y: Any) -> tuple[np.ndarray, Any]:
+    """y as an array, one entry per row or one column per class; and the names of these columns."""
+    names = getattr(y, "column_names", getattr(y, "columns", None))
+    if type(y).__module__.startswith("pyarrow") and names is not None:
+        values = np.column_stack([np.asarray(column) for column in y.columns])
+    else:
+        values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:  # a histogram has two classes at least
+        return values[:, 0], None
+    if values.ndim == 1 or names is None:
+        return values, None
+    return values, list(names)
+
+
+def row_importance(sample_weight: Any, count: int, *, labelled: bool) -> np.ndarray | None:
+    """Sample weights of rows that are bags of one, or nothing."""
+    if sample_weight is None:
+        return None
+    if not labelled:
+        raise broken(
+            "Rows in bags must not have weights",
+            "sample_weight came with bag",
+            "A report speaks of its whole bag; declare noise with Bags(noise=...) instead.",
+        )
+    weight = np.asarray(sample_weight, float)
+    if weight.ndim == 0:
+        weight = np.full(count, float(weight))
+    right = np.isfinite(weight).all() and (weight >= 0).all() and weight.sum() > 0
+    if weight.shape != (count,) or not right:
+        raise broken(
+            "Sample weights must be finite, not negative, not all zero, and one for each of "
+            f"{count} rows",
+            f"an array of shape {weight.shape} and sum {weight.sum():g} came",
+            "Leave the weights out for equal ones.",
+        )
+    return weight
