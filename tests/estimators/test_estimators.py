@@ -30,16 +30,15 @@ EXPECTED = {
 }
 
 
+FAST = {"hidden": (), "epochs": 30, "learning_rate": 0.03}
+
+
 @parametrize_with_checks(
-    [BagClassifier(epochs=30), BagRegressor(epochs=30)],
-    expected_failed_checks=lambda estimator: EXPECTED,
+    [BagClassifier(**FAST), BagRegressor(**FAST)], expected_failed_checks=lambda estimator: EXPECTED
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)
-
-
-FAST = {"hidden": (), "epochs": 30, "learning_rate": 0.03}
 
 
 def test_a_model_learned_from_bags_predicts_for_rows():

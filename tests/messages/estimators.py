@@ -8,7 +8,16 @@ from safetensors.numpy import save_file
 
 from cases.estimators import BAG, LABELS, ONE, X, Y, settings
 from unbag import _model_file
-from unbag.estimators import BagClassifier, BagRegressor, BagScorer, load
+from unbag.bags import from_rows
+from unbag.estimators import (
+    BagClassifier,
+    BagKFold,
+    BagRegressor,
+    BagScorer,
+    bag_targets,
+    cross_validate,
+    load,
+)
 
 
 def file_with(tmp, text):
@@ -128,5 +137,42 @@ MESSAGES = [
             "A model file must have been saved by unbag: model.unbag was not. Load it with what "
             "wrote it."
         ),
+    ),
+    (
+        lambda: ONE.fit(X, Y),
+        "y must hold labels where no bag is given: Unknown label type: continuous, of shape (80,). "
+        "If these are shares that bags report, say which bag each row is in with bag=.",
+    ),
+    (
+        lambda: ONE.fit(X, bag_targets(Y, BAG), bag=BAG),
+        "A y of bag_targets must come alone: bag came too. Leave bag= out.",
+    ),
+    (
+        lambda: ONE.fit(X[1:], bag_targets(Y, BAG)[1:]),
+        f"A bag must stay whole: bag {BAG[0]} has 7 of its 8 rows here (1 such). Split by "
+        "bag: cv=unbag.BagKFold().",
+    ),
+    (
+        lambda: BagClassifier(hidden=(), epochs=1).fit(X, Y, bag=BAG).score(X[1:], Y[1:], bag=BAG[1:]),
+        f"A bag must stay whole, to learn from or to judge by: bag {BAG[0]} had 8 rows at fit and "
+        "has 7 others here (1 such). Split by bag: cv=unbag.BagKFold(), or GroupKFold() with "
+        "groups=bag.",
+    ),
+    (
+        lambda: next(BagKFold().split(X, Y)),
+        "A splitter by bag must know the bags: neither groups= nor a y of bag_targets came. Give "
+        "y=unbag.bag_targets(y, bag).",
+    ),
+    (
+        lambda: next(BagKFold(6).split(X, bag_targets(Y, BAG))),
+        "There must be two bags for each of 6 folds: 10 came. Make fewer folds with n_splits=.",
+    ),
+    (
+        lambda: cross_validate(ONE, from_rows(BAG, Y)),
+        "Bags to learn from must have features: X is None. Make them with X.",
+    ),
+    (
+        lambda: cross_validate(ONE, from_rows(BAG, Y, X=X).take([0, 1, 2])),
+        "There must be two bags for each of two folds: 3 came. Get more reports.",
     ),
 ]  # fmt: skip

@@ -21,6 +21,11 @@ def two_outputs(z, y):
 
 MESSAGES = [
     (
+        lambda: BagLoss(0.3, loss="hinge"),
+        "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. Choose "
+        "one of these.",
+    ),
+    (
         lambda: BagLoss(0.3, method="likelihood", loss=losses.poisson),
         "The likelihood must go with a loss that reads scores as log does: poisson came. Leave "
         "the loss out.",

@@ -430,3 +430,13 @@ def test_noise_makes_the_weights_that_are_best(kind):
     assert loss(*given, noise=noise).item() == pytest.approx(
         loss(*given, weight=w).item(), rel=1e-9
     )
+
+
+@pytest.mark.parametrize("method", ["anchored", "upm", "matching"])
+def test_a_loss_goes_by_its_name_as_elsewhere(method):
+    scores, bag = torch.linspace(-1, 1, 4, requires_grad=True), torch.tensor([0, 0, 1, 1])
+    given = (scores, bag, torch.tensor([0.5, 0.0]), torch.tensor([2, 2]))
+    by_name, by_loss = (
+        BagLoss(0.25, method=method, loss=loss)(*given) for loss in ("square", losses.square)
+    )
+    assert by_name.item() == by_loss.item()

@@ -66,7 +66,7 @@ def refuse_cut_bags(model: Any, rows: RowReports) -> None:
         raise broken(
             "A bag must stay whole, to learn from or to judge by",
             f"bag {shared[one]} had {known.size[i][one]} rows at fit and has {size[j][one]} others "
-            f"here ({len(cut)} such bags)",
+            f"here ({len(cut)} such)",
             "Split by bag: cv=unbag.BagKFold(), or GroupKFold() with groups=bag.",
         )
 

@@ -129,7 +129,7 @@ def _check_whole(bag: np.ndarray, size: np.ndarray) -> None:
         raise broken(
             "A bag must stay whole",
             f"bag {names[worst]} has {here[worst]} of its {size[first][worst]} rows here "
-            f"({cut.sum()} such bags)",
+            f"({cut.sum()} such)",
             "Split by bag: cv=unbag.BagKFold().",
         )
 

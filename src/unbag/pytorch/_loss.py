@@ -12,7 +12,7 @@ from unbag._arrays import sum_by
 from unbag._rules import broken, one_of
 from unbag.bags import Kind, as_components, mean_label_variance
 from unbag.likelihood import check_counts, check_link, count_likelihood
-from unbag.losses import Loss
+from unbag.losses import Loss, named_loss
 from unbag.matching import check_reports, proportion_matching
 from unbag.methods import FROM_BAGS, METHODS, Method, usual_loss
 from unbag.pytorch._rules import (
@@ -42,8 +42,8 @@ class BagLoss(torch.nn.Module):
         mean count or class marginals, and with strata one of these per stratum.
     method : {"anchored", "upm", "easy", "matching", "likelihood"}
         "anchored" is unbiased, and less noisy the better the model is.
-    loss : Loss, optional
-        Of `unbag.losses`. By default square for anchored (brier for histograms), else log
+    loss : Loss or str, optional
+        Of `unbag.losses`, or its name: "square", as for `BagClassifier`. By default square for anchored (brier for histograms), else log
         (cross_entropy for histograms), and poisson for totals.
     kind : {"binary", "total", "histogram"}
         What the reports are.
@@ -60,7 +60,7 @@ class BagLoss(torch.nn.Module):
         prior: Any,
         *,
         method: Method = "anchored",
-        loss: Loss | None = None,
+        loss: Loss | str | None = None,
         kind: Kind = "binary",
     ):
         super().__init__()
@@ -68,6 +68,8 @@ class BagLoss(torch.nn.Module):
         one_of("A kind of report", kind, get_args(Kind))
         self.method: Method = method
         self.kind: Kind = kind
+        if isinstance(loss, str):
+            loss = named_loss(loss)
         self.loss = loss or usual_loss(method, kind)
         self.loss.form(kind)
         if method == "likelihood":
