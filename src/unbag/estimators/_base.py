@@ -27,14 +27,7 @@ from unbag.estimators._targets import RowReports, row_importance, row_reports
 from unbag.learners import Fitted, fit
 from unbag.methods import usual_loss
 from unbag.metrics import join_marks, marks
-from unbag.tables import (
-    FeaturePlan,
-    Marginals,
-    OldScore,
-    is_number,
-    open_table,
-    plan_features,
-)
+from unbag.tables import FeaturePlan, Marginals, OldScore, is_number, open_table, plan_features
 
 Targets = tuple[np.ndarray, Any, Kind]
 

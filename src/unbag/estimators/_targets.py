@@ -81,12 +81,16 @@ def bag_targets(report: Any, bag: Any, *, stratum: Any = None, noise: Any = None
     """
     shares, classes = as_shares(report)
     bags = from_rows(bag, shares, kind=KINDS[shares.ndim], stratum=stratum, noise=noise)
-    strata, noises = ([None] * len(bags) if v is None else v for v in (bags.stratum, bags.noise))
+    names: Any = bags.names
+    columns: dict[str, Any] = {"bag": names, "report": bags.report, "size": bags.size}
+    if bags.noise is not None:
+        columns["noise"] = bags.noise
     if bags.stratum is not None:
-        strata = bags.stratum_names[bags.stratum]
-    known = zip(bags.names, bags.report, bags.size, strata, noises, strict=True)
+        columns["stratum"] = np.asarray(bags.stratum_names)[bags.stratum]
     each = np.empty(len(bags), object)
-    each[:] = [BagReport(*one, classes) for one in known]
+    for j in range(len(bags)):
+        own = {name: values[j] for name, values in columns.items()}
+        each[j] = BagReport(**own, classes=classes)
     return each[bags.bag]
 
 

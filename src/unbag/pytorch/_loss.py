@@ -43,8 +43,8 @@ class BagLoss(torch.nn.Module):
     method : {"anchored", "upm", "easy", "matching", "likelihood"}
         "anchored" is unbiased, and less noisy the better the model is.
     loss : Loss or str, optional
-        Of `unbag.losses`, or its name: "square", as for `BagClassifier`. By default square for anchored (brier for histograms), else log
-        (cross_entropy for histograms), and poisson for totals.
+        Of `unbag.losses`, or its name, such as "square". By default square for anchored (brier
+        for histograms), else log (cross_entropy for histograms), and poisson for totals.
     kind : {"binary", "total", "histogram"}
         What the reports are.
 
