@@ -56,6 +56,7 @@ if TYPE_CHECKING:  # `X as X` says to type checkers that the name is public
     from unbag.estimators import bag_targets as bag_targets
     from unbag.estimators import cross_validate as cross_validate
     from unbag.estimators import load as load
+    from unbag.estimators import to_onnx as to_onnx
     from unbag.learners import Fitted as Fitted
     from unbag.learners import fit as fit
     from unbag.learners import with_labels as with_labels
@@ -136,6 +137,7 @@ _MODULE_OF = {
     "bag_targets": "estimators",
     "cross_validate": "estimators",
     "load": "estimators",
+    "to_onnx": "estimators",
     "Fitted": "learners",
     "fit": "learners",
     "with_labels": "learners",

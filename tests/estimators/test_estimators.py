@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import unbag
 from cases.estimators import BAG, LABELS, ONE, X, Y, people
 from unbag.estimators import BagClassifier, BagRegressor, BagScorer, estimate_loss, load
+from unbag.estimators._network import Training
 
 NOT_EXACT = (
     "without weights the rows are bags of one, some of them held out; with weights they are labels"
@@ -376,7 +377,7 @@ def test_auto_leaves_matching_out_with_a_word_where_noise_takes_its_lower_bound_
     word = " Matching was left out: noise puts reports where its loss has no lower bound."
     assert model.choice_.reason.endswith(word)
     bags = unbag.from_rows(bag, given["y"], noise=given["noise"])
-    assert "matching" in BagClassifier("auto", loss="square")._tried(bags)
+    assert "matching" in Training("auto", loss="square").tried(bags)
 
 
 @pytest.mark.parametrize("kind", ["binary", "strings", "counts"])

@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from safetensors.numpy import save_file
 
 from cases.estimators import BAG, LABELS, ONE, X, Y, settings
@@ -17,7 +18,10 @@ from unbag.estimators import (
     bag_targets,
     cross_validate,
     load,
+    to_onnx,
 )
+from unbag.learners import Additive, fit
+from unbag.tables import Column, FeaturePlan
 
 
 def file_with(tmp, text):
@@ -35,6 +39,14 @@ def file_of_others():
     path = Path(tempfile.mkdtemp()) / "model.unbag"
     save_file({"a": np.zeros(1)}, path)
     return path
+
+
+def hashed():
+    """A model of a column of buckets."""
+    column = Column("shop", "hash", buckets=16)
+    table = pa.table({"shop": [f"s{i % 9}" for i in range(80)]})
+    learner = Additive(plan=FeaturePlan((column,)))
+    return fit(from_rows(BAG, Y, X=table), learner=learner, folds=2)
 
 
 MESSAGES = [
@@ -174,5 +186,15 @@ MESSAGES = [
     (
         lambda: cross_validate(ONE, from_rows(BAG, Y, X=X).take([0, 1, 2])),
         "There must be two bags for each of two folds: 3 came. Get more reports.",
+    ),
+    (
+        lambda: to_onnx(BagClassifier(hidden=(), epochs=1).fit(X, LABELS), "model.onnx"),
+        "A model for ONNX must be made of the additive model and trees: one network came. Fit with "
+        "learner='additive', trees or both, or serve one network with export().",
+    ),
+    (
+        lambda: to_onnx(hashed(), "model.onnx"),
+        "A column for ONNX must have at most 4,096 values: 'shop' has more and is hashed. Leave it "
+        "out, or group its rare values.",
     ),
 ]  # fmt: skip

@@ -15,6 +15,7 @@ from unbag._rules import broken
 from unbag.estimators._base import BagEstimator
 from unbag.estimators._classifier import BagClassifier
 from unbag.estimators._folds import BagKFold, CrossValidation, cross_validate
+from unbag.estimators._onnx import to_onnx
 from unbag.estimators._regressor import BagRegressor
 from unbag.estimators._scorer import BagScorer, estimate_loss
 from unbag.estimators._targets import bag_targets
@@ -30,6 +31,7 @@ __all__ = [
     "cross_validate",
     "estimate_loss",
     "load",
+    "to_onnx",
 ]
 
 

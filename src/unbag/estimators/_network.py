@@ -129,18 +129,20 @@ class Training:
         method, share = self.first_method, self.held_out
         if importance is not None:
             method, share = "labels", 0
+        if not _enough(bags, method):
+            share = 0
         if method in ACROSS_BAGS or importance is not None:
             bags = _without_strata(bags)
         elif diagnosed:
             warn_unless_random(bags)
         learn, held_out = bags, None
-        if share and _enough(bags, method):
+        if share:
             learn, held_out = bags.split(1 - share, seed=seed)
         runs = self._runs(method, bags, learn, held_out, plan, importance, seed)
         if held_out is None:
             return Trained(runs, runs[0], None)
         choice = choose(runs, held_out, warn=False)
-        if self.method == "auto" and self._tried(bags) != AUTO:
+        if self.method == "auto" and self.tried(bags) != AUTO:
             choice = replace(choice, reason=f"{choice.reason} {WITHOUT_MATCHING}")
         return Trained(runs, choice.model, choice)
 
@@ -169,7 +171,7 @@ class Training:
             if self.learning_rate == "auto":
                 rates = RATES
             if self.method == "auto":
-                methods = self._tried(bags)
+                methods = self.tried(bags)
         options = self._shared(self.epochs, rates) | {"held_out": held_out, "seeds": (seed,)}
         options |= {"importance": importance, "patience": patience}
         runs: list[Run] = []
@@ -196,7 +198,7 @@ class Training:
         own = {name: getattr(self, name) for name in names}
         return own | {"epochs": epochs, "learning_rates": rates}
 
-    def _tried(self, bags: Bags) -> tuple[str, ...]:
+    def tried(self, bags: Bags) -> tuple[str, ...]:
         """The methods that "auto" tries: matching only where its loss has a lower bound."""
         form = self.loss_of(bags.kind, "matching").form(bags.kind)
         if unbounded(bags.components().report, form, bags.kind).any():

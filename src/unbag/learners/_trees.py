@@ -139,6 +139,10 @@ class TreesModel:
         lightgbm = load_lightgbm()
         return [lightgbm.Booster(model_str=text) if text else None for text in self.texts]
 
+    def dumps(self) -> list[dict[str, Any]]:
+        """The trees of each booster as LightGBM describes them."""
+        return [booster.dump_model() for booster in self._boosters if booster is not None]
+
     def scores(self, X: Any) -> np.ndarray:
         """Logits, log rates or class scores of rows."""
         matrix = self.columns.matrix(X)
