@@ -28,7 +28,7 @@ from rich.progress import track
 
 from unbag import choose, losses, models, random_bags
 from unbag.datasets import load_adult, load_mnist, make_gaussian, make_heavy_tailed
-from unbag.estimators._fit import AUTO, RATES
+from unbag.estimators._network import AUTO, RATES
 from unbag.metrics import judge_all, predict
 from unbag.training import _sweep
 from unbag.training._validation import Validation

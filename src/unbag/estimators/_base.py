@@ -250,7 +250,7 @@ class BagEstimator(BaseEstimator):
         if _is_table(X):
             X = self._matrix_of(X, reset=reset)
         elif not reset and self.plan_ is not None and np.shape(X)[1:] == (len(self.plan_.names),):
-            X = check_array(X, dtype=np.float64)  # what the plan made of a table
+            X = check_array(X, dtype="float64")  # what the plan made of a table
         else:
             X = validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=np.float64)
         if sparse.issparse(X):
