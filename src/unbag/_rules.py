@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 PLURALS = {"stratum": "strata", "set of bags": "sets of bags"}
 # what a terminal would obey in place of showing it, and marks that turn the reading direction
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+NEAR = 0.65  # how alike two names are that are suggested for each other: bga and bag are 0.67
 OPTION = re.compile(r"\{(\w+)(?::([^{}]+))?\}")
 
 Spelling = Callable[[str, str | None], str]
@@ -163,6 +165,27 @@ def broken(rule: str, offender: str, remedy: str) -> Refused:
     unbag.Refused: A cut must have times: neither came. Name as_of= or time=.
     """
     return Refused(Refusal(rule, offender, remedy))
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """A question that suggests the nearest name, or nothing.
+
+    Parameters
+    ----------
+    name : str
+        What was given.
+    names : iterable of str
+        What exists.
+
+    >>> nearest("campain", ["campaign", "sales"])
+    "Did you mean 'campaign'? "
+    """
+    known = list(names)
+    spellings = (name, name.lower())
+    close = [m for s in spellings for m in get_close_matches(s, known, n=1, cutoff=NEAR)]
+    if not close:
+        return ""
+    return f"Did you mean {close[0]!r}? "
 
 
 def refusals(
@@ -338,7 +361,9 @@ def one_of(
     """
     known = tuple(known)
     if value not in known:
-        raise broken(f"{thing} must be one of {', '.join(known)}", f"{value!r} came", remedy)
+        question = nearest(str(value), known)
+        rule = f"{thing} must be one of {', '.join(known)}"
+        raise broken(rule, f"{value!r} came", f"{question}{remedy}")
 
 
 def _show(value: Any) -> str:

@@ -531,6 +531,58 @@ def _around(rows: Sequence[Interval]) -> tuple[float, float]:
     return low - room, high + room
 
 
+def draw_effect(axes: Axes, effect: Any, *, unit: str, classes: Sequence[str] = ("",)) -> None:
+    """What one column adds to the score: a line with a band for a number, else a dot for each
+    value.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    effect : Effect
+        See `unbag.learners.Effect`.
+    unit : str
+        Of the score.
+    classes : sequence of str
+        What the columns of a histogram's effect are called.
+    """
+    at, n = effect.at, len(effect.at)
+    value, error = (np.reshape(a, (n, -1)) for a in (effect.effect, effect.error))
+    low, high = value - 1.96 * error, value + 1.96 * error
+    number = np.array([np.nan if isinstance(v, str) or v is None else v for v in at], float)
+    if np.isfinite(number).sum() > 1:
+        lines = [Series(*part) for part in zip(classes, [number] * len(value.T), value.T, low.T,
+                                               high.T, strict=True)]  # fmt: skip
+        draw_curves(axes, lines, x=effect.name, y=unit, levels=[Level("", 0.0)], outliers=True)
+        return
+    order = np.argsort(-np.abs(value).max(axis=1), kind="stable")[:MOST_BARS]
+    names = [
+        f"{'(missing)' if at[i] is None else at[i]} {c}".strip() for i in order for c in classes
+    ]
+    parts = (a[order].ravel() for a in (value, low, high))
+    rows = [Interval(*row) for row in zip(names, *parts, strict=True)]
+    draw_intervals(axes, rows, x=f"{effect.name}: {unit}")
+    axes.axvline(0.0, color=_soft(), linestyle="--", linewidth=1.2, zorder=0)
+
+
+def effects_figure(effects: Sequence[Any], *, unit: str, classes: Sequence[str] = ("",)) -> Figure:
+    """The effects of columns, one below the other.
+
+    Parameters
+    ----------
+    effects : sequence of Effect
+        The strongest first.
+    unit : str
+        Of the score.
+    classes : sequence of str
+        What the columns of a histogram's effect are called.
+    """
+    figure = new_figure(6.4, 3.2 * len(effects))
+    for axes, effect in zip(np.atleast_1d(figure.subplots(len(effects), 1)), effects, strict=True):
+        draw_effect(axes, effect, unit=unit, classes=classes)
+    return figure
+
+
 def stream_column(rows: Sequence[Mapping[str, Any]], name: str) -> np.ndarray:
     """A column of a stream's log.
 

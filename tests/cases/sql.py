@@ -61,6 +61,8 @@ FAULTS = {
     "report_without_time": ({}, {"made": [datetime(2026, 11, 2), None, datetime(2026, 11, 2)]}, {"as_of": "made"}),
     "bag_with_two_reports": ({}, {"day": ["a", "b", "b"]}, {}),
     "wrong_size": ({}, {"events": [2, 3, 2]}, {}),
+    "proportion_as_total": ({}, {"sales": [0.5, 0.0, 1.0]}, {}),
+    "fractional_count": ({}, {"sales": [1.0, 0.0, 1.5]}, {}),
     "impossible_total": ({}, {"sales": [1.0, 0.0, 3.0]}, {}),
     "impossible_counts": ({}, {"b": [1.0, 2, 2]}, {"total": None, "counts": ["sales", "b"]}),
     "impossible_report": ({}, {"sales": [1.0, 0, 7]}, {"kind": "total", "cap": 2}),

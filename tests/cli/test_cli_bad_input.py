@@ -60,10 +60,10 @@ BAD = {
     "a wrong size": (as_it_is(), [*SALES, "--size", "event"], "Did you mean 'events'?"),
     "a wrong stratum": (as_it_is(), [*SALES, "--stratum", "devise"], "Did you mean 'device'?"),
     "a wrong feature": (as_it_is(), [*SALES, "--feature", "devise"], "Did you mean 'device'?"),
-    "no total": (as_it_is(), ["--on", "bag"], "none came. Name the column of totals with --total, or"),
+    "no total": (as_it_is(), ["--on", "bag"], "Name the column of totals with --total, or"),
     "a cut without times": (as_it_is(), [*SALES, "--cut", "2026-01-01"], "Name a column with --as-of or --time."),
     "a wrong word for sizes": (as_it_is(), [*SALES, "--wrong-sizes", "mend"], "must be one of refuse, leave_out"),
-    "numbers mixed with text": (spoil(mixed, ending="csv"), [*SALES, "--id", "event", "--plan", PLAN], "has 'much'"),
+    "numbers mixed with text": (spoil(mixed, ending="csv"), [*SALES, "--id", "event", "--columns", PLAN], "has 'much'"),
     "ids of two types": (
         spoil(lambda f: f.assign(bag=f.bag.astype(str))),
         SALES,
@@ -109,7 +109,8 @@ def test_bad_tables_are_refused_and_nothing_is_left(tmp_path, name):
     out = ["--out", tmp_path / "m.unbag", "--page", tmp_path / "p.html"]
     said = run("train", *tables, *words, *QUICK, *out, code=1)
     assert said.stderr.startswith("error: ")
-    assert said.stderr.endswith("\n\nhint: unbag train --help shows an example\n")
+    assert "\n\nhint: " in said.stderr
+    assert "--help" not in said.stderr
     assert text in said.stderr
     assert said.stdout == ""
     assert sorted(path.name for path in tmp_path.iterdir()) == before
@@ -227,7 +228,7 @@ def test_columns_that_are_no_features_are_told(tmp_path):
     events, reports, _ = world(tmp_path, count=60, size=6, ending=ending)
     write(tmp_path)
     said = run("check", events, reports, *SALES, "--id", "event").stdout
-    assert "- Column x is no feature: " in said
+    assert "  x       left out: nearly every row has a different value, as ids do" in said
 
 
 def test_no_output_is_overwritten_without_force(tmp_path):

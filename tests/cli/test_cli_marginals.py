@@ -83,7 +83,7 @@ def test_train_learns_what_python_does_and_its_file_predicts(shop, tmp_path):
     result = CliRunner().invoke(app, [*words, "--json"])
     assert result.exit_code == 0, result.stderr
     assert "5,000 events in 34 cells of 2 tables" in result.stderr
-    assert "better than the prior" in result.stderr
+    assert "better than always predicting the prior" in result.stderr
     assert json.loads(result.stdout)["source"] == "cells"
     events = pyarrow.parquet.read_table(shop / "events.parquet")
     files = [shop / "by_shop_day.csv", shop / "by_age.csv"]

@@ -12,11 +12,14 @@ import unbag
 from cases.cli import FOLDER
 from unbag.cli._design import expected_of, open_events
 from unbag.cli._evaluate import bags_for, open_model, unseen
+from unbag.cli._explain import chosen_effects, effects_of
+from unbag.cli._options import as_mapping, noise_variance, numbers_of
 from unbag.cli._outputs import check_output
-from unbag.cli._plan import Contest, _noise, _variance, answers
+from unbag.cli._plan import Contest, _noise, answers
 from unbag.cli._predict import predictions
 from unbag.cli._select import selected
 from unbag.cli._train import joined
+from unbag.learners import Effect
 from unbag.metrics import marks
 from unbag.tables import Columns, write_tables
 
@@ -42,6 +45,15 @@ DAYS = (
     pd.DataFrame({"day": ["mon", "tue"], "sales": [1, 2]}),
 )
 
+ONE = np.ones(1)
+
+
+def a_table(name):
+    path = Path(tempfile.mkdtemp()) / name
+    DAYS[0].to_parquet(path)
+    return path
+
+
 SEEN = unbag.Bags(np.array([0, 0, 1]), np.array([0.5, 1.0]))
 
 
@@ -55,7 +67,7 @@ def a_link():
 MESSAGES = [
     (
         lambda: check_output(Path("scores.txt"), force=False),
-        "An output must be named .parquet or .csv: scores.txt came. Choose such a name.",
+        "An output must be named .parquet or .csv: scores.txt was given. Choose such a name.",
     ),
     (
         lambda: check_output(Path("/nowhere/at/all.csv"), force=False),
@@ -85,8 +97,8 @@ MESSAGES = [
                 SimpleNamespace(kind_="histogram", classes_=["no", "yes"]), None, "probability_yes"
             )
         ),
-        "An id must have another name than the predictions: 'probability_yes' came beside "
-        "probability_no, probability_yes. Rename that column, or leave id= out for row numbers.",
+        "An id must have another name than the predictions: 'probability_yes' is the name of "
+        "one of probability_no, probability_yes. Rename that column, or leave id= out for row numbers.",
     ),
     (
         lambda: open_events(pd.DataFrame({"bag": [1], "event": [2]}), "event", None),
@@ -102,15 +114,15 @@ MESSAGES = [
     ),
     (
         lambda: open_model(without_plan()),
-        "A model for tables must have a plan of its features: m.unbag has none. Make it with "
-        "unbag train, or with fit(..., plan=bags.plan).",
+        "A model for tables must know how columns become features: m.unbag does not. Make it "
+        "with unbag train, or with fit(..., plan=bags.plan).",
     ),
     (
         lambda: bags_for(
             SimpleNamespace(kind_="binary"), *DAYS, Columns("day", counts=["no", "yes"])
         ),
-        "Class counts must be those that the model learned from: ['no', 'yes'] came for None. "
-        "Name the same columns in the same order.",
+        "Class counts must be those that the model learned from: ['no', 'yes'] were given for "
+        "None. Name the same columns in the same order.",
     ),
     (
         lambda: unseen(SEEN, marks(SEEN)),
@@ -125,28 +137,68 @@ MESSAGES = [
     ),
     (
         lambda: _noise(1.0, 0.0, 1.0),
-        "A rate must lie between 0 and 1: 1.0 came. It is the share of events with a label 1.",
+        "A rate must lie between 0 and 1: 1.0 was given. It is the share of events with a label 1.",
     ),
     (
         lambda: answers(None, None, None, 64, _noise(0.5, 0.0, 1.0), Contest(12, 0.5, 0.5)),
-        "A plan must have a wish: none of --events, --regret and --bags came. Give one or more.",
+        "A plan must be asked something: none of --events, --regret and --bags was given. Give one or "
+        "more.",
     ),
     (
-        lambda: _variance(4.0, 1.0),
-        "Noise must be given once: --noise 4 and --epsilon 1 came. Leave one out.",
+        lambda: noise_variance(4.0, 1.0),
+        "Noise must be given once: --noise 4.0 and --epsilon 1 were given. Leave noise= out.",
+    ),
+    (
+        lambda: noise_variance(None, None, delta=1e-6),
+        "A privacy budget must have an epsilon: --delta was given without it. Add epsilon=.",
+    ),
+    (
+        lambda: noise_variance(None, 1.0, "gausian"),
+        "A mechanism of noise must be one of laplace, geometric, gaussian: 'gausian' was given. "
+        "Did you mean 'gaussian'? Choose one of these, or give the variance with noise=.",
+    ),
+    (
+        lambda: noise_variance(None, 1.0, "gaussian"),
+        "A delta must be given for gaussian noise, and only there: --mechanism gaussian has None. "
+        "Give delta='1e-6' with mechanism='gaussian', or leave both out for Laplace noise.",
+    ),
+    (
+        lambda: as_mapping(["suppressed"]),
+        "A meaning must be written as word=meaning: 'suppressed' was given. Write "
+        "status_map='suppressed=suppressed_by_size', and repeat it for each word.",
+    ),
+    (
+        lambda: numbers_of(["64;32"], "hidden"),
+        "The values of --hidden must be positive whole numbers: 64;32 was given. Write --hidden "
+        "64,32 for two layers.",
+    ),
+    (
+        lambda: open_model(a_table("events.parquet")),
+        "The model must come first: a file that unbag train wrote: events.parquet is a Parquet "
+        "file. Give the model, then the events.",
+    ),
+    (
+        lambda: chosen_effects([Effect("age", 1.0, (), ONE, ONE)], ["agee"]),
+        "A column must be one that the model learned from: 'agee' is none. Did you mean 'age'? "
+        "Its columns are age.",
+    ),
+    (
+        lambda: effects_of(SimpleNamespace(fitted_=None, method_="upm")),
+        "Effects must come from a model with an additive part: this one is upm. Train with "
+        "learner='additive', or with the default.",
     ),
     (
         lambda: expected_of(["autumn=300", "20"]),
         "An expected count must be a whole number, or stratum=number for each stratum: "
-        "autumn=300 20 came. Say --expected 5000, or --expected autumn=5000 --expected "
+        "autumn=300 20 was given. Say --expected 5000, or --expected autumn=5000 --expected "
         "spring=300.",
     ),
     (
         lambda: selected([Path("a"), Path("a")], *DAYS, Columns("day", total="sales")),
-        "There must be two models or more to choose among: 1 came. Name another.",
+        "There must be two models or more to choose among: 1 was given. Name another.",
     ),
     (
         lambda: selected(list(of_two_kinds()), *DAYS, Columns("day", total="sales")),
-        "Models to choose among must be of one kind: binary and total came. Leave one.",
+        "Models to choose among must be of one kind: binary and total were given. Leave one.",
     ),
 ]

@@ -54,8 +54,8 @@ MESSAGES = [
     ),
     (
         lambda: BagLoss(0.3, method="pm"),
-        "A method must be one of anchored, upm, easy, matching, likelihood: 'pm' came. Choose one "
-        "of these.",
+        "A method must be one of anchored, upm, easy, matching, likelihood: 'pm' came. Did you "
+        "mean 'upm'? Choose one of these.",
     ),
     (
         lambda: BagLoss(0.3, kind="ternary"),

@@ -8,7 +8,7 @@ from unbag.report import Page, write_page
 MESSAGES = [
     (
         lambda: check_page(Path("report.pdf"), force=False),
-        "A page must be named .html: report.pdf came. Choose such a name.",
+        "A page must be named .html: report.pdf was given. Choose such a name.",
     ),
     (
         lambda: write_page(Page("", "", []), "/nowhere/at/all.html"),

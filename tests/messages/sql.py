@@ -67,7 +67,7 @@ MESSAGES = [
         "reference= one of the events, or one for each class; only anchored has any.",
     ),
     (
-        lambda: ask(reference="g"),
+        lambda: ask(method="upm", reference="g"),
         "Method upm must have no column(s) with a reference prediction: 1 came. Name with "
         "reference= one of the events, or one for each class; only anchored has any.",
     ),

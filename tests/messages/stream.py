@@ -7,14 +7,38 @@ import numpy as np
 
 from cases.stream import PLACE, SMALL, chunk_of, network
 from unbag import models
-from unbag.cli._stream import follow
+from unbag.cli._stream import follow_example, follow_folder
 from unbag.datasets import Chunk
 from unbag.lab import _online_run as online
 from unbag.lab._online_plan import online_preset
 from unbag.lab._online_report import write_online_report
 from unbag.lab._online_run import run_online
 from unbag.lab._online_store import OnlineStore
-from unbag.stream import StreamLearner, StreamSettings
+from unbag.stream import FolderInput, StreamLearner, StreamModel, StreamSettings
+from unbag.stream._folder import _check_end
+from unbag.tables import Column, Columns, FeaturePlan
+
+ONE = {"chunks": 1, "every": 1}
+SALES = Columns("bag", total="sales", size="events")
+AGE = FeaturePlan((Column("age", "numeric"),))
+
+
+def inbox():
+    folder = PLACE / "inbox"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def without_bag():
+    path = PLACE / "e.csv"
+    path.write_text("bag,age\na,1\n,2\n")
+    return path
+
+
+def half_written():
+    path = PLACE / "half.csv"
+    path.write_text("bag,age\na,1\nb,")
+    return path
 
 
 def resumed_otherwise():
@@ -188,25 +212,62 @@ MESSAGES = [
         "folder.",
     ),
     (
-        lambda: follow(
-            "clicks", PLACE / "m", model="huge", rows=4096, chunks=1, every=1, fields={"seed": 0}
-        ),
+        lambda: follow_example("clicks", PLACE / "m", model="huge", fields={"rows": 4096}, **ONE),
         "A stream's model must be one of paper, small: 'huge' came. Choose one of these.",
     ),
     (
-        lambda: follow(
-            "avazu", PLACE / "n", model="small", rows=4096, chunks=1, every=1, fields={"seed": 0}
-        ),
-        "A source must be clicks, criteo or a file: 'avazu' is none. Look at the path.",
+        lambda: follow_example("avazu", PLACE / "n", model="small", fields={"rows": 4096}, **ONE),
+        "A source must be a folder, clicks, criteo or a file of Criteo's format: 'avazu' is none. "
+        "Look at the path.",
     ),
     (
-        lambda: follow(
-            "clicks", PLACE / "n", model="small", rows=1000, chunks=1, every=1, fields={"size": 512}
+        lambda: follow_example(
+            "clicks", PLACE / "n", model="small", fields={"rows": 1000, "size": 512}, **ONE
         ),
         (
-            "A chunk must hold at least two bags: 1000 rows came for bags of 512. Give more "
-            "--rows, or a smaller --size."
+            "A chunk must hold at least two bags: 1000 rows were given for bags of 512. Give more "
+            "--rows, or a smaller --bag-size."
         ),
+    ),
+    (
+        lambda: follow_folder(inbox(), PLACE / "o", None, {}, {}, follow=False, **ONE),
+        "A folder of files must have the column of the bag's id named: none was named. Name it "
+        "with on=, and the totals with total=.",
+    ),
+    (
+        lambda: follow_folder(inbox(), PLACE / "o", SALES, {}, {}, follow=False, **ONE),
+        f"A stream must find events in its folder: {PLACE / 'inbox'} has no file of them. Add "
+        "files of events, or wait for them with follow=True.",
+    ),
+    (
+        lambda: FolderInput(PLACE / "nowhere", PLACE, SALES),
+        f"A stream must come from a folder of files: {PLACE / 'nowhere'} is none. Make the folder, "
+        "or look at the path.",
+    ),
+    (
+        lambda: FolderInput(inbox(), PLACE, Columns("bag", counts=["a", "b"])),
+        "A stream must have reports on a binary label: these are of kind histogram. Use unbag "
+        "train for counts and classes.",
+    ),
+    (
+        lambda: FolderInput(inbox(), PLACE, Columns("bag", total="sales")),
+        "Totals of a stream must come with the number of events in the bag, as files arrive in any "
+        "order: no column was named. Name it with size=, or give proportions with proportion=.",
+    ),
+    (
+        lambda: StreamModel(inbox()),
+        f"A folder in place of a model must be that of a stream of files: {PLACE / 'inbox'} is "
+        "none. Give the folder that unbag stream wrote with --folder.",
+    ),
+    (
+        lambda: list(FolderInput(inbox(), PLACE, SALES)._parts(without_bag(), AGE)),
+        "A bag id must not be missing: an event of e.csv has none. Give such events their bag, or "
+        "drop them on purpose.",
+    ),
+    (
+        lambda: _check_end(half_written()),
+        "A CSV file must end with the end of a line: half.csv does not, so that it may be "
+        "half-written. It is read as soon as its last line is finished.",
     ),
     (
         foreign_folder,

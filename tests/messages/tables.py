@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 
 from cases.tables import DAY, FOLDER, LATIN, SAID, TWO, as_csv, as_parquet, told
 from unbag import plan_features
-from unbag.tables import Column, FeaturePlan, open_table, plain_duckdb
+from unbag.tables import Column, Columns, FeaturePlan, check_tables, open_table, plain_duckdb
+from unbag.tables._rules import TWO_KINDS
 
 
 def replaced(table, **columns):
@@ -51,6 +52,10 @@ def without_room():
     )
 
 
+DAYS = (
+    pa.table({"day": ["mon", "mon", "tue"], "age": [1, 2, 3]}),
+    pa.table({"day": ["mon", "tue"], "sales": [1, 0]}),
+)
 LATE_MIX = b"bag,x\n" + b"a,1\n" * 400_000 + b"b,many\n"
 
 TWICE = pa.table([[1], [2], [3]], names=["x", "bag", "bag"])
@@ -75,6 +80,22 @@ MESSAGES = [
         lambda: FeaturePlan.from_json('{"format": 1, "columns": [{"name": 3, "kind": "hash"}]}'),
         "A planned column must be one that unbag planned: {'name': 3, 'kind': 'hash'} came. Make "
         "the plan again.",
+    ),
+    (
+        lambda: check_tables(DAYS[1], DAYS[0], "day", total="sales"),
+        "The events must come first, then the reports: the second table has no column 'sales', but "
+        "the first has all columns of reports. Give the two tables the other way round.",
+    ),
+    (
+        lambda: Columns("day", total="sales", status_map={"ok": "observed"}),
+        "A meaning of statuses must come with their column: none was named. Name the column with "
+        "status=.",
+    ),
+    (
+        lambda: Columns("day", total="sales", status="s", status_map={"few": "suppressed"}),
+        "A status must mean one of observed, suppressed_by_size, suppressed_by_value, pending, "
+        "interval: 'few' means 'suppressed'. Did you mean 'suppressed_by_size'? "
+        f"{TWO_KINDS}",
     ),
     (
         lambda: open_table(TWICE),
@@ -116,7 +137,7 @@ MESSAGES = [
         lambda: told(on="bga"),
         (
             "A column must exist: 'bga' is not in the events. Did you mean 'bag'? Its columns are "
-            "bag, x."
+            "bag, x. (1 further problem: check_tables tells all.)"
         ),
     ),
     (
@@ -170,7 +191,7 @@ MESSAGES = [
         lambda: told(as_csv(TWO, "ragged", text=b"bag,x\na,1,2\nb,1\n")),
         "A CSV file must be a table with one line of column names: a file of events is not "
         f"(Could not open CSV input source '{FOLDER}/ragged-2-2.csv': Invalid: CSV "
-        "parse error: Row #2: Expected 2 columns, got 3: a,1,2). Mend it.",
+        "parse error: Row #2: Expected 2 columns, got 3: a,1,2). Correct the file.",
     ),
     (
         lambda: told(TWO.slice(0, 0)),
@@ -274,7 +295,7 @@ MESSAGES = [
     (
         lambda: told(pa.table({"bag": ["a", "a", "b"], "id": [7, 7, 8]}), id="id"),
         (
-            "An event must come once: event 7 came again in the same bag (1 such event). Drop "
+            "An event must occur once: event 7 occurs again in the same bag (1 such event). Drop "
             "the copies."
         ),
     ),
@@ -394,7 +415,7 @@ MESSAGES = [
     ),
     (
         lambda: told(reports=replaced(SAID, n=["1", "<5"])),
-        "A column of numbers must hold numbers: 'n' of the reports has '<5'. Mend it, or leave "
+        "A column of numbers must hold numbers: 'n' of the reports has '<5'. Correct it, or leave "
         "it empty where there is none and say why with a status.",
     ),
     (
@@ -446,7 +467,7 @@ MESSAGES = [
     (
         lambda: plan_features(TWO, override=toml("[columns.x\n")),
         "A file of a plan must be TOML: bad.toml is not (Expected ']' at the end of a table "
-        "declaration (at line 1, column 11)). Mend it.",
+        "declaration (at line 1, column 11)). Correct the file.",
     ),
     (
         lambda: plan_features(TWO, override=toml("[x]\nkind = 'drop'\n")),
@@ -456,12 +477,12 @@ MESSAGES = [
     (
         lambda: plan_features(TWO, override={"x": {"kind": "hash", "bucket": 5}}),
         "A planned column must have a kind, and buckets, dimension or values: column 'x' has "
-        "bucket. Did you mean 'buckets'? Mend its settings.",
+        "bucket. Did you mean 'buckets'? Correct its settings.",
     ),
     (
         lambda: plan_features(TWO, override={"x": {"buckets": 5}}),
         "A planned column must have a kind, and buckets, dimension or values: column 'x' has no "
-        "kind. Mend its settings.",
+        "kind. Correct its settings.",
     ),
     (
         lambda: plan_features(TWO, override={"x": "numerical"}),

@@ -510,7 +510,7 @@ def test_what_is_refused_leaves_no_file(files):
     pq.write_table(pa.concat_tables([pq.read_table(events)] * 2), events)
     done = unbag(events, files / "reports.parquet", *WORDS, "--out", files / "targets.parquet")
     assert done.exit_code == 1
-    assert "An event must come once" in done.output
+    assert "An event must occur once" in done.output
     assert not (files / "targets.parquet").exists()
 
 

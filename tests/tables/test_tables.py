@@ -209,8 +209,8 @@ def test_the_latest_report_before_the_cut_is_used():
     assert bags.report[1] == 0.5
     assert bags.dropped == 1
     assert bags.summary.left_out == (
-        "2 reports came after the cut and were left out: a and 1 more.",
-        "1 report came again later, and the latest is used: b.",
+        "2 reports were made after the cut and are left out: a and 1 more.",
+        "1 report was restated later, and the latest is used: b.",
         "1 bag has events after the cut and was left out: c.",
         "1 bag has no report and waits for it (pending): a.",
     )
@@ -349,7 +349,7 @@ def test_check_tables_tells_everything_at_once():
     )
     reports = pa.table({"bag": ["a", "a", "b", None], "n": [9, 9, 1, 0], "k": [4, 4, 1, 0]})
     told = check_tables(events, reports, on="bag", total="n", size="k", id="id", stratum="s")
-    starts = ("A bag id must not", "A bag must lie", "Bags must not overlap", "An event must come once",
+    starts = ("A bag id must not", "A bag must lie", "Bags must not overlap", "An event must occur once",
               "A report must name", "A bag must have one", "A reported size", "A total must lie")  # fmt: skip
     assert not told.usable
     assert len(told.refused) == len(starts)
@@ -358,9 +358,7 @@ def test_check_tables_tells_everything_at_once():
     )
     assert [refusal.count for refusal in told.refused] == [1, 1, 1, 1, 1, 1, 1, 1]
     assert str(told).count("refused: ") == 8
-    assert str(told).startswith(
-        "5 events and 4 reports came.\n2 bags with 4 events are used, 2 with a report.\n"
-    )
+    assert str(told).startswith("5 events and 4 reports were read.\nrefused: ")
 
 
 # ------------------------------------------------------------------------------------------------
@@ -394,8 +392,8 @@ def with_ids(rows=70_000):
 def test_a_numeric_id_is_dropped_with_a_word_and_amounts_stay():
     plan = plan_features(with_ids())
     assert repr(plan) == (
-        "FeaturePlan(2 numbers, 0 hashed; dropped: event, nearly every row has its own value, as "
-        "an id has (name it among the features if it is none))"
+        "FeaturePlan(2 numbers, 0 hashed; dropped: event, nearly every row has a different whole "
+        "number, as ids do; name it as a feature to use it)"
     )
     table = with_ids().append_column("bag", pa.array(np.arange(70_000) // 10))
     reports = pa.table({"bag": np.arange(7000), "sales": np.ones(7000)})
@@ -444,7 +442,7 @@ def test_a_plan_has_numbers_first_and_buckets_last():
     assert plan.numbers == 2 + 3 + 6
     assert (
         repr(plan)
-        == "FeaturePlan(11 numbers, 1 hashed; dropped: event, nearly every row has its own value, as an id has)"
+        == "FeaturePlan(11 numbers, 1 hashed; dropped: event, nearly every row has a different value, as ids do)"
     )
     X = plan.apply(many())
     np.testing.assert_allclose(X[:, 0].astype(float).mean(), 0, atol=1e-6)

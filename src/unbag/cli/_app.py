@@ -17,11 +17,13 @@ VERBS = {
     "design": "Assign events to random bags by a hash that any database can repeat.",
     "check": "Are these bags usable and random?",
     "train": "Learn a model of single events from the totals of bags.",
+    "explain": "Show what each column does to the predictions, with intervals.",
     "predict": "Predict each event.",
     "evaluate": "How good is a model? From reports of bags alone.",
+    "recalibrate": "Correct the level and slope of a model from reports of newer bags.",
     "select": "Choose among trained models from reports of bags alone.",
     "weights": "Turn reports into a target and a sample weight for each event.",
-    "stream": "Learn from a stream: predict each chunk, then learn from its bags.",
+    "stream": "Learn from a folder into which event and report files fall.",
     "reproduce": "Make the runs of the paper's batch experiments, and report them.",
     "online": "Make the runs of the paper's online experiment, and report them.",
 }
@@ -34,27 +36,23 @@ class LateVerb(TyperCommand):
         """The context of the verb itself, which then reads the words and does the work."""
         from unbag.cli._console import plain_errors
 
-        with plain_errors(str(self.name)):  # Ctrl-C while libraries are loaded
-            from unbag.cli._options import Verb
+        with plain_errors([str(self.name)]):  # Ctrl-C while libraries are loaded
+            from unbag.cli._options import WORDS, Verb
 
             module = import_module(f"unbag.cli._{self.name}")
         app = typer.Typer(add_completion=False)
         app.command(cls=getattr(module, "COMMAND", Verb))(getattr(module, str(self.name)))
+        parent.meta[WORDS] = [info_name, *args]  # as they were typed, for the hints
         return typer.main.get_command(app).make_context(info_name, args, parent=parent, **extra)
 
 
 class LateVerbs(TyperGroup):
     """All verbs, none of them imported yet."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Their names, in the order of the way of the data."""
-        return list(VERBS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """One of them, or None."""
-        if cmd_name not in VERBS:
-            return None
-        return LateVerb(cmd_name, help=VERBS[cmd_name])
+    def __init__(self, **settings: Any) -> None:
+        late = {name: LateVerb(name, help=summary) for name, summary in VERBS.items()}
+        given: dict[str, Any] = settings | {"commands": late}
+        super().__init__(**given)
 
 
 app = typer.Typer(cls=LateVerbs, no_args_is_help=True, add_completion=False)

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import typer
 
-from unbag.cli._console import UNFIT, option_spelling, print_json
-from unbag.cli._options import AsJson, Below, Events, Features, Marginal, Plan, Reports, table_verb
-from unbag.diagnosis import Diagnosis, diagnose
-from unbag.report import remedy
-from unbag.tables import JoinedBags, TablesReport, check_tables, join
+from unbag._rules import Refused
+from unbag.cli._console import UNFIT, option_spelling, print_json, tell
+from unbag.cli._options import (
+    AsJson,
+    Below,
+    Encoding,
+    Events,
+    Features,
+    Marginal,
+    Reports,
+    table_verb,
+)
+from unbag.cli._progress import activity
+
+if TYPE_CHECKING:
+    from unbag.diagnosis import Diagnosis
+    from unbag.tables import Columns, JoinedBags, TablesReport
 
 COMMAND = table_verb()
 
@@ -24,10 +35,11 @@ def check(
     marginal: Marginal = None,
     below: Below = None,
     features: Features = None,
-    plan: Plan = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
-    """Are these bags usable and random? Tells all that is left out or refused. No label is needed.
+    """Are these bags usable and random? Lists all that is left out or refused, and how each column
+    is read. No label is needed.
 
     With --marginal: which columns' effects these tables can tell, what is left out, and which
     tables contradict each other.
@@ -40,40 +52,74 @@ def check(
     if marginal:
         from unbag.cli._marginals import check_cells
 
-        said = ctx.obj | {"features": features or None, "plan": plan}
+        said = ctx.obj | {"features": features or None, "plan": encoding}
         check_cells(events, marginal, said, as_json=as_json)
         return
-    summary, diagnosis = check_tables(events, reports, ctx.obj), None
-    if summary.usable:
-        bags = join(events, reports, ctx.obj, plan=plan, features=features or None)
-        summary, diagnosis = summary_of(bags), diagnose_by_name(bags)
-        advice = remedy(diagnosis, strata=ctx.obj.stratum is not None)
-        diagnosis = replace(diagnosis, remedy=advice)
+    from unbag.report import remedy
+    from unbag.tables import check_tables, join
+
+    with activity("reading"):
+        try:
+            summary, diagnosis, listed = check_tables(events, reports, ctx.obj), None, []
+        except Refused as error:
+            for further in error.refusals[1:]:  # the first is told with a hint
+                tell(f"refused: {further.render(option_spelling)}")
+            raise Refused(error.refusals[0]) from None
+        if summary.usable:
+            bags = join(events, reports, ctx.obj, plan=encoding, features=features or None)
+            listed, diagnosis = readings(bags, ctx.obj), diagnose_by_name(bags)
+            advice = remedy(diagnosis, strata=ctx.obj.stratum is not None)
+            diagnosis = replace(diagnosis, remedy=advice)
     if as_json:
-        print_json(_record(summary, diagnosis))
+        print_json(_record(summary, diagnosis) | {"columns": dict(listed)})
     else:
-        print("\n\n".join(str(part) for part in (_shown(summary), diagnosis) if part is not None))
+        parts = (shown(summary), in_lines(listed), diagnosis)
+        print("\n\n".join(str(part) for part in parts if part))
     if diagnosis is None or not diagnosis.random:
         raise typer.Exit(UNFIT)
 
 
-def _shown(summary: TablesReport) -> str:
+def shown(summary: TablesReport) -> str:
     """The report on the tables, with what is refused in words of the command line."""
-    lines = [str(summary._replace(refused=()))]
-    lines += [f"refused: {refusal.render(option_spelling)}" for refusal in summary.refused]
-    return "\n".join(lines)
+    if summary.usable:
+        return str(summary)
+    first = str(summary).splitlines()[0]
+    refused = [f"refused: {refusal.render(option_spelling)}" for refusal in summary.refused]
+    return "\n".join([first, *refused, "Nothing is used until this is corrected."])
 
 
-def summary_of(bags: JoinedBags) -> Any:
-    """What the tables held, and which columns no model will learn from."""
-    columns = getattr(bags.plan, "columns", ())
-    dropped = [f"Column {c.name} is no feature: {c.why}." for c in columns if c.kind == "drop"]
-    summary: Any = bags.summary
-    return summary._replace(left_out=(*summary.left_out, *dropped))
+def readings(bags: JoinedBags, columns: Columns) -> list[tuple[str, str]]:
+    """Each column of the events with how it is read, or why it is left out."""
+    ids = {columns.on: "left out: the bag's id (--on)"}
+    if columns.id is not None:
+        ids[columns.id] = "left out: the event's id (--id)"
+    if columns.score is not None:
+        ids[columns.score] = "the old model's score, to which the bags teach a correction (--score)"
+    planned = getattr(bags.plan, "columns", ())
+    listed = {column.name: column.reading for column in planned} | ids
+    return sorted(listed.items(), key=_is_left_out)
+
+
+def _is_left_out(reading: tuple[str, str]) -> bool:
+    return reading[1].startswith("left out")
+
+
+def in_lines(listed: list[tuple[str, str]]) -> str:
+    """The columns as a list to read, those that are used first."""
+    if not listed:
+        return ""
+    used = sum(not _is_left_out(one) for one in listed)
+    width = max(len(name) for name, _ in listed)
+    lines = [f"Columns: {used} used, {len(listed) - used} left out"]
+    return "\n".join([*lines, *(f"  {name:<{width}}  {how}" for name, how in listed)])
 
 
 def diagnose_by_name(bags: JoinedBags) -> Diagnosis:
     """Whether joined bags are random, with the features called as the plan calls them."""
+    import pyarrow as pa
+
+    from unbag.diagnosis import diagnose
+
     if bags.plan is None:
         return diagnose(bags)
     named = dict(zip(bags.plan.names, bags.X.T, strict=True))

@@ -4,49 +4,71 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import shlex
 import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import typer
 
-from unbag._rules import Refusal, Refused, visible
+from unbag._rules import OPTION, Refusal, Refused, visible
 
 UNFIT = 3  # exit code of `check` for bags that cannot be used or are not random
+QUOTED = re.compile(r"'([^']+)'")
+SUGGESTED = re.compile(r"Did you mean '([^']+)'\?")
+VALUES = {"noise": "VARIANCE", "cap": "NUMBER", "epsilon": "NUMBER"}
+"""What stands for the value of an option in a hint; the others take a column."""
 
 
 @contextmanager
-def plain_errors(verb: str, *, stopped: str = "no file is half-written") -> Iterator[None]:
-    """What went wrong and what to do, in place of a traceback; exit code 1.
+def plain_errors(
+    words: Sequence[str], *, example: str = "", stopped: str = "no file is half-written"
+) -> Iterator[None]:
+    """What went wrong and what to type next, in place of a traceback; exit code 1.
 
     Parameters
     ----------
-    verb : str
-        Whose help is offered.
+    words : sequence of str
+        The command as it was typed, from the verb on.
+    example : str
+        A command that works, for errors that say nothing of what to type.
     stopped : str
         What to know after Ctrl-C.
     """
     try:
-        from unbag.tables import plain_duckdb
-
-        with _terminated(), plain_duckdb():  # of whatever did not see to it itself
+        with _terminated(), _plain_duckdb():
             yield
     except (BrokenPipeError, typer.Exit, typer.Abort):
         raise  # whoever read the output has enough of it, or the work is done
     except (ValueError, OSError, MemoryError, ImportError, RuntimeError) as error:
-        tell(f"error: {message_of(error)}\n\nhint: unbag {verb} --help shows an example")
+        tell(f"error: {message_of(error)}\n\nhint: {hint_of(error, words) or example}")
         raise typer.Exit(1) from None
     except KeyboardInterrupt as error:
         tell(f"stopped\n\nhint: {stopped}")
         raise typer.Exit(getattr(error, "code", 130)) from None
 
 
+@contextmanager
+def _plain_duckdb() -> Iterator[None]:
+    """Errors of DuckDB where nobody saw to them; the tables take a second to import, so late."""
+    try:
+        yield
+    except Exception as error:
+        if "duckdb" not in type(error).__module__:
+            raise
+        from unbag.tables import plain_duckdb
+
+        with plain_duckdb():
+            raise
+
+
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came: the work ends as after Ctrl-C, with the exit code that shells know."""
+    """SIGTERM: the work ends as after Ctrl-C, with the exit code that shells know."""
 
     code = 128 + signal.SIGTERM
 
@@ -91,6 +113,50 @@ def message_of(error: Exception) -> str:
     return str(error)
 
 
+def hint_of(error: Exception, words: Sequence[str]) -> str:
+    """The command to type next, where the error says what is wrong with this one; else nothing.
+
+    Parameters
+    ----------
+    error : Exception
+        What went wrong.
+    words : sequence of str
+        The command as it was typed, from the verb on.
+
+    >>> from unbag._rules import broken
+    >>> hint_of(broken("A column must exist", "'bga' is none", "Did you mean 'bag'?"),
+    ...         ["check", "e.csv", "r.csv", "--on", "bga"])
+    'unbag check e.csv r.csv --on bag'
+    """
+    text, suggested = str(error), SUGGESTED.search(str(error))
+    if suggested is not None:
+        wrong = next((word for word in QUOTED.findall(text) if word in words), None)
+        if wrong is not None:
+            return _command([{wrong: suggested[1]}.get(word, word) for word in words])
+    if "Use --force" in text:
+        return _command([*words, "--force"])
+    for refusal in getattr(error, "refusals", ()):
+        for option in _asked_for(refusal):
+            if option[0] not in words:
+                return _command([*words, *option])
+    return ""
+
+
+def _asked_for(refusal: Refusal) -> Iterator[list[str]]:
+    """The options that a remedy asks for, but not those that it asks to leave out."""
+    for match in OPTION.finditer(refusal.remedy):
+        name, value = match.groups()
+        if not refusal.remedy[: match.start()].endswith(("eave ", "check ", "without ")):
+            stands_for = [VALUES.get(name, "COLUMN")]
+            if value is not None:
+                stands_for = [value] * (value != "True")
+            yield [option_spelling(name, None), *stands_for]
+
+
+def _command(words: Sequence[str]) -> str:
+    return f"unbag {shlex.join(words)}"
+
+
 def tell(text: Any) -> None:
     """A message for people, on stderr; what came from tables cannot steer the terminal."""
     print(visible(str(text), keep="\n\t"), file=sys.stderr)
@@ -104,32 +170,6 @@ def tell_warnings() -> Iterator[None]:
         yield
     for text in dict.fromkeys(str(each.message) for each in caught):
         tell(f"warning: {text}")
-
-
-def counted(tables: Iterable[Any]) -> Iterator[Any]:
-    """The same tables, with a count of rows on stderr while they pass, if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = SpinnerColumn(), TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn()
-    quiet = not sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet) as bar:
-        task = bar.add_task("", total=None)
-        for table in tables:
-            yield table
-            bar.advance(task, table.num_rows)
-
-
-@contextmanager
-def busy(with_what: str) -> Iterator[None]:
-    """A sign of life on stderr during long work, if that is a terminal."""
-    from rich.console import Console
-
-    if not sys.stderr.isatty():
-        yield
-        return
-    with Console(stderr=True).status(with_what):
-        yield
 
 
 def print_json(value: Any) -> None:

@@ -27,8 +27,8 @@ def design(
     expected: Annotated[
         list[str] | None,
         typer.Option(
-            help="while events still come: how many will, 5000; with strata autumn=5000, repeated "
-            "for each"
+            help="while events still arrive: how many in all, 5000; with strata autumn=5000, "
+            "repeated for each"
         ),
     ] = None,
     all_columns: Annotated[
@@ -40,7 +40,7 @@ def design(
     """Assign events to random bags, within strata, by a hash that any database can repeat.
 
     Writes the id, the stratum if there is one, and the bag. All ids must fit into memory; the other
-    columns need not. With --expected each event has its bag at once, whatever comes later; the
+    columns need not. With --expected each event has its bag at once, whatever arrives later; the
     sizes of the bags then vary.
 
     Example: unbag design events.parquet --id event --size 64 --stratum campaign --salt autumn --out
@@ -80,7 +80,7 @@ def expected_of(words: list[str] | None) -> int | dict[str, int] | None:
     if not right or (len(parts) > 1 and not all(named)):
         raise broken(
             "An expected count must be a whole number, or stratum=number for each stratum",
-            f"{' '.join(words or ())} came",
+            f"{' '.join(words or ())} was given",
             "Say --expected 5000, or --expected autumn=5000 --expected spring=300.",
         )
     if not parts:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import typer
 
 from unbag._rules import broken
 from unbag.cli._console import print_json, tell
 from unbag.cli._options import AsJson, Events, Force, Model, PageFile, Reports, table_verb
 from unbag.cli._outputs import check_page
-from unbag.cli._story import evaluation_story, judged_by, write_story
-from unbag.metrics import Evaluation, known_bags
-from unbag.tables import Columns, JoinedBags, join
+from unbag.cli._progress import activity
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from unbag.metrics import Evaluation
+    from unbag.tables import Columns, JoinedBags
 
 COMMAND = table_verb(without=("kind", "score"))  # the model file says them
+TABLES = {b"PAR1": "a Parquet file", b"\x1f\x8b": "a compressed file"}
+"""How files begin that are easily given for a model."""
 
 
 def evaluate(
@@ -35,34 +40,62 @@ def evaluate(
     Example: unbag evaluate model.unbag new-events.parquet new-reports.parquet --on bag --total
     sales --json
     """
+    from unbag.cli._story import evaluation_story, judged_by, write_story
+
     check_page(page, force=force)
     estimator = open_model(model)
-    bags = bags_for(estimator, events, reports, ctx.obj)
-    fresh = unseen(bags, estimator.learned_)
-    tell_learned(bags, fresh, estimator.learned_)
-    judged = judged_by(estimator, fresh)
+    with activity("reading"):
+        bags = bags_for(estimator, events, reports, ctx.obj)
+        fresh = unseen(bags, estimator.learned_)
+        tell_learned(bags, fresh, estimator.learned_)
+        judged = judged_by(estimator, fresh)
     print_evaluation(judged.evaluation, as_json=as_json)
+    tell(judged.verdict)
     if page is not None:
         files = (model, events, reports)
-        write_story(evaluation_story(files, ctx.obj.time, judged), page, force=force)
+        write_story(evaluation_story(files, ctx.obj, judged), page, force=force)
 
 
 def open_model(path: Path) -> Any:
     """A model that knows how its features are made."""
+    if path.is_dir():
+        from unbag.stream import StreamModel
+
+        return StreamModel(path)
+    check_is_model(path)
     from unbag.estimators import load
 
     model = load(path)
     if model.plan_ is None:
         raise broken(
-            "A model for tables must have a plan of its features",
-            f"{path.name} has none",
+            "A model for tables must know how columns become features",
+            f"{path.name} does not",
             "Make it with unbag train, or with fit(..., plan=bags.plan).",
         )
     return model
 
 
+def check_is_model(path: Path) -> None:
+    """Refuse a table that is given in place of a model."""
+    if not path.is_file():
+        return  # the reader says it
+    with path.open("rb") as file:
+        start = file.read(4)
+    kind = next((words for first, words in TABLES.items() if start.startswith(first)), None)
+    if path.suffix.lower() in (".csv", ".tsv", ".txt"):
+        kind = "a CSV file"
+    if kind is not None:
+        raise broken(
+            "The model must come first: a file that unbag train wrote",
+            f"{path.name} is {kind}",
+            "Give the model, then the events.",
+        )
+
+
 def bags_for(model: Any, events: Any, reports: Any, columns: Columns) -> JoinedBags:
     """Bags with the features that the model knows, and with reports of its kind."""
+    from unbag.tables import join
+
     counts, classes = columns.counts, None
     if counts is not None:
         counts = list(counts)
@@ -71,7 +104,7 @@ def bags_for(model: Any, events: Any, reports: Any, columns: Columns) -> JoinedB
     if counts != classes:
         raise broken(
             "Class counts must be those that the model learned from",
-            f"{counts} came for {classes}",
+            f"{counts} were given for {classes}",
             "Name the same columns in the same order.",
         )
     old = getattr(model.old_score_, "column", None)
@@ -80,6 +113,10 @@ def bags_for(model: Any, events: Any, reports: Any, columns: Columns) -> JoinedB
 
 def unseen(bags: Any, *learned: np.ndarray | None) -> Any:
     """The bags without those that were learned from, by one model or several."""
+    import numpy as np
+
+    from unbag.metrics import known_bags
+
     new = ~np.any([known_bags(bags, each).bag for each in learned], axis=0)
     if not (new & bags.observed).any():
         raise broken(
@@ -95,18 +132,21 @@ def unseen(bags: Any, *learned: np.ndarray | None) -> Any:
 def tell_learned(bags: Any, fresh: Any, learned: np.ndarray | None) -> None:
     """Say how many bags were left out, and how many of these would pass for new ones by their
     report."""
+    from unbag.metrics import known_bags
+
     left_out, more = len(bags) - len(fresh), ""
     if not left_out:
         return
     restated = int(known_bags(bags, learned).restated.sum())
     if restated:
-        more = f" {restated:,} of them came with another report or size than it learned from."
+        more = f" {restated:,} of them have another report or size than it learned from."
     tell(f"{left_out:,} bags that the model learned from were left out.{more}")
 
 
-def print_evaluation(evaluation: Evaluation, *, as_json: bool) -> None:
-    """An evaluation on stdout."""
+def print_evaluation(evaluation: Evaluation, *, as_json: bool, **further: Any) -> None:
+    """An evaluation on stdout; as JSON with further entries."""
     if as_json:
-        print_json({field.name: getattr(evaluation, field.name) for field in fields(evaluation)})
+        known = {field.name: getattr(evaluation, field.name) for field in fields(evaluation)}
+        print_json(known | further)
     else:
         print(evaluation)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from unbag._rules import Refused, broken
-from unbag.cli._console import UNFIT, busy, option_spelling, print_json, tell, tell_warnings
+from unbag.cli._console import UNFIT, option_spelling, print_json, tell, tell_warnings
 from unbag.cli._evaluate import print_evaluation
+from unbag.cli._progress import activity
 from unbag.cli._story import made_by, write_story
-from unbag.cli._train import learned, said_of
+from unbag.cli._train import learned
 from unbag.learners import Identified, RankedTable, identifiable, rank_tables
 from unbag.report import Facts, Story
 from unbag.tables import Marginals, TablesReport, count, join_marginals
@@ -137,14 +137,14 @@ def train_cells(
     events, *tables = files
     cells = join_marginals(events, tables, **said)
     tell("\n".join(summary_of_cells(cells)))
-    with busy(f"learning from {len(cells):,} cells"), tell_warnings():
+    with activity(f"learning from {len(cells):,} cells"), tell_warnings():
         model = learned(cells, settings)
-    model.save(out)
+    model.save(out, force=force)
     tell(f"learned from {count(len(cells), 'cell')}: {out}")
     if model.evaluation_ is not None:
         print_evaluation(model.evaluation_, as_json=as_json)
     more = tuple(note for note in model.fitted_.notes if note not in cells.notes)
-    tell("\n".join(said_of(replace(model.fitted_, notes=more), tested=False)))
+    tell("\n".join([*(f"note: {note}" for note in more), "", str(model.fitted_.verdict)]))
     if page is not None:
         write_story(_story(files, cells, model), page, force=force)
 
@@ -167,6 +167,7 @@ def _story(files: Sequence[Path], cells: Marginals, model: Any) -> Story:
         predictions=model.fitted_.predict(cells.X),
         columns=told_columns(cells),
         unit="cell",
+        verdict=model.fitted_.verdict,
     )
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, make_dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import make_dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from unbag._rules import broken
+from unbag._rules import broken, nearest
 from unbag.cli._console import plain_errors
 
+WORDS = "unbag.words"
+"""Where the context keeps the command as it was typed."""
 TABLE = "one row for each event: a Parquet or CSV file, or a folder of them"
 Events = Annotated[Path, typer.Argument(help=TABLE)]
 Reports = Annotated[Path, typer.Argument(help="one row for each bag: a Parquet or CSV file")]
@@ -37,9 +40,11 @@ Features = Annotated[
     list[str] | None,
     typer.Option("--feature", help="events: a column to learn from; repeat; by default all others"),
 ]
-Plan = Annotated[
+Encoding = Annotated[
     Path | None,
-    typer.Option(help="TOML file that says how columns become features; see docs/tables.md"),
+    typer.Option(
+        "--columns", help="TOML file that says how columns become features; see docs/tables.md"
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for machines")]
 PageFile = Annotated[
@@ -50,7 +55,7 @@ Force = Annotated[bool, typer.Option("--force", help="overwrite the output")]
 
 # of each field of `unbag.tables.Columns`
 COLUMN_HELP = {
-    "on": "column with the bag's id, in both tables",
+    "on": "the column with the bag's id, which both tables have",
     "total": "reports: column with each bag's total",
     "counts": "reports: column with one class's counts; repeat for each",
     "proportion": "reports: column with proportions, in place of totals",
@@ -58,28 +63,52 @@ COLUMN_HELP = {
     "size": "reports: column with the number of events, to be checked",
     "noise": "reports: column with the variance of the noise on a count, or one number",
     "status": "reports: column with observed, pending, suppressed_by_size ...",
-    "as_of": "reports: column with when a report was made; the latest counts",
-    "stratum": "events: column within whose values the bags are random",
-    "time": "events: column with the time",
-    "id": "events: column with the event's id; no event may come twice",
+    "status_map": "what a word of --status means, as suppressed=suppressed_by_size; repeat",
+    "as_of": "reports: column with the time when each report was made; the latest of a bag is used",
+    "stratum": "events: column within whose values the bags are random; it stays a feature",
+    "time": "events: column with the time of the event, for --cut and the page; it stays a feature",
+    "id": "events: column with the event's id; an id that occurs twice is refused",
     "score": "events: column with an old model's logit or probability, to be corrected by bags",
-    "cut": "as if it were this moment, e.g. 2026-11-16: rows of then or later are left out",
+    "cut": "use only what was known before this time, e.g. 2026-11-16: later reports (--as-of) and "
+    "bags with later events (--time) are left out",
     "wrong_sizes": "bags with another size than was reported: refuse (usual) or leave_out",
     "cap": "the largest count of one event, for --kind total",
     "accept_bias": "use reports although others were hidden for their value; biased",
 }
-COLUMN_TYPES: dict[str, Any] = {"counts": list[str], "cap": float}  # the others are text
+NOISE_HELP = {
+    "epsilon": "privacy budget of the noise on a count, in place of --noise",
+    "mechanism": "of the noise with --epsilon: laplace (usual), geometric or gaussian",
+    "delta": "of --mechanism gaussian, e.g. 1e-6",
+    "sensitivity": "the most that one person adds to the counts, with --epsilon; 1",
+}
+OPTION_TYPES: dict[str, Any] = {"counts": list[str], "status_map": list[str], "cap": float}
+OPTION_TYPES |= {"epsilon": float, "delta": float, "sensitivity": float}  # the others are text
+MECHANISMS = ("laplace", "geometric", "gaussian")
 
 
 class Verb(TyperCommand):
-    """A verb that says what went wrong and what to do, in place of a traceback."""
+    """A verb that says what went wrong and what to type next, in place of a traceback."""
 
     stopped = "no file is half-written"
 
     def invoke(self, ctx: Any) -> Any:
         """Run it."""
-        with plain_errors(ctx.info_name, stopped=self.stopped):
+        with self.plain_errors(ctx):
             return super().invoke(ctx)
+
+    def plain_errors(self, ctx: Any) -> Any:
+        """Errors in plain words."""
+        words = ctx.meta.get(WORDS, [ctx.info_name])
+        return plain_errors(words, example=_example(self.help or ""), stopped=self.stopped)
+
+
+def _example(help: str) -> str:
+    """The example that a verb's help ends with, in one line.
+
+    >>> _example("Do it. Example: unbag check a.csv b.csv --on bag --total sales")
+    'a command that works looks like: unbag check a.csv b.csv --on bag --total sales'
+    """
+    return f"a command that works looks like: {' '.join(help.partition('Example: ')[2].split())}"
 
 
 def stopped_verb(stopped: str) -> type[Verb]:
@@ -87,21 +116,21 @@ def stopped_verb(stopped: str) -> type[Verb]:
     return type("StoppedVerb", (Verb,), {"stopped": stopped})
 
 
-def table_verb(*, without: tuple[str, ...] = ()) -> type[Verb]:
+def table_verb(*, without: tuple[str, ...] = (), required: bool = True) -> type[Verb]:
     """A verb with an option for each field of `Columns`, which it finds in `ctx.obj`.
 
     Parameters
     ----------
     without : tuple of str
         Fields that the verb does not take.
+    required : bool
+        Whether there is nothing to do without `--on`; else `ctx.obj` is None where it is not given.
     """
-    from unbag.tables import Columns
-
-    names = [field.name for field in fields(Columns) if field.name not in without]
+    names = [name for name in (*COLUMN_HELP, *NOISE_HELP) if name not in without]
 
     class TableVerb(Verb):
         def __init__(self, *args: Any, params: list[Any], **further: Any) -> None:
-            columns = [option for option in _column_options() if option.name in names]
+            columns = [option for option in _column_options(required) if option.name in names]
             super().__init__(*args, params=[*params, *columns], **further)
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -113,28 +142,29 @@ def table_verb(*, without: tuple[str, ...] = ()) -> type[Verb]:
 
         def invoke(self, ctx: Any) -> Any:
             said = {name: ctx.params.pop(name) for name in names}
-            with plain_errors(ctx.info_name):
+            with self.plain_errors(ctx):
                 if ctx.params.get("marginal"):
                     ctx.obj = said_of_cells(said, ctx.params)
-                else:
-                    ctx.obj = Columns(**as_said(said))
+                elif said["on"] is not None:
+                    ctx.obj = columns_of(said)
             return super().invoke(ctx)
 
     return TableVerb
 
 
-def _column_options() -> list[Any]:
-    """What Typer makes of the fields of `Columns`: an option with its help for each."""
-    from unbag.tables import Columns
-
+def _column_options(required: bool) -> list[Any]:
+    """What Typer makes of the fields of `Columns` and of noise: an option with its help for
+    each."""
     options: list[Any] = []
-    for name in (field.name for field in fields(Columns)):
-        kind, default, words = COLUMN_TYPES.get(name, str) | None, None, ()
+    for name, help in (COLUMN_HELP | NOISE_HELP).items():
+        kind, default, words = OPTION_TYPES.get(name, str) | None, None, ()
         if name == "accept_bias":
             kind, default, words = bool, False, ("--accept-bias",)  # without its --no form
-        option = typer.Option(*words, help=COLUMN_HELP[name], rich_help_panel="Columns")
+        panel = {True: "Noise of the reports", False: "Columns"}[name in NOISE_HELP]
+        option = typer.Option(*words, help=help, rich_help_panel=panel)
         options.append((name, Annotated[kind, option], default))
-    options[0] = ("on", Annotated[str, options[0][1].__metadata__[0]])  # required
+    if required:
+        options[0] = ("on", Annotated[str, options[0][1].__metadata__[0]])
     app = typer.Typer(add_completion=False)
     app.command()(make_dataclass("ColumnOptions", options))
     return [option for option in typer.main.get_command(app).params if option.name != "help"]
@@ -172,17 +202,140 @@ def said_of_cells(given: Mapping[str, Any], params: Mapping[str, Any]) -> dict[s
     return said | {"below": params.get("below")}
 
 
+def columns_of(given: Mapping[str, Any]) -> Any:
+    """The `Columns` that the options describe.
+
+    >>> columns_of({"on": "bag", "total": "sales", "epsilon": 1.0, "counts": []}).noise
+    2.0
+    """
+    from unbag.tables import Columns
+
+    return Columns(**as_said(given))
+
+
 def as_said(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of `Columns` that were said; noise and cut may be numbers.
+    """The fields of `Columns` that were said; noise and cut may be numbers, and noise a budget.
 
     >>> as_said({"on": "bag", "total": "sales", "noise": "4", "counts": []})
     {'on': 'bag', 'total': 'sales', 'noise': 4.0}
     """
-    # compared by identity: 0 equals False, and is an answer
-    said = {n: v for n, v in given.items() if not (v is None or v is False or v in ([], ()))}
+    said = {name: value for name, value in given.items() if not _unsaid(value)}
+    budget = {name: said.pop(name) for name in NOISE_HELP if name in said}
     for name in ("noise", "cut"):
         try:
             said[name] = float(said[name])
         except (KeyError, ValueError):  # not said, or a column or a date
             continue
+    variance = noise_variance(said.get("noise"), **budget)
+    if variance is not None:
+        said["noise"] = variance
+    if "status_map" in said:
+        said["status_map"] = as_mapping(said["status_map"])
     return said
+
+
+def _unsaid(value: Any) -> bool:
+    """Whether an option was not given: 0 is a value, so no comparison with False."""
+    return value is None or value is False or (isinstance(value, list | tuple) and not value)
+
+
+def noise_variance(
+    noise: Any,
+    epsilon: float | None = None,
+    mechanism: str | None = None,
+    delta: float | None = None,
+    sensitivity: float | None = None,
+) -> Any:
+    """The variance of the noise on a count, said as such or by a privacy budget.
+
+    Parameters
+    ----------
+    noise : float, str or None
+        The variance, or the column that has it.
+    epsilon, mechanism, delta, sensitivity
+        The budget and how it is spent; see `unbag.noise`.
+
+    >>> noise_variance(None, 0.5), noise_variance(4.0), noise_variance(None)
+    (8.0, 4.0, None)
+    """
+    spending = {"--mechanism": mechanism, "--delta": delta, "--sensitivity": sensitivity}
+    further = [option for option, value in spending.items() if value is not None]
+    if epsilon is None and further:
+        raise broken(
+            "A privacy budget must have an epsilon",
+            f"{further[0]} was given without it",
+            "Add {epsilon}.",
+        )
+    if epsilon is None:
+        return noise
+    if noise is not None:
+        raise broken(
+            "Noise must be given once",
+            f"--noise {noise} and --epsilon {epsilon:g} were given",
+            "Leave {noise} out.",
+        )
+    return _mechanism(epsilon, mechanism or "laplace", delta, sensitivity or 1.0).variance
+
+
+def _mechanism(epsilon: float, name: str, delta: float | None, sensitivity: float) -> Any:
+    from unbag import noise
+
+    if name not in MECHANISMS:
+        raise broken(
+            f"A mechanism of noise must be one of {', '.join(MECHANISMS)}",
+            f"{name!r} was given",
+            f"{nearest(name, MECHANISMS)}Choose one of these, or give the variance with {{noise}}.",
+        )
+    if (name == "gaussian") != (delta is not None):
+        raise broken(
+            "A delta must be given for gaussian noise, and only there",
+            f"--mechanism {name} has {delta}",
+            "Give {delta:1e-6} with {mechanism:gaussian}, or leave both out for Laplace noise.",
+        )
+    if name == "gaussian":
+        return noise.gaussian(epsilon=epsilon, delta=delta or 0.0, cap=sensitivity)
+    if name == "geometric":
+        return noise.geometric(epsilon=epsilon, cap=sensitivity)  # pyright: ignore[reportArgumentType]
+    return noise.laplace(epsilon=epsilon, cap=sensitivity)
+
+
+def as_mapping(words: Sequence[str]) -> dict[str, str]:
+    """What the user's own words mean.
+
+    >>> as_mapping(["ok=observed", "too few=suppressed_by_size"])
+    {'ok': 'observed', 'too few': 'suppressed_by_size'}
+    """
+    pairs = [word.rpartition("=") for word in words]
+    for (own, _, _), word in zip(pairs, words, strict=True):
+        if not own:
+            raise broken(
+                "A meaning must be written as word=meaning",
+                f"{word!r} was given",
+                "Write {status_map:suppressed=suppressed_by_size}, and repeat it for each word.",
+            )
+    return {own: meaning for own, _, meaning in pairs}
+
+
+def numbers_of(words: Sequence[str] | None, option: str) -> tuple[int, ...] | None:
+    """Whole numbers that were given one by one or with commas between them.
+
+    Parameters
+    ----------
+    words : sequence of str, optional
+        As they were typed.
+    option : str
+        Which option they are of.
+
+    >>> numbers_of(["64,32"], "hidden"), numbers_of(["64", "32"], "hidden"), numbers_of([], "")
+    ((64, 32), (64, 32), None)
+    """
+    parts = [part for word in words or () for part in re.split(r"[,\s]+", word.strip("[]() "))]
+    if not parts:
+        return None
+    if not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise broken(
+            f"The values of --{option} must be positive whole numbers",
+            f"{' '.join(words or ())} was given",
+            f"Write --{option} 64,32 for two layers.",
+        )
+    return tuple(int(part) for part in parts)

@@ -17,7 +17,7 @@ def check_output(path: Path | None, *, force: bool, table: bool = True) -> None:
     if table and path.suffix.lower() not in ENDINGS:
         raise broken(
             f"An output must be named {' or '.join(ENDINGS)}",
-            f"{path.name} came",
+            f"{path.name} was given",
             "Choose such a name.",
         )
     check_place(path, force=force)
@@ -26,5 +26,5 @@ def check_output(path: Path | None, *, force: bool, table: bool = True) -> None:
 def check_page(path: Path | None, *, force: bool) -> None:
     """The same for a report page; None for none."""
     if path is not None and path.suffix.lower() not in (".html", ".htm"):
-        raise broken("A page must be named .html", f"{path.name} came", "Choose such a name.")
+        raise broken("A page must be named .html", f"{path.name} was given", "Choose such a name.")
     check_output(path, force=force, table=False)

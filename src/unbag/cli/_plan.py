@@ -11,8 +11,7 @@ import typer
 from unbag import losses
 from unbag._rules import broken
 from unbag.cli._console import print_json
-from unbag.cli._options import AsJson
-from unbag.noise import geometric
+from unbag.cli._options import NOISE_HELP, AsJson, noise_variance
 from unbag.planning import (
     ModelSpread,
     Noise,
@@ -75,13 +74,10 @@ def plan(
     noise: Annotated[
         float, typer.Option(min=0, help="variance of the noise on a bag's count")
     ] = 0.0,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            help="budget of geometric (whole-number) noise; for Laplace give --noise 2/epsilon²",
-        ),
-    ] = None,
+    epsilon: Annotated[float | None, typer.Option(min=0.001, help=NOISE_HELP["epsilon"])] = None,
+    mechanism: Annotated[str | None, typer.Option(help=NOISE_HELP["mechanism"])] = None,
+    delta: Annotated[float | None, typer.Option(help=NOISE_HELP["delta"])] = None,
+    sensitivity: Annotated[float | None, typer.Option(help=NOISE_HELP["sensitivity"])] = None,
     events: Annotated[
         int | None, typer.Option(min=1, help="how many there are: compares bag sizes")
     ] = None,
@@ -119,7 +115,7 @@ def plan(
 
     Example: unbag plan --rate 0.1 --noise 100 --events 1000000 --regret 0.02
     """
-    variance = _variance(noise, epsilon)
+    variance = noise_variance(noise or None, epsilon, mechanism, delta, sensitivity) or 0.0
     known = _noise(rate, variance, score_sd)
     if marginals is not None:
         from unbag.cli._marginals import in_words, ranked  # the learners take a second to import
@@ -137,25 +133,12 @@ def plan(
         print(_in_words(replies, variance))
 
 
-def _variance(noise: float, epsilon: float | None) -> float:
-    """Of the noise on a count, which two-sided geometric noise of a budget epsilon has."""
-    if noise and epsilon is not None:
-        raise broken(
-            "Noise must be given once",
-            f"--noise {noise:g} and --epsilon {epsilon:g} came",
-            "Leave one out.",
-        )
-    if epsilon is None:
-        return noise
-    return geometric(epsilon=epsilon).variance
-
-
 def _noise(rate: float, noise: float, score_sd: float) -> Noise:
     """For the log loss f2 is minus the score, whose mean is about the logit of the rate."""
     if not 0 < rate < 1:
         raise broken(
             "A rate must lie between 0 and 1",
-            f"{rate} came",
+            f"{rate} was given",
             "It is the share of events with a label 1.",
         )
     return Noise(
@@ -182,8 +165,8 @@ def answers(
     """
     if events is None and regret is None and bags is None:
         raise broken(
-            "A plan must have a wish",
-            "none of --events, --regret and --bags came",
+            "A plan must be asked something",
+            "none of --events, --regret and --bags was given",
             "Give one or more.",
         )
     best = round(best_bag_size(noise))

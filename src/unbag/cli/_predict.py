@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import pyarrow as pa
 import typer
 
 from unbag._rules import broken
-from unbag.cli._console import counted, tell
+from unbag.cli._console import tell
 from unbag.cli._evaluate import open_model
 from unbag.cli._options import Events, Force, Model, Output
 from unbag.cli._outputs import check_output
-from unbag.tables import write_tables
+from unbag.cli._progress import activity
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
 
 
 def predict(
@@ -33,19 +35,23 @@ def predict(
     """
     check_output(out, force=force)
     tables = predictions(open_model(model), events, id)
-    if out is not None:
-        tables = counted(tables)
-    rows = write_tables(out, tables, force=force)
+    from unbag.tables import write_tables
+
+    with activity("predicting"):
+        rows = write_tables(out, tables, force=force)
     tell(f"{rows:,} predictions: {out or 'stdout'}")
 
 
 def predictions(model: Any, events: Any, id: str | None) -> Iterator[pa.Table]:
     """A table of predictions for each batch of rows, with the ids or row numbers first."""
+    import numpy as np
+    import pyarrow as pa
+
     names = _names(model)
     if id in names:
         raise broken(
             "An id must have another name than the predictions",
-            f"{id!r} came beside {', '.join(names)}",
+            f"{id!r} is the name of one of {', '.join(names)}",
             "Rename that column, or leave {id} out for row numbers.",
         )
     old = model.old_score_

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,10 +12,11 @@ from unbag.cli._console import print_json, tell
 from unbag.cli._evaluate import bags_for, open_model, unseen
 from unbag.cli._options import TABLE, AsJson, Force, PageFile, table_verb
 from unbag.cli._outputs import check_page
-from unbag.cli._story import selection_story, write_story
-from unbag.metrics import scores_on
-from unbag.selection import Choice, choose
-from unbag.tables import Columns
+from unbag.cli._progress import activity
+
+if TYPE_CHECKING:
+    from unbag.selection import Choice
+    from unbag.tables import Columns
 
 COMMAND = table_verb(without=("kind", "score"))  # the model files say them
 
@@ -37,8 +38,11 @@ def select(
     Example: unbag select a.unbag b.unbag --events events.csv --reports reports.csv --on bag --total
     sales
     """
+    from unbag.cli._story import selection_story, write_story
+
     check_page(page, force=force)
-    choice, bags = selected(models, events, reports, ctx.obj)
+    with activity("reading"):
+        choice, bags = selected(models, events, reports, ctx.obj)
     tell(choice)
     if as_json:
         record = {"chosen": choice.name, "reason": choice.reason, "notes": choice.notes}
@@ -52,10 +56,13 @@ def select(
 def selected(paths: list[Path], events: Any, reports: Any, columns: Columns) -> tuple[Choice, Any]:
     """The choice among model files, each with its own features of the same rows; and the bags that
     chose."""
+    from unbag.metrics import scores_on
+    from unbag.selection import choose
+
     if len(set(paths)) < 2:
         raise broken(
             "There must be two models or more to choose among",
-            f"{len(set(paths))} came",
+            f"{len(set(paths))} was given",
             "Name another.",
         )
     models = {str(path): open_model(path) for path in paths}
@@ -63,7 +70,7 @@ def selected(paths: list[Path], events: Any, reports: Any, columns: Columns) -> 
     if len(kinds) > 1:
         raise broken(
             "Models to choose among must be of one kind",
-            f"{' and '.join(sorted(kinds))} came",
+            f"{' and '.join(sorted(kinds))} were given",
             "Leave one.",
         )
     learned = [model.learned_ for model in models.values()]

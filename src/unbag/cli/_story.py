@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbag.cli._check import diagnose_by_name, summary_of
+from unbag.cli._check import diagnose_by_name, readings
 from unbag.cli._console import tell
 from unbag.diagnosis import Diagnosis, Drift, drift
+from unbag.learners import Verdict, column_strengths, judge
 from unbag.metrics import Evaluation, ScoredBags, evaluate_scored, score_bags
 from unbag.report import Story, curves_of, facts_of, page_of, write_page
 from unbag.selection import Choice
-from unbag.tables import as_moments, is_number, open_table
+from unbag.tables import Columns, as_moments, is_number, open_table
 
 WINDOWS = 12
 
@@ -26,6 +27,7 @@ class JudgedModel(NamedTuple):
 
     scored: ScoredBags
     evaluation: Evaluation
+    verdict: Verdict | None = None
 
     @property
     def predictions(self) -> np.ndarray | None:
@@ -40,15 +42,41 @@ def judged_by(model: Any, bags: Any) -> JudgedModel:
     scored = score_bags(model, bags)
     fitted = getattr(model, "fitted_", None)
     if fitted is not None and fitted.judged_by_counts:
-        return JudgedModel(scored, fitted.evaluate(bags))
-    return JudgedModel(scored, evaluate_scored(scored))
+        evaluation = fitted.evaluate(bags)
+    else:
+        evaluation = evaluate_scored(scored)
+    known = np.flatnonzero(bags.observed)
+    score, kept = scored.score[bags.rows_of(known)], bags.take(known)
+    verdict = judge(score, kept, evaluation, strengths=strengths_of(model, kept))
+    return JudgedModel(scored, evaluation, verdict)
 
 
-def _predictions(model: Any, bags: Any) -> np.ndarray | None:
-    """Probabilities or counts of the final model; None for several classes."""
-    if bags.kind == "histogram":
+def strengths_of(model: Any, bags: Any) -> dict[str, float]:
+    """How much each column moves the scores of a model; nothing where columns are not known."""
+    fitted, plan = getattr(model, "fitted_", None), getattr(model, "plan_", None)
+    if fitted is not None and fitted.strengths:
+        return fitted.strengths
+    if plan is None or bags.table is None or model.kind_ == "histogram":
+        return {}
+
+    def scores(table: Any) -> np.ndarray:
+        rows = table if model.takes_tables else plan.features(table)
+        if model.kind_ == "total":
+            return np.log(np.maximum(model.predict(rows), 1e-12))
+        h = np.clip(model.predict_proba(rows)[:, 1], 1e-9, 1 - 1e-9)
+        return np.log(h / (1 - h))
+
+    return column_strengths(scores, bags.table)
+
+
+def verdict_on(model: Any, bags: Any) -> Verdict | None:
+    """The verdict of the bags of training themselves, each judged by models that never saw it."""
+    fitted = model.fitted_
+    if fitted is None:
         return None
-    return model.fitted_.predict(bags.rows_for(model), offset=bags.offset)
+    if fitted.strengths or fitted.gain is None:
+        return fitted.verdict
+    return fitted.verdict_with(strengths_of(model, bags))
 
 
 def write_story(story: Story, path: Path, *, force: bool) -> None:
@@ -58,45 +86,51 @@ def write_story(story: Story, path: Path, *, force: bool) -> None:
 
 def training_story(
     files: Sequence[Path],
-    time: str | None,
+    columns: Columns,
     bags: Any,
     model: Any,
     judged: JudgedModel | None,
     diagnosis: Diagnosis,
+    verdict: Verdict | None,
 ) -> Story:
     """From two tables to a model: all bags, the model, and the bags that judged it."""
     story = Story(
         "A model learned from totals",
         made_by("train", *files),
-        tables=summary_of(bags),
+        verdict=verdict,
+        readings=readings(bags, columns),
+        tables=bags.summary,
         facts=facts_of(bags),
         diagnosis=diagnosis,
-        drift=prior_over_time(files[0], time, bags),
+        drift=prior_over_time(files[0], columns.time, bags),
         choice=model.choice_,
         curves=curves_of(model.runs_, [model.run_]),
         trained=True,
         learned=len(model.learned_),
         evaluation=model.evaluation_,
     )
-    if judged is None and model.fitted_ is not None:
-        return replace(story, predictions=_predictions(model, bags.reported()))
-    if judged is None:
+    if judged is not None:
+        return replace(story, evaluation=judged.evaluation, predictions=judged.predictions)
+    if model.fitted_ is None or bags.kind == "histogram":
         return story
-    return replace(story, evaluation=judged.evaluation, predictions=judged.predictions)
+    known = bags.reported()
+    predictions = model.fitted_.predict(known.rows_for(model), offset=known.offset)
+    return replace(story, predictions=predictions)
 
 
-def evaluation_story(files: Sequence[Path], time: str | None, judged: JudgedModel) -> Story:
+def evaluation_story(files: Sequence[Path], columns: Columns, judged: JudgedModel) -> Story:
     """A model judged by bags that it did not learn from; the files are model, events, reports."""
-    bags: Any = judged.scored.bags
-    return Story(
-        "How good is this model?",
-        made_by("evaluate", *files),
-        tables=_without_learned(bags),
-        facts=facts_of(bags),
-        diagnosis=diagnose_by_name(bags),
-        drift=prior_over_time(files[1], time, bags),
-        evaluation=judged.evaluation,
-        predictions=judged.predictions,
+    return _of_bags(
+        Story(
+            "How good is this model?",
+            made_by("evaluate", *files),
+            verdict=judged.verdict,
+            evaluation=judged.evaluation,
+            predictions=judged.predictions,
+        ),
+        judged.scored.bags,
+        files[1],
+        columns.time,
     )
 
 
@@ -104,10 +138,13 @@ def selection_story(
     models: Sequence[Path], events: Path, time: str | None, bags: Any, choice: Choice
 ) -> Story:
     """Models compared by bags that none of them learned from."""
-    return Story(
-        "Which model?",
-        made_by("select", *models),
-        choice=choice,
+    story = Story("Which model?", made_by("select", *models), choice=choice)
+    return _of_bags(story, bags, events, time)
+
+
+def _of_bags(story: Story, bags: Any, events: Path, time: str | None) -> Story:
+    return replace(
+        story,
         tables=_without_learned(bags),
         facts=facts_of(bags),
         diagnosis=diagnose_by_name(bags),

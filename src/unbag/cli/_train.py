@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbag._rules import broken
-from unbag.cli._check import diagnose_by_name, summary_of
-from unbag.cli._console import busy, tell, tell_warnings
+from unbag._rules import broken, one_of
+from unbag.cli._check import diagnose_by_name, in_lines, readings
+from unbag.cli._console import tell, tell_warnings
 from unbag.cli._evaluate import print_evaluation
 from unbag.cli._options import (
+    WORDS,
     AsJson,
     Below,
+    Encoding,
     Events,
     Features,
     Force,
     Marginal,
     PageFile,
-    Plan,
     Reports,
+    numbers_of,
     table_verb,
 )
 from unbag.cli._outputs import check_output, check_page
-from unbag.cli._story import judged_by, training_story, write_story
-from unbag.diagnosis import Diagnosis
-from unbag.methods import FROM_BAGS
-from unbag.report import remedy
-from unbag.tables import Columns, JoinedBags, OldScore, join
+from unbag.cli._progress import activity
 
 if TYPE_CHECKING:
-    from unbag.learners import Fitted
+    from unbag.diagnosis import Diagnosis
+    from unbag.tables import Columns, JoinedBags, OldScore
 
 COMMAND = table_verb()
 NETWORK = "One network, trained by itself"
@@ -41,11 +41,18 @@ GOES_ON = (
     "make them random, learners that need random bags are left out, and the likelihood of held-out "
     "reports judges in place of a loss."
 )
-METHODS = f"{', '.join(FROM_BAGS)}; auto tries several and bags choose"
+METHODS = "anchored, upm, easy, matching, likelihood; auto tries several and bags choose"
 LEARNERS = "auto (additive and trees; networks for images), additive, trees, network; repeat"
 TRAINING = ("method", "loss", "epochs", "held_out", "hidden")
 TEST = 0.2
 """The share of the bags that judges one network that was trained by itself."""
+NEXT = {
+    "predict": "unbag predict {model} NEW_EVENTS --out scores.parquet",
+    "recalibrate": "unbag recalibrate {model} NEW_EVENTS NEW_REPORTS {words} --out better.unbag",
+    "more": "unbag plan --rate {rate:.3g} --regret 0.01",
+    "other": "unbag explain {model}",
+}
+"""The command for each next step of a verdict."""
 
 
 def train(
@@ -56,7 +63,7 @@ def train(
     marginal: Marginal = None,
     below: Below = None,
     features: Features = None,
-    plan: Plan = None,
+    encoding: Encoding = None,
     prior: Annotated[
         float | None, typer.Option(help="the mean label, where it is known; else the mean report")
     ] = None,
@@ -75,8 +82,8 @@ def train(
         str | None, typer.Option(help="by default the method's usual one", rich_help_panel=NETWORK)
     ] = None,
     hidden: Annotated[
-        list[int] | None,
-        typer.Option(help="width of a hidden layer; may be repeated; 32", rich_help_panel=NETWORK),
+        list[str] | None,
+        typer.Option(help="widths of the hidden layers, as 64,32; 32", rich_help_panel=NETWORK),
     ] = None,
     linear: Annotated[
         bool, typer.Option("--linear", help="no hidden layer", rich_help_panel=NETWORK)
@@ -108,53 +115,54 @@ def train(
     Example: unbag train events.parquet reports.parquet --on bag --total sales --id event --out
     model.unbag
     """
+    from unbag.cli._story import judged_by, training_story, verdict_on, write_story
+    from unbag.training import informed
+
     check_output(out, force=force, table=False)
     check_page(page, force=force)
     settings = {"method": method, "loss": loss, "epochs": epochs, "held_out": held_out}
     settings |= {"hidden": _widths(hidden, linear=linear), "learner": _learners(learner)}
     settings = {name: value for name, value in settings.items() if value is not None}
+    check_settings(settings)
     settings |= {"folds": folds, "time_limit": time_limit, "random_state": seed}
     if marginal:
         from unbag.cli._marginals import train_cells
 
-        files, said = (events, *marginal), ctx.obj | {"features": features or None, "plan": plan}
+        said = ctx.obj | {"features": features or None, "plan": encoding}
         outputs = {"out": out, "page": page, "as_json": as_json, "force": force}
-        train_cells(files, said, settings | {"prior": prior, "test": test}, **outputs)
+        settings |= {"prior": prior, "test": test}
+        train_cells((events, *marginal), said, settings, **outputs)
         return
-    bags = joined(events, reports, ctx.obj, plan=plan, features=features or None, prior=prior)
-    tell(summary_of(bags))
-    diagnosis = diagnose_by_name(bags)
     alone = trains_alone(settings)
-    tell(_verdict(diagnosis, strata=ctx.obj.stratum is not None, alone=alone))
-    if bags.old_score is not None:
-        tell(_of_old_score(bags.old_score))
-    learn, judge = parted(bags, _test_share(test, alone=alone), seed)
-    with busy(f"learning from {len(learn.reported()):,} bags"), tell_warnings():
+    with activity("reading"):
+        bags = joined(
+            events, reports, ctx.obj, plan=encoding, features=features or None, prior=prior
+        )
+        diagnosis = diagnose_by_name(bags)
+    _tell_bags(bags, ctx.obj, diagnosis, alone=alone)
+    learn, judging = parted(bags, _test_share(test, alone=alone), seed)
+    with activity("learning") as progress, informed(progress), tell_warnings():
         model = learned(learn, settings, ctx.obj.counts)
     model.save(out, force=force)  # before the evaluation, which may fail
-    if method == "auto" and model.choice_ is not None:
-        tell(f"chosen: {model.choice_.name}. {model.choice_.reason}")
-    tell(f"learned from {len(learn.reported()):,} bags: {out}")
-    judged, evaluation = None, model.evaluation_
-    if judge is not None:
-        judged = judged_by(model, judge)
+    _tell_model(model, out, len(learn.reported()), judged=judging is not None)
+    judged, evaluation, verdict = None, model.evaluation_, verdict_on(model, learn)
+    if judging is not None:
+        judged = judged_by(model, judging)
         evaluation = judged.evaluation
+        verdict = verdict or judged.verdict  # folds have more bags to say it with
     if evaluation is not None:
-        print_evaluation(evaluation, as_json=as_json)
-    if model.fitted_ is not None:
-        tell("\n".join(said_of(model.fitted_, tested=judge is not None)))
+        print_evaluation(evaluation, as_json=as_json, verdict=verdict and list(verdict))
+    if verdict is not None:
+        tell(f"\n{verdict}\n{_next_command(verdict.step, ctx, out, bags)}")
     if page is not None:
-        files = (events, reports)
-        story = training_story(files, ctx.obj.time, bags, model, judged, diagnosis)
+        story = training_story((events, reports), ctx.obj, bags, model, judged, diagnosis, verdict)
         write_story(story, page, force=force)
 
 
-def _widths(hidden: list[int] | None, *, linear: bool) -> tuple[int, ...] | None:
+def _widths(hidden: list[str] | None, *, linear: bool) -> tuple[int, ...] | None:
     if linear:
         return ()
-    if hidden:
-        return tuple(hidden)
-    return None
+    return numbers_of(hidden, "hidden")
 
 
 def _learners(named: list[str] | None) -> Any:
@@ -164,6 +172,22 @@ def _learners(named: list[str] | None) -> Any:
     if len(named) == 1:
         return named[0]
     return named
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse a misspelt method, loss or learner before the tables are read."""
+    from unbag.learners import make_learner
+    from unbag.losses import named_loss
+    from unbag.methods import METHODS
+
+    if "method" in settings:
+        one_of("A method", settings["method"], (*METHODS, "auto"))
+    if "loss" in settings:
+        named_loss(settings["loss"])
+    learner = settings.get("learner", "auto")
+    for name in [learner] if isinstance(learner, str) else learner:
+        if name != "auto":
+            make_learner(name)
 
 
 def trains_alone(settings: Mapping[str, Any]) -> bool:
@@ -178,30 +202,48 @@ def _test_share(test: float | None, *, alone: bool) -> float:
     return test or 0.0
 
 
+def _tell_bags(bags: JoinedBags, columns: Columns, diagnosis: Diagnosis, *, alone: bool) -> None:
+    """What was read, how each column is, and whether the bags are random."""
+    tell(bags.summary)
+    tell(in_lines(readings(bags, columns)))
+    tell(_on_randomness(diagnosis, strata=columns.stratum is not None, alone=alone))
+    if bags.old_score is not None:
+        tell(_of_old_score(bags.old_score))
+
+
 def _of_old_score(old: OldScore) -> str:
     scale = {True: "probabilities", False: "logits or logarithms of rates"}[old.probability]
     return f"{old.column} holds {scale}: bags teach what is to be added to its scores."
 
 
-def said_of(fitted: Fitted, *, tested: bool) -> list[str]:
-    """How the model was made, and the verdict.
+def _tell_model(model: Any, out: Path, bags: int, *, judged: bool) -> None:
+    """Where the model is, and how it was made."""
+    if model.choice_ is not None and model.method == "auto":
+        tell(f"chosen: {model.choice_.name}. {model.choice_.reason}")
+    tell(f"learned from {bags:,} bags: {out}")
+    if model.fitted_ is None:
+        return
+    tell(f"model: {model.fitted_.combination} (weights of the learners)")
+    if judged:
+        tell("The evaluation is from bags that were kept untouched.")
+    for note in model.fitted_.notes:
+        tell(f"note: {note}")
 
-    Parameters
-    ----------
-    fitted : Fitted
-        The model.
-    tested : bool
-        Whether bags that were kept untouched evaluated it.
-    """
-    lines = [f"model: {fitted.combination} (weights of the learners)"]
-    notes = fitted.notes
-    if tested:
-        lines.append("The evaluation above is from bags that were kept untouched.")
-    return [*lines, *(f"note: {note}" for note in notes), *fitted.verdict]
+
+def _next_command(step: str, ctx: typer.Context, out: Path, bags: Any) -> str:
+    """The command for the next step, with what this one said of the columns."""
+    import numpy as np
+
+    words = ctx.meta.get(WORDS, [])
+    said = [f"{a} {b}" for a, b in pairwise(words) if a in ("--on", "--total")]
+    rate = min(max(float(np.mean(bags.prior)), 0.001), 0.999)
+    return f"  {NEXT[step].format(model=out, words=' '.join(said), rate=rate)}"
 
 
 def joined(events: Any, reports: Any, columns: Columns, **how: Any) -> JoinedBags:
     """Bags with features."""
+    from unbag.tables import join
+
     bags = join(events, reports, columns, **how)
     if bags.plan is None:
         raise broken(
@@ -219,17 +261,19 @@ def parted(bags: Any, test: float, seed: int) -> tuple[Any, Any]:
     return bags.split(1 - test, seed=seed)
 
 
-def _verdict(diagnosis: Diagnosis, *, strata: bool, alone: bool) -> str:
+def _on_randomness(diagnosis: Diagnosis, *, strata: bool, alone: bool) -> str:
+    from unbag.report import remedy
+
     if diagnosis.random:
         return diagnosis.verdict
     if not alone:
         return f"warning: {diagnosis.verdict} {GOES_ON}"
     advice = remedy(diagnosis, strata=strata)
-    return f"warning: {diagnosis.verdict} {advice} unbag check tells more."
+    return f"warning: {diagnosis.verdict} {advice} unbag check shows more."
 
 
 def learned(bags: Any, settings: dict[str, Any], classes: Any = None) -> Any:
-    """An estimator that learned from these bags, with the plan of its features."""
+    """An estimator that learned from these bags, and knows how their columns are read."""
     from unbag.estimators import BagClassifier, BagRegressor
 
     if bags.kind == "total":

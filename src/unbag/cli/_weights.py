@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from unbag._rules import broken
-from unbag.cli._console import busy, tell
+from unbag.cli._console import tell
 from unbag.cli._options import Events, Force, Reports, table_verb
 from unbag.cli._outputs import check_output
+from unbag.cli._progress import activity
 
 COMMAND = table_verb()
 SQL = """-- the tables are called events and reports here
@@ -26,8 +27,9 @@ def weights(
     events: Events,
     reports: Reports,
     method: Annotated[
-        str, typer.Option(help="upm, easy, or anchored, which needs --reference")
-    ] = "upm",
+        str | None,
+        typer.Option(help="anchored (usual; without --reference it is upm), upm or easy"),
+    ] = None,
     reference: Annotated[
         list[str] | None,
         typer.Option(help="events: column with a prediction of another fold or day; one per class"),
@@ -83,7 +85,7 @@ def _write(
     from unbag.sql import write_targets
 
     check_output(out, force=force)
-    with busy("weighing"):
+    with activity("writing targets"):
         summary = write_targets(events, reports, out, force=force, **how)
     tell(summary)
     tell(f"events of {summary.observed:,} bags with a report: {out}")

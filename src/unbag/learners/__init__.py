@@ -15,6 +15,7 @@ from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._stacked import Stacked, StackedModel
 from unbag.learners._terms import DataWarning
 from unbag.learners._trees import Trees, TreesModel
+from unbag.learners._verdict import Verdict, column_strengths, judge, labelled_rows, verdict_of
 
 __all__ = [
     "LEARNERS",
@@ -39,13 +40,18 @@ __all__ = [
     "StackedModel",
     "Trees",
     "TreesModel",
+    "Verdict",
+    "column_strengths",
     "combine",
     "evaluate_cells",
     "fit",
     "fit_folds",
     "folds_of",
     "identifiable",
+    "judge",
+    "labelled_rows",
     "make_learner",
     "rank_tables",
+    "verdict_of",
     "with_labels",
 ]

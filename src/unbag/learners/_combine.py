@@ -179,6 +179,12 @@ def _solve(
     return theta[0], theta[levels:]
 
 
+def trivial_level(bags: Bags) -> np.ndarray:
+    """The one score for all rows, beside their offset, under which the reports are most likely."""
+    rows = (0, len(bags.bag), *bags.report.shape[1:])
+    return _solve(np.zeros(rows), bags)[0]
+
+
 def slope_of(score: np.ndarray, bags: Bags, *, level: float = 0.95) -> Estimate:
     """By how much scores should be stretched: 1 is right, below 1 they are too sure.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from time import monotonic
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse, special
 
-from unbag._rules import Refused, broken
+from unbag._rules import Refused, broken, nearest
 from unbag.bags import Bags, Kind
 from unbag.diagnosis import diagnose
 from unbag.learners._additive import Additive, AdditiveModel
@@ -23,7 +23,7 @@ from unbag.learners._network import NetworkLearner, NetworkModel
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._stacked import Stacked, StackedModel
 from unbag.learners._trees import TreeColumns, Trees, TreesModel, load_lightgbm
-from unbag.learners._verdict import verdict_of
+from unbag.learners._verdict import OFFSET_ALONE, Verdict, labelled_rows, verdict_of
 from unbag.metrics import (
     Estimate,
     Evaluation,
@@ -35,6 +35,7 @@ from unbag.metrics import (
     scores_on,
 )
 from unbag.tables import Marginals
+from unbag.training import whom_to_inform
 
 
 class Entry(NamedTuple):
@@ -99,6 +100,8 @@ class Fitted:
         By how much the scores of these models should be stretched; 1 is right.
     baseline : str
         What `gain` is over: the prior, or the offset of the rows at the right level.
+    worth : float or None
+        How many labelled rows say as much of the effects as the bags do.
     """
 
     kind: Kind
@@ -112,6 +115,7 @@ class Fitted:
     gain: Estimate | None = None
     slope: Estimate | None = None
     baseline: str = "the prior"
+    worth: float | None = None
 
     offset_apart: ClassVar[bool] = True
     """Scores come without the offset of the rows."""
@@ -125,9 +129,24 @@ class Fitted:
         return dict(zip(self.combination.names, self.combination.weights.tolist(), strict=True))
 
     @property
-    def verdict(self) -> tuple[str, ...]:
-        """Sentences: is the model better than the prior, its level and slope, and what matters."""
-        return verdict_of(self)
+    def verdict(self) -> Verdict:
+        """Is the model better than the prior, how surely, what matters, and what to do next."""
+        return self.verdict_with(self.strengths)
+
+    def verdict_with(self, strengths: Mapping[str, float]) -> Verdict:
+        """The verdict with strengths of the columns that were measured elsewhere."""
+        known = {"slope": self.slope, "worth": self.worth, "baseline": self.baseline}
+        return verdict_of(self.evaluation, self.gain, strengths=strengths, **known)
+
+    @property
+    def strengths(self) -> dict[str, float]:
+        """Of each column the standard deviation of what the additive model makes it add to the
+        score; empty where that model has no part."""
+        model: Any = self.models.get("additive")
+        weight = self.weights.get("additive", 0.0)
+        if model is None or not weight:
+            return {}
+        return {effect.name: weight * effect.strength for effect in model.effects()}
 
     @property
     def judged_by_counts(self) -> bool:
@@ -295,7 +314,7 @@ def fit(
         fitted = _without_folds(learners[0], bags, seed)
     else:
         end = begin + time_limit if time_limit is not None else math.inf
-        crossed = _cross_fit(learners, bags, fold, seed, end, progress)
+        crossed = _cross_fit(learners, bags, fold, seed, end, progress or whom_to_inform())
         fitted = _combined(crossed, bags, fold)
     table = not _is_matrix(bags.X)
     fitted = replace(fitted, notes=(*notes, *fitted.notes), learned_=known, takes_tables=table)
@@ -381,7 +400,7 @@ def make_learner(name: str) -> Learner:
         raise broken(
             f"A learner must be auto or one of {', '.join(LEARNERS)}",
             f"{name!r} came",
-            "Choose one of these, or give a learner of your own.",
+            f"{nearest(str(name), LEARNERS)}Choose one of these, or give a learner of your own.",
         )
     return LEARNERS[name].make()
 
@@ -474,10 +493,13 @@ def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:
     taught = () if whole.weights.any() else (TAUGHT_NOTHING,)
     notes = (*crossed.notes, *taught, note)
     slope = slope_of(scores_by_own_fold(np.stack(judged), row_fold), bags)
-    fitted = Fitted(bags.kind, models, whole, evaluation, notes=notes, gain=gain, slope=slope)
+    worth = labelled_rows(scores_by_own_fold(scores, row_fold), bags)
+    fitted = Fitted(
+        bags.kind, models, whole, evaluation, notes=notes, gain=gain, slope=slope, worth=worth
+    )
     if bags.offset is None:
         return fitted
-    return replace(fitted, baseline="the old score (or exposure) alone, at the right level")
+    return replace(fitted, baseline=OFFSET_ALONE)
 
 
 TAUGHT_NOTHING = "These bags teach nothing beyond their mean: the prediction is the prior."

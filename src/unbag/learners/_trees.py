@@ -302,7 +302,10 @@ class Trees:
                 list(pool.map(_Growth.advance, grown))
                 curve = np.sum([one.curve for one in grown], axis=0)
                 if progress is not None:
-                    progress(done, self.rounds, f"trees of depth {depth}: round {done}")
+                    words = (
+                        f"trees of depth {depth}: round {done}, loss {curve[-1] / len(fold):.4f}"
+                    )
+                    progress(done, self.rounds, words)
                 if done - JUDGED * int(np.argmin(curve)) >= self.patience or monotonic() > end:
                     break
         return grown

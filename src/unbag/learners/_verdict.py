@@ -1,102 +1,331 @@
-"""A fitted model in, a verdict in words out: better than the prior or not, and how surely."""
+"""What bags say of a model in, a verdict in words out: better than the prior or not, how surely,
+and what to do next."""
 
 from __future__ import annotations
 
-from math import log
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil, log
+from typing import Any, Literal
 
-from scipy import stats
+import numpy as np
+from scipy import special, stats
 
-from unbag.metrics import Estimate, Evaluation
-
-if TYPE_CHECKING:
-    from unbag.learners._fitted import Fitted
+from unbag.bags import Bags
+from unbag.learners._combine import slope_of, trivial_level
+from unbag.metrics import Estimate, Evaluation, evaluate_counts
 
 MOST = 5
 """So many columns are named."""
+OFFSET_ALONE = "the old score (or exposure) alone, at the right level"
+MANY_TIMES = 100
+"""Beyond so many times the bags, more bags are no advice."""
+
+Answer = Literal["better", "unsure", "worse", "unknown"]
+Step = Literal["predict", "recalibrate", "more", "other"]
 
 
-def verdict_of(fitted: Fitted) -> tuple[str, ...]:
-    """Sentences on a fitted model: the baseline, whether it is better, level and slope, columns.
+@dataclass(frozen=True)
+class Verdict:
+    """Sentences on a model, from bags that it did not learn from.
 
     Parameters
     ----------
-    fitted : Fitted
-        With its evaluation.
+    answer : {"better", "unsure", "worse", "unknown"}
+        Than always predicting the prior.
+    sentences : tuple of str
+        The first alone tells whether the model is of use.
+    step : {"predict", "recalibrate", "more", "other"}
+        What to do next: use the model, repair its level and slope, get more bags, or look for
+        other columns.
     """
-    if fitted.evaluation is None or fitted.gain is None:
-        return ("There were too few bags to say whether this model is better than the prior.",)
+
+    answer: Answer
+    sentences: tuple[str, ...]
+    step: Step
+
+    @property
+    def headline(self) -> str:
+        """One sentence, to be pasted into a mail."""
+        return self.sentences[0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.sentences)
+
+    def __str__(self) -> str:
+        first = self.headline
+        if self.answer != "better":
+            first = f"warning: {first}"
+        return "\n".join([first, *self.sentences[1:]])
+
+
+TOO_FEW = Verdict(
+    "unknown",
+    (
+        "There are too few bags to say whether this model is better than always predicting the "
+        "prior: do not rely on it.",
+        "Next: ask for reports of more bags.",
+    ),
+    "more",
+)
+
+
+def verdict_of(
+    evaluation: Evaluation | None,
+    gain: Estimate | None,
+    *,
+    slope: Estimate | None = None,
+    worth: float | None = None,
+    baseline: str = "the prior",
+    strengths: Mapping[str, float] | None = None,
+) -> Verdict:
+    """Whether a model is of use, in sentences.
+
+    Parameters
+    ----------
+    evaluation : Evaluation or None
+        From bags that it did not learn from.
+    gain : Estimate or None
+        By how many nats a bag's report is likelier than by the baseline.
+    slope : Estimate, optional
+        By how much the scores should be stretched; 1 is right.
+    worth : float, optional
+        What the bags are worth in labelled rows; see `labelled_rows`.
+    baseline : str
+        What the gain is over.
+    strengths : mapping, optional
+        Of each column the standard deviation of its effect on the score.
+    """
+    if evaluation is None or gain is None:
+        return TOO_FEW
+    answer, step = _answer(gain), _step(evaluation, gain, slope)
     parts = (
-        _baseline(fitted.evaluation),
-        _better(fitted.gain, fitted.baseline, fitted.evaluation.source.removesuffix("s")),
-        _level(fitted.evaluation, fitted.slope),
-        _columns(fitted),
+        _headline(answer, _baseline(evaluation, baseline), gain, evaluation.source),
+        _evidence(evaluation, gain),
+        _level(evaluation, slope),
+        _worth(evaluation, worth),
+        _columns(strengths or {}),
+        _next(step, evaluation, gain),
     )
-    return tuple(part for part in parts if part)
+    return Verdict(answer, tuple(part for part in parts if part), step)
 
 
-def _baseline(evaluation: Evaluation) -> str:
-    """The loss of the prior beside that of the model, where one number tells both."""
-    known = evaluation.estimates
-    if "log_loss" not in known or "mean_report" not in known:
-        return ""
-    p = known["mean_report"].value
-    if not 0 < p < 1:
-        return ""
-    prior = -p * log(p) - (1 - p) * log(1 - p)
-    return (
-        f"Log loss {_range(known['log_loss'])}; always predicting the mean report, {p:.4f}, has "
-        f"{prior:.4f}."
-    )
+def judge(
+    score: np.ndarray,
+    bags: Bags,
+    evaluation: Evaluation,
+    *,
+    strengths: Mapping[str, float] | None = None,
+) -> Verdict:
+    """The verdict on any model, from its scores of bags that it did not learn from.
+
+    Parameters
+    ----------
+    score : numpy.ndarray
+        Of each row, with its offset.
+    bags : Bags
+        With observed reports.
+    evaluation : Evaluation
+        What these bags say of the model.
+    strengths : mapping, optional
+        Of each column the standard deviation of its effect on the score.
+    """
+    offset: Any = 0.0
+    baseline = "the prior"
+    if bags.offset is not None:
+        baseline = OFFSET_ALONE
+        offset = np.reshape(bags.offset, (-1, *[1] * (score.ndim - 1)))
+    trivial = np.broadcast_to(trivial_level(bags) + offset, score.shape)
+    gain = evaluate_counts(score, bags, trivial=trivial)["gain_over_prior"]
+    slope, worth = slope_of(score - offset, bags), labelled_rows(score, bags)
+    known = {"slope": slope, "worth": worth, "baseline": baseline}
+    return verdict_of(evaluation, gain, strengths=strengths, **known)
 
 
-def _better(gain: Estimate, other: str, thing: str) -> str:
-    words = f"{gain.value:+.3f} nats a {thing}, from {gain.low:+.3f} to {gain.high:+.3f}"
+def labelled_rows(score: np.ndarray, bags: Bags) -> float | None:
+    """How many labelled rows say as much of the slope of a score as the reports do.
+
+    With v the variance of a label, u its sum over a bag, J the sum of v times the centred score
+    and V = u + noise, the reports know C - B^2 / A of the slope when the level is learned as well,
+    A = sum u^2 / V, B = sum u J / V, C = sum J^2 / V; one row knows the mean of v times the squared
+    score. An exact report of a random bag is worth about one row, whatever its size.
+
+    Parameters
+    ----------
+    score : numpy.ndarray
+        Of each row.
+    bags : Bags
+        With observed reports.
+
+    Returns
+    -------
+    float or None
+        None for histograms, and where all scores are the same.
+
+    >>> rng = np.random.default_rng(0)
+    >>> bags = Bags(np.repeat(np.arange(500), 20), np.full(500, 0.5))
+    >>> 400 < labelled_rows(rng.normal(size=10_000), bags) < 600
+    True
+    """
+    if bags.kind == "histogram":
+        return None
+    h = special.expit(score) if bags.kind == "binary" else np.exp(score)
+    v = h * (1 - h) if bags.kind == "binary" else h
+    away = score - np.average(score, weights=v)
+    one = float(np.mean(v * away**2))
+    if not one > 0:
+        return None
+    u, J = (np.bincount(bags.bag, weights=w, minlength=len(bags)) for w in (v, v * away))
+    V = u if bags.noise is None else u + bags.noise
+    known = np.sum(J**2 / V) - np.sum(u * J / V) ** 2 / np.sum(u**2 / V)
+    return float(known) / one
+
+
+def column_strengths(scores: Any, table: Any, *, rows: int = 1000, seed: int = 0) -> dict:
+    """How much each column moves the score of any model: the strongest first.
+
+    A column is shuffled, and half the mean squared change of the score is the variance of its
+    effect; for an additive model this is exact.
+
+    Parameters
+    ----------
+    scores : callable
+        From a table to the score of each row.
+    table : pyarrow.Table
+        Rows as the model was given them.
+    rows : int
+        How many of them to look at.
+    seed : int
+        Of the shuffles.
+    """
+    rng = np.random.default_rng(seed)
+    some = table.take(np.sort(rng.permutation(table.num_rows)[:rows]))
+    before, found = np.asarray(scores(some), float), {}
+    for i, name in enumerate(some.column_names):
+        shuffled = some.set_column(i, name, some[name].take(rng.permutation(some.num_rows)))
+        change = np.asarray(scores(shuffled), float) - before
+        found[name] = float(np.sqrt(np.mean(change**2) / 2))
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _answer(gain: Estimate) -> Answer:
     if gain.low > 0:
-        chance = float(stats.norm.sf(gain.value / gain.error))
-        return (
-            f"The model is better than {other}: it makes reports of {thing}s that it did not see "
-            f"likelier ({words}; by chance this would happen {_odds(chance)})."
-        )
+        return "better"
     if gain.high < 0:
-        return f"The model is worse than {other}: it makes unseen reports less likely ({words})."
+        return "worse"
+    return "unsure"
+
+
+def _step(evaluation: Evaluation, gain: Estimate, slope: Estimate | None) -> Step:
+    if gain.low <= 0 < gain.value and _times(gain) <= MANY_TIMES:
+        return "more"
+    if gain.low <= 0:
+        return "other"
+    gap = evaluation.estimates.get("prediction_minus_report")
+    off = [(gap, 0.0), (slope, 1.0)]
+    if any(one is not None and not one.low <= right <= one.high for one, right in off):
+        return "recalibrate"
+    return "predict"
+
+
+def _baseline(evaluation: Evaluation, baseline: str) -> str:
+    p = evaluation.estimates.get("mean_report")
+    if baseline != "the prior":
+        return baseline
+    return "always predicting the prior" + (f", {p.value:.4f}" if p is not None else "")
+
+
+def _headline(answer: Answer, baseline: str, gain: Estimate, things: str) -> str:
+    if answer == "better":
+        chance = float(stats.norm.sf(gain.value / gain.error)) if gain.error else 0.0
+        return f"The model is better than {baseline} ({_odds(chance)})."
+    if answer == "worse":
+        return f"The model is worse than {baseline}: do not use it."
     return (
-        f"These {thing}s cannot tell whether the model is better than {other}: reports that it "
-        f"did not see are about as likely ({words}). Ask for more {thing}s, smaller ones, or less "
-        "noise."
+        f"These {things} cannot tell whether the model is better than {baseline}: do not rely on "
+        "it yet."
     )
 
 
 def _odds(chance: float) -> str:
     if chance < 1e-6:
-        return "less than once in a million times"
-    return f"about once in {1 / chance:,.0f} times"
+        return "by chance it would look so less than once in a million times"
+    return f"by chance it would look so about once in {1 / chance:,.0f} times"
+
+
+def _evidence(evaluation: Evaluation, gain: Estimate) -> str:
+    known, parts, thing = evaluation.estimates, [], evaluation.source.removesuffix("s")
+    if "log_loss" in known:
+        parts.append(f"log loss {_range(known['log_loss'])}{_of_prior(evaluation)}")
+    if "auc" in known:
+        parts.append(f"AUC {_range(known['auc'])} (0.5 is chance)")
+    parts.append(f"reports that it did not see are likelier by {_range(gain)} nats a {thing}")
+    return f"Evidence: {'; '.join(parts)}."
+
+
+def _of_prior(evaluation: Evaluation) -> str:
+    """The loss of the prior, where one number tells it."""
+    mean = evaluation.estimates.get("mean_report")
+    if mean is None or not 0 < mean.value < 1:
+        return ""
+    p = mean.value
+    return f", of the prior {-p * log(p) - (1 - p) * log(1 - p):.4f}"
 
 
 def _level(evaluation: Evaluation, slope: Estimate | None) -> str:
     parts = []
     gap = evaluation.estimates.get("prediction_minus_report")
     if gap is not None:
+        off = "" if gap.low <= 0 <= gap.high else ", which is not chance"
         mean = evaluation["mean_prediction"].value
-        parts.append(f"mean prediction {mean:.4f}, {gap.value:+.4f} beside the reports")
-    if slope is not None:
+        parts.append(f"mean prediction {mean:.4f}, {_signed(gap)} beside the reports{off}")
+    if slope is not None and np.isfinite(slope.error):
         parts.append(f"slope {_range(slope)} (1 is right; below 1 the model is too sure)")
-    if not parts:
-        return ""
-    return f"Level and slope: {'; '.join(parts)}."
+    return f"Level and slope: {'; '.join(parts)}." if parts else ""
 
 
-def _columns(fitted: Fitted) -> str:
-    """The columns that move the score of the additive model the most."""
-    model: Any = fitted.models.get("additive")
-    if model is None or not fitted.weights["additive"]:
+def _worth(evaluation: Evaluation, worth: float | None) -> str:
+    if worth is None:
         return ""
-    effects = [effect for effect in model.effects() if effect.strength > 0][:MOST]
-    if not effects:
+    return (
+        f"Worth: for learning effects, these {evaluation.bags:,} {evaluation.source} say about as "
+        f"much as {worth:,.0f} labelled rows."
+    )
+
+
+def _columns(strengths: Mapping[str, float]) -> str:
+    strongest = sorted(strengths.items(), key=lambda item: -item[1])[:MOST]
+    listed = ", ".join(f"{name} {strength:.2f}" for name, strength in strongest if strength > 0)
+    if not listed:
         return ""
-    listed = ", ".join(f"{effect.name} {effect.strength:.2f}" for effect in effects)
     return f"Columns that matter most (standard deviation of their effect on the score): {listed}."
+
+
+def _next(step: Step, evaluation: Evaluation, gain: Estimate) -> str:
+    if step == "predict":
+        return "Next: predict new events."
+    if step == "recalibrate":
+        return "Next: correct level and slope with the further reports, then predict."
+    if step == "more":
+        return (
+            f"Next: ask for more {evaluation.source}, smaller ones, or less noise; about "
+            f"{_times(gain)} times as many ({_times(gain) * evaluation.bags:,}) would settle it, "
+            "if the estimate is right."
+        )
+    return (
+        "Next: look for columns that have to do with the label, or ask for many more reports, "
+        "smaller bags, or less noise."
+    )
+
+
+def _times(gain: Estimate) -> int:
+    """By how much more bags the interval of the gain would clear 0."""
+    return max(2, ceil(((gain.high - gain.low) / 2 / max(gain.value, 1e-12)) ** 2))
 
 
 def _range(estimate: Estimate) -> str:
     return f"{estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}]"
+
+
+def _signed(estimate: Estimate) -> str:
+    return f"{estimate.value:+.4f} [{estimate.low:+.4f}, {estimate.high:+.4f}]"

@@ -11,6 +11,7 @@ from unbag.report._page import Page, Section, Text, render, write_page
 from unbag.report._sections import page_of, verdicts
 from unbag.report._story import Facts, LearningCurve, Story, curves_of, facts_of, named
 from unbag.report._stream import stream_page
+from unbag.report._svg import picture_of
 
 __all__ = [
     "Claim",
@@ -25,6 +26,7 @@ __all__ = [
     "facts_of",
     "named",
     "page_of",
+    "picture_of",
     "remedy",
     "render",
     "stream_page",

@@ -63,6 +63,8 @@ def summary(story: Story) -> Section:
         reason = doubt(story.diagnosis)  # pyright: ignore[reportArgumentType]
         warning = [f"Do not trust these numbers yet: {reason}, and the intervals do not know that."]
     sentences = [*_learned(story), *warning, *_how_good(story), *_trust(story)]
+    if story.verdict is not None:
+        sentences = [story.verdict.headline, *sentences]
     parts = [
         Text(sentence, strong=i == 0 or sentence in warning) for i, sentence in enumerate(sentences)
     ]

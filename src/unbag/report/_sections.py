@@ -69,6 +69,9 @@ def _read(story: Story) -> Section | None:
         )
     if facts is not None:
         parts.append(Grid("What is used", ["", ""], _fact_rows(facts, story.unit)))
+    if story.readings:
+        rows = [list(reading) for reading in story.readings]
+        parts.append(Grid("Columns", ["column", "how it is read"], rows))
     if tables is not None and tables.left_out:
         parts += [Text("Left out, or waiting:"), items(*tables.left_out)]
     if tables is not None and tables.refused:

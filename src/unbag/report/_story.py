@@ -11,6 +11,7 @@ import numpy as np
 
 from unbag.bags import Bags
 from unbag.diagnosis import Diagnosis, Drift
+from unbag.learners import Verdict
 from unbag.metrics import Evaluation
 from unbag.selection import Choice
 from unbag.tables import TablesReport
@@ -167,6 +168,10 @@ class Story:
         What marginal tables can tell of the effect of each column.
     unit : str
         What has a report: a bag, or a cell of a marginal table.
+    verdict : Verdict, optional
+        Whether the model is of use, in sentences.
+    readings : sequence of (str, str)
+        Each column of the events, and how it is read or why it is left out.
     """
 
     title: str
@@ -184,6 +189,8 @@ class Story:
     labels: Evaluation | None = None
     columns: Sequence[Any] = ()
     unit: str = "bag"
+    verdict: Verdict | None = None
+    readings: Sequence[tuple[str, str]] = ()
 
     @property
     def biased(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from unbag.plots import draw_legend, new_figure
+from unbag.report._page import Picture
 
 WIDTH = 6.4  # inches of 72 units: wide enough for a page, narrow enough for a phone
 CURVES = tuple(f"c{i}" for i in range(6))
@@ -69,6 +70,25 @@ def embed(draw: Callable[[Any], None], words: str, *, name: str, height: float =
         draw_legend(axes)
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     return _for_page(text.getvalue(), words, name)
+
+
+def picture_of(
+    draw: Callable[[Any], None], caption: str, *, name: str, height: float = 3.8
+) -> Picture:
+    """A picture for a page, with its caption.
+
+    Parameters
+    ----------
+    draw : function from Axes to None
+        Draws it.
+    caption : str
+        What is to be seen.
+    name : str
+        Begins the ids of this picture.
+    height : float
+        In inches.
+    """
+    return Picture(embed(draw, caption, name=name, height=height), caption)
 
 
 def _for_page(svg: str, words: str, name: str) -> str:

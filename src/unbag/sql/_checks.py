@@ -45,9 +45,9 @@ def confirm(checks: Iterable[Mapping[str, Any]], *, refuse: bool = True) -> Tabl
     refuse : bool
         Whether to raise; else the report has what is refused.
 
-    >>> confirm([{"check": "event_twice", "rows": 2, "first": "event 7 came again"}])
+    >>> confirm([{"check": "event_twice", "rows": 2, "first": "event 7 occurs again"}])
     Traceback (most recent call last):
-    unbag.Refused: An event must come once: event 7 came again (2 such events). Drop the copies.
+    unbag.Refused: An event must occur once: event 7 occurs again (2 such events). Drop the copies.
     """
     report = tables_report(checks)
     if report.refused and refuse:
@@ -151,7 +151,7 @@ def _of_ids(events: Any) -> Look:
     finds = {
         "event_without_id": (ids.missing, NOTHING),
         "event_in_two_bags": (ids.two, apart),
-        "event_twice": (ids.again, "event " + ids.id + " came again in the same bag"),
+        "event_twice": (ids.again, "event " + ids.id + " occurs again in the same bag"),
     }
     return Look(ids, "id", finds)
 
@@ -190,6 +190,7 @@ def _of_bags(bags: Any, request: Request) -> Looks:
     has = "bag " + bags.name + " has "
     reported, whole = bags.has_report & bags.used, sum_of_values(bags, request)
     hidden, wrong, other = reported & bags.status.isin(HIDDEN_BY_VALUE), bags.wrong, NEVER
+    known = bags.status.isin(get_args(Status))
     if request.columns.accept_bias:
         hidden = NEVER
     if request.columns.wrong_sizes == "leave_out":
@@ -207,27 +208,31 @@ def _of_bags(bags: Any, request: Request) -> Looks:
         for there in (bags.has_events, bags.has_report)
     ]
     nothing = "none has; the first of the events is " + first[0] + ", of the reports " + first[1]
-    return {
-        "bags": (bags.used, NOTHING),
-        "observed": (bags.usable, NOTHING),
-        "instances": (ibis.ifelse(bags.used, bags.size, 0), NOTHING),
-        "bag_in_two_strata": (
-            (bags.stratum != bags.other).fill_null(False),
-            has + bags.stratum + " and " + bags.other,
-        ),
-        "bag_with_two_reports": ((bags.versions > 1).fill_null(False), has + "several"),
-        "wrong_size": (wrong, sizes),
-        "unknown_status": (reported & ~bags.status.isin(get_args(Status)), has + bags.status),
-        "hidden_by_value": (hidden, has + bags.status),
-        "report_not_finite": (bags.usable & ~_finite(whole), has + number_words(whole)),
-        "wrong_noise": (bags.usable & ~right_noise, has + number_words(bags.noise)),
-        "nothing_observed": (bags.usable, nothing),
-        "bag_without_events": (~bags.has_events, bags.name),
-        "late_bag": (bags.has_events & bags.late, bags.name),
-        "other_size": (other, bags.name),
-        "bag_without_report": (bags.used & ~bags.has_report, bags.name),
-        "not_observed": (reported & ~bags.observed, bags.name + " is " + bags.status),
-    } | _impossible(bags, request)
+    return (
+        {
+            "bags": (bags.used, NOTHING),
+            "observed": (bags.usable, NOTHING),
+            "instances": (ibis.ifelse(bags.used, bags.size, 0), NOTHING),
+            "bag_in_two_strata": (
+                (bags.stratum != bags.other).fill_null(False),
+                has + bags.stratum + " and " + bags.other,
+            ),
+            "bag_with_two_reports": ((bags.versions > 1).fill_null(False), has + "several"),
+            "wrong_size": (wrong, sizes),
+            "unknown_status": (reported & ~known, has + bags.status),
+            "hidden_by_value": (hidden, has + bags.status),
+            "report_not_finite": (bags.usable & ~_finite(whole), has + number_words(whole)),
+            "wrong_noise": (bags.usable & ~right_noise, has + number_words(bags.noise)),
+            "nothing_observed": (bags.usable | ~known, nothing),
+            "bag_without_events": (~bags.has_events, bags.name),
+            "late_bag": (bags.has_events & bags.late, bags.name),
+            "other_size": (other, bags.name),
+            "bag_without_report": (bags.used & ~bags.has_report, bags.name),
+            "not_observed": (reported & ~bags.observed & known, bags.name + " is " + bags.status),
+        }
+        | _fractions(bags, request)
+        | _impossible(bags, request)
+    )
 
 
 def _of_strata(bags: Any, request: Request) -> Looks:
@@ -257,6 +262,26 @@ def _text(column: Any) -> Any:
 
 def _finite(column: Any) -> Any:
     return (column.notnull() & ~column.isinf()).fill_null(False)
+
+
+def _fractions(bags: Any, request: Request) -> Looks:
+    """Counts that are none: proportions, or sums to which noise was added."""
+    names = request.columns
+    if names.proportion is not None or names.reports_are == "total":
+        return {}
+    values = [bags[f"value_{i}"] for i in range(len(names.values))]
+    broken = [((value - value.round()).abs() > 1e-9).fill_null(False) for value in values]
+    parts = [ibis.ifelse(*pair, ibis.null("float64")) for pair in zip(broken, values, strict=True)]
+    first, fraction = ibis.coalesce(*parts), bags.usable & ibis.or_(*broken)
+    inside = NEVER
+    if names.total is not None:
+        outside = bags.usable & ((values[0] < 0) | (values[0] > 1)).fill_null(True)
+        inside = outside.cast("int64").sum().over(ibis.window()) == 0
+    has = "bag " + bags.name + " has " + number_words(first)
+    return {
+        "proportion_as_total": (fraction & inside, has + " of " + _text(bags.size)),
+        "fractional_count": (_exact(bags, fraction & ~inside), has),
+    }
 
 
 def _impossible(bags: Any, request: Request) -> Looks:

@@ -152,7 +152,7 @@ def _closed_faults(marked: Any, size: int, stratum: str | None) -> list[Look]:
     if stratum is not None:
         named = "stratum " + strata.unbag_stratum
     twice = (by_id.n > 1) & by_id.unbag_id.notnull()
-    words = "event " + by_id.unbag_id + " came again in the same stratum"
+    words = "event " + by_id.unbag_id + " occurs again in the same stratum"
     small = named + " have " + strata.low.cast("string")
     return [
         _of_events(marked),

@@ -38,7 +38,7 @@ def query_files(
     on: str | Columns,
     *,
     memory: str | None = None,
-    method: Method = "upm",
+    method: Method | None = None,
     reference: str | Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
     **columns: Unpack[ColumnNames],

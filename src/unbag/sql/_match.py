@@ -12,7 +12,7 @@ from typing import Any
 import ibis
 
 from unbag._rules import broken, one_of
-from unbag.methods import LINEAR, Method
+from unbag.methods import ANCHORED, LINEAR, UPM, Method
 from unbag.sql._columns import (
     constant,
     id_column,
@@ -61,7 +61,13 @@ class Request:
 
 
 def make_request(
-    events: Any, reports: Any, columns: Columns, *, method: Method, reference: Any, typed: bool
+    events: Any,
+    reports: Any,
+    columns: Columns,
+    *,
+    method: Method | None,
+    reference: Any,
+    typed: bool,
 ) -> Request:
     """Check names and types of the columns before anything is run.
 
@@ -72,6 +78,8 @@ def make_request(
     columns, method, reference, typed
         See `relate`.
     """
+    if method is None:
+        method = ANCHORED.name if reference else UPM.name
     one_of("A method in SQL", method, LINEAR)
     predictions = _references(columns, method, reference)
     # empty tables of the same schema, so that the checks of `join` serve here too
@@ -149,7 +157,8 @@ def read_reports(reports: Any, request: Request) -> Any:
             read[part] = number_column(reports[name])
     if names.status is not None:
         status = text_column(reports, names.status, thing="reports")
-        read["status"] = status.fill_null("observed")
+        own = status.fill_null("observed")
+        read["status"] = own.substitute(dict(names.status_map or {"observed": "observed"}))
     if names.as_of is None:
         return reports.select(**read).mutate(older=NEVER)
     made = moment_column(reports[names.as_of])

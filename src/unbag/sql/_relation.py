@@ -41,7 +41,7 @@ def relate(
     reports: Any,
     on: str | Columns,
     *,
-    method: Method = "upm",
+    method: Method | None = None,
     reference: str | Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
     typed: bool = True,
@@ -66,8 +66,9 @@ def relate(
     on : str or Columns
         The column with the bag's id, in both. Ids, strata and statuses are text, whole numbers or
         dates.
-    method : {"upm", "easy", "anchored"}
-        How weights are made; anchored needs a reference.
+    method : {"anchored", "upm", "easy"}, optional
+        How weights are made; by default anchored, as in training, and upm where there is no
+        reference to anchor at.
     reference : str or sequence of str, optional
         Column of the events with a prediction that was made without the labels of the event's own
         bag (of another fold, or yesterday's model); for class counts one column for each.

@@ -25,6 +25,7 @@ import numpy as np
 from unbag._rules import Refused, broken
 
 STORE, METRICS, QUARANTINE = "stream.db", "metrics.jsonl", "quarantine.jsonl"
+SETUP, LEDGER = "setup.json", "files.jsonl"  # of files that fall into a folder, see `_folder`
 # A row of events holds those of one bag in one call, so that a bag can be read and deleted alone.
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS state (number INTEGER PRIMARY KEY, value BLOB, checksum INTEGER);
@@ -213,7 +214,8 @@ class StreamStore:
 
 
 def _own_folder(folder: Path) -> Path:
-    if folder.exists() and not (folder / STORE).exists() and any(folder.iterdir()):
+    inside = {path.name for path in folder.glob("*")} - {SETUP, LEDGER}
+    if inside and STORE not in inside:
         raise broken(
             "A stream must have a folder of its own",
             f"{folder} holds something else",

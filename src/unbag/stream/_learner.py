@@ -367,6 +367,16 @@ class StreamLearner:
             self.quarantine.add("clock", why, where=self.position)
         self._latest = max(self._latest, high)
 
+    def advance(self, position: int) -> None:
+        """Note where the source stands, and make a checkpoint when one is due.
+
+        Parameters
+        ----------
+        position : int
+            What was taken in wholly, in the source's own count.
+        """
+        self._move(position)
+
     def _move(self, position: int | None) -> None:
         """Note where the source stands, if that is said, and make a checkpoint when one is due."""
         if position is not None:

@@ -13,8 +13,9 @@ from unbag.tables._join import JoinedBags, OldScore, check_tables, join
 from unbag.tables._marginals import Marginals, join_marginals, match_keys, plan_marginals
 from unbag.tables._outputs import write_tables
 from unbag.tables._plan import FeaturePlan, Part
+from unbag.tables._reports import ObservedReports, report_rows
 from unbag.tables._rules import LEFT_OUT, RULES, TablesReport, count, tables_report
-from unbag.tables._sources import Table, no_rows, open_table, plain_arrow
+from unbag.tables._sources import Table, no_rows, open_table, plain_arrow, watched
 from unbag.tables._values import as_moments, as_numbers, is_number, plain
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "FeaturePlan",
     "JoinedBags",
     "Marginals",
+    "ObservedReports",
     "OldScore",
     "Part",
     "Table",
@@ -51,6 +53,8 @@ __all__ = [
     "plain_duckdb",
     "plan_features",
     "plan_marginals",
+    "report_rows",
     "tables_report",
+    "watched",
     "write_tables",
 ]

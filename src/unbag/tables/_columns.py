@@ -9,9 +9,10 @@ from typing import Any, Literal, TypedDict, get_args
 import numpy as np
 import pyarrow as pa
 
-from unbag._rules import broken, one_of
-from unbag.bags import Kind
-from unbag.tables._sources import Table, nearest
+from unbag._rules import broken, nearest, one_of
+from unbag.bags import Kind, Status
+from unbag.tables._rules import TWO_KINDS
+from unbag.tables._sources import Table
 from unbag.tables._values import as_moment, is_date, is_number, is_text
 
 Sizes = Literal["refuse", "leave_out"]
@@ -22,7 +23,7 @@ class ColumnNames(TypedDict, total=False):
 
     Parameters
     ----------
-    total, counts, proportion, kind, size, noise, status, as_of : optional
+    total, counts, proportion, kind, size, noise, status, status_map, as_of : optional
         What is said of the reports; see `Columns`.
     stratum, time, id, score : str, optional
         Columns of the events.
@@ -37,6 +38,7 @@ class ColumnNames(TypedDict, total=False):
     size: str | None
     noise: str | float | None
     status: str | None
+    status_map: Mapping[str, str] | None
     as_of: str | None
     stratum: str | None
     time: str | None
@@ -68,6 +70,8 @@ class Columns:
         Column of the reports with the variance of the noise on the count, or one number for all.
     status : str, optional
         Column of the reports with their status (see `Bags`); empty is observed.
+    status_map : mapping, optional
+        What your own words in that column mean: {"too few": "suppressed_by_size"}.
     as_of : str, optional
         Column of the reports with the time when each was made; the latest of a bag is used.
     stratum, time, id : str, optional
@@ -97,6 +101,7 @@ class Columns:
     size: str | None = None
     noise: str | float | None = None
     status: str | None = None
+    status_map: Mapping[str, str] | None = None
     as_of: str | None = None
     stratum: str | None = None
     time: str | None = None
@@ -129,6 +134,7 @@ class Columns:
                 "Name a column with {as_of} or {time}.",
             )
         one_of("What is done with wrong sizes", self.wrong_sizes, get_args(Sizes))
+        self._check_status_map()
         if self.kind is not None and (self.counts is None) == (self.kind == "histogram"):
             raise broken(
                 "A kind must fit the columns",
@@ -150,6 +156,23 @@ class Columns:
                 f"{self.cap} came",
                 "Give with {cap} the largest count of one event, or leave it out.",
             )
+
+    def _check_status_map(self) -> None:
+        if self.status_map is None:
+            return
+        if self.status is None:
+            raise broken(
+                "A meaning of statuses must come with their column",
+                "none was named",
+                "Name the column with {status}.",
+            )
+        for word, meaning in self.status_map.items():
+            if meaning not in get_args(Status):
+                raise broken(
+                    f"A status must mean one of {', '.join(get_args(Status))}",
+                    f"{word!r} means {meaning!r}",
+                    f"{nearest(meaning, get_args(Status))}{TWO_KINDS}",
+                )
 
     @property
     def reports_are(self) -> Kind:

@@ -20,6 +20,7 @@ from unbag.tables._values import SECOND, as_moments, as_numbers, as_text, plain
 FeatureKind = Literal["numeric", "category", "hash", "date", "boolean", "drop"]
 MOST_BUCKETS = 2**24  # single precision holds whole numbers up to here exactly
 DAY = 86_400 * SECOND
+SHOWN = 4  # of the values of a category, in words
 PERIODS = {"hour": DAY, "weekday": 7 * DAY, "season": 365.2425 * DAY}
 
 
@@ -58,6 +59,24 @@ class Column:
     buckets: int = 0
     dimension: int = 0
     why: str = ""
+
+    @property
+    def reading(self) -> str:
+        """How the column is read, or why it is not, in a few words.
+
+        >>> Column("device", "category", values=("desk", "phone"), missing=True).reading
+        'one of 2 values: desk, phone; some are missing'
+        """
+        shown = ", ".join(self.values[:SHOWN]) + ", ..." * (len(self.values) > SHOWN)
+        words = {
+            "numeric": f"a number, of mean {self.mean:.4g} and standard deviation {self.sd:.4g}",
+            "category": f"one of {len(self.values)} values: {shown}",
+            "hash": f"one of many values, hashed into {self.buckets:,} buckets",
+            "date": f"a time: its {', '.join(self.parts)} and trend",
+            "boolean": "true or false",
+            "drop": f"left out: {self.why}",
+        }[self.kind]
+        return words + "; some are missing" * self.missing
 
 
 def encode(column: Column, values: Any) -> np.ndarray:

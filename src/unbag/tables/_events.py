@@ -138,7 +138,7 @@ class IdCounter:
                 "'event ' || id || ' is in bags ' || low || ' and ' || high",
             ),
             self._line(
-                "event_twice", "not apart", "'event ' || id || ' came again in the same bag'"
+                "event_twice", "not apart", "'event ' || id || ' occurs again in the same bag'"
             ),
         ]
 

@@ -295,12 +295,12 @@ class Summary:
         like_an_id = self.distinct > LIKE_AN_ID * known
         many = self.values is None or known > FEW_ROWS
         if self.kind == "text" and many and like_an_id:
-            return "nearly every row has its own value, as an id has"
+            return "nearly every row has a different value, as ids do"
         whole = self.kind == "numeric" and self.apart and self.rows > FEW_ROWS
         if whole and may_be_id and like_an_id:
             return (
-                "nearly every row has its own value, as an id has (name it among the features if "
-                "it is none)"
+                "nearly every row has a different whole number, as ids do; name it as a feature to "
+                "use it"
             )
         return ""
 

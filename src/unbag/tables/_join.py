@@ -201,10 +201,7 @@ def check_tables(
     >>> events = pa.table({"day": ["mon", "mon", "tue"]})
     >>> reports = pa.table({"day": ["mon", "wed"], "sales": [3, 1]})
     >>> print(check_tables(events, reports, on="day", total="sales"))
-    3 events and 2 reports came.
-    2 bags with 3 events are used, 1 with a report.
-    - 1 report of bags without events was left out: wed.
-    - 1 bag has no report and waits for it (pending): tue.
+    3 events and 2 reports were read.
     refused: A total must lie between 0 and the number of events: bag mon has 3 of 2 (1 such bag). \
 Say kind='total' where an event may count more than once, or give the variance of the noise with \
 noise=.
@@ -256,9 +253,22 @@ class _Pair:
         self.columns = columns
         self.events = open_table(events, types=types | ids).naming(columns.of_events)
         self.reports = open_table(reports, thing="reports", types=ids)
-        self.events.need(columns.of_events)
-        self.reports.need(columns.of_reports)
+        self._check_columns()
         self.text = ids_are_text(self.events, self.reports, columns.on)
+
+    def _check_columns(self) -> None:
+        """Refuse all columns at once that are not there, and tables in the wrong order."""
+        ours, theirs = self.columns.of_events, self.columns.of_reports
+        missing = [*self.events.missing(ours), *self.reports.missing(theirs)]
+        if missing and not (self.events.missing(theirs) or self.reports.missing(ours)):
+            raise broken(
+                "The events must come first, then the reports",
+                f"the second table has no column {missing[-1].offender.split()[0]}, but the first "
+                "has all columns of reports",
+                "Give the two tables the other way round.",
+            )
+        if missing:
+            raise Refused(*missing)
 
     def match(self, survey: Survey | None = None) -> Matched:
         """The first pass: count the events of each bag, and look at the features on the way."""

@@ -22,12 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from unbag._rules import Refusal, Refused, broken, refuse
+from unbag._rules import Refusal, Refused, broken, nearest, refuse
 from unbag.bags import HIDDEN_BY_VALUE, Kind, Reports
 from unbag.tables._infer import Overrides, plan_features
 from unbag.tables._plan import FeaturePlan
 from unbag.tables._rules import count
-from unbag.tables._sources import Table, nearest, no_rows, open_table
+from unbag.tables._sources import Table, no_rows, open_table
 from unbag.tables._values import as_numbers, as_text, is_number, plain
 
 SIGMAS = 5.0

@@ -48,6 +48,11 @@ class BagTable(NamedTuple):
         """Whether a bag is used and has a report to learn from."""
         return self.used & (self.status == "observed")
 
+    @property
+    def known_status(self) -> np.ndarray:
+        """Whether the status is a word that we know."""
+        return np.isin(self.status, get_args(Status))
+
     def share(self, columns: Columns) -> np.ndarray:
         """The report as `Bags` takes it, one column for each value."""
         if columns.proportion is not None:
@@ -74,7 +79,7 @@ def match_tables(
     kept, lines = choose_reports(reports, cut=cut, dated=columns.as_of is not None)
     bags = _by_bag(events, kept, columns, cut)
     lines = [*events.lines, *lines, *_sums(bags), *_left_out(bags, kept, columns)]
-    lines += [*_refused(bags, columns), *_impossible(bags, columns)]
+    lines += [*_refused(bags, columns), *_fractions(bags, columns), *_impossible(bags, columns)]
     return Matched(
         events.name.filter(pa.array(bags.used)),
         _known(bags, events, columns),
@@ -128,7 +133,7 @@ def _sums(bags: BagTable) -> list[Line]:
 def _left_out(bags: BagTable, reports: ReportTable, columns: Columns) -> list[Line]:
     lone = pc.invert(pc.is_in(reports.bag, value_set=bags.name)).to_numpy(zero_copy_only=False)
     other = bags.wrong & ~bags.late & (columns.wrong_sizes == "leave_out")
-    hidden = bags.has_report & bags.used & ~bags.usable
+    hidden = bags.has_report & bags.used & ~bags.usable & bags.known_status
     return [
         line("bag_without_events", lone.sum(), first_of(reports.bag, lone)),
         _line("late_bag", bags, bags.late, "{name}"),
@@ -146,10 +151,26 @@ def _refused(bags: BagTable, columns: Columns) -> list[Line]:
     sizes = "bag {name} has {given} reported and {size} in the table"
     return [
         _line("wrong_size", bags, wrong, sizes, bags.reported_size),
-        _line("unknown_status", bags, reported & ~np.isin(status, get_args(Status)), HAS, status),
+        _line("unknown_status", bags, reported & ~bags.known_status, HAS, status),
         _line("hidden_by_value", bags, reported & hidden, HAS, status),
         _line("report_not_finite", bags, bags.usable & ~np.isfinite(total), HAS, total),
         _line("wrong_noise", bags, bags.usable & ~(np.isfinite(noise) & (noise >= 0)), HAS, noise),
+    ]
+
+
+def _fractions(bags: BagTable, columns: Columns) -> list[Line]:
+    """Counts that are none: proportions, or sums to which noise was added."""
+    if columns.proportion is not None or columns.reports_are == "total":
+        return []
+    value = bags.value[bags.usable]
+    inside = columns.total is not None and bool(((value >= 0) & (value <= 1)).all())
+    broken = np.abs(bags.value - np.round(bags.value)) > 1e-9
+    first = bags.value[np.arange(len(broken)), broken.argmax(axis=1)]
+    fraction = broken.any(axis=1) & bags.usable
+    noisy = fraction & (bags.noise == 0) & (not inside)
+    return [
+        _line("proportion_as_total", bags, fraction & inside, f"{HAS} of {{size}}", first),
+        _line("fractional_count", bags, noisy, HAS, first),
     ]
 
 
@@ -189,4 +210,5 @@ def _nothing(bags: BagTable, reports: ReportTable) -> Line:
     ours, theirs = (first_of(each, np.ones(len(each), bool)) for each in (bags.name, reports.bag))
     ours, theirs = ours or "none", theirs or "none"
     words = f"none has; the first of the events is {ours}, of the reports {theirs}"
-    return line("nothing_observed", int(not bags.usable.any()), words)
+    some = bags.usable.any() or not bags.known_status.all()  # a word that nobody knows says why
+    return line("nothing_observed", int(not some), words)

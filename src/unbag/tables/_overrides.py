@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from unbag._rules import broken
+from unbag._rules import broken, nearest
 from unbag.tables._encode import MOST_BUCKETS, FeatureKind
-from unbag.tables._sources import nearest
 
 
 class Wish(NamedTuple):
@@ -40,7 +39,7 @@ def _from_file(path: Path) -> Mapping[str, Any]:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise broken(
-            "A file of a plan must be TOML", f"{path.name} is not ({error})", "Mend it."
+            "A file of a plan must be TOML", f"{path.name} is not ({error})", "Correct the file."
         ) from error
     columns = content.pop("columns", {})
     if content or not isinstance(columns, dict):
@@ -64,7 +63,7 @@ def _wish(name: str, settings: Any) -> Wish:
         raise broken(
             "A planned column must have a kind, and buckets, dimension or values",
             f"column {name!r} has {(*strange, 'no kind')[0]}",
-            f"{question}Mend its settings.",
+            f"{question}Correct its settings.",
         )
     kinds = get_args(FeatureKind)
     if settings["kind"] not in kinds:

@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from unbag._rules import Refused, refuse
+from unbag.bags import HIDDEN_BY_VALUE
 from unbag.tables._columns import Columns
 from unbag.tables._events import Line, line
-from unbag.tables._sources import Table, no_rows
+from unbag.tables._rules import RULES, tables_report
+from unbag.tables._sources import Table, no_rows, open_table
 from unbag.tables._values import as_ids, as_moments, as_numbers, as_text
 
 
@@ -51,14 +54,65 @@ def read_reports(table: Table, columns: Columns, *, text: bool) -> ReportTable:
         as_of = as_moments(rows[columns.as_of], name=columns.as_of, thing="reports")
     if columns.status is not None:
         status = as_text(rows[columns.status])
+    meaning = columns.status_map or {}
     return ReportTable(
         bag=as_ids(rows[columns.on], text=text),
         value=np.column_stack([numbers(name) for name in columns.values]),
         size=numbers(columns.size),
         noise=noise,
-        status=np.array(status.fill_null("observed").to_pylist(), str),
+        status=np.array([meaning.get(s, s) for s in status.fill_null("observed").to_pylist()], str),
         as_of=as_of,
     )
+
+
+class ObservedReports(NamedTuple):
+    """Reports that are there, one for each bag.
+
+    Parameters
+    ----------
+    bag : list of str
+        The bags.
+    share : numpy.ndarray
+        Of each its proportion.
+    size : numpy.ndarray
+        Of each its number of events, NaN where none is reported.
+    noise : numpy.ndarray
+        Of each the variance of the noise on its count.
+    """
+
+    bag: list[str]
+    share: np.ndarray
+    size: np.ndarray
+    noise: np.ndarray
+
+
+def report_rows(source: Any, columns: Columns) -> ObservedReports:
+    """The observed reports of a table on a binary label, as they are, without their events.
+
+    Parameters
+    ----------
+    source : frame, pyarrow.Table, DuckDB relation, str or Path
+        One row for each report.
+    columns : Columns
+        What is said of its columns.
+    """
+    ids = dict.fromkeys(columns.as_text, pa.string())
+    table = open_table(source, thing="reports", types=ids)
+    reports, lines = choose_reports(
+        read_reports(table, columns, text=True), cut=np.nan, dated=columns.as_of is not None
+    )
+    report = tables_report(lines)
+    if report.refused:
+        raise Refused(*report.refused)
+    hidden = np.isin(reports.status, HIDDEN_BY_VALUE) & (not columns.accept_bias)
+    rule = RULES["hidden_by_value"]
+    refuse(rule.rule, hidden, thing="bag", given=reports.status, remedy=rule.remedy,
+           names=reports.bag.to_pylist())  # fmt: skip
+    known = reports.take(np.flatnonzero(reports.status == "observed"))
+    share = known.value[:, 0]
+    if columns.total is not None:
+        share = share / known.size
+    return ObservedReports(known.bag.to_pylist(), share, known.size, known.noise)
 
 
 def choose_reports(

@@ -20,6 +20,13 @@ NO_LABELS = (
     "with {noise}."
 )
 
+TWO_KINDS = (
+    "A report that is there is observed, and one that is still to be made is pending. Hidden "
+    "reports are of two kinds: suppressed_by_size where the bag was too small, which does no harm, "
+    "and suppressed_by_value where its count was too small, which biases what is learned from the "
+    "others."
+)
+
 
 class TableRule(NamedTuple):
     """A rule that is refused when it is broken: who is counted, what must hold, what to do."""
@@ -72,7 +79,7 @@ RULES: dict[str, TableRule] = {
         "event", "Bags must not overlap",
         "An event counts in one report only; choose which, as the reports do.",
     ),
-    "event_twice": TableRule("event", "An event must come once", "Drop the copies."),
+    "event_twice": TableRule("event", "An event must occur once", "Drop the copies."),
     "report_without_bag": TableRule(
         "report", "A report must name its bag",
         "Drop such rows, which are often totals of the page.",
@@ -86,10 +93,23 @@ RULES: dict[str, TableRule] = {
         "bag", "A reported size must be the number of events of the bag",
         "Find the missing or doubled events, or leave such bags out with {wrong_sizes:leave_out}.",
     ),
-    "unknown_status": _known("status"),
+    "unknown_status": TableRule(
+        "bag", REPORT_RULES["status"].text,
+        f"Say what your own words mean with {{status_map}}. {TWO_KINDS}",
+    ),
     "hidden_by_value": _known("hidden"),
     "report_not_finite": _known("finite"),
     "wrong_noise": _known("noise"),
+    "proportion_as_total": TableRule(
+        "bag", "A total must be a number of events, and all of these lie between 0 and 1, as "
+        "proportions do",
+        "Name the column with {proportion} in place of {total}.",
+    ),
+    "fractional_count": TableRule(
+        "bag", "A count without noise must be a whole number",
+        "If noise was added, say so with {epsilon} or {noise}; name proportions with {proportion}, "
+        "and say {kind:total} where events are not counted but measured.",
+    ),
     "impossible_total": TableRule(
         "bag", "A total must lie between 0 and the number of events", NO_LABELS
     ),
@@ -140,11 +160,12 @@ LEFT_OUT: dict[str, LeftOut] = {
         "report", "of bags without events was left out", "of bags without events were left out"
     ),
     "late_report": LeftOut(
-        "report", "came after the cut and was left out", "came after the cut and were left out"
+        "report", "was made after the cut and is left out",
+        "were made after the cut and are left out",
     ),
     "older_report": LeftOut(
-        "report", "came again later, and the latest is used",
-        "came again later, and the latest of each bag is used",
+        "report", "was restated later, and the latest is used",
+        "were restated later, and the latest of each bag is used",
     ),
     "late_bag": LeftOut(
         "bag", "has events after the cut and was left out",
@@ -198,12 +219,13 @@ class TablesReport(NamedTuple):
     def __str__(self) -> str:
         verb = {1: "is"}.get(self.bags, "are")
         lines = [
-            f"{count(self.events, 'event')} and {count(self.reports, 'report')} came.",
+            f"{count(self.events, 'event')} and {count(self.reports, 'report')} were read.",
             f"{count(self.bags, 'bag')} with {count(self.instances, 'event')} {verb} used, "
             f"{self.observed:,} with a report.",
             *(f"- {line}" for line in self.left_out),
-            *(f"refused: {refusal}" for refusal in self.refused),
         ]
+        if self.refused:  # nothing is used then
+            lines[1:] = [f"refused: {refusal}" for refusal in self.refused]
         return "\n".join(lines)
 
 
@@ -218,7 +240,7 @@ def tables_report(lines: Iterable[Mapping[str, Any]]) -> TablesReport:
 
     >>> late = {"check": "late_bag", "rows": 2, "first": "mon"}
     >>> print(tables_report([late, {"check": "events", "rows": 9, "first": None}]))
-    9 events and 0 reports came.
+    9 events and 0 reports were read.
     0 bags with 0 events are used, 0 with a report.
     - 2 bags have events after the cut and were left out: mon and 1 more.
     """

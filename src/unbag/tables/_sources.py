@@ -8,10 +8,10 @@ from __future__ import annotations
 import gzip
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,33 @@ import pyarrow.csv as csv
 import pyarrow.dataset as ds
 from pyarrow.fs import LocalFileSystem
 
-from unbag._rules import Refused, broken
+from unbag._rules import Refusal, Refused, broken, nearest
 
 ROWS, CELLS = 2**16, 2**22  # of a batch, whichever is reached first
 ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
+
+
+def _ignore(thing: str, done: int) -> None:
+    pass
+
+
+_WATCH: ContextVar[Callable[[str, int], None]] = ContextVar("watch", default=_ignore)
+
+
+@contextmanager
+def watched(watch: Callable[[str, int], None]) -> Iterator[None]:
+    """Have a function informed of every batch that is read: of what, and how many rows so far.
+
+    Parameters
+    ----------
+    watch : callable
+        Called with "events" or "reports" and the number of rows.
+    """
+    before = _WATCH.set(watch)
+    try:
+        yield
+    finally:
+        _WATCH.reset(before)
 
 
 @dataclass(frozen=True)
@@ -68,15 +91,23 @@ class Table:
         """The names among these that are given, each a column of the table; else an error with the
         nearest name."""
         wanted = list(dict.fromkeys(name for name in names if name is not None))
-        columns = self.schema.names
-        for name in wanted:
-            if name not in columns:
-                raise broken(
-                    "A column must exist",
-                    f"{name!r} is not in the {self.thing}",
-                    f"{nearest(name, columns)}Its columns are {', '.join(columns)}.",
-                )
+        missing = self.missing(wanted)
+        if missing:
+            raise Refused(*missing)
         return wanted
+
+    def missing(self, names: Iterable[str]) -> list[Refusal]:
+        """A refusal for each of these names that is no column."""
+        columns = self.schema.names
+        return [
+            Refusal(
+                "A column must exist",
+                f"{name!r} is not in the {self.thing}",
+                f"{nearest(name, columns)}Its columns are {', '.join(columns)}.",
+            )
+            for name in names
+            if name not in columns
+        ]
 
     def batches(self, columns: Sequence[str], *, rows: int | None = None) -> Iterator[pa.Table]:
         """These columns, about `rows` rows at a time, in order.
@@ -88,7 +119,13 @@ class Table:
         rows : int, optional
             About how many at a time; by default as many as `rows_within` allows.
         """
-        rows = rows or rows_within(len(columns))
+        watch, done = _WATCH.get(), 0
+        for batch in self._parts(columns, rows or rows_within(len(columns))):
+            yield batch
+            done += batch.num_rows
+            watch(self.thing, done)
+
+    def _parts(self, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
         if isinstance(self.source, pa.Table):
             chosen = self.source.select(list(columns))
             yield from (chosen.slice(start, rows) for start in range(0, chosen.num_rows, rows))
@@ -121,18 +158,6 @@ def rows_within(columns: int) -> int:
     (65536, 1398)
     """
     return max(1, min(ROWS, CELLS // max(columns, 1)))
-
-
-def nearest(name: str, names: Sequence[str]) -> str:
-    """A question that suggests the nearest name, or nothing.
-
-    >>> nearest("campain", ["campaign", "sales"])
-    "Did you mean 'campaign'? "
-    """
-    close = get_close_matches(name, names, n=1) or get_close_matches(name.lower(), names, n=1)
-    if not close:
-        return ""
-    return f"Did you mean {close[0]!r}? "
 
 
 def open_table(
@@ -402,7 +427,7 @@ FILE_RULES = (
         ("CSV",),
         "A CSV file must be a table with one line of column names",
         "a file of {thing} is not ({detail})",
-        "Mend it.",
+        "Correct the file.",
     ),
     (
         ("",),

@@ -106,7 +106,7 @@ def as_numbers(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
         raise broken(
             "A column of numbers must hold numbers",
             f"{name!r} of the {thing} has {_quoted(error)}",
-            "Mend it, or leave it empty where there is none and say why with a status.",
+            "Correct it, or leave it empty where there is none and say why with a status.",
         ) from error
     return numbers.to_numpy(zero_copy_only=False).astype(np.float64)
 

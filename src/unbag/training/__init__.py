@@ -11,6 +11,7 @@ from unbag.training._chunks import ChunkTrainer
 from unbag.training._config import TrainingConfig
 from unbag.training._lanes import Lanes
 from unbag.training._objective import Objective
+from unbag.training._progress import informed, whom_to_inform
 from unbag.training._run import Run
 from unbag.training._sharding import Devices
 from unbag.training._sweep import sweep, train
@@ -25,7 +26,9 @@ __all__ = [
     "Objective",
     "Run",
     "TrainingConfig",
+    "informed",
     "labelled_auc",
     "sweep",
     "train",
+    "whom_to_inform",
 ]

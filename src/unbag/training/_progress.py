@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from rich.console import Console
@@ -43,12 +46,49 @@ class EpochBar:
         self.bar.stop()
 
 
+class Informed(Protocol):
+    """What is informed while something learns: `unbag.learners.Progress`."""
+
+    def __call__(self, step: int, total: int | None, words: str) -> None: ...
+
+
+_INFORMED: ContextVar[Informed | None] = ContextVar("informed", default=None)
+
+
+@contextmanager
+def informed(progress: Informed) -> Iterator[None]:
+    """Have a function informed of all learning in this context, however deep it is called.
+
+    Parameters
+    ----------
+    progress : callable
+        See `unbag.learners.Progress`: it gets a step, how many there will be, and words.
+    """
+    before = _INFORMED.set(progress)
+    try:
+        yield
+    finally:
+        _INFORMED.reset(before)
+
+
+def whom_to_inform() -> Informed | None:
+    """The function that is to be informed of learning here, if there is one."""
+    return _INFORMED.get()
+
+
 def progress_of(progress: Any, epochs: int) -> AbstractContextManager[Any]:
-    """A bar for True, the function itself, or one that does nothing for False."""
+    """A bar for True, the function itself, or what is informed in this context for False."""
     if progress is True:
         return EpochBar(epochs)
-    return nullcontext(progress or _ignore)
+    return nullcontext(progress or partial(_inform, epochs))
 
 
-def _ignore(epoch: int, observed: dict[str, Any]) -> None:
-    pass
+def _inform(epochs: int, epoch: int, observed: dict[str, Any]) -> None:
+    progress = whom_to_inform()
+    if progress is None:
+        return
+    losses = np.asarray(observed.get("held_out", observed.get("train", np.nan)), float)
+    words = f"network: epoch {epoch}"
+    if np.isfinite(losses).any():
+        words += f", loss {np.nanmin(losses):.4f}"
+    progress(epoch, epochs, words)

@@ -1,0 +1,175 @@
+"""`unbag explain`: what each column does to the predictions of a model, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from unbag._rules import broken, nearest
+from unbag.cli._console import print_json, tell
+from unbag.cli._evaluate import open_model
+from unbag.cli._options import AsJson, Force, Model
+from unbag.cli._outputs import check_output
+
+if TYPE_CHECKING:
+    from unbag.learners import Effect
+
+PICTURES, MOST_VALUES, MOST_COLUMNS = (".svg", ".png", ".html"), 12, 8
+UNITS = {"binary": "log odds", "total": "logarithm of the count", "histogram": "class score"}
+
+
+def explain(
+    model: Model,
+    column: Annotated[
+        list[str] | None, typer.Option(help="only this column, with all its values; repeat")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="also draw: .svg, .png, or .html for a page")
+    ] = None,
+    as_json: AsJson = False,
+    force: Force = False,
+) -> None:
+    """Show what each column does to the predictions, with 95% intervals, the strongest first.
+
+    The effects are those of the additive part of the model, on the scale of its scores: at 0 a
+    value is as likely as the average event, at 0.69 its odds are twice as high.
+
+    Example: unbag explain model.unbag --out effects.svg
+    """
+    check_output(out, force=force, table=False)
+    if out is not None and out.suffix.lower() not in PICTURES:
+        raise broken(
+            f"A picture must be named {', '.join(PICTURES)}",
+            f"{out.name} was given",
+            "Choose such a name.",
+        )
+    estimator = open_model(model)
+    effects, classes = chosen_effects(effects_of(estimator), column), _classes(estimator)
+    if as_json:
+        print_json([effect._asdict() for effect in effects])
+    else:
+        print(in_words(effects, estimator.kind_, classes, whole=bool(column)))
+    if out is not None:
+        _draw(effects[:MOST_COLUMNS], UNITS[estimator.kind_], classes, out, model)
+        tell(f"picture: {out}")
+
+
+def effects_of(model: Any) -> list[Effect]:
+    """The effects of a model's columns on its score, the strongest first."""
+    fitted = model.fitted_
+    additive = getattr(fitted, "models", {}).get("additive")
+    weight = getattr(fitted, "weights", {}).get("additive", 0.0)
+    if additive is None or not weight:
+        raise broken(
+            "Effects must come from a model with an additive part",
+            f"this one is {model.method_}",
+            "Train with {learner:additive}, or with the default.",
+        )
+    return [
+        one._replace(
+            strength=weight * one.strength, effect=weight * one.effect, error=weight * one.error
+        )
+        for one in additive.effects()
+    ]
+
+
+def chosen_effects(effects: list[Effect], columns: Sequence[str] | None) -> list[Effect]:
+    """Those of some columns; the parts of a date are named after it."""
+    names = [effect.name for effect in effects]
+    for column in columns or ():
+        if not any(_belongs(name, column) for name in names):
+            raise broken(
+                "A column must be one that the model learned from",
+                f"{column!r} is none",
+                f"{nearest(column, names)}Its columns are {', '.join(names)}.",
+            )
+    if not columns:
+        return effects
+    return [one for one in effects if any(_belongs(one.name, column) for column in columns)]
+
+
+def _belongs(name: str, column: str) -> bool:
+    return name == column or name.startswith(f"{column} ")
+
+
+def _classes(model: Any) -> list[str]:
+    if model.kind_ == "histogram":
+        return [str(name) for name in model.classes_]
+    return [""]
+
+
+def in_words(
+    effects: Sequence[Effect], kind: str, classes: Sequence[str], *, whole: bool = False
+) -> str:
+    """The effects as a table to read; of many values the first few, unless all are asked for."""
+    lines = [f"Effects on the {UNITS[kind]}, with 95% intervals; the strongest column first"]
+    for effect in effects:
+        lines.append(f"\n{effect.name} (standard deviation {effect.strength:.2f})")
+        rows = list(_rows(effect, classes))
+        shown = rows
+        if not whole and len(rows) > MOST_VALUES:  # from end to end
+            shown = [rows[i * (len(rows) - 1) // (MOST_VALUES - 1)] for i in range(MOST_VALUES)]
+        lines += [
+            f"  {name:<28} {v:+.3f} [{low:+.3f}, {high:+.3f}]" for name, v, low, high in shown
+        ]
+        if len(rows) > len(shown):
+            lines.append(f"  ... and {len(rows) - len(shown)} more: --column {effect.name!r}")
+    return "\n".join(lines)
+
+
+def _rows(effect: Effect, classes: Sequence[str]) -> Iterator[tuple[str, float, float, float]]:
+    """Each value of a column, for each class, with its effect and interval."""
+    import numpy as np
+
+    values, errors = (a.reshape(len(effect.at), -1) for a in (effect.effect, effect.error))
+    for at, value, error in zip(effect.at, values, errors, strict=True):
+        for name, v, e in zip(classes, np.atleast_1d(value), np.atleast_1d(error), strict=True):
+            yield (
+                f"{value_text(at)} {name}".strip(),
+                float(v),
+                float(v - 1.96 * e),
+                float(v + 1.96 * e),
+            )
+
+
+def value_text(at: Any) -> str:
+    """A value of a column as people read it.
+
+    >>> value_text(None), value_text(27.50001), value_text("phone")
+    ('(missing)', '27.5', 'phone')
+    """
+    if at is None:
+        return "(missing)"
+    if isinstance(at, float):
+        return f"{at:.4g}"
+    return str(at)
+
+
+def _draw(
+    effects: Sequence[Effect], unit: str, classes: Sequence[str], out: Path, model: Path
+) -> None:
+    from unbag._io import whole
+    from unbag.plots import draw_effect, effects_figure
+    from unbag.report import Page, Section, Text, picture_of, write_page
+
+    if out.suffix.lower() != ".html":
+        figure = effects_figure(effects, unit=unit, classes=classes)
+        with whole(out) as temporary:
+            figure.savefig(temporary, format=out.suffix[1:].lower(), dpi=150, facecolor="white")
+        return
+    parts = [
+        picture_of(
+            lambda axes, one=one: draw_effect(axes, one, unit=unit, classes=classes),
+            f"{one.name}: standard deviation of its effect {one.strength:.2f}",
+            name=f"effect{i}",
+        )
+        for i, one in enumerate(effects)
+    ]
+    words = Text(f"What each column adds to the {unit} of a prediction, with 95% intervals.")
+    section = Section("effects", "What each column does", [words, *parts])
+    write_page(
+        Page("What the model learned", f"unbag explain {model.name}", [section]), out, force=True
+    )

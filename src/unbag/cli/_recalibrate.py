@@ -1,0 +1,114 @@
+"""`unbag recalibrate`: level and slope of a model corrected by reports of bags that it has not
+seen."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unbag._rules import broken
+from unbag.cli._check import diagnose_by_name
+from unbag.cli._console import print_json, tell
+from unbag.cli._evaluate import bags_for, open_model, tell_learned, unseen
+from unbag.cli._options import AsJson, Events, Force, Model, Reports, table_verb
+from unbag.cli._outputs import check_output
+from unbag.cli._progress import activity
+
+COMMAND = table_verb(without=("kind", "score"))  # the model file says them
+
+
+def recalibrate(
+    ctx: typer.Context,
+    model: Model,
+    events: Events,
+    reports: Reports,
+    out: Annotated[Path, typer.Option(help="the corrected model, e.g. better.unbag")],
+    fit: Annotated[
+        str, typer.Option(help="both (level and slope), or intercept where only the level moved")
+    ] = "both",
+    as_json: AsJson = False,
+    force: Force = False,
+) -> None:
+    """Correct the level and slope of a model from reports of newer bags, and save it as another.
+
+    Bags that the model learned from are left out. The corrected model remembers the bags of both,
+    so that no evaluation uses them.
+
+    Example: unbag recalibrate model.unbag new-events.parquet new-reports.parquet --on bag --total
+    sales --out better.unbag
+    """
+    from unbag.recalibration import recalibrate as estimate
+
+    check_output(out, force=force, table=False)
+    estimator = open_model(model)
+    if estimator.old_score_ is not None and fit == "both":
+        raise broken(
+            "A model that corrects an old score must be recalibrated by its level alone",
+            "both were asked for",
+            "Say {fit:intercept}.",
+        )
+    with activity("reading"):
+        bags = bags_for(estimator, events, reports, ctx.obj)
+        fresh = unseen(bags, estimator.learned_)
+        tell_learned(bags, fresh, estimator.learned_)
+        diagnosis = diagnose_by_name(fresh)
+    if not diagnosis.random:
+        tell(f"warning: {diagnosis.verdict} The correction may be biased.")
+    repair = estimate(estimator, fresh, fit=fit)  # pyright: ignore[reportArgumentType]
+    recalibrated(estimator, repair).save(out, force=force)
+    if as_json:
+        parts = {"slope": repair.slope, "intercept": repair.intercept, "bags": repair.bags}
+        print_json(parts | {"p_value": repair.p_value})
+    else:
+        print(repair)
+    tell(f"{_in_words(repair)}\ncorrected model: {out}")
+
+
+def _in_words(repair: Any) -> str:
+    if repair.p_value < 0.05:
+        return f"The old level and slope were off (p = {repair.p_value:.2g})."
+    return (
+        f"The old level and slope may have been right (p = {repair.p_value:.2g}): the correction "
+        "is within what chance does."
+    )
+
+
+def recalibrated(model: Any, repair: Any) -> Any:
+    """The estimator with corrected scores; it remembers the bags of the correction too."""
+    from unbag.metrics import join_marks
+
+    better = copy(model)
+    better.learned_ = join_marks(model.learned_, repair.learned_)
+    if model.fitted_ is not None:
+        better.fitted_ = _combined(model.fitted_, repair)
+    else:
+        better.model_ = _network(model.model_, repair)
+    return better
+
+
+def _combined(fitted: Any, repair: Any) -> Any:
+    """a (level + sum of w (s - c)) + b is the same combination with a w, and a level of a level +
+    b."""
+    combination = fitted.combination
+    moved = replace(
+        combination,
+        weights=repair.slope.value * combination.weights,
+        level=repair.apply(combination.level),
+    )
+    return replace(fitted, combination=moved, learned_=None)
+
+
+def _network(network: Any, repair: Any) -> Any:
+    """The last two leaves of a network are the weight and the bias of its output."""
+    import jax
+    import numpy as np
+
+    leaves, tree = jax.tree.flatten(network)
+    weight, bias = leaves[-2:]
+    leaves[-2] = weight * repair.slope.value
+    leaves[-1] = np.asarray(repair.apply(bias), np.asarray(bias).dtype)
+    return jax.tree.unflatten(tree, leaves)
