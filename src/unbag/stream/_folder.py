@@ -102,7 +102,7 @@ class FolderInput:
 
         Parameters
         ----------
-        **how
+        **how : Any
             Of `unbag.plan_features`: `features`, `override`.
         """
         kept = read_setup(self.state)
@@ -283,7 +283,15 @@ class StreamModel:
         self._learner = learner
 
     def predict_proba(self, X: np.ndarray, offset: None = None) -> np.ndarray:
-        """The probability of each class, one column for each."""
+        """The probability of each class, one column for each.
+
+        Parameters
+        ----------
+        X : numpy.ndarray
+            Features, as the plan makes them.
+        offset : None
+            There is none.
+        """
         h = expit(self._learner.predict(X))
         return np.stack([1 - h, h], axis=1)
 
