@@ -3,6 +3,8 @@
 `fit` cross-fits, combines and judges the learners of the table `LEARNERS`.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from unbag.learners._additive import Additive, AdditiveModel, Effect
 from unbag.learners._combine import Combination, combine
 from unbag.learners._fitted import LEARNERS, Entry, Fitted, fit, make_learner
@@ -10,12 +12,24 @@ from unbag.learners._folds import FoldFit, FoldLearner, fit_folds, folds_of
 from unbag.learners._held_cells import evaluate_cells
 from unbag.learners._identification import Identified, RankedTable, identifiable, rank_tables
 from unbag.learners._labels import BagsWithLabels, with_labels
-from unbag.learners._network import NetworkLearner, NetworkModel
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._stacked import Stacked, StackedModel
 from unbag.learners._terms import DataWarning
 from unbag.learners._trees import Trees, TreesModel
 from unbag.learners._verdict import Verdict, column_strengths, judge, labelled_rows, verdict_of
+
+if TYPE_CHECKING:
+    from unbag.learners._network import NetworkLearner, NetworkModel
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Networks are imported when they are asked for: the other learners need no JAX."""
+        if name not in ("NetworkLearner", "NetworkModel"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from unbag.learners import _network
+
+        return getattr(_network, name)
+
 
 __all__ = [
     "LEARNERS",

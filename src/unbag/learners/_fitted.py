@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from time import monotonic
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy import sparse, special
@@ -19,7 +19,6 @@ from unbag.learners._additive import Additive, AdditiveModel
 from unbag.learners._combine import Combination, combine, slope_of
 from unbag.learners._folds import FEWEST, FoldFit, fit_folds, folds_of, scores_by_own_fold
 from unbag.learners._held_cells import held_cells, judged_cells
-from unbag.learners._network import NetworkLearner, NetworkModel
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._stacked import Stacked, StackedModel
 from unbag.learners._trees import TreeColumns, Trees, TreesModel, load_lightgbm
@@ -39,17 +38,29 @@ from unbag.training import whom_to_inform
 
 
 class Entry(NamedTuple):
-    """A learner as the table knows it."""
+    """A learner as the table knows it: how it is made, and its model from what a file holds."""
 
     make: Callable[[], Learner]
-    model: type[Model]
+    restore: Callable[[dict[str, np.ndarray], dict[str, Any]], Model]
+
+
+def _make_network() -> Learner:
+    from unbag.learners._network import NetworkLearner  # late: it imports JAX, the others do not
+
+    return NetworkLearner()
+
+
+def _restore_network(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Model:
+    from unbag.learners._network import NetworkModel
+
+    return NetworkModel.restore(arrays, settings)
 
 
 LEARNERS: dict[str, Entry] = {
-    "additive": Entry(Additive, AdditiveModel),
-    "trees": Entry(Trees, TreesModel),
-    "network": Entry(NetworkLearner, NetworkModel),
-    "stacked": Entry(Stacked, StackedModel),
+    "additive": Entry(Additive, AdditiveModel.restore),
+    "trees": Entry(Trees, TreesModel.restore),
+    "network": Entry(_make_network, _restore_network),
+    "stacked": Entry(Stacked, StackedModel.restore),
 }
 """The learners by name; a further one is a line here."""
 AUTO = ("additive", "trees")
@@ -222,7 +233,7 @@ class Fitted:
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Fitted:
         """The model that `arrays` described, without its evaluation."""
         models = {
-            name: LEARNERS[name].model.restore(_under(arrays, name), own)
+            name: LEARNERS[name].restore(_under(arrays, name), own)
             for name, own in settings["models"].items()
         }
         combination = Combination.restore(_under(arrays, "combination"), settings["combination"])
@@ -453,8 +464,8 @@ def _cross_fit(
 
 def _limited(learner: Learner, end: float) -> Learner:
     """The learner with what is left of the time, if it can be limited."""
-    if end < math.inf and isinstance(learner, Trees | NetworkLearner) and learner.seconds is None:
-        return replace(learner, seconds=max(end - monotonic(), 0.0))
+    if end < math.inf and getattr(learner, "seconds", 0.0) is None:
+        return replace(cast(Any, learner), seconds=max(end - monotonic(), 0.0))
     return learner
 
 
