@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
@@ -50,7 +50,7 @@ def save_arrays(
     versions = {
         "format": FORMAT,
         "unbag": __version__,
-        "jax": jax.__version__,
+        "jax": version("jax"),
         "numpy": np.__version__,
     }
     text = json.dumps({"versions": versions, "settings": settings})

@@ -12,6 +12,7 @@ from unbag._rules import broken
 from unbag.cli._console import print_json, tell
 from unbag.cli._options import AsJson, Events, Force, Model, PageFile, Reports, table_verb
 from unbag.cli._outputs import check_page
+<<<<<<< HEAD
 from unbag.cli._progress import activity
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
     from unbag.metrics import Evaluation
     from unbag.tables import Columns, JoinedBags
+=======
+from unbag.metrics import Evaluation, known_bags
+from unbag.tables import Columns, JoinedBags, join
+>>>>>>> 00a4a89 (Networks, pages and choices are imported when they are used: unbag train needs no JAX)
 
 COMMAND = table_verb(without=("kind", "score"))  # the model file says them
 TABLES = {b"PAR1": "a Parquet file", b"\x1f\x8b": "a compressed file"}

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, cast
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 from scipy import sparse
@@ -422,6 +420,9 @@ class BagEstimator(BaseEstimator):
             if offset is None:
                 return score
             return score + np.asarray(offset, float).reshape((-1,) + (1,) * (score.ndim - 1))
+        import jax
+        import jax.numpy as jnp  # late, as in `_network`
+
         X = self._features(X, reset=False)
         with jax.enable_x64(True):
             model = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), self.model_)
@@ -464,6 +465,8 @@ class BagEstimator(BaseEstimator):
         if self.fitted_ is not None:
             arrays, own = self.fitted_.arrays()
             return {f"fitted.{name}": array for name, array in arrays.items()}, {"fitted": own}
+        import jax
+
         leaves = jax.tree.leaves(self.model_)
         arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
         arrays |= {"mean": self.mean_, "scale": self.scale_}
@@ -496,6 +499,9 @@ class BagEstimator(BaseEstimator):
         if len(hidden) > len(arrays):
             raise Misfit("a network has more layers than arrays")
 
+        import jax
+        import jax.numpy as jnp
+
         def make() -> Any:
             return network(width, model.plan_, hidden, key=0, outputs=outputs)
 
@@ -523,6 +529,9 @@ class BagEstimator(BaseEstimator):
                 f"learner={self.learner!r} learned {self.method_}",
                 "Choose one with {method:anchored}, or write the model with to_onnx.",
             )
+        import jax
+        import jax.numpy as jnp
+
         mean, scale = jnp.asarray(self.mean_, jnp.float32), jnp.asarray(self.scale_, jnp.float32)
         serve = jax.jit(lambda X: self._link(self.model_((X - mean) / scale)))
         rows = jax.export.symbolic_shape("rows")[0]

@@ -1,15 +1,18 @@
-"""One network that is trained by itself, stopped and chosen by held-out bags."""
+"""One network that is trained by itself, stopped and chosen by held-out bags.
+
+What trains is imported when it trains: JAX takes a second to import, and most models need none.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from unbag import losses, models
+from unbag import losses
 from unbag._rules import broken
 from unbag.bags import Bags, Kind
 from unbag.diagnosis import BagsNotRandom, diagnose
@@ -17,9 +20,11 @@ from unbag.learners import Learner, make_learner
 from unbag.losses import Loss
 from unbag.matching import unbounded
 from unbag.methods import FROM_BAGS, METHODS, Method, usual_loss
-from unbag.selection import Choice, choose
 from unbag.tables import FeaturePlan
-from unbag.training import Run, sweep
+
+if TYPE_CHECKING:
+    from unbag.selection import Choice
+    from unbag.training import Run
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
 AUTO = tuple(name for name in FROM_BAGS if name != "easy")  # whose variance is never the lowest
@@ -141,6 +146,8 @@ class Training:
         runs = self._runs(method, bags, learn, held_out, plan, importance, seed)
         if held_out is None:
             return Trained(runs, runs[0], None)
+        from unbag.selection import choose
+
         choice = choose(runs, held_out, warn=False)
         if self.method == "auto" and self.tried(bags) != AUTO:
             choice = replace(choice, reason=f"{choice.reason} {WITHOUT_MATCHING}")
@@ -174,6 +181,8 @@ class Training:
                 methods = self.tried(bags)
         options = self._shared(self.epochs, rates) | {"held_out": held_out, "seeds": (seed,)}
         options |= {"importance": importance, "patience": patience}
+        from unbag.training import sweep
+
         runs: list[Run] = []
         for each in methods:
             loss = self.loss_of(bags.kind, each)
@@ -190,6 +199,8 @@ class Training:
     def one_epoch(self, model: Any, bags: Bags, method: str, loss: Loss) -> Run:
         """One more epoch from where a network is."""
         options = self._shared(1, (self.rate,))
+        from unbag.training import sweep
+
         ((run,),) = sweep(lambda _: model, bags, cast(Method, method), loss, **options)
         return run
 
@@ -240,6 +251,8 @@ def overall_prior(bags: Bags, importance: np.ndarray | None = None) -> np.ndarra
 def network(width: int, plan: FeaturePlan | None, hidden: Sequence[int], **further: Any) -> Any:
     """A perceptron, with embeddings of the last columns when the plan says that they are bucket
     numbers."""
+    from unbag import models
+
     if plan is None or not plan.buckets:
         return models.mlp(width, hidden, **further)
     return models.mixed_network(
