@@ -27,10 +27,10 @@ from unbag.bags import Bags, design_bags, from_rows
 from unbag.cli._check import diagnose_by_name
 from unbag.cli._console import tell_warnings
 from unbag.cli._evaluate import bags_for, open_model, unseen
+from unbag.cli._judgement import JudgedModel, judged_by
 from unbag.cli._options import stopped_verb
 from unbag.cli._predict import rows_for
 from unbag.cli._select import selected
-from unbag.cli._story import JudgedModel, judged_by
 from unbag.cli._train import joined, learned, parted
 from unbag.datasets import read_adult
 from unbag.methods import FROM_BAGS

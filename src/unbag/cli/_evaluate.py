@@ -12,7 +12,6 @@ from unbag._rules import broken
 from unbag.cli._console import print_json, tell
 from unbag.cli._options import AsJson, Events, Force, Model, PageFile, Reports, table_verb
 from unbag.cli._outputs import check_page
-<<<<<<< HEAD
 from unbag.cli._progress import activity
 
 if TYPE_CHECKING:
@@ -20,10 +19,6 @@ if TYPE_CHECKING:
 
     from unbag.metrics import Evaluation
     from unbag.tables import Columns, JoinedBags
-=======
-from unbag.metrics import Evaluation, known_bags
-from unbag.tables import Columns, JoinedBags, join
->>>>>>> 00a4a89 (Networks, pages and choices are imported when they are used: unbag train needs no JAX)
 
 COMMAND = table_verb(without=("kind", "score"))  # the model file says them
 TABLES = {b"PAR1": "a Parquet file", b"\x1f\x8b": "a compressed file"}
@@ -45,7 +40,7 @@ def evaluate(
     Example: unbag evaluate model.unbag new-events.parquet new-reports.parquet --on bag --total
     sales --json
     """
-    from unbag.cli._story import evaluation_story, judged_by, write_story
+    from unbag.cli._judgement import judged_by
 
     check_page(page, force=force)
     estimator = open_model(model)
@@ -57,6 +52,8 @@ def evaluate(
     print_evaluation(judged.evaluation, as_json=as_json)
     tell(judged.verdict)
     if page is not None:
+        from unbag.cli._story import evaluation_story, write_story
+
         files = (model, events, reports)
         write_story(evaluation_story(files, ctx.obj, judged), page, force=force)
 

@@ -115,8 +115,8 @@ def train(
     Example: unbag train events.parquet reports.parquet --on bag --total sales --id event --out
     model.unbag
     """
-    from unbag.cli._story import judged_by, training_story, verdict_on, write_story
-    from unbag.training import informed
+    from unbag._progress import informed
+    from unbag.cli._judgement import judged_by, verdict_on
 
     check_output(out, force=force, table=False)
     check_page(page, force=force)
@@ -155,6 +155,8 @@ def train(
     if verdict is not None:
         tell(f"\n{verdict}\n{_next_command(verdict.step, ctx, out, bags)}")
     if page is not None:
+        from unbag.cli._story import training_story, write_story
+
         story = training_story((events, reports), ctx.obj, bags, model, judged, diagnosis, verdict)
         write_story(story, page, force=force)
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 from scipy import sparse, special
 
+from unbag._progress import whom_to_inform
 from unbag._rules import Refused, broken, nearest
 from unbag.bags import Bags, Kind
 from unbag.diagnosis import diagnose
@@ -34,7 +35,6 @@ from unbag.metrics import (
     scores_on,
 )
 from unbag.tables import Marginals
-from unbag.training import whom_to_inform
 
 
 class Entry(NamedTuple):

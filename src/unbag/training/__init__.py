@@ -11,7 +11,6 @@ from unbag.training._chunks import ChunkTrainer
 from unbag.training._config import TrainingConfig
 from unbag.training._lanes import Lanes
 from unbag.training._objective import Objective
-from unbag.training._progress import informed, whom_to_inform
 from unbag.training._run import Run
 from unbag.training._sharding import Devices
 from unbag.training._sweep import sweep, train
@@ -26,9 +25,7 @@ __all__ = [
     "Objective",
     "Run",
     "TrainingConfig",
-    "informed",
     "labelled_auc",
     "sweep",
     "train",
-    "whom_to_inform",
 ]

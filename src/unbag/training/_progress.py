@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from unbag._progress import whom_to_inform
 
 SHOWN = ("train", "held_out", "test_loss")
 
@@ -44,36 +44,6 @@ class EpochBar:
     def __exit__(self, *error: object) -> None:
         """Take the bar away, whatever happened."""
         self.bar.stop()
-
-
-class Informed(Protocol):
-    """What is informed while something learns: `unbag.learners.Progress`."""
-
-    def __call__(self, step: int, total: int | None, words: str) -> None: ...
-
-
-_INFORMED: ContextVar[Informed | None] = ContextVar("informed", default=None)
-
-
-@contextmanager
-def informed(progress: Informed) -> Iterator[None]:
-    """Have a function informed of all learning in this context, however deep it is called.
-
-    Parameters
-    ----------
-    progress : callable
-        See `unbag.learners.Progress`: it gets a step, how many there will be, and words.
-    """
-    before = _INFORMED.set(progress)
-    try:
-        yield
-    finally:
-        _INFORMED.reset(before)
-
-
-def whom_to_inform() -> Informed | None:
-    """The function that is to be informed of learning here, if there is one."""
-    return _INFORMED.get()
 
 
 def progress_of(progress: Any, epochs: int) -> AbstractContextManager[Any]:
