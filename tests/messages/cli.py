@@ -13,7 +13,7 @@ from cases.cli import FOLDER
 from unbag.cli._design import expected_of, open_events
 from unbag.cli._evaluate import bags_for, open_model, unseen
 from unbag.cli._explain import chosen_effects, effects_of
-from unbag.cli._options import as_mapping, noise_variance, numbers_of
+from unbag.cli._options import as_mapping, check_is_table, noise_variance, numbers_of
 from unbag.cli._outputs import check_output
 from unbag.cli._plan import Contest, _noise, answers
 from unbag.cli._predict import predictions
@@ -171,6 +171,11 @@ MESSAGES = [
         lambda: numbers_of(["64;32"], "hidden"),
         "The values of --hidden must be positive whole numbers: 64;32 was given. Write --hidden "
         "64,32 for two layers.",
+    ),
+    (
+        lambda: check_is_table(a_table("m.unbag"), "events"),
+        "A table of events must be a Parquet or CSV file: m.unbag is a model. Give the events "
+        "first, then the reports; only verbs that use a model take one, first.",
     ),
     (
         lambda: open_model(a_table("events.parquet")),

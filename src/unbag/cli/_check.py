@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from unbag._rules import Refused
-from unbag.cli._console import UNFIT, option_spelling, print_json, tell
+from unbag.cli._console import UNFIT, hint_of, option_spelling, print_json, tell
 from unbag.cli._options import (
+    WORDS,
     AsJson,
     Below,
     Encoding,
@@ -75,6 +76,10 @@ def check(
     else:
         parts = (shown(summary), in_lines(listed), diagnosis)
         print("\n\n".join(str(part) for part in parts if part))
+    if summary.refused:
+        words = ctx.meta.get(WORDS, ["check"])
+        hint = hint_of(Refused(*summary.refused), words)
+        tell(f"hint: {hint}" * bool(hint))
     if diagnosis is None or not diagnosis.random:
         raise typer.Exit(UNFIT)
 

@@ -12,6 +12,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -21,7 +22,8 @@ from unbag._rules import OPTION, Refusal, Refused, visible
 UNFIT = 3  # exit code of `check` for bags that cannot be used or are not random
 QUOTED = re.compile(r"'([^']+)'")
 SUGGESTED = re.compile(r"Did you mean '([^']+)'\?")
-VALUES = {"noise": "VARIANCE", "cap": "NUMBER", "epsilon": "NUMBER"}
+IN_PLACE = re.compile(r"\{(\w+)\} in place of \{(\w+)\}")
+VALUES = {"noise": "VARIANCE", "cap": "NUMBER", "epsilon": "1", "status_map": "WORD=MEANING"}
 """What stands for the value of an option in a hint; the others take a column."""
 
 
@@ -135,11 +137,26 @@ def hint_of(error: Exception, words: Sequence[str]) -> str:
             return _command([{wrong: suggested[1]}.get(word, word) for word in words])
     if "Use --force" in text:
         return _command([*words, "--force"])
+    if "the other way round" in text:
+        return _command(_swapped(words))
     for refusal in getattr(error, "refusals", ()):
+        replaced = IN_PLACE.search(refusal.remedy)
+        if replaced is not None:
+            new, old = (option_spelling(name, None) for name in replaced.groups())
+            return _command([{old: new}.get(word, word) for word in words])
         for option in _asked_for(refusal):
             if option[0] not in words:
                 return _command([*words, *option])
     return ""
+
+
+def _swapped(words: Sequence[str]) -> list[str]:
+    """The command with its first two files the other way round."""
+    files = [i for i, word in enumerate(words) if Path(word).exists()][:2]
+    swapped = list(words)
+    if len(files) == 2:
+        swapped[files[0]], swapped[files[1]] = swapped[files[1]], swapped[files[0]]
+    return swapped
 
 
 def _asked_for(refusal: Refusal) -> Iterator[list[str]]:

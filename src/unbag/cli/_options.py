@@ -94,12 +94,25 @@ class Verb(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run it."""
         with self.plain_errors(ctx):
+            for name in ("events", "reports"):
+                check_is_table(ctx.params.get(name), name)
             return super().invoke(ctx)
 
     def plain_errors(self, ctx: Any) -> Any:
         """Errors in plain words."""
         words = ctx.meta.get(WORDS, [ctx.info_name])
         return plain_errors(words, example=_example(self.help or ""), stopped=self.stopped)
+
+
+def check_is_table(path: Any, thing: str) -> None:
+    """Refuse a model file that is given in place of a table."""
+    if not isinstance(path, Path) or path.suffix.lower() != ".unbag" or not path.is_file():
+        return
+    raise broken(
+        f"A table of {thing} must be a Parquet or CSV file",
+        f"{path.name} is a model",
+        "Give the events first, then the reports; only verbs that use a model take one, first.",
+    )
 
 
 def _example(help: str) -> str:

@@ -1,0 +1,259 @@
+"""What `train`, `evaluate`, `explain` and `recalibrate` say, and the hints of all verbs."""
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import unbag
+from cases.cli import SALES, run, world
+from unbag.cli._console import hint_of
+from unbag.cli._progress import Activity, activity
+from unbag.learners import labelled_rows, verdict_of
+from unbag.metrics import Estimate
+from unbag.tables import watched
+
+ADDITIVE = ["--learner", "additive", "--folds", 3]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Two tables, a model that learned from the first half of the bags, and the second half."""
+    folder = tmp_path_factory.mktemp("trained")
+    events, reports, y = world(folder, count=3000)
+    e, r = pd.read_parquet(events), pd.read_parquet(reports)
+    for name, part in (("old", e.bag < 200), ("new", e.bag >= 200)):
+        e[part].to_parquet(folder / f"{name}-events.parquet")
+        r[r.bag.isin(e.bag[part])].to_parquet(folder / f"{name}-reports.parquet")
+    model, page = folder / "m.unbag", folder / "p.html"
+    tables = folder / "old-events.parquet", folder / "old-reports.parquet"
+    words = [*tables, *SALES, "--id", "event", *ADDITIVE, "--out", model, "--page", page, "--json"]
+    return folder, run("train", *words), y
+
+
+def test_train_ends_with_a_verdict_that_also_heads_the_page(trained):
+    folder, done, _ = trained
+    said = done.stderr
+    headline = "The model is better than always predicting the prior, 0."
+    assert headline in said
+    for part in (
+        "Evidence: log loss",
+        "Level and slope:",
+        "labelled rows",
+        "matter most",
+        "Next: ",
+    ):
+        assert part in said
+    assert said.rstrip().splitlines()[-2].startswith("  unbag ")  # the command to type next
+    assert json.loads(done.stdout)["verdict"][0].startswith(headline)
+    page = (folder / "p.html").read_text()
+    assert page.index(headline) < page.index('id="input"')
+
+
+def test_train_lists_each_column_and_how_it_is_read(trained):
+    folder, done, _ = trained
+    assert "Columns: 2 used, 2 left out" in done.stderr
+    assert "  device  one of 2 values: desk, phone" in done.stderr
+    assert "  event   left out: the event's id (--id)" in done.stderr
+    page = (folder / "p.html").read_text()
+    assert "one of 2 values: desk, phone" in page
+    assert "left out: the bag" in page
+
+
+def test_a_model_that_knows_nothing_gets_a_warning(tmp_path):
+    events, reports, _ = world(tmp_path, count=600)
+    r = pd.read_parquet(reports)
+    drawn = np.random.default_rng(0).binomial(r.events, 0.3)
+    r.assign(sales=drawn).to_parquet(reports)
+    words = [events, reports, *SALES, "--id", "event", "--linear", "--epochs", 5]
+    said = run("train", *words, "--out", tmp_path / "m.unbag").stderr
+    assert (
+        "warning: These bags cannot tell whether" in said or "warning: The model is worse" in said
+    )
+    assert "do not" in said
+
+
+def test_evaluate_gives_the_verdict_of_other_bags(trained):
+    folder, _, _ = trained
+    tables = folder / "new-events.parquet", folder / "new-reports.parquet"
+    said = run("evaluate", folder / "m.unbag", *tables, *SALES).stderr
+    assert said.startswith("The model is better than always predicting the prior")
+    assert "Columns that matter most (standard deviation of their effect on the score): x " in said
+
+
+def test_explain_prints_and_draws_the_effects_with_intervals(trained):
+    folder, _, _ = trained
+    printed = run("explain", folder / "m.unbag").stdout
+    assert printed.index("\nx (standard deviation") < printed.index("\ndevice (standard deviation")
+    effects = json.loads(run("explain", folder / "m.unbag", "--json", "--column", "device").stdout)
+    values = dict(zip(effects[0]["at"], effects[0]["effect"], strict=True))
+    errors = dict(zip(effects[0]["at"], effects[0]["error"], strict=True))
+    away = values["desk"] - values["phone"] - 1  # the truth is 1
+    assert abs(away) < 4 * (errors["desk"] + errors["phone"])
+    for ending, start in (("svg", b"<?xml"), ("png", b"\x89PNG"), ("html", b"<!doctype html>")):
+        out = folder / f"effects.{ending}"
+        run("explain", folder / "m.unbag", "--out", out)
+        assert out.read_bytes().lower().startswith(start.lower())
+    assert (
+        "must be named .svg"
+        in run("explain", folder / "m.unbag", "--out", folder / "e.pdf", code=1).stderr
+    )
+
+
+@pytest.mark.parametrize("learner", ["additive", "network alone"])
+def test_recalibrate_corrects_the_level_and_remembers_the_bags(trained, tmp_path, learner):
+    folder, _, _ = trained
+    model, better = folder / "m.unbag", tmp_path / "better.unbag"
+    if learner == "network alone":
+        model = tmp_path / "n.unbag"
+        tables = folder / "old-events.parquet", folder / "old-reports.parquet"
+        run("train", *tables, *SALES, "--id", "event", "--epochs", 2, "--out", model)
+    tables = folder / "new-events.parquet", folder / "new-reports.parquet"
+    words = [model, *tables, *SALES, "--out", better, "--json"]
+    repair = json.loads(run("recalibrate", *words).stdout)
+    rows = unbag.load(model).plan_.apply(tables[0])
+    old, new = (unbag.load(path) for path in (model, better))
+    if old.takes_tables:
+        rows = old.plan_.columns_of(next(iter(old.plan_.tables(tables[0]))))
+    score = [np.log(m.predict_proba(rows)[:, 1] / m.predict_proba(rows)[:, 0]) for m in (old, new)]
+    expected = repair["slope"]["value"] * score[0] + repair["intercept"][0]["value"]
+    np.testing.assert_allclose(score[1], expected, rtol=1e-3, atol=1e-3)
+    assert "it learned from all" in run("evaluate", better, *tables, *SALES, code=1).stderr
+
+
+def test_the_correction_of_an_old_score_is_of_its_level_only(tmp_path):
+    events, reports, _ = world(tmp_path, count=600)
+    frame = pd.read_parquet(events)
+    frame.assign(old=0.3).to_parquet(events)
+    model = tmp_path / "m.unbag"
+    words = [events, reports, *SALES, "--id", "event", "--score", "old", *ADDITIVE]
+    run("train", *words, "--out", model)
+    said = run(
+        "recalibrate", model, events, reports, *SALES, "--out", tmp_path / "b", code=1
+    ).stderr
+    assert "must be recalibrated by its level alone" in said
+    assert said.rstrip().endswith("--fit intercept")
+
+
+HINTS = {
+    "a misspelt method": (["--method", "mathcing"], "--method matching"),
+    "a misspelt learner": (["--learner", "addtive"], "--learner additive"),
+    "a misspelt loss": (["--loss", "squar"], "--loss square"),
+    "a misspelt mechanism": (["--epsilon", "1", "--mechanism", "laplas"], "--mechanism laplace"),
+    "a misspelt column": (["--id", "evnt"], "--id event"),
+}
+
+
+@pytest.mark.parametrize("name", HINTS)
+def test_the_hint_is_the_command_to_type_next(tmp_path, name):
+    events, reports, _ = world(tmp_path, count=60)
+    more, right = HINTS[name]
+    said = run("train", events, reports, *SALES, *more, "--out", tmp_path / "m", code=1).stderr
+    hint = said.rstrip().rpartition("\n\nhint: ")[2]
+    assert hint.startswith(f"unbag train {events} {reports} --on bag --total sales")
+    assert right in hint
+    assert more[-1] not in hint.split()
+
+
+def test_swapped_tables_and_a_model_in_their_place_are_recognised(tmp_path, trained):
+    events, reports, _ = world(tmp_path, count=60)
+    said = run("check", reports, events, *SALES, code=1).stderr
+    assert "The events must come first" in said
+    assert said.rstrip().endswith(f"hint: unbag check {events} {reports} --on bag --total sales")
+    model = shutil.copy(trained[0] / "m.unbag", tmp_path)
+    assert "m.unbag is a model" in run("check", model, reports, *SALES, code=1).stderr
+    assert "events.parquet is a Parquet file" in run("predict", events, events, code=1).stderr
+
+
+def test_proportions_and_noisy_counts_given_as_totals_are_recognised(tmp_path):
+    events, reports, _ = world(tmp_path, count=60)
+    r = pd.read_parquet(reports)
+    r.assign(sales=r.sales / r.events).to_parquet(reports)
+    done = run("check", events, reports, *SALES, code=3)
+    assert "as proportions do: bag 0 has" in done.stdout
+    assert done.stderr.rstrip().endswith("--on bag --proportion sales")
+    r.assign(sales=r.sales + 0.25).to_parquet(reports)
+    done = run("check", events, reports, *SALES, code=3)
+    assert "A count without noise must be a whole number" in done.stdout
+    assert done.stderr.rstrip().endswith("--on bag --total sales --epsilon 1")
+    assert run("check", events, reports, *SALES, "--epsilon", 1, "--id", "event").exit_code == 0
+
+
+def test_check_tells_all_that_is_refused_and_nothing_of_what_would_be_used(tmp_path):
+    events, reports, _ = world(tmp_path, count=60)
+    r = pd.read_parquet(reports)
+    state = ["lost", *["fine"] * 5]
+    r = r.assign(state=state, events=[11, *r.events[1:]])
+    pd.concat([r, r.tail(1)]).to_parquet(reports)
+    words = [events, reports, *SALES, "--status", "state", "--size", "events"]
+    printed = run("check", *words, code=3).stdout
+    assert printed.count("refused: ") == 2
+    assert "(6 such bags). Say what your own words mean with --status-map" in printed
+    assert "suppressed_by_size where the bag was too small" in printed
+    assert "used," not in printed
+    meaning = ["--status-map", "fine=observed", "--status-map", "lost=suppressed_by_size"]
+    assert run("check", *words, *meaning, code=3).stdout.count("refused: ") == 1
+    wrong = run("check", events, reports, "--on", "bagg", "--total", "sale", code=1).stderr
+    assert wrong.count("A column must exist") == 3
+
+
+def test_widths_of_layers_may_have_commas(tmp_path):
+    events, reports, _ = world(tmp_path, count=200)
+    model = tmp_path / "m.unbag"
+    run("train", events, reports, *SALES, "--hidden", "6,4", "--epochs", 1, "--out", model)
+    assert unbag.load(model).hidden == (6, 4)
+
+
+def test_options_to_be_left_out_are_no_hint():
+    error = unbag.Refused(unbag.Refusal("A thing must hold", "it does not", "Leave {id} out."))
+    assert hint_of(error, ["check"]) == ""
+
+
+def test_a_verdict_says_how_many_bags_would_settle_it():
+    evaluation = type("E", (), {"estimates": {}, "source": "bags", "bags": 50})
+    unsure = verdict_of(evaluation, Estimate(0.1, 0.1, -0.1, 0.3))
+    assert (unsure.answer, unsure.step) == ("unsure", "more")
+    assert "about 4 times as many (200)" in unsure.sentences[-1]
+    assert verdict_of(evaluation, Estimate(-1.0, 0.1, -1.2, -0.8)).answer == "worse"
+    assert verdict_of(None, None).answer == "unknown"
+    off = verdict_of(evaluation, Estimate(1.0, 0.1, 0.8, 1.2), slope=Estimate(0.5, 0.1, 0.3, 0.7))
+    assert (off.answer, off.step) == ("better", "recalibrate")
+
+
+def test_bags_of_one_are_worth_their_rows_and_noise_takes_from_it():
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=400)
+    labels = unbag.Bags(np.arange(400), np.zeros(400))
+    assert labelled_rows(score, labels) == pytest.approx(400)
+    v = 1 / (1 + np.exp(-score)) / (1 + np.exp(score))
+    noisy = unbag.Bags(np.arange(400), np.zeros(400), noise=np.full(400, 0.5))
+    away, V = score - np.average(score, weights=v), v + 0.5
+    known = np.sum((v * away) ** 2 / V) - np.sum(v * v * away / V) ** 2 / np.sum(v**2 / V)
+    assert labelled_rows(score, noisy) == pytest.approx(known / np.mean(v * away**2))
+    assert labelled_rows(np.zeros(400), labels) is None
+
+
+def test_long_work_gives_lines_with_the_time_left(capsys, monkeypatch):
+    clock = iter(np.arange(0.0, 100.0, 1.0))
+    monkeypatch.setattr("unbag.cli._progress.monotonic", lambda: next(clock))
+    told = Activity()
+    for step in range(1, 6):
+        told(step, 10, f"trees: round {step}, loss 0.5")
+    lines = capsys.readouterr().err.splitlines()
+    assert 1 <= len(lines) < 5  # not one for each step
+    assert lines[0].startswith("trees: round ")
+    assert "s left)" in lines[0]
+
+
+def test_reading_is_watched_batch_by_batch(tmp_path):
+    events, _, _ = world(tmp_path, count=300)
+    told = []
+    with watched(lambda thing, rows: told.append((thing, rows))):
+        unbag.plan_features(events)
+    assert told[-1] == ("events", 300)
+    with activity("reading"):
+        unbag.plan_features(events)
+    unbag.plan_features(events)
+    assert len(told) == 1
