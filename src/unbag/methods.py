@@ -9,6 +9,7 @@ its own.
 | matching | loss of a bag's mean prediction | any | only reports in the loss's range |
 | likelihood | law of a bag's count under the model | any | part of the law |
 | labels | the ordinary loss | of one | none |
+| those of `unbag.objectives` | a function of the scores; of other papers | see there | see there |
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from unbag._rules import broken
 from unbag.bags import Kind
 from unbag.losses import LOSSES, Loss
 
-Method = Literal["anchored", "upm", "easy", "matching", "likelihood", "labels"]
+Method = Literal[
+    "anchored", "upm", "easy", "matching", "likelihood", "labels",
+    "debiased_square", "centred_square", "clipped_square", "moments", "llp_fc", "llp_vat", "mixbag",
+]  # fmt: skip
 
 PROPER: Mapping[Kind, str] = {"binary": "log", "total": "poisson", "histogram": "cross_entropy"}
 """The losses that say what scores mean (logits, log rates, class scores) and that judge models."""
@@ -41,8 +46,9 @@ class MethodFacts:
         What figures and tables call it.
     description : str
         One line for people who choose.
-    objective : {"weights", "matching", "likelihood"}
-        Signed weights times loss components, or a value of each bag that is not linear.
+    objective : {"weights", "matching", "likelihood", "function"}
+        Signed weights times loss components, a value of each bag that is not linear, or a function
+        of `unbag.objectives`, which is for binary reports and for networks.
     losses : mapping from kind of report to the name of a loss
         The usual loss for each kind of report that the method takes.
     needs_random_bags : bool
@@ -59,7 +65,7 @@ class MethodFacts:
     name: Method
     title: str
     description: str
-    objective: Literal["weights", "matching", "likelihood"] = "weights"
+    objective: Literal["weights", "matching", "likelihood", "function"] = "weights"
     losses: Mapping[Kind, str] = field(default_factory=lambda: PROPER)
     needs_random_bags: bool = True
     leave_one_out: bool = False
@@ -112,11 +118,42 @@ LABELS = MethodFacts(
     takes_pool=False,
 )
 
+
+def _of_paper(name: Method, title: str, description: str, **about: Any) -> MethodFacts:
+    """A method of another paper, which `unbag.objectives` has as a function."""
+    binary: Mapping[Kind, str] = {"binary": about.pop("loss", "log")}
+    return MethodFacts(name, title, description, "function", binary, takes_pool=False, **about)
+
+
+_RANDOM = {"loss": "square", "leave_one_out": True}
+_ANY = {"needs_random_bags": False, "takes_noise": False}
+OF_PAPERS = (
+    _of_paper(
+        "debiased_square", "DSQ", "square loss of bags, debiased (Li and others 2024)", **_RANDOM
+    ),
+    _of_paper(
+        "centred_square",
+        "centred square",
+        "square loss of centred bags (Busa-Fekete and others 2025)",
+        **_RANDOM,
+    ),
+    _of_paper("clipped_square", "clipped square", "the same, residuals clipped", **_RANDOM),
+    _of_paper("moments", "LLP-MM", "count profiles of a few instances should match", **_ANY),
+    _of_paper("llp_fc", "LLP-FC", "the bag of a row as its noisy label, corrected", **_ANY),
+    _of_paper("llp_vat", "LLP-VAT", "matching, and the same prediction nearby", **_ANY),
+    _of_paper("mixbag", "MixBag", "matching, on mixtures of two bags too", **_ANY),
+)
+
 METHODS: Mapping[str, MethodFacts] = {
-    facts.name: facts for facts in (ANCHORED, UPM, EASY, MATCHING, LIKELIHOOD, LABELS)
+    facts.name: facts for facts in (ANCHORED, UPM, EASY, MATCHING, LIKELIHOOD, LABELS, *OF_PAPERS)
 }
 """Every method by its name, with what training, boosting, SQL and the command line ask of it."""
-FROM_BAGS = tuple(name for name in METHODS if name != "labels")
+FROM_BAGS = tuple(
+    name for name, facts in METHODS.items() if name != "labels" and facts.objective != "function"
+)
+"""Those of this library, which every framework, "auto" and the demo know."""
+FOR_NETWORKS = (*FROM_BAGS, *(facts.name for facts in OF_PAPERS))
+"""What a network can be trained by from bags."""
 LINEAR = tuple(name for name in FROM_BAGS if METHODS[name].objective == "weights")
 
 
@@ -136,5 +173,24 @@ def usual_loss(method: Any, kind: Kind) -> Loss:
     """
     losses = PROPER
     if method in METHODS:
+        check_kind(method, kind)
         losses = METHODS[method].losses
     return LOSSES[losses[kind]]
+
+
+def check_kind(method: Any, kind: Kind) -> None:
+    """Refuse reports of a kind that a method does not take.
+
+    Parameters
+    ----------
+    method : str
+        Of the table.
+    kind : {"binary", "total", "histogram"}
+        What the reports are.
+    """
+    if kind not in METHODS[method].kinds:
+        raise broken(
+            f"The method {method} must have reports of the kind {', '.join(METHODS[method].kinds)}",
+            f"{kind} came",
+            "Use anchored, which takes every kind.",
+        )

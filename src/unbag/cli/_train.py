@@ -41,7 +41,10 @@ GOES_ON = (
     "make them random, learners that need random bags are left out, and the likelihood of held-out "
     "reports judges in place of a loss."
 )
-METHODS = "anchored, upm, easy, matching, likelihood; auto tries several and bags choose"
+METHODS = (
+    "anchored, upm, easy, matching, likelihood, or one of unbag.objectives, such as llp_fc; auto "
+    "tries several and bags choose"
+)
 LEARNERS = "auto (additive and trees; networks for images), additive, trees, network; repeat"
 TRAINING = ("method", "loss", "epochs", "held_out", "hidden")
 TEST = 0.2

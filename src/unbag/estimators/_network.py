@@ -19,7 +19,7 @@ from unbag.diagnosis import BagsNotRandom, diagnose
 from unbag.learners import Learner, make_learner
 from unbag.losses import Loss
 from unbag.matching import unbounded
-from unbag.methods import FROM_BAGS, METHODS, Method, usual_loss
+from unbag.methods import FOR_NETWORKS, FROM_BAGS, METHODS, Method, usual_loss
 from unbag.tables import FeaturePlan
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2)
 AUTO = tuple(name for name in FROM_BAGS if name != "easy")  # whose variance is never the lowest
-ACROSS_BAGS = tuple(name for name in FROM_BAGS if not METHODS[name].needs_random_bags)
+ACROSS_BAGS = tuple(name for name in FOR_NETWORKS if not METHODS[name].needs_random_bags)
 LOOK_AT = 2e6  # numbers in bags, so that the diagnosis stays a small part of a fit
 WITHOUT_MATCHING = "Matching was left out: noise puts reports where its loss has no lower bound."
 OF_LEARNER = {"method": "method", "loss": "loss", "hidden": "hidden", "epochs": "epochs"}

@@ -34,6 +34,7 @@ from unbag.metrics import (
     marks,
     scores_on,
 )
+from unbag.peers import PEERS
 from unbag.tables import Marginals
 
 
@@ -61,6 +62,7 @@ LEARNERS: dict[str, Entry] = {
     "trees": Entry(Trees, TreesModel.restore),
     "network": Entry(_make_network, _restore_network),
     "stacked": Entry(Stacked, StackedModel.restore),
+    **{peer.name: Entry(peer, peer.model.restore) for peer in PEERS},
 }
 """The learners by name; a further one is a line here."""
 AUTO = ("additive", "trees")

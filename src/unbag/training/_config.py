@@ -15,11 +15,13 @@ from unbag.bags import Bags, Kind
 from unbag.likelihood import check_link
 from unbag.losses import Loss, named_loss, smoothed
 from unbag.matching import check_reports
-from unbag.methods import METHODS, Method, usual_loss
+from unbag.methods import METHODS, Method, check_kind, usual_loss
 from unbag.training._objective import Objective, Setting
 from unbag.training._sharding import Devices, Place
 from unbag.training._step import Reference
 
+MATCHED = ("matching", "moments", "llp_fc", "llp_vat", "mixbag")
+"""Methods that have no lower bound at reports outside the range of their loss."""
 TAKE_MEANS = tuple(name for name, facts in METHODS.items() if facts.takes_pool)
 
 Progress = Callable[[int, dict[str, Any]], None]
@@ -116,10 +118,11 @@ def make_setting(
     """What stays the same over a training, checked against the bags of all seeds."""
     if not callable(method):
         one_of("A method", method, METHODS)
+        check_kind(method, many[0].kind)
     kind, largest = many[0].kind, int(max(bags.size.max() for bags in many))
     chosen = resolve_loss(loss, method, kind)
     form = chosen.form(kind)
-    if method == "matching":
+    if method in MATCHED:
         for bags in many:
             check_reports(bags.components().report, form, name=chosen.name, kind=kind)
     if method == "labels" and largest > 1:

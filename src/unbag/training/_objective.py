@@ -18,6 +18,7 @@ from unbag.losses import LOSSES, Loss
 from unbag.matching import proportion_matching
 from unbag.medians import median_objective
 from unbag.methods import BOUNDED, PROPER, Method
+from unbag.objectives import OBJECTIVES, Ask
 from unbag.training._loader import Batches
 
 Objective = Callable[[Any, Batches, Loss], Any]
@@ -87,7 +88,13 @@ def predict_components(setting: Setting, score: Any) -> Any:
 
 
 def batch_loss(
-    setting: Setting, score: Any, batch: Batches, reference: Any, reference_mean: Any, further: Any
+    setting: Setting,
+    score: Any,
+    batch: Batches,
+    reference: Any,
+    reference_mean: Any,
+    further: Any,
+    ask: Ask | None = None,
 ) -> Any:
     """The objective of a batch: what its bags say of the loss of these scores.
 
@@ -105,9 +112,13 @@ def batch_loss(
         Their mean; by default that of the batch and its pool.
     further : array, optional
         Scores of the pool.
+    ask : Ask, optional
+        What a method of `unbag.objectives` may ask of the model.
     """
     if callable(setting.method):
         return setting.method(score, batch, setting.loss)
+    if setting.method in OBJECTIVES:
+        return OBJECTIVES[setting.method](score, batch, ask)  # pyright: ignore[reportArgumentType]
     if setting.method == "likelihood":
         instances_per_bag = jnp.sum(batch.size) / jnp.sum(batch.size > 0)
         by_bag = _likelihood(setting, score, batch)

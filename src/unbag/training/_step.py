@@ -19,6 +19,7 @@ import numpy as np
 import optax
 
 from unbag._arrays import sum_by
+from unbag.objectives import Ask
 from unbag.training._loader import Batches
 from unbag.training._objective import Setting, batch_loss, predict_components
 from unbag.training._sharding import Place
@@ -101,7 +102,8 @@ class Trainer:
             reference, mean = memory.value[batch.row], memory.mean(len(batch.prior))
         if self.setting.pool:
             others = self.scores(params, further, key)
-        return batch_loss(self.setting, score, batch, reference, mean, others), fixed
+        ask = Ask(lambda rows: self.scores(params, rows, key), X, key)
+        return batch_loss(self.setting, score, batch, reference, mean, others, ask), fixed
 
     def step(
         self, state: TrainState, rate: Any, X: Any, further: Any, batch: Batches, key: Any

@@ -1,0 +1,69 @@
+"""LLP-VAT: matching, and predictions that do not change in the worst direction nearby."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from unbag._arrays import softplus
+from unbag._rules import broken
+from unbag.losses import log
+from unbag.matching import proportion_matching
+from unbag.objectives._ask import Ask, mean_over_bags
+
+RADIUS = 1.0
+"""How far away: in units of features that vary by about 1 in each column."""
+SHARE = 1.0
+"""Of the consistency, beside the matching."""
+
+
+def llp_vat(score: Any, batch: Any, ask: Ask) -> Any:
+    """Consistency regularisation by virtual adversarial training, Tsai and Lin (2020).
+
+        mean_j PM_j + SHARE mean_i KL( h(x_i) || h(x_i + r_i) ),
+        r_i = RADIUS grad z(x_i) / |grad z(x_i)|
+
+    The paper looks for the direction r by a step of power iteration. For two classes the matrix in
+    question is h (1 - h) grad z grad z', of rank one, so the gradient of the logit is that
+    direction, and nothing is drawn. The paper raises SHARE from 0 in the first epochs; ours is
+    constant, because bags choose the moment to stop.
+
+    Parameters
+    ----------
+    score : array
+        Logit of each row.
+    batch : Batches
+        Of the training.
+    ask : Ask
+        The model and the features, in floating point.
+    """
+    if not jnp.issubdtype(ask.X.dtype, jnp.inexact):
+        raise broken(
+            "The method llp_vat must have features that can be moved a little",
+            f"features of type {ask.X.dtype} came",
+            "Give them in floating point, or use another method.",
+        )
+    size = jnp.maximum(batch.size, 1)
+    matched = proportion_matching(score, batch.bag, size, batch.report, loss=log, kind="binary")
+    moved = ask.scores(jax.lax.stop_gradient(ask.X + worst_direction(ask)))
+    fixed = jax.lax.stop_gradient(score)
+    divergence = jax.nn.sigmoid(fixed) * (fixed - moved) + softplus(moved) - softplus(fixed)
+    consistency = jnp.sum(divergence * batch.real) / jnp.sum(batch.real)
+    return mean_over_bags(matched, batch.weight) + SHARE * consistency
+
+
+def worst_direction(ask: Ask) -> Any:
+    """A step of length RADIUS along the gradient of each row's logit.
+
+    Parameters
+    ----------
+    ask : Ask
+        The model and the features.
+    """
+    slope = jax.grad(lambda X: jnp.sum(ask.scores(X)))(ask.X)
+    flat = slope.reshape(len(slope), -1)
+    # The norm is not differentiable at 0, and nothing is differentiated here.
+    length = jnp.sqrt(jnp.sum(flat**2, axis=1) + 1e-24)
+    return RADIUS * (flat / length[:, None]).reshape(slope.shape)

@@ -1,0 +1,40 @@
+"""Learners of other papers that are no objective of a network: bags in, a linear model out.
+
+All are for binary reports, and behind the protocol of `unbag.learners`, so
+`unbag.fit(bags, learner="mean_map")` cross-fits, repairs and judges them like our own. Penalties
+are chosen from bags alone, by the rule that networks are stopped by: the likelihood of the counts
+of bags that a model has not learned from (`unbag.peers.choose_by_counts`).
+"""
+
+from unbag.peers._alter_svm import AlterSVM
+from unbag.peers._bag_regression import BagMeans, DistributionRegression
+from unbag.peers._choice import choose_by_counts
+from unbag.peers._counts import count_evidence
+from unbag.peers._linear import LinearModel
+from unbag.peers._mean_map import LaplacianMeanMap, MeanMap
+from unbag.peers._pseudo_labels import BeliefPropagation, PseudoLabelEM
+
+PEERS = (
+    MeanMap,
+    LaplacianMeanMap,
+    AlterSVM,
+    PseudoLabelEM,
+    BeliefPropagation,
+    DistributionRegression,
+    BagMeans,
+)
+"""Every learner here; each has a `name` and a `title`."""
+
+__all__ = [
+    "PEERS",
+    "AlterSVM",
+    "BagMeans",
+    "BeliefPropagation",
+    "DistributionRegression",
+    "LaplacianMeanMap",
+    "LinearModel",
+    "MeanMap",
+    "PseudoLabelEM",
+    "choose_by_counts",
+    "count_evidence",
+]
