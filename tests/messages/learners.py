@@ -63,8 +63,8 @@ MESSAGES = [
     ),
     (
         lambda: unbag.fit(BAGS, learner="forest"),
-        "A learner must be auto or one of additive, trees, network, stacked: 'forest' came. Choose "
-        "one of these, or give a learner of your own.",
+        f"A learner must be auto or one of {', '.join(LEARNERS)}: 'forest' came. Choose one of "
+        "these, or give a learner of your own.",
     ),
     (
         lambda: unbag.fit(BAGS, learner=[Broken(), Broken()]),

@@ -45,7 +45,10 @@ METHODS = (
     "anchored, upm, easy, matching, likelihood, or one of unbag.objectives, such as llp_fc; auto "
     "tries several and bags choose"
 )
-LEARNERS = "auto (additive and trees; networks for images), additive, trees, network; repeat"
+LEARNERS = (
+    "auto (additive and trees; networks for images), additive, trees, network, or one of "
+    "unbag.peers, such as mean_map; repeat"
+)
 TRAINING = ("method", "loss", "epochs", "held_out", "hidden")
 TEST = 0.2
 """The share of the bags that judges one network that was trained by itself."""

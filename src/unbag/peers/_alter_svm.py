@@ -103,5 +103,5 @@ def best_labels(score: np.ndarray, data: BagData) -> np.ndarray:
     start = np.cumsum(data.size) - data.size
     rank = np.arange(len(order)) - start[data.bag[order]]
     label = np.zeros(len(order), int)
-    label[order] = rank < data.count[data.bag[order]]
+    label[order] = rank < data.positives[data.bag[order]]
     return label

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
-from scipy.optimize import brentq, minimize
+from scipy.optimize import minimize, root_scalar
 from scipy.special import expit
 
 from unbag.likelihood import count_likelihood
@@ -72,7 +72,11 @@ def level_of(score: np.ndarray, prior: float) -> float:
     -2.0
     """
     edge = float(np.abs(score).max()) + 50
-    return float(brentq(lambda level: expit(score + level).mean() - prior, -edge, edge))
+
+    def excess(level: float) -> float:
+        return float(expit(score + level).mean()) - prior
+
+    return float(root_scalar(excess, bracket=(-edge, edge)).root)
 
 
 def slope_and_level(score: np.ndarray, data: BagData) -> tuple[float, float]:

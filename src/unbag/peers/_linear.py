@@ -156,7 +156,7 @@ class BagData(NamedTuple):
     report: np.ndarray
 
     @property
-    def count(self) -> np.ndarray:
+    def positives(self) -> np.ndarray:
         """Positives of each bag."""
         return np.round(self.size * self.report)
 

@@ -69,7 +69,7 @@ class PseudoLabelEM:
         for _ in range(self.rounds):
             w = fit_soft_labels(data.X, q, penalty, start=w, steps=5)
             score = data.X @ w[:-1] + w[-1]
-            q = expit(score + count_evidence(score, data.bag, data.count))
+            q = expit(score + count_evidence(score, data.bag, data.positives))
         return fit_soft_labels(data.X, q, penalty, start=w, steps=100)
 
 
@@ -117,7 +117,7 @@ class BeliefPropagation(PseudoLabelEM):
         proper = kept[:, 0] < kept[:, 1]
         scale = max(float(squared[proper].mean()), 1e-12) if proper.any() else 1.0
         strength = self.coupling * np.exp(-squared[proper] / scale)
-        return marginals(data.bag, data.count, kept[proper], strength, rounds=self.rounds)
+        return marginals(data.bag, data.positives, kept[proper], strength, rounds=self.rounds)
 
 
 def marginals(
