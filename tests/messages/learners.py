@@ -9,7 +9,7 @@ from scipy import sparse
 import unbag
 from unbag._rules import broken
 from unbag.datasets import make_conversions
-from unbag.learners import NetworkLearner
+from unbag.learners import LEARNERS, NetworkLearner
 from unbag.learners._network import NetworkColumns, _dense
 
 RNG = np.random.default_rng(0)
