@@ -132,7 +132,8 @@ def arguments(node: Definition) -> list[str]:
         for method in node.body:
             if isinstance(method, ast.FunctionDef) and method.name == "__init__":
                 return arguments(method)
-        fields = [n.target for n in node.body if isinstance(n, ast.AnnAssign)]
+        annotated = [n for n in node.body if isinstance(n, ast.AnnAssign)]
+        fields = [n.target for n in annotated if "ClassVar" not in ast.unparse(n.annotation)]
         named = [target.id for target in fields if isinstance(target, ast.Name)]
         return [name for name in named if not name.startswith("_")]
     a = node.args

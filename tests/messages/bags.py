@@ -3,6 +3,7 @@
 import numpy as np
 
 from unbag import Bags, from_rows, random_bags
+from unbag.bags import make_bags
 
 BAG = np.array([0, 0, 1, 1])
 
@@ -261,5 +262,15 @@ MESSAGES = [
             "y must have one entry for each row: 1 came for 2 rows. Give them in the order of the "
             "rows."
         ),
+    ),
+    (
+        lambda: make_bags(np.zeros((4, 1)), [0, 1, 0, 1], "alphabet", size=2, seed=0),
+        "A way to make bags must be one of random, naive, kmeans, feature, dirichlet, simple, "
+        "intermediate, hard: 'alphabet' came. Choose one of these.",
+    ),
+    (
+        lambda: make_bags(np.zeros((4, 1)), [0, 0, 0, 0], "naive", size=2, seed=0),
+        "Bags must have rows for two, labels of both sorts and a positive concentration: bags of 2 "
+        "came for 4 rows with a mean label of 0, and a concentration of 2. Make the bags smaller.",
     ),
 ]

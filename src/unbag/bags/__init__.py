@@ -6,6 +6,7 @@
 from unbag.bags._bags import Bags, take_rows
 from unbag.bags._build import as_ids, from_rows, random_bags
 from unbag.bags._design import design_bags, stable_hash
+from unbag.bags._makers import MAKERS, make_bags
 from unbag.bags._reports import (
     HIDDEN_BY_VALUE,
     REPORT_RULES,
@@ -24,6 +25,7 @@ from unbag.bags._split import batch_plan
 
 __all__ = [
     "HIDDEN_BY_VALUE",
+    "MAKERS",
     "REPORT_RULES",
     "Bags",
     "Components",
@@ -39,6 +41,7 @@ __all__ = [
     "from_rows",
     "label_variance",
     "largest_report",
+    "make_bags",
     "mean_label_variance",
     "random_bags",
     "stable_hash",

@@ -25,6 +25,7 @@ VERBS = {
     "weights": "Turn reports into a target and a sample weight for each event.",
     "stream": "Learn from a folder into which event and report files fall.",
     "reproduce": "Make the runs of the paper's batch experiments, and report them.",
+    "benchmark": "Rank every method of the field on the same bags, and your own beside them.",
     "online": "Make the runs of the paper's online experiment, and report them.",
 }
 

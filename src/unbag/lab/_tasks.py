@@ -135,6 +135,14 @@ def trivial_score(data: Dataset, prior: Any, kind: Kind) -> Any:
     return score - np.log(np.mean(np.exp(data.offset)))
 
 
+def _load_clicks() -> Dataset:
+    """Clicks of campaigns, of which few convert: a table with categories of many levels."""
+    made = datasets.make_conversions(100_000, 50_000, seed=0)
+    drawn = np.random.default_rng(1).uniform(size=len(made.test_truth)) < made.test_truth
+    rows: Any = made.events, made.label.astype(float), made.test, drawn.astype(float)
+    return Dataset(*rows, tuple(made.events.column_names), "clicks", truth_test=made.test_truth)
+
+
 def _add_shipped() -> None:
     add_task("adult", datasets.load_adult, title="Adult", paper_rows=32_561)
     mnist = partial(datasets.load_mnist, images=True)
@@ -147,6 +155,11 @@ def _add_shipped() -> None:
     add_task("higgs", datasets.load_higgs, model="deep", title="Higgs", paper_rows=10_990_000)
     digits, classes = partial(datasets.load_mnist, "digits"), {"kind": "histogram", "outputs": 10}
     add_task("mnist-digits", digits, title="MNIST, ten digits", **classes)
+    made = {"rows": 32_768, "test_rows": 16_384, "seed": 0}
+    add_task("gaussian", partial(datasets.make_gaussian, **made), title="made Gaussian")
+    heavy = partial(datasets.make_heavy_tailed, **made)
+    add_task("heavy-tailed", heavy, title="made heavy-tailed")
+    add_task("clicks", _load_clicks, title="made clicks")
     add_task("bike-sharing", datasets.load_bike_sharing, title="bike sharing", kind="total")
     add_task("motor-claims", datasets.load_fremtpl2, title="French motor claims", kind="total")
 

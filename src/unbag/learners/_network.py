@@ -33,7 +33,7 @@ from unbag.likelihood import count_likelihood
 from unbag.losses import LOSSES
 from unbag.methods import METHODS, PROPER, Method
 from unbag.tables import FeaturePlan, plan_features
-from unbag.training import FoldStopRule, Lanes, TrainingConfig
+from unbag.training import FoldStopRule, Lanes, Objective, TrainingConfig
 
 FEWEST_ROWS, FEWEST_BAGS = 2048, 16
 """A batch has at least so many rows, and at least so many bags on average."""
@@ -321,7 +321,7 @@ class NetworkLearner:
 
     hidden: tuple[int, ...] = (32,)
     convolutions: bool = False
-    method: Method = "anchored"
+    method: Method | Objective = "anchored"
     loss: str | None = None
     rates: tuple[float, ...] = (3e-3, 1e-2)
     epochs: int = 60
@@ -337,7 +337,9 @@ class NetworkLearner:
 
     @property
     def needs_random_bags(self) -> bool:
-        """Whether the method does."""
+        """Whether the method does; one of your own is taken to, unless it says otherwise."""
+        if callable(self.method):
+            return getattr(self.method, "needs_random_bags", True)
         return METHODS[self.method].needs_random_bags
 
     def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> NetworkModel:

@@ -52,7 +52,7 @@ def mixtures(score: Any, batch: Any, key: Any) -> tuple[Any, Any, Any, Any]:
 
     Parameters
     ----------
-    score, batch
+    score, batch : array, Batches
         As in `mixbag`.
     key : array
         Says which instances are drawn.

@@ -59,7 +59,7 @@ def count_profiles(score: Any, batch: Any, order: int) -> list[Any]:
 
     Parameters
     ----------
-    score, batch
+    score, batch : array, Batches
         As in `moments`.
     order : int
         The highest.

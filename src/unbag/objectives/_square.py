@@ -67,7 +67,7 @@ def centred_square(score: Any, batch: Any, ask: Ask | None = None) -> Any:
 
     Parameters
     ----------
-    score, batch, ask
+    score, batch, ask : array, Batches, Ask
         As in `debiased_square`.
     """
     return mean_over_bags(centred(residuals(score, batch)), _weight(batch))
@@ -84,7 +84,7 @@ def clipped_square(score: Any, batch: Any, ask: Ask | None = None) -> Any:
 
     Parameters
     ----------
-    score, batch, ask
+    score, batch, ask : array, Batches, Ask
         As in `debiased_square`.
     """
     bags = jnp.maximum(jnp.sum(batch.weight > 0), 1)

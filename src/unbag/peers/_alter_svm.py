@@ -69,7 +69,15 @@ class AlterSVM:
         return lambda X: X @ w[:-1] + w[-1]
 
     def alternate(self, data: BagData, cost: float) -> np.ndarray:
-        """Coefficients and intercept after the last round."""
+        """Coefficients and intercept after the last round.
+
+        Parameters
+        ----------
+        data : BagData
+            To learn from.
+        cost : float
+            C, divided by the number of rows.
+        """
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.svm import LinearSVC
 

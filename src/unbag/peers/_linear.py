@@ -77,6 +77,8 @@ class LinearModel:
         Whether the linear part is a probability; else it is a logit.
     waves : numpy.ndarray or None
         Frequencies of the cosines, with a last row of phases.
+    kind : {"binary"}
+        What the scores mean.
     """
 
     columns: Columns
@@ -97,7 +99,13 @@ class LinearModel:
         return value
 
     def rescaled(self, slope: float, level: float) -> LinearModel:
-        """The model whose logits are slope times these, plus a level."""
+        """The model whose logits are slope times these, plus a level.
+
+        Parameters
+        ----------
+        slope, level : float
+            Of the logits.
+        """
         return replace(
             self, coefficients=slope * self.coefficients, intercept=slope * self.intercept + level
         )
@@ -114,7 +122,13 @@ class LinearModel:
 
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> LinearModel:
-        """The model that `arrays` described."""
+        """The model that `arrays` described.
+
+        Parameters
+        ----------
+        arrays, settings : dict
+            What it gave.
+        """
         text = settings["plan"]
         plan = text and FeaturePlan.from_json(text)
         columns = Columns(plan, np.asarray(arrays["mean"]), np.asarray(arrays["scale"]))

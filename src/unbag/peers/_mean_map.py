@@ -72,7 +72,15 @@ class MeanMap:
         return lambda X: X @ w[:-1] + w[-1]
 
     def operator(self, data: BagData, smoothness: float) -> np.ndarray:
-        """Half the mean operator, the estimate of mean (y - 1/2) x."""
+        """Half the mean operator, the estimate of mean (y - 1/2) x.
+
+        Parameters
+        ----------
+        data : BagData
+            To learn from.
+        smoothness : float
+            Of the Laplacian mean map.
+        """
         a, share = data.report, data.size / data.size.sum()
         A = np.sqrt(share)[:, None] * np.stack([a, 1 - a], axis=1)
         classes = np.linalg.lstsq(A, np.sqrt(share)[:, None] * data.means, rcond=None)[0]
@@ -107,7 +115,15 @@ class LaplacianMeanMap(MeanMap):
         return list(product(self.smoothnesses, self.penalties))
 
     def operator(self, data: BagData, smoothness: float) -> np.ndarray:
-        """Half the mean operator, from class means of each bag."""
+        """Half the mean operator, from class means of each bag.
+
+        Parameters
+        ----------
+        data : BagData
+            To learn from.
+        smoothness : float
+            How alike the class means of similar bags are.
+        """
         a, B, m = data.report, data.means, len(data.size)
         if m > MOST_BAGS:
             raise broken(

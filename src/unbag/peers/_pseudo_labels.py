@@ -90,6 +90,8 @@ class BeliefPropagation(PseudoLabelEM):
 
     Parameters
     ----------
+    rounds : int
+        Of messages.
     neighbours : int
         Of each row.
     coupling : float

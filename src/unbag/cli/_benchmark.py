@@ -1,0 +1,81 @@
+"""`unbag benchmark`: every method of the field on the same bags, and yours beside them."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unbag.cli._console import tell
+from unbag.cli._options import Verb
+from unbag.cli._reproduce import said
+from unbag.lab import (
+    benchmark_preset,
+    leaderboard,
+    of_blocks,
+    read_benchmark,
+    run_benchmark,
+    write_leaderboard,
+)
+
+CHANGES = ("tasks", "bags_by", "sizes", "methods", "repetitions", "rows")
+
+
+class COMMAND(Verb):
+    """Says what to know after Ctrl-C."""
+
+    stopped = "finished runs are kept; the same words go on"
+
+
+def benchmark(
+    ctx: typer.Context,
+    preset: Annotated[
+        str, typer.Option(help="quick (minutes), laptop (hours), night (everything)")
+    ] = "quick",
+    store: Annotated[
+        Path | None, typer.Option(help="folder for runs and leaderboard; unbag-benchmark/<preset>")
+    ] = None,
+    add: Annotated[
+        list[Path] | None,
+        typer.Option(help="Python file that adds a method, a learner or a task; repeat"),
+    ] = None,
+    results: Annotated[
+        list[Path] | None,
+        typer.Option(help="CSV of results from outside, to stand beside ours; repeat"),
+    ] = None,
+    tasks: Annotated[list[str] | None, typer.Option("--task", help="data; repeat")] = None,
+    bags_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bags",
+            help="random, naive, kmeans, feature, dirichlet, simple, intermediate, hard; repeat",
+        ),
+    ] = None,
+    sizes: Annotated[list[int] | None, typer.Option("--size", help="bag size; repeat")] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option("--method", help="a competitor; repeat; by default all")
+    ] = None,
+    repetitions: Annotated[int | None, typer.Option(help="seeds of each setting")] = None,
+    rows: Annotated[int | None, typer.Option(help="training rows; 0 for all")] = None,
+) -> None:
+    """Rank every method of the field on the same bags, and your own beside them.
+
+    Example: unbag benchmark --add my_method.py
+    """
+    for path in add or ():
+        runpy.run_path(str(path))
+    changes = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in said(ctx, *CHANGES).items()
+    }
+    plan, folder = benchmark_preset(preset, **changes), store or Path("unbag-benchmark") / preset
+    runs = run_benchmark(plan, folder / "runs.csv", tell=tell)
+    outside = [run for path in results or () for run in read_benchmark(path)]
+    board = leaderboard([*runs, *of_blocks(plan, outside)])
+    line = " ".join(["unbag", *sys.argv[1:]])
+    written = write_leaderboard(board, folder, line=line)
+    print(board.markdown())
+    tell(f"{', '.join(path.name for path in written)} written: {folder}")
