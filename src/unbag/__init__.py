@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # `X as X` says to type checkers that the name is public
     from unbag import metrics as metrics
     from unbag import models as models
     from unbag import noise as noise
+    from unbag import objectives as objectives
+    from unbag import peers as peers
     from unbag import planning as planning
     from unbag import plots as plots
     from unbag import pytorch as pytorch
@@ -44,6 +46,7 @@ if TYPE_CHECKING:  # `X as X` says to type checkers that the name is public
     from unbag.bags import as_components as as_components
     from unbag.bags import design_bags as design_bags
     from unbag.bags import from_rows as from_rows
+    from unbag.bags import make_bags as make_bags
     from unbag.bags import random_bags as random_bags
     from unbag.diagnosis import BagsNotRandom as BagsNotRandom
     from unbag.diagnosis import Diagnosis as Diagnosis
@@ -104,6 +107,8 @@ _MODULES = (
     "metrics",
     "models",
     "noise",
+    "objectives",
+    "peers",
     "planning",
     "plots",
     "pytorch",
@@ -125,6 +130,7 @@ _MODULE_OF = {
     "as_components": "bags",
     "design_bags": "bags",
     "from_rows": "bags",
+    "make_bags": "bags",
     "random_bags": "bags",
     "BagsNotRandom": "diagnosis",
     "Diagnosis": "diagnosis",

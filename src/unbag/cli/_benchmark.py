@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import jax
 import typer
 
 from unbag.cli._console import tell
@@ -67,6 +68,8 @@ def benchmark(
     """
     for path in add or ():
         runpy.run_path(str(path))
+    if preset == "quick":  # most of its time would be spent on optimising small programs
+        jax.config.update("jax_disable_most_optimizations", True)
     changes = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in said(ctx, *CHANGES).items()

@@ -17,6 +17,7 @@ from unbag.bags import Bags, Kind
 from unbag.lab._methods import METHODS as ADDED
 from unbag.lab._methods import TITLES
 from unbag.learners import LEARNERS, NetworkLearner
+from unbag.likelihood import count_likelihood
 from unbag.methods import FOR_NETWORKS
 from unbag.methods import METHODS as KNOWN
 from unbag.peers import PEERS, count_evidence, level_of
@@ -146,7 +147,8 @@ def _logits(estimator: Any, rows: Any) -> np.ndarray:
 class ModuleLearner:
     """A module of PyTorch that gives one logit for each row, trained by `unbag.pytorch.BagLoss`.
 
-    The number of epochs is given, not chosen; the level is set from the reports.
+    It is stopped by the rule of the networks: a fifth of the bags is held out, and the epoch counts
+    after which their counts are likeliest, at the level of the reports.
 
     Parameters
     ----------
@@ -155,40 +157,58 @@ class ModuleLearner:
     method : str
         Of `BagLoss`.
     epochs : int
-        Of Adam.
+        At most.
     rate : float
         Of Adam.
+    batch : int
+        About how many rows a step sees.
     """
 
     module: Any
     method: Any = "anchored"
-    epochs: int = 20
-    rate: float = 3e-3
+    epochs: int = 40
+    rate: float = 1e-2
+    batch: int = 1024
     name: str = "module"
     needs_random_bags: bool = True
 
     def fit(self, bags: Bags, *, seed: int = 0, progress: Any = None) -> Scored:
-        """The trained module."""
+        """The module after its best epoch."""
         import torch
 
         from unbag.pytorch import BagLoss, bag_loader
 
         torch.manual_seed(seed)
-        module, loss = deepcopy(self.module), BagLoss(bags.prior, method=self.method)
+        learn, held = bags.split(0.8, seed=seed)
+        prior = float(np.clip(learn.prior, 1e-6, 1 - 1e-6))
+        module, loss = deepcopy(self.module), BagLoss(learn.prior, method=self.method)
         optimizer = torch.optim.Adam(module.parameters(), lr=self.rate)
+        loader = bag_loader(learn, batch=self.batch, seed=seed)
+        best, kept = np.inf, (module, 0.0)
         for _ in range(self.epochs):
-            for X, bag, report, size in bag_loader(bags, seed=seed):
+            for X, bag, report, size in loader:
                 optimizer.zero_grad()
                 loss(module(X.float()).reshape(len(X)), bag, report, size).backward()
                 optimizer.step()
+            level = level_of(_module_scores(module, learn.X), prior)
+            value = _unlikely(_module_scores(module, held.X) + level, held)
+            if value < best:
+                best, kept = value, (deepcopy(module), level)
+        chosen, level = kept
+        return Scored(lambda rows: _module_scores(chosen, rows) + level)
 
-        def scores(rows: Any) -> np.ndarray:
-            with torch.no_grad():
-                given = torch.as_tensor(np.asarray(rows), dtype=torch.float32)
-                return module(given).reshape(len(given)).double().numpy()
 
-        level = level_of(scores(bags.X), float(np.clip(bags.prior, 1e-6, 1 - 1e-6)))
-        return Scored(lambda rows: scores(rows) + level)
+def _module_scores(module: Any, rows: Any) -> np.ndarray:
+    import torch
+
+    with torch.no_grad():
+        given = torch.as_tensor(np.asarray(rows), dtype=torch.float32)
+        return module(given).reshape(len(given)).double().numpy()
+
+
+def _unlikely(score: np.ndarray, bags: Bags) -> float:
+    report = bags.components().report
+    return float(count_likelihood(score, bags.bag, bags.size, report, exact=1).sum())
 
 
 def as_learner(thing: Any) -> Any:

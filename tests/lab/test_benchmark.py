@@ -1,0 +1,268 @@
+"""The benchmark: the same bags for everybody, runs made once, ranks that are right."""
+
+import csv
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.tree import DecisionTreeClassifier
+from typer.testing import CliRunner
+
+from unbag import random_bags
+from unbag.cli import app
+from unbag.datasets import Dataset
+from unbag.lab import (
+    Benchmark,
+    BenchmarkRun,
+    Budget,
+    add_learner,
+    add_task,
+    as_latex,
+    as_learner,
+    benchmark_preset,
+    critical_difference,
+    leaderboard,
+    of_blocks,
+    read_benchmark,
+    run_benchmark,
+    write_leaderboard,
+)
+from unbag.lab._benchmark import PRESETS
+from unbag.lab._competitors import OWN, ModuleLearner, competitors, shipped
+from unbag.lab._tasks import TASKS
+from unbag.learners import LEARNERS
+from unbag.methods import FOR_NETWORKS
+from unbag.peers import PEERS
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(600, 2)).astype(np.float32)
+Y = (RNG.uniform(size=600) < expit(2 * X[:, 0])).astype(np.float32)
+TINY = Budget((4,), 1, 2, (1e-2,))
+
+
+class Constant:
+    """A learner that keeps what it was given."""
+
+    name, needs_random_bags = "constant", False
+
+    def __init__(self, score):
+        self.score, self.given = score, []
+
+    def fit(self, bags, *, seed=0, progress=None):
+        self.given.append((bags, seed))
+        return self
+
+    def scores(self, X):
+        return self.score * np.asarray(X)[:, 0]
+
+
+@pytest.fixture
+def tiny_task():
+    """A task, and two learners of which the first is better."""
+    add_task("tiny", lambda: Dataset(X[:400], Y[:400], X[400:], Y[400:], ("a", "b")), title="Tiny")
+    good, bad = Constant(2.0), Constant(-2.0)
+    add_learner("good", good, title="the good")
+    add_learner("bad", bad)
+    yield good, bad
+    TASKS.pop("tiny")
+    OWN.clear()
+
+
+def plan(**changes):
+    usual = {"tasks": ("tiny",), "sizes": (5, 20), "methods": ("bad", "good"), "repetitions": 2}
+    return Benchmark(**{**usual, "budget": TINY, **changes})
+
+
+def test_everybody_takes_part():
+    names = set(shipped())
+    assert {"unbag_fit", "labels", *FOR_NETWORKS, *(peer.name for peer in PEERS)} <= names
+    assert {"additive", "trees"} <= names & set(LEARNERS)
+    for who in shipped().values():
+        assert who.make(TINY, False).needs_random_bags in (True, False)
+
+
+def test_all_methods_get_the_same_bags_and_seeds(tiny_task, tmp_path):
+    run_benchmark(plan(), tmp_path / "runs.csv")
+    for (a, seed), (b, other) in zip(tiny_task[0].given, tiny_task[1].given, strict=True):
+        assert a is b
+        assert seed == other
+    assert [seed for _, seed in tiny_task[0].given] == [0, 1, 0, 1]
+
+
+def test_what_was_made_is_not_made_again(tiny_task, tmp_path):
+    first = run_benchmark(plan(), tmp_path / "runs.csv")
+    again = run_benchmark(plan(sizes=(5, 10, 20)), tmp_path / "runs.csv")
+    assert len(tiny_task[0].given) == 6  # four, then two of the new size
+    assert {run.key for run in first} < {run.key for run in again}
+    assert [run.test_loss for run in first if run.method == "good"] == pytest.approx(
+        [run.test_loss for run in again if run.method == "good" and run.size != 10], abs=1e-6
+    )
+
+
+def test_a_torn_last_line_is_made_again(tiny_task, tmp_path):
+    path = tmp_path / "runs.csv"
+    run_benchmark(plan(), path)
+    path.write_text(path.read_text()[:-60])
+    runs = run_benchmark(plan(), path)
+    assert len(tiny_task[0].given) + len(tiny_task[1].given) == 9
+    assert all(np.isfinite(run.test_loss) for run in runs)
+
+
+def test_the_loss_is_that_of_the_test_labels_and_the_prior_that_of_the_bags(tiny_task, tmp_path):
+    run = run_benchmark(plan(sizes=(5,), repetitions=1, methods=("good",)), tmp_path / "r.csv")[0]
+    h, p = expit(2.0 * X[400:, 0]), Y[:400].mean()
+    expected = -np.mean(np.log(np.where(Y[400:] == 1, h, 1 - h)))
+    assert run.test_loss == pytest.approx(expected, abs=1e-5)
+    assert run.trivial == pytest.approx(
+        -np.mean(np.log(np.where(Y[400:] == 1, p, 1 - p))), abs=1e-4
+    )
+    assert run.bags == 80
+    assert run.random
+
+
+def test_a_refusal_is_a_result_and_the_last_rank(tiny_task, tmp_path):
+    class Refusing(Constant):
+        def fit(self, bags, *, seed=0, progress=None):
+            return as_learner(3)  # which is refused
+
+    add_learner("refusing", Refusing(1.0))
+    runs = run_benchmark(plan(methods=("refusing", "bad", "good")), tmp_path / "runs.csv")
+    assert {bool(run.note) for run in runs if run.method == "refusing"} == {True}
+    board = leaderboard(
+        run_benchmark(plan(methods=("refusing", "bad", "good")), tmp_path / "runs.csv")
+    )
+    assert [s.method for s in board.standings] == ["good", "bad", "refusing"]
+    assert board.standings[-1].refused == 2
+
+
+def made(method, losses, **more):
+    """Runs of a method, one for each block."""
+    usual = {"bags": 10, "trivial": 0.7, "test_auc": 0.6, "seconds": 1.0}
+    return [
+        BenchmarkRun(f"t{i}", "random", 8, 0, 0, "", method, test_loss=loss, **{**usual, **more})
+        for i, loss in enumerate(losses)
+    ]
+
+
+def test_ranks_wins_and_the_way_to_labels():
+    runs = [
+        *made("a", [0.5, 0.6, 0.5]),
+        *made("b", [0.6, 0.5, 0.6]),
+        *made("c", [0.65, 0.65, 0.6]),
+        *made("labels", [0.4, 0.4, 0.4]),
+    ]
+    board = leaderboard(runs)
+    a, b, c = board.standings
+    assert (a.method, b.method, c.method) == ("a", "b", "c")
+    assert a.rank == pytest.approx((1 + 2 + 1) / 3)
+    assert c.rank == pytest.approx((3 + 3 + 2.5) / 3)
+    assert (a.wins, b.wins, c.wins) == (2, 1, 0)
+    assert a.way == pytest.approx((0.7 - 0.5) / 0.3)
+    assert board.critical == pytest.approx(critical_difference(3, 3))
+    assert 0 < board.chance < 1
+
+
+def test_a_method_without_all_blocks_is_not_ranked():
+    board = leaderboard([*made("a", [0.5, 0.6]), *made("b", [0.6, 0.5]), *made("c", [0.1])])
+    assert {s.method for s in board.standings} == {"a", "b"}
+
+
+@pytest.mark.parametrize("methods, q", [(2, 1.960), (5, 2.728), (10, 3.164)])
+def test_the_critical_difference_is_that_of_published_tables(methods, q):
+    expected = q * np.sqrt(methods * (methods + 1) / (6 * 12))
+    assert critical_difference(methods, 12) == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_leaderboard_is_written_as_page_figure_and_latex(tmp_path):
+    board = leaderboard([*made("a_1", [0.5, 0.6]), *made("b", [0.6, np.nan])])
+    paths = write_leaderboard(board, tmp_path / "new", line="unbag benchmark")
+    assert [path.name for path in paths] == ["leaderboard.md", "leaderboard.tex", "ranks.svg"]
+    assert "| a_1 | 1.00 | 2 |" in paths[0].read_text()
+    assert "a\\_1 & \\textbf{1.00} & 2" in paths[1].read_text()
+    assert paths[2].read_text().startswith("<?xml")
+
+
+def test_latex_needs_no_caption_and_escapes_everything():
+    text = as_latex(["a", "b"], [["50% & more", "1 ± 2"]])
+    assert "50\\% \\& more & 1 $\\pm$ 2 \\\\" in text
+    assert "table" not in text.replace("tabular", "")
+
+
+def test_results_from_outside_stand_beside_ours(tiny_task, tmp_path):
+    path = tmp_path / "theirs.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["task", "size", "method", "test_loss"])
+        writer.writerows([["tiny", 5, "theirs", 0.01], ["tiny", 20, "theirs", 0.02]])
+    outside = of_blocks(plan(), read_benchmark(path))
+    board = leaderboard([*run_benchmark(plan(), tmp_path / "runs.csv"), *outside])
+    assert board.standings[0].method == "theirs"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_name_what_there_is(name):
+    assert benchmark_preset(name).count() > 100
+
+
+def test_trees_of_scikit_learn_learn_pseudo_labels():
+    bags = random_bags(X, Y, size=4, seed=0)
+    model = as_learner(DecisionTreeClassifier(max_depth=3)).fit(bags, seed=1)
+    assert np.corrcoef(model.scores(X), X[:, 0])[0, 1] > 0.7
+
+
+def test_an_estimator_that_takes_bags_gets_them():
+    class TakesBags:
+        def fit(self, X, y, bag):
+            self.given = (X, y, bag)
+            return self
+
+        def predict_proba(self, X):
+            return np.tile([0.25, 0.75], (len(X), 1))
+
+    bags = random_bags(X, Y, size=4, seed=0)
+    model = as_learner(TakesBags()).fit(bags)
+    np.testing.assert_allclose(expit(model.scores(X[:3])), 0.75)
+
+
+def test_a_module_of_pytorch_learns():
+    torch = pytest.importorskip("torch")
+    bags = random_bags(X, Y, size=4, seed=0)
+    module = torch.nn.Linear(2, 1)
+    before = module.weight.detach().clone()
+    learner = as_learner(module)
+    assert isinstance(learner, ModuleLearner)
+    model = replace(learner, epochs=15, rate=0.1, batch=200).fit(bags, seed=0)
+    assert np.corrcoef(model.scores(X), X[:, 0])[0, 1] > 0.5
+    assert expit(model.scores(X)).mean() == pytest.approx(Y.mean(), abs=0.05)
+    assert torch.equal(before, module.weight)  # the user's own module is not touched
+
+
+def test_an_objective_of_your_own_is_trained_by_the_same_network():
+    def objective(score, batch, loss):
+        return (score * batch.real).sum()
+
+    learner = TINY.network(objective, False)
+    assert learner.needs_random_bags
+    assert learner.method is objective
+    assert "unbag_fit" in competitors()
+
+
+def test_a_stranger_adds_a_learner_in_thirty_lines_and_sees_it_ranked(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "adding.md").read_text()
+    codes = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    code = next(code for code in codes if "add_learner(" in code)
+    assert len(code.splitlines()) <= 30
+    (tmp_path / "mine.py").write_text(code)
+    words = ["--task", "gaussian", "--size", "16", "--rows", "512", "--repetitions", "1"]
+    names = ["--method", "nearest_bags", "--method", "bag_means", "--store", str(tmp_path / "new")]
+    words = ["benchmark", "--add", str(tmp_path / "mine.py"), *words, *names]
+    result = CliRunner().invoke(app, words)
+    OWN.clear()
+    assert result.exit_code == 0, result.output
+    assert "| nearest bags |" in result.stdout
+    assert {path.name for path in (tmp_path / "new").iterdir()} == {
+        "runs.csv", "leaderboard.md", "leaderboard.tex", "ranks.svg",
+    }  # fmt: skip
