@@ -68,6 +68,13 @@ def unlikelihood(score: np.ndarray, data: BagData) -> float:
 def level_of(score: np.ndarray, prior: float) -> float:
     """What to add to logits so that the mean probability is the prior.
 
+    Parameters
+    ----------
+    score : numpy.ndarray
+        Logits.
+    prior : float
+        Inside (0, 1).
+
     >>> round(level_of(np.array([1.0, 3.0]), 0.5), 6)
     -2.0
     """
