@@ -90,6 +90,21 @@ def test_an_old_score_is_corrected_and_goes_into_predict_and_evaluate(tmp_path):
     )
 
 
+def test_labels_of_some_events_are_learned_from_beside_the_bags(tmp_path):
+    events, reports, score = clicks(tmp_path, by="chance", n=600)
+    rng = np.random.default_rng(1)
+    known = pd.read_csv(events).assign(sold=(rng.random(600) < 1 / (1 + np.exp(-score))) + 0)
+    known.to_csv(tmp_path / "k.csv", index=False)
+    model = tmp_path / "m.unbag"
+    words = [events, reports, *WORDS, *QUICK, "--out", model, "--labels", tmp_path / "k.csv"]
+    said = run("train", *words, "--label", "sold").stderr
+    assert "600 labelled events" in said
+    assert "The labelled rows look like the others in every column." in said
+    assert np.corrcoef(predicted(tmp_path, model, events), score)[0, 1] > 0.9
+    refused = run("train", *words, "--force", code=1).stderr
+    assert "Name the column with --label" in refused
+
+
 def test_bags_by_campaign_and_day_are_learned_from_and_judged_by_their_likelihood(tmp_path):
     events, reports, _ = clicks(tmp_path, by="campaign x day")
     model = tmp_path / "m.unbag"

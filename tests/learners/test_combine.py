@@ -50,6 +50,14 @@ def test_slope_and_level_are_repaired(kind):
     np.testing.assert_allclose(predicted, bags.prior, rtol=0.01)
 
 
+def test_the_prior_to_compare_with_is_the_mean_report_and_not_the_level():
+    """Around the level scores vary, and their mean prediction is another one."""
+    bags, scores = world(factor=1.0)
+    found = combine(("steep",), 3 * scores[:1], bags)
+    assert 1 / (1 + np.exp(-found.prior)) == pytest.approx(bags.prior, abs=1e-4)
+    assert abs(1 / (1 + np.exp(-found.level)) - bags.prior) > 0.02
+
+
 def test_bags_of_one_give_a_penalised_logistic_regression():
     """The covariance is updated and not differentiated, so the equations are the same."""
     rng = np.random.default_rng(0)

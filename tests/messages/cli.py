@@ -18,7 +18,7 @@ from unbag.cli._outputs import check_output
 from unbag.cli._plan import Contest, _noise, answers
 from unbag.cli._predict import predictions
 from unbag.cli._select import selected
-from unbag.cli._train import joined
+from unbag.cli._train import _with_labels, joined
 from unbag.learners import Effect
 from unbag.metrics import marks
 from unbag.tables import Columns, write_tables
@@ -65,6 +65,12 @@ def a_link():
 
 
 MESSAGES = [
+    (
+        lambda: _with_labels(None, Path("labels.csv"), None, alone=False),
+        "Labelled events must come with label= and be learned by learners: label= is missing, or "
+        "options ask for one network. Name the column with label=, and leave out the options of a "
+        "network.",
+    ),
     (
         lambda: check_output(Path("scores.txt"), force=False),
         "An output must be named .parquet or .csv: scores.txt was given. Choose such a name.",

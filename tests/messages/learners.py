@@ -98,6 +98,20 @@ MESSAGES = [
         "There must be one label for each labelled row: 3 came for 2 rows. Give each row its own.",
     ),
     (
+        lambda: unbag.with_labels(BAGS, X[:2], [0, 2]),
+        "A label of a binary report must be a whole number from 0 to 1: labelled row 1 has 2 (1 "
+        "such labelled row). Leave out rows whose label is not known.",
+    ),
+    (
+        lambda: unbag.with_labels(
+            unbag.join(EVENTS, COUNTED, on="bag", total="n"),
+            pa.table({"x": ["a"], "old": [1.0], "y": [1]}),
+            "y",
+        ),
+        "Labelled rows must have columns of the same type as the events: 'x' is string and cannot "
+        "be read as double. Write it as in the events.",
+    ),
+    (
         lambda: unbag.with_labels(BAGS, X[:2], [0, 1], offset=[0.0, 1.0]),
         "An offset must come for bags and labelled rows, or for neither: it came for one of them. "
         "Give offset= for both.",

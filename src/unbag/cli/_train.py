@@ -82,6 +82,12 @@ def train(
         float | None,
         typer.Option(help="share of the bags that is kept untouched and evaluates in the end"),
     ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="further events whose labels are known, to learn from too")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="labels: column with the label of each event")
+    ] = None,
     seed: Annotated[int, typer.Option()] = 0,
     method: Annotated[str | None, typer.Option(help=METHODS, rich_help_panel=NETWORK)] = None,
     loss: Annotated[
@@ -147,6 +153,8 @@ def train(
         diagnosis = diagnose_by_name(bags)
     _tell_bags(bags, ctx.obj, diagnosis, alone=alone)
     learn, judging = parted(bags, _test_share(test, alone=alone), seed)
+    if labels is not None:
+        learn = _with_labels(learn, labels, label, alone=alone)
     with activity("learning") as progress, informed(progress), tell_warnings():
         model = learned(learn, settings, ctx.obj.counts)
     model.save(out, force=force)  # before the evaluation, which may fail
@@ -165,6 +173,21 @@ def train(
 
         story = training_story((events, reports), ctx.obj, bags, model, judged, diagnosis, verdict)
         write_story(story, page, force=force)
+
+
+def _with_labels(bags: Any, labels: Path, label: str | None, *, alone: bool) -> Any:
+    """The bags and the events whose labels are known."""
+    from unbag.learners import with_labels
+
+    if label is None or alone:
+        raise broken(
+            "Labelled events must come with {label} and be learned by learners",
+            "{label} is missing, or options ask for one network",
+            "Name the column with {label}, and leave out the options of a network.",
+        )
+    both = with_labels(bags, labels, label)
+    tell(f"{len(both) - len(bags.reported()):,} labelled events")
+    return both
 
 
 def _widths(hidden: list[str] | None, *, linear: bool) -> tuple[int, ...] | None:

@@ -7,10 +7,10 @@ by models that never learned from the bags, with a prior that knows what to do w
 the plain mean of the learners, with a slope of 1. So one fit combines, and repairs level and slope.
 It needs no random bags, only models that hold across them.
 
-Whether the learners are to be believed at all, their plain mean tells, because it has no parameter
-that the reports could flatter: where it makes them less likely than the prior does (by more than
-`DOUBT`), the weights are shrunk by the ratio of the likelihoods. So when bags teach nothing, the
-answer is the prior.
+Whether the learners are to be believed at all, the evidence of this fit tells, which charges the
+weights for their freedom: where it is below the likelihood of the prior alone (by more than `DOUBT`
+nats), the weights are shrunk by the ratio. So when bags teach nothing, the answer is the prior; and
+a learner that is merely too sure of itself gets a smaller slope.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ from unbag.bags import Bags, Kind
 from unbag.likelihood import count_likelihood
 from unbag.metrics import Estimate
 
-SLOPE, APART = 0.3, 0.5
+SLOPE, APART = 0.4, 0.5
 """Standard deviations of the prior: of the sum of the weights around 1, and of the weights among
 themselves around equal ones."""
-DOUBT = 2.0
+DOUBT = 1.0
 """Nats by which the prior must be ahead to be preferred: bags that teach nothing are rare."""
 STEPS, LONGEST = 50, 1.0
 LEAST = 1e-9
+NUMBERS = ("weights", "level", "centre", "prior")
+"""Arrays of a combination."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,9 @@ class Combination:
         The score where all learners say their mean; for class scores one for each class.
     centre : numpy.ndarray
         The mean score of each learner, (learners,) or (learners, classes).
+    prior : numpy.ndarray
+        The score of the mean report alone, to compare with; `level` is another one, as scores that
+        vary around it give another mean.
     kind : {"binary", "total", "histogram"}
         What the scores mean.
     """
@@ -57,6 +62,7 @@ class Combination:
     weights: np.ndarray
     level: np.ndarray
     centre: np.ndarray
+    prior: np.ndarray
     kind: Kind = "binary"
 
     def __str__(self) -> str:
@@ -70,7 +76,7 @@ class Combination:
 
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """The combination as arrays and settings, for the model file."""
-        arrays = {"weights": self.weights, "level": self.level, "centre": self.centre}
+        arrays = {name: np.asarray(getattr(self, name)) for name in NUMBERS}
         return arrays, {"names": list(self.names), "kind": self.kind}
 
     @classmethod
@@ -78,7 +84,7 @@ class Combination:
         """The combination that `arrays` described."""
         return cls(
             tuple(settings["names"]),
-            *(np.asarray(arrays[name]) for name in ("weights", "level", "centre")),
+            *(np.asarray(arrays[name]) for name in NUMBERS),
             kind=settings["kind"],
         )
 
@@ -107,8 +113,8 @@ def combine(names: tuple[str, ...], scores: np.ndarray, bags: Bags) -> Combinati
     """
     centre = scores.mean(axis=1)
     away = scores - centre[:, None]
-    trivial = _solve(away[:0], bags)
-    start = Combination(names, np.zeros(len(names)), trivial[0], centre, bags.kind)
+    prior = _solve(away[:0], bags)[0]
+    start = Combination(names, np.zeros(len(names)), prior, centre, prior, bags.kind)
     kept = np.array([np.ptp(one) > LEAST for one in away])
     if not kept.any():
         return start
@@ -116,13 +122,32 @@ def combine(names: tuple[str, ...], scores: np.ndarray, bags: Bags) -> Combinati
     plain = replace(start, level=_solve(away, bags, fixed=even)[0], weights=even)
     dispersion = min(_dispersion(one, scores, bags) for one in (start, plain))
     level, weights = _not_negative(away, kept, bags, dispersion)
-    gain = _log_likelihood(plain, scores, bags) - _log_likelihood(start, scores, bags)
-    gain /= dispersion
-    trust = float(np.exp(min(0.0, gain + DOUBT)))
-    if trust < 1:
-        weights = trust * weights
-        level = _solve(away, bags, fixed=weights)[0]
-    return replace(start, level=level, weights=weights)
+    best = replace(start, level=level, weights=weights)
+    gain = _log_likelihood(best, scores, bags) - _log_likelihood(start, scores, bags)
+    trust = np.exp(min(0.0, gain / dispersion - _charge(best, away, bags, dispersion) + DOUBT))
+    if trust == 1:
+        return best
+    weights = trust * weights
+    return replace(start, level=_solve(away, bags, fixed=weights)[0], weights=weights)
+
+
+def _charge(best: Combination, away: np.ndarray, bags: Bags, dispersion: float) -> float:
+    """What the freedom of the weights costs in nats: their prior at the best ones, and how much
+    narrower the reports have made it (Laplace's approximation of the evidence)."""
+    used = best.weights > 0
+    if not used.any():
+        return np.inf
+    level = np.ravel(best.level)
+    if bags.kind == "histogram":
+        level = level[:-1]  # the last class has none
+    theta, levels = np.append(level, best.weights[used]), len(level)
+    middle, precision = _prior(int(used.sum()), levels)
+    _, H = _derivatives(_design(away[used], bags), _offset(bags), theta, bags)
+    own, cross = H[levels:, levels:], H[:levels, levels:]
+    known = (own - cross.T @ np.linalg.pinv(H[:levels, :levels]) @ cross) / dispersion
+    P, apart = precision[levels:, levels:], (theta - middle)[levels:]
+    narrower = np.linalg.slogdet(known + P)[1] - np.linalg.slogdet(P)[1]
+    return float(apart @ P @ apart + narrower) / 2
 
 
 def _dispersion(combination: Combination, scores: np.ndarray, bags: Bags) -> float:
@@ -163,20 +188,28 @@ def _solve(
     if fixed is not None:
         free = free + np.tensordot(fixed, away, axes=1).reshape(free.shape)
     levels = design.shape[2] - (len(away) if fixed is None else 0)
-    theta, middle, precision = _prior(design.shape[2] - levels, levels)
-    precision = dispersion * precision
+    theta, precision = _prior(design.shape[2] - levels, levels)
     theta[:levels] = _start(bags)
+    theta, _ = _newton(design, free, theta, bags, dispersion * precision)
+    if bags.kind == "histogram":
+        return np.append(theta[:levels], 0.0), theta[levels:]
+    return theta[0], theta[levels:]
+
+
+def _newton(
+    design: np.ndarray, free: np.ndarray, start: np.ndarray, bags: Bags, precision: Any = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """The most likely parameters, with a normal prior around the start, and the curvature there."""
+    theta, curvature = start, np.eye(len(start))
     for _ in range(STEPS):
         slope, curvature = _derivatives(design, free, theta, bags)
-        slope = slope - precision @ (theta - middle)
+        slope = slope - np.dot(precision, theta - start)
         step = np.linalg.lstsq(curvature + precision, slope, rcond=None)[0]
         step *= min(1.0, LONGEST / max(float(np.abs(step).max()), LEAST))
         theta = theta + step
         if np.abs(step).max() < 1e-8:
             break
-    if bags.kind == "histogram":
-        return np.append(theta[:levels], 0.0), theta[levels:]
-    return theta[0], theta[levels:]
+    return theta, curvature
 
 
 def trivial_level(bags: Bags) -> np.ndarray:
@@ -200,31 +233,23 @@ def slope_of(score: np.ndarray, bags: Bags, *, level: float = 0.95) -> Estimate:
     away = (score - score.mean(axis=0))[None]
     if np.ptp(away) < LEAST:
         return Estimate(1.0, np.inf, -np.inf, np.inf)
-    design, free = _design(away, bags), _offset(bags)
-    theta = np.append(np.atleast_1d(_start(bags)), 1.0)
-    curvature = np.eye(len(theta))
-    for _ in range(STEPS):
-        slope, curvature = _derivatives(design, free, theta, bags)
-        step = np.linalg.lstsq(curvature, slope, rcond=None)[0]
-        step *= min(1.0, LONGEST / max(float(np.abs(step).max()), LEAST))
-        theta = theta + step
-        if np.abs(step).max() < 1e-8:
-            break
+    start = np.append(np.atleast_1d(_start(bags)), 1.0)
+    theta, curvature = _newton(_design(away, bags), _offset(bags), start, bags)
     error = float(np.sqrt(np.linalg.pinv(curvature)[-1, -1]))
     reach = float(special.ndtri((1 + level) / 2)) * error
     value = float(theta[-1])
     return Estimate(value, error, value - reach, value + reach)
 
 
-def _prior(learners: int, levels: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Start, mean and precision of the parameters; levels have none."""
+def _prior(learners: int, levels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean, from which to start, and precision of the parameters; levels have no precision."""
     middle, precision = np.zeros(levels + learners), np.zeros((levels + learners,) * 2)
     if learners:
         middle[levels:] = 1 / learners
         even = np.full((learners, learners), 1 / learners)
         together = np.ones((learners, learners)) / SLOPE**2
         precision[levels:, levels:] = together + (np.eye(learners) - even) / APART**2
-    return middle.copy(), middle, precision
+    return middle, precision
 
 
 def _start(bags: Bags) -> np.ndarray:

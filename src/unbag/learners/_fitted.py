@@ -456,7 +456,7 @@ def _cross_fit(
             continue
         fits[learner.name] = found
         notes += found.notes
-        scores.append(found.scores(bags.X))
+        scores.append(_at_one_level(found.scores(bags.X)))
         if len(fits) == 1:
             random = _look_random(scores[0], bags, fold)
     if not fits:
@@ -471,16 +471,21 @@ def _limited(learner: Learner, end: float) -> Learner:
     return learner
 
 
-def _look_random(scores: np.ndarray, bags: Bags, fold: np.ndarray) -> bool:
-    """Whether predictions for bags vary between bags as those for random bags do.
+def _at_one_level(scores: np.ndarray) -> np.ndarray:
+    """Scores of each fold's model, (folds, rows, ...), moved to one mean over all rows.
 
-    Each fold's model is moved to the common mean, as its level is its own.
+    The level of a fold's model is the mean report of the *other* folds, which is high where its own
+    is low; at large bags this alone hides what the model knows. The combination sets the level.
     """
+    means = scores.mean(axis=1, keepdims=True)
+    return scores - means + means.mean(axis=0)
+
+
+def _look_random(scores: np.ndarray, bags: Bags, fold: np.ndarray) -> bool:
+    """Whether predictions for bags vary between bags as those for random bags do."""
     if bags.size.max() == 1:
         return True
     own = scores_by_own_fold(scores, fold[bags.bag])
-    means = scores.mean(axis=1)
-    own = own - (means - means.mean(axis=0))[fold[bags.bag]]
     if np.ptp(own) < 1e-9:
         return True
     return diagnose(replace(bags, X=None), own).random
@@ -497,7 +502,7 @@ def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:
         others = np.flatnonzero(fold != number)
         part = combine(names, own[:, bags.rows_of(others)], bags.take(others))
         judged.append(part.apply(crossed.scores[:, number]))
-        trivial[row_fold == number] = replace(part, weights=0 * part.weights).level
+        trivial[row_fold == number] = part.prior
     offset = _offset(bags)
     scores = np.stack(judged) + offset
     evaluation, gain = _judged(scores, trivial + offset, crossed, bags, fold)
@@ -548,7 +553,7 @@ def _tested(fitted: Fitted, bags: Bags) -> Evaluation:
     if not fitted.judged_by_counts:
         return evaluate(scores_on(fitted, bags), bags, scale="score")
     bags = bags.reported()
-    trivial = fitted.combination.level + _offset(bags)
+    trivial = fitted.combination.prior + _offset(bags)
     shape = fitted.scores(bags.X).shape
     scores, trivial = scores_on(fitted, bags), np.broadcast_to(trivial, shape)
     return evaluate_counts(scores, bags, trivial=trivial, why=NOT_RANDOM)
@@ -563,7 +568,7 @@ def _without_folds(learner: Learner, bags: Bags, seed: int) -> Fitted:
 def _alone(name: str, model: Model, bags: Bags | Marginals) -> Fitted:
     """One model as it is, with nothing combined or repaired."""
     centre = np.asarray(model.scores(bags.X), float).mean(axis=0)
-    one = Combination((name,), np.ones(1), centre, centre[None], bags.kind)
+    one = Combination((name,), np.ones(1), centre, centre[None], centre, bags.kind)
     return Fitted(bags.kind, {name: model}, one)
 
 

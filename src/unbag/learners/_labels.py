@@ -10,9 +10,9 @@ import pyarrow as pa
 from scipy import sparse
 
 from unbag._arrays import mean_by
-from unbag._rules import broken
+from unbag._rules import broken, refuse
 from unbag.bags import Bags
-from unbag.tables import open_table, plan_features
+from unbag.tables import FeaturePlan, OldScore, as_numbers, is_number, open_table, plan_features
 
 APART, SURE = 0.1, 4.0
 """A column differs when its means are so many standard deviations apart, and so many errors."""
@@ -27,9 +27,13 @@ class BagsWithLabels(Bags):
     ----------
     notes : tuple of str
         Whether the labelled rows are like the others; beside what `Bags` has.
+    plan, old_score
+        As `JoinedBags` has them, of joined bags.
     """
 
     notes: tuple[str, ...] = ()
+    plan: FeaturePlan | None = None
+    old_score: OldScore | None = None
 
 
 def with_labels(bags: Bags, X: Any, y: Any, *, offset: Any = None) -> BagsWithLabels:
@@ -43,12 +47,12 @@ def with_labels(bags: Bags, X: Any, y: Any, *, offset: Any = None) -> BagsWithLa
     ----------
     bags : Bags
         With features, of which those without a report are left out.
-    X : table or matrix
+    X : table, file or matrix
         The labelled rows, with the columns of the bags' rows.
-    y : array
-        Their labels: 0 or 1, counts, or numbers of classes.
+    y : array or str
+        Their labels: 0 or 1, counts, or numbers of classes; or the column of `X` that holds them.
     offset : array, optional
-        Of the labelled rows, where bags have one.
+        Of the labelled rows, where bags have one; the old score of joined bags is read from `X`.
 
     >>> from unbag import random_bags
     >>> rng = np.random.default_rng(0)
@@ -66,6 +70,11 @@ def with_labels(bags: Bags, X: Any, y: Any, *, offset: Any = None) -> BagsWithLa
         theirs = bags.X
     if theirs is None:
         raise broken("Bags to learn from must have features", "X is None", "Make them with X.")
+    old = getattr(bags, "old_score", None)
+    if isinstance(y, str):
+        X, y = _read(X, y, theirs, old)
+    if offset is None and old is not None:
+        offset = old.scores(X)
     report = _reports(y, bags)
     count, labelled = len(bags), len(report)
     rows = _stacked(theirs, X)
@@ -98,14 +107,35 @@ def with_labels(bags: Bags, X: Any, y: Any, *, offset: Any = None) -> BagsWithLa
         names=names,
         offset=_offsets(bags, offset, labelled),
         notes=(_likeness(rows, len(bags.bag)),),
+        plan=getattr(bags, "plan", None),
+        old_score=old,
     )
 
 
+def _read(
+    source: Any, label: str, theirs: Any, old: OldScore | None
+) -> tuple[pa.Table, np.ndarray]:
+    """Labelled rows and their labels, from wherever they are."""
+    table = open_table(source, thing="labelled rows")
+    columns = open_table(theirs).schema.names
+    rows = table.read(table.need([*columns, label, getattr(old, "column", None)]))
+    return rows, as_numbers(rows[label], name=label, thing="labelled rows")
+
+
 def _reports(y: Any, bags: Bags) -> np.ndarray:
-    y = np.asarray(y)
+    y = np.asarray(y, float)
+    largest = {"binary": 1.0, "total": np.inf, "histogram": bags.report.shape[-1] - 1.0}[bags.kind]
+    whole = np.isfinite(y) & (y >= 0) & (y <= largest) & (y == np.floor(y))
+    refuse(
+        f"A label of a {bags.kind} report must be a whole number from 0 to {largest:g}",
+        ~whole,
+        thing="labelled row",
+        given=y,
+        remedy="Leave out rows whose label is not known.",
+    )
     if bags.kind == "histogram":
         return np.eye(bags.report.shape[1])[y.astype(int)]
-    return y.astype(float)
+    return y
 
 
 def _strata(bags: Bags, labelled: int) -> np.ndarray:
@@ -138,8 +168,27 @@ def _stacked(first: Any, second: Any) -> Any:
     above = above.read(above.schema.names)
     below = open_table(second)
     below = below.read(below.need(above.schema.names))
-    plain = [_undone(table) for table in (above, below)]
+    above = _undone(above)
+    plain = [above, _cast(_undone(below), above.schema)]
     return pa.concat_tables(plain, promote_options="permissive").combine_chunks()
+
+
+def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with times and text as the schema has them; numbers of any width go together."""
+    columns = {}
+    for name, wanted in zip(schema.names, schema.types, strict=True):
+        column = table[name]
+        if not (is_number(wanted) and is_number(column.type)):
+            try:
+                column = column.cast(wanted)
+            except pa.ArrowException as error:
+                raise broken(
+                    "Labelled rows must have columns of the same type as the events",
+                    f"{name!r} is {column.type} and cannot be read as {wanted}",
+                    "Write it as in the events.",
+                ) from error
+        columns[name] = column
+    return pa.table(columns)
 
 
 def _undone(table: pa.Table) -> pa.Table:
