@@ -67,9 +67,9 @@ def a_link():
 MESSAGES = [
     (
         lambda: _with_labels(None, Path("labels.csv"), None, alone=False),
-        "Labelled events must come with label= and be learned by learners: label= is missing, or "
-        "options ask for one network. Name the column with label=, and leave out the options of a "
-        "network.",
+        "Labelled events must have a column of labels and be learned by learners: none is named, "
+        "or options ask for one network. Name the column with label=, and leave out the options of "
+        "a network.",
     ),
     (
         lambda: check_output(Path("scores.txt"), force=False),

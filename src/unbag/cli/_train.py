@@ -181,8 +181,8 @@ def _with_labels(bags: Any, labels: Path, label: str | None, *, alone: bool) -> 
 
     if label is None or alone:
         raise broken(
-            "Labelled events must come with {label} and be learned by learners",
-            "{label} is missing, or options ask for one network",
+            "Labelled events must have a column of labels and be learned by learners",
+            "none is named, or options ask for one network",
             "Name the column with {label}, and leave out the options of a network.",
         )
     both = with_labels(bags, labels, label)

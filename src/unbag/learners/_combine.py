@@ -23,6 +23,7 @@ from scipy import special
 
 from unbag._arrays import sum_by
 from unbag.bags import Bags, Kind
+from unbag.learners._folds import mean_report
 from unbag.likelihood import count_likelihood
 from unbag.metrics import Estimate
 
@@ -253,17 +254,13 @@ def _prior(learners: int, levels: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _start(bags: Bags) -> np.ndarray:
-    """The level of the mean report, as far inside its range as one more label of each sort brings
-    it."""
-    n = len(bags.bag)
-    mean = np.average(bags.report, axis=0, weights=bags.size)
+    """The level of the mean report."""
+    mean = mean_report(bags)
     if bags.kind == "histogram":
-        share = (np.maximum(mean, 0) * n + 1) / (n + len(mean))
-        return np.log(share[:-1] / share[-1])
+        return np.log(mean[:-1] / mean[-1])
     if bags.kind == "total":
-        exposure = np.exp(_offset(bags)).mean()
-        return np.log((max(float(mean), 0) * n + 1) / n / exposure)
-    return special.logit((np.clip(mean, 0, 1) * n + 1) / (n + 2))
+        return np.log(mean / np.exp(_offset(bags)).mean())
+    return special.logit(mean)
 
 
 def _offset(bags: Bags) -> np.ndarray:

@@ -15,10 +15,18 @@ from scipy import sparse, special
 from unbag._progress import whom_to_inform
 from unbag._rules import Refused, broken, nearest
 from unbag.bags import Bags, Kind
+from unbag.boosting import level_shift
 from unbag.diagnosis import diagnose
 from unbag.learners._additive import Additive, AdditiveModel
 from unbag.learners._combine import Combination, combine, slope_of
-from unbag.learners._folds import FEWEST, FoldFit, fit_folds, folds_of, scores_by_own_fold
+from unbag.learners._folds import (
+    FEWEST,
+    FoldFit,
+    fit_folds,
+    folds_of,
+    mean_report,
+    scores_by_own_fold,
+)
 from unbag.learners._held_cells import held_cells, judged_cells
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._stacked import Stacked, StackedModel
@@ -456,7 +464,7 @@ def _cross_fit(
             continue
         fits[learner.name] = found
         notes += found.notes
-        scores.append(_at_one_level(found.scores(bags.X)))
+        scores.append(_at_one_level(found.scores(bags.X), bags))
         if len(fits) == 1:
             random = _look_random(scores[0], bags, fold)
     if not fits:
@@ -471,21 +479,26 @@ def _limited(learner: Learner, end: float) -> Learner:
     return learner
 
 
-def _at_one_level(scores: np.ndarray) -> np.ndarray:
-    """Scores of each fold's model, (folds, rows, ...), moved to one mean over all rows.
+def _at_one_level(scores: np.ndarray, bags: Bags) -> np.ndarray:
+    """Scores of each fold's model, (folds, rows, ...), moved so that all have one mean prediction.
 
     The level of a fold's model is the mean report of the *other* folds, which is high where its own
     is low; at large bags this alone hides what the model knows. The combination sets the level.
     """
-    means = scores.mean(axis=1, keepdims=True)
-    return scores - means + means.mean(axis=0)
+    mean, offset = mean_report(bags), _offset(bags)
+    shifts = [level_shift(score + offset, mean, bags.kind) for score in scores]
+    return scores + np.stack(shifts)[:, None]
 
 
 def _look_random(scores: np.ndarray, bags: Bags, fold: np.ndarray) -> bool:
-    """Whether predictions for bags vary between bags as those for random bags do."""
+    """Whether predictions for bags vary between bags as those for random bags do.
+
+    Each fold's model is moved to the common mean score, as its level is its own.
+    """
     if bags.size.max() == 1:
         return True
-    own = scores_by_own_fold(scores, fold[bags.bag])
+    means = scores.mean(axis=1, keepdims=True)
+    own = scores_by_own_fold(scores - means + means.mean(axis=0), fold[bags.bag])
     if np.ptp(own) < 1e-9:
         return True
     return diagnose(replace(bags, X=None), own).random

@@ -49,6 +49,30 @@ class FoldLearner(Protocol):
         ...
 
 
+def mean_report(bags: Bags, chosen: np.ndarray | None = None) -> np.ndarray:
+    """The mean label of these bags, as far off the ends of its range as one more label brings it.
+
+    Parameters
+    ----------
+    bags : Bags
+        With observed reports.
+    chosen : numpy.ndarray of bool, optional
+        Which bags count; by default all.
+
+    >>> float(mean_report(Bags(np.array([0, 0, 1, 1]), np.array([0.0, 0.0]))))
+    0.16666666666666666
+    """
+    size = np.where(True if chosen is None else chosen, bags.size, 0)
+    n = float(size.sum())
+    mean = size @ bags.report / n
+    if bags.kind == "histogram":
+        mean = np.maximum(mean, 0) + 1 / n
+        return mean / mean.sum()
+    if bags.kind == "total":
+        return np.maximum(mean, 1 / n)
+    return np.clip(mean, 1 / (n + 2), 1 - 1 / (n + 2))
+
+
 def folds_of(bags: Bags, folds: int, *, seed: int) -> np.ndarray:
     """The fold of each bag: as even as possible, within each stratum and in all.
 

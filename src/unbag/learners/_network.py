@@ -27,7 +27,7 @@ from unbag._model_file import Misfit
 from unbag._rules import broken
 from unbag.bags import Bags, Kind
 from unbag.boosting import level_shift
-from unbag.learners._folds import FEWEST, FoldFit, folds_of
+from unbag.learners._folds import FEWEST, FoldFit, folds_of, mean_report
 from unbag.learners._protocol import Progress
 from unbag.likelihood import count_likelihood
 from unbag.losses import LOSSES
@@ -422,7 +422,7 @@ class _Race:
         without = replace(bags, X=None)
         self.held = [without.take(np.flatnonzero(~own)) for own in self.learns[:-1]]
         self.held_rows = [bags.rows_of(np.flatnonzero(~own)) for own in self.learns[:-1]]
-        self.targets = [_mean_report(bags, own) for own in self.learns]
+        self.targets = [mean_report(bags, own) for own in self.learns]
         rng = np.random.default_rng([seed, 2])
         rows = len(bags.bag)
         self.sample = np.arange(rows)
@@ -539,28 +539,14 @@ class _Race:
         params = jax.tree.map(lambda leaf: leaf[where], params)
         rows = self.bags.rows_of(np.flatnonzero(learned))
         score = np.tensordot(weights, self.lanes.scores(params, rows), axes=1)
-        level = level_shift(score, _mean_report(self.bags, learned), self.bags.kind)
+        level = level_shift(score, mean_report(self.bags, learned), self.bags.kind)
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(params)]
         return NetworkModel(self.bags.kind, columns, self.form, leaves, weights, level)
 
 
-def _mean_report(bags: Bags, learned: np.ndarray) -> np.ndarray:
-    """The mean over the instances of these bags, as far inside the range of labels as one more
-    label of each sort brings it."""
-    numbers = np.flatnonzero(learned)
-    size, n = bags.size[numbers], float(bags.size[numbers].sum())
-    mean = np.average(bags.report[numbers], axis=0, weights=size)
-    if bags.kind == "histogram":
-        mean = np.maximum(mean, 0) + 1 / n
-        return mean / mean.sum()
-    if bags.kind == "total":
-        return np.maximum(mean, 1 / n)
-    return np.clip(mean, 1 / (n + 2), 1 - 1 / (n + 2))
-
-
 def _trivial(bags: Bags, columns: NetworkColumns, form: NetworkForm) -> NetworkModel:
     """The model of bags that are too few: their mean."""
-    mean = _mean_report(bags, np.ones(len(bags), bool))
+    mean = mean_report(bags)
     score = np.zeros((len(bags.bag), *mean.shape))
     if bags.offset is not None and _has_offset(bags):
         score = bags.offset
