@@ -142,7 +142,7 @@ MESSAGES = [
     (
         lambda: unbag.BagClassifier(learner="additive").fit(X, Y, bag=ROWS).export(),
         "A program for serving must be made of one network: learner='additive' learned additive. "
-        "Choose one with method='anchored'.",
+        "Choose one with method='anchored', or write the model with to_onnx.",
     ),
     (
         lambda: unbag.BagClassifier(epochs=1).fit(X, Y, bag=ROWS, offset=X[:, 0]),

@@ -293,12 +293,12 @@ def parted(bags: Any, test: float, seed: int) -> tuple[Any, Any]:
 
 
 def _on_randomness(diagnosis: Diagnosis, *, strata: bool, alone: bool) -> str:
-    from unbag.report import remedy
-
     if diagnosis.random:
         return diagnosis.verdict
     if not alone:
         return f"warning: {diagnosis.verdict} {GOES_ON}"
+    from unbag.report import remedy
+
     advice = remedy(diagnosis, strata=strata)
     return f"warning: {diagnosis.verdict} {advice} unbag check shows more."
 
