@@ -42,14 +42,24 @@ def fit_lightgbm(
 
     Parameters
     ----------
-    bags : with features X and binary reports or totals.
-    held_out : bags to choose with. By default a fifth of the bags, and after the choice all bags
-        are learned from.
-    method, loss, share : as in `BagObjective`, but each round listens to half of the bags.
-    rounds : how many to try.
-    seed : of the split, of the draws of bags and of LightGBM.
-    params : LightGBM's own, which replace the defaults here: learning_rate 0.05, max_depth 1 (3
-        from 3,000 bags on), min_data_in_leaf five bags, lambda_l2 the curvature of four bags,
+    bags : Bags
+        With features X and binary reports or totals.
+    held_out : Bags, optional
+        Bags to choose with. By default a fifth of the bags, and after the choice all bags are
+        learned from.
+    method : {"anchored", "upm"}
+        See `BagObjective`.
+    loss : str, optional
+        See `BagObjective`.
+    rounds : int
+        How many to try.
+    share : float
+        See `BagObjective`; by default each round listens to half of the bags.
+    seed : int
+        Of the split, of the draws of bags and of LightGBM.
+    **params : object
+        LightGBM's own, which replace the defaults here: learning_rate 0.05, max_depth 1 (3 from
+        3,000 bags on), min_data_in_leaf five bags, lambda_l2 the curvature of four bags,
         feature_fraction 0.5.
     """
     choices = {"method": method, "loss": loss, "share": share, "seed": seed}
@@ -71,13 +81,23 @@ def fit_xgboost(
 
     Parameters
     ----------
-    bags : with features X and binary reports or totals.
-    held_out : bags to choose with. By default a fifth of the bags, and after the choice all bags
-        are learned from.
-    method, loss, share : as in `BagObjective`, but each round listens to half of the bags.
-    rounds : how many to try.
-    seed : of the split, of the draws of bags and of XGBoost.
-    params : XGBoost's own, which replace the defaults here: learning_rate 0.05, max_depth 1 (3 from
+    bags : Bags
+        With features X and binary reports or totals.
+    held_out : Bags, optional
+        Bags to choose with. By default a fifth of the bags, and after the choice all bags are
+        learned from.
+    method : {"anchored", "upm"}
+        See `BagObjective`.
+    loss : str, optional
+        See `BagObjective`.
+    rounds : int
+        How many to try.
+    share : float
+        See `BagObjective`; by default each round listens to half of the bags.
+    seed : int
+        Of the split, of the draws of bags and of XGBoost.
+    **params : object
+        XGBoost's own, which replace the defaults here: learning_rate 0.05, max_depth 1 (3 from
         3,000 bags on), min_child_weight the curvature of five bags, reg_lambda that of four,
         colsample_bytree 0.5.
     """

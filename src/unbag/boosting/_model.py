@@ -23,16 +23,24 @@ class Boosted(ABC):
 
     Parameters
     ----------
-    booster : the library's own, cut after the chosen round; None if that is round 0, the trivial
+    booster : object
+        The library's own, cut after the chosen round; None if that is round 0, the trivial
         predictor.
-    start : the score of the trivial predictor; XGBoost's booster adds it by itself, LightGBM's does
+    start : float
+        The score of the trivial predictor; XGBoost's booster adds it by itself, LightGBM's does
         not.
-    kind, loss : what the scores mean.
-    history : the loss estimated from held-out bags before the first round and after each: the
-        square loss for binary reports, which is the least noisy, and the loss that was trained with
-        for totals.
-    names : of the columns learned from, where these had any.
-    bags_ : those learned from, without features, where they have names, so that nobody evaluates on
+    kind : {"binary", "total"}
+        What the scores mean.
+    loss : str
+        What was trained with.
+    history : numpy.ndarray
+        The loss estimated from held-out bags before the first round and after each: the square
+        loss for binary reports, which is the least noisy, and the loss that was trained with for
+        totals.
+    names : sequence of str, optional
+        Of the columns learned from, where these had any.
+    bags_ : Bags, optional
+        Those learned from, without features, where they have names, so that nobody evaluates on
         them.
     """
 

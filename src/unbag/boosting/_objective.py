@@ -136,13 +136,18 @@ class BagObjective:
 
     Parameters
     ----------
-    bags : with reports of any kind.
-    method : "anchored", with the current prediction as the reference, or "upm".
-    loss : "square" or "log" for binary reports, "poisson" or "square" for totals, "brier" or
+    bags : Bags
+        With reports of any kind.
+    method : {"anchored", "upm"}
+        "anchored" has the current prediction as the reference.
+    loss : str, optional
+        "square" or "log" for binary reports, "poisson" or "square" for totals, "brier" or
         "cross_entropy" for histograms; by default the first of these.
-    share : of the bags (of each stratum) that a call listens to; below 1 the calls are counted, and
+    share : float
+        Of the bags (of each stratum) that a call listens to; below 1 the calls are counted, and
         each draws anew.
-    seed : of these draws.
+    seed : int
+        Of these draws.
 
     >>> objective = BagObjective(Bags(np.array([0, 0, 1, 1]), np.array([0.5, 0.0])), loss="log")
     >>> gradient, hessian = objective(np.full(4, objective.start))
@@ -198,7 +203,15 @@ class BagObjective:
 
     def derivatives(self, score: Any, *, draw: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and hessian of N times the estimated loss, with the weights held fixed: an
-        instance counts as 1."""
+        instance counts as 1.
+
+        Parameters
+        ----------
+        score : array
+            Of each instance.
+        draw : int, optional
+            The number of the draw of bags that counts; by default all bags do.
+        """
         h = self.predict(score)
         if self.method == "anchored":
             u, s = len(h) * self._residual_weights(h, draw)[self.bags.bag], 1.0
@@ -209,7 +222,15 @@ class BagObjective:
         return s * self.curve.gradient(h, u), s * curvature
 
     def weights(self, score: Any, *, draw: int | None = None) -> np.ndarray:
-        """Signed weights of each instance, from all bags or from the draw of this number."""
+        """Signed weights of each instance, from all bags or from the draw of a number.
+
+        Parameters
+        ----------
+        score : array
+            Of each instance.
+        draw : int, optional
+            The number of the draw of bags that counts; by default all bags do.
+        """
         b, h = self.bags, self.predict(score)
         if self.method == "upm":
             weight = self._weight(draw)
@@ -253,6 +274,13 @@ class BagObjective:
         Trees that fit residuals of bags lose the level, slowly and for good, while the mean of all
         reports is the best known number there is. For class scores one number per class. From round
         to round the level moves little, so that two of Newton's steps find it.
+
+        Parameters
+        ----------
+        score : array
+            Of each instance.
+        steps : int
+            How many of Newton's steps.
         """
         return level_shift(self._checked(score), self._prior, self.bags.kind, steps=steps)
 

@@ -47,7 +47,7 @@ class BagKFold(BaseCrossValidator):
     def get_n_splits(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, X: Any = None, y: Any = None, groups: Any = None
     ) -> int:
-        """How many folds."""
+        """How many folds; the arguments, see `split`, are not looked at."""
         return self.n_splits
 
     def split(  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -175,7 +175,7 @@ class AdditiveModel:
 
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> AdditiveModel:
-        """The model that `arrays` described."""
+        """The model that `arrays` described; see `Model.restore`."""
         own = {name: np.asarray(array) for name, array in arrays.items()}
         terms = Terms.restore(settings, own.pop("share"))
         chosen = {name: settings[name] for name in NUMBERS}

@@ -82,7 +82,7 @@ class Combination:
 
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Combination:
-        """The combination that `arrays` described."""
+        """The combination that `arrays` described; see `Model.restore`."""
         return cls(
             tuple(settings["names"]),
             *(np.asarray(arrays[name]) for name in NUMBERS),

@@ -47,7 +47,15 @@ from unbag.tables import Marginals
 
 
 class Entry(NamedTuple):
-    """A learner as the table knows it: how it is made, and its model from what a file holds."""
+    """A learner as the table knows it.
+
+    Parameters
+    ----------
+    make : callable
+        The learner as it usually is.
+    restore : callable
+        Its model from what a file holds: `Model.restore`.
+    """
 
     make: Callable[[], Learner]
     restore: Callable[[dict[str, np.ndarray], dict[str, Any]], Model]
@@ -219,7 +227,7 @@ class Fitted:
         return _PREDICT[self.kind](score)
 
     def predict_proba(self, X: Any, *, offset: Any = None) -> np.ndarray:
-        """The probability of each class, one column for each."""
+        """The probability of each class, one column for each; see `Fitted.predict`."""
         if self.kind == "total":
             raise broken("Probabilities must come from labels", "counts came", "Use predict.")
         h = self.predict(X, offset=offset)
@@ -241,7 +249,7 @@ class Fitted:
 
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Fitted:
-        """The model that `arrays` described, without its evaluation."""
+        """The model that `arrays` described, without its evaluation; see `Model.restore`."""
         models = {
             name: LEARNERS[name].restore(_under(arrays, name), own)
             for name, own in settings["models"].items()

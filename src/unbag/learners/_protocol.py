@@ -54,7 +54,15 @@ class Model(Protocol):
 
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Model:
-        """The model that `arrays` described."""
+        """The model that `arrays` described.
+
+        Parameters
+        ----------
+        arrays : dict of str to numpy.ndarray
+            Its numbers.
+        settings : dict
+            The rest, as JSON holds it.
+        """
         ...
 
 

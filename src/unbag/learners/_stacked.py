@@ -48,7 +48,7 @@ class StackedModel:
 
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> StackedModel:
-        """The model that `arrays` described."""
+        """The model that `arrays` described; see `Model.restore`."""
         parts = []
         for name, kind in (("base", AdditiveModel), ("trees", TreesModel)):
             own = {k.removeprefix(f"{name}."): a for k, a in arrays.items() if k.startswith(name)}
@@ -83,7 +83,10 @@ class Stacked:
     needs_random_bags = True
 
     def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> StackedModel:
-        """The additive model of all bags, and the mean of the trees of their folds."""
+        """The additive model of all bags, and the mean of the trees of their folds.
+
+        See `Learner.fit`.
+        """
         bags = bags.reported()
         fold = folds_of(bags, self.folds, seed=seed)
         fitted: Any = self.fit_folds(bags, fold, seed=seed, progress=progress).final
@@ -92,7 +95,10 @@ class Stacked:
     def fit_folds(
         self, bags: Bags, fold: np.ndarray, *, seed: int = 0, progress: Progress | None = None
     ) -> FoldFit:
-        """A model for each fold that never learned from the fold's bags, and the final one."""
+        """A model for each fold that never learned from the fold's bags, and the final one.
+
+        See `fit_folds`.
+        """
         base = fit_folds(self.base, bags, fold, seed=seed, progress=progress)
         start = base.scores(bags.X)
         trees = self.trees.fit_folds(bags, fold, seed=seed, progress=progress, start=start)

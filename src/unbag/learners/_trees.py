@@ -163,7 +163,7 @@ class TreesModel:
 
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> TreesModel:
-        """The model that `arrays` described."""
+        """The model that `arrays` described; see `Model.restore`."""
         levels = np.asarray(arrays["levels"], float)
         texts = [arrays[f"booster_{i}"].tobytes().decode() for i in range(len(levels))]
         columns = TreeColumns.restore(settings)
@@ -238,7 +238,7 @@ class Trees:
         return True
 
     def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> Model:
-        """The mean of the models of folds of these bags."""
+        """The mean of the models of folds of these bags; see `Learner.fit`."""
         bags = bags.reported()
         return self.fit_folds(
             bags, folds_of(bags, self.folds, seed=seed), seed=seed, progress=progress
