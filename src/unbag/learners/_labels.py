@@ -27,7 +27,7 @@ class BagsWithLabels(Bags):
     ----------
     notes : tuple of str
         Whether the labelled rows are like the others; beside what `Bags` has.
-    plan, old_score
+    plan, old_score : object
         As `JoinedBags` has them, of joined bags.
     """
 
