@@ -3,11 +3,16 @@
 The log loss of a z + b (z the old score) is convex in (a, b), and all that it needs of the labels
 are E[y] and E[y z], which bags give without bias, with intervals. The same holds for class scores
 (a temperature and one intercept per class) and for log rates of counts.
+
+`level_design` and `newton` also serve `unbag.learners`, which fits level and slope by the
+likelihood of the counts: that needs no random bags, and this needs no model of the counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -32,7 +37,7 @@ from unbag.metrics import (
     scores_of,
 )
 
-STEPS = 50
+STEPS, LONGEST = 50, 2.0
 
 
 @dataclass(frozen=True)
@@ -180,18 +185,18 @@ def recalibrate(
     parts = -np.einsum("pq,qij->pij", np.linalg.inv(curvature), np.stack(gradient))
     unchanged = np.zeros(len(theta))
     if fit == "both":
-        # back to the scores as they were: a (z - c) / s + b = (a / s) z + (b - a c / s)
+        # back to the scores as they were: b + a (z - c) / s = (b - a c / s) + (a / s) z
         back = np.eye(len(theta))
-        back[0, 0], back[1:, 0] = 1 / spread, -centre / spread
+        back[-1, -1], back[:-1, -1] = 1 / spread, -centre / spread
         theta, parts = back @ theta, np.einsum("pq,qij->pij", back, parts)
-        unchanged[0] = 1.0
+        unchanged[-1] = 1.0
     slope = Estimate(1.0, 0.0, 1.0, 1.0)
     estimates = [
         interval(Estimated(float(t), *part), judge, level=level)
         for t, part in zip(theta, parts, strict=True)
     ]
     if fit == "both":
-        slope, *estimates = estimates
+        *estimates, slope = estimates
     count = int(bags.observed.sum())
     p_value = _hotelling(theta - unchanged, parts[:, 0], count)
     return Recalibration(slope, tuple(estimates), p_value, kind, count, _marks(bags), scale)
@@ -226,15 +231,59 @@ def _scale_of(score: np.ndarray, kind: Kind, fit: str) -> tuple[float, float]:
 
 
 def _design(score: np.ndarray, kind: Kind, fit: str) -> tuple[np.ndarray, np.ndarray]:
-    """(instances, components, parameters): what each parameter adds to each score; and what is
-    added for free."""
-    z, free = score.reshape(len(score), -1), np.ones((1, 1))
-    if kind == "histogram":
-        free = np.eye(z.shape[1])[:, :-1]
-    intercepts = np.broadcast_to(free, (len(z), *free.shape))
+    """What each parameter adds to each score, and what is added for free."""
+    z = score.reshape(1, len(score), -1)
     if fit == "intercept":
-        return intercepts, z
-    return np.concatenate([z[..., None], intercepts], axis=2), np.zeros_like(z)
+        return level_design(z[:0], kind), z[0]
+    return level_design(z, kind), np.zeros_like(z[0])
+
+
+def level_design(scores: np.ndarray, kind: Kind) -> np.ndarray:
+    """What each parameter adds to each score, (instances, components, parameters), levels first.
+
+    Parameters
+    ----------
+    scores : numpy.ndarray
+        Of each slope: (slopes, instances, components).
+    kind : {"binary", "total", "histogram"}
+        A histogram has a level for each class but the last, the others have one.
+    """
+    levels = np.ones((1, 1))
+    if kind == "histogram":
+        levels = np.eye(scores.shape[2])[:, :-1]
+    levels = np.broadcast_to(levels, (scores.shape[1], *levels.shape))
+    return np.concatenate([levels, np.moveaxis(scores, 0, -1)], axis=2)
+
+
+def newton(
+    derivatives: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    start: np.ndarray,
+    *,
+    longest: float,
+    enough: float,
+) -> np.ndarray:
+    """The lowest point of a convex function by Newton's method, with steps of bounded length.
+
+    Parameters
+    ----------
+    derivatives : callable
+        Gradient and curvature at a point.
+    start : numpy.ndarray
+        Where to begin.
+    longest : float
+        What no coordinate moves further than in a step: far away the curvature misleads.
+    enough : float
+        A step in which all coordinates move less is the last.
+    """
+    theta = start
+    for _ in range(STEPS):
+        gradient, curvature = derivatives(theta)
+        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
+        step *= min(1.0, longest / max(float(np.abs(step).max()), 1e-300))
+        theta = theta - step
+        if np.abs(step).max() < enough or not np.isfinite(theta).all():
+            break
+    return theta
 
 
 def _predict(design: np.ndarray, offset: np.ndarray, theta: np.ndarray, kind: Kind) -> np.ndarray:
@@ -257,19 +306,12 @@ def _gap(column: np.ndarray, h: np.ndarray, g: np.ndarray, judge: Judge, bags: B
 def _solve(
     design: np.ndarray, offset: np.ndarray, g: np.ndarray, judge: Judge, bags: Bags
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Newton's method with steps of at most 2: the objective is convex. No answer lies where
-    nothing is in doubt."""
+    """Parameters, and the curvature there; no answer lies where nothing is in doubt."""
     count = design.shape[2]
     wanted = [_gap(design[..., q], 0 * g, g, judge, bags).value for q in range(count)]
-    theta = np.zeros(count)
-    for _ in range(STEPS):
-        slope, curvature = _derivatives(design, offset, theta, wanted, bags.kind)
-        step = np.linalg.lstsq(curvature, slope, rcond=None)[0]
-        step *= min(1.0, 2.0 / max(np.abs(step).max(), 1e-300))
-        theta = theta - step
-        if np.abs(step).max() < 1e-10 or not np.isfinite(theta).all():
-            break
-    slope, curvature = _derivatives(design, offset, theta, wanted, bags.kind)
+    derivatives = partial(_derivatives, design, offset, np.array(wanted), bags.kind)
+    theta = newton(derivatives, np.zeros(count), longest=LONGEST, enough=1e-10)
+    slope, curvature = derivatives(theta)
     flat = np.abs(curvature).max() < 1e-9 or np.linalg.cond(curvature) > 1e12
     if not np.isfinite(theta).all() or np.abs(slope).max() > 1e-6 or flat:
         what, remedy = "intercept", ""
@@ -285,7 +327,7 @@ def _solve(
 
 
 def _derivatives(
-    design: np.ndarray, offset: np.ndarray, theta: np.ndarray, wanted: list[float], kind: Kind
+    design: np.ndarray, offset: np.ndarray, wanted: np.ndarray, kind: Kind, theta: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     h = _predict(design, offset, theta, kind)
     return np.einsum("nc,ncq->q", h, design) / len(h) + wanted, _curvature(design, h, kind)
