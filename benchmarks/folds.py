@@ -1,16 +1,19 @@
 """Do intervals from folds cover, although folds share bags? A simulation.
 
     python benchmarks/folds.py [--out benchmarks/results/folds.csv] [--trials 600]
+                               [--learners additive]
 
-A linear model by penalised least squares on the means of bags is cross-fitted in five folds, and
-`evaluate_folds` judges it. The true losses come from fresh rows with known probabilities. Columns:
-how often the interval of 95% covers the mean loss of the fold models, how often the loss of the
-model of all bags lies below its upper end, the bias of the estimate, its standard deviation, the
-root mean square of the standard errors that were told, and the same error without what folds share.
+The additive learner, or a linear model by least squares on the means of bags with one of three
+penalties, is cross-fitted in five folds, and `evaluate_folds` judges it. The true losses come from
+fresh rows with known probabilities. Columns: how often the interval of 95% covers the mean loss of
+the fold models, how often the loss of the model of all bags lies below its upper end, the bias of
+the estimate, its standard deviation, the root mean square of the standard errors that were told,
+and the same error without what folds share.
 """
 
 import argparse
 import csv
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +21,21 @@ from rich.console import Console
 from scipy.special import expit, logit
 
 from unbag import Bags
-from unbag.learners import folds_of
+from unbag.learners import Additive, folds_of
 from unbag.metrics import _folds, evaluate_folds
 
 TRUE, START, SIZE, FOLDS = np.array([1.0, 0.7, 0.5, 0.0, 0.0, 0.0]), -1.2, 32, 5
-HEADER = ("bags", "penalty", "covered", "final_below", "bias", "sd", "error", "error_plain")
+HEADER = (
+    "bags",
+    "learner",
+    "trials",
+    "covered",
+    "final_below",
+    "bias",
+    "sd",
+    "error",
+    "error_plain",
+)
 
 
 def ridge(bags, penalty):
@@ -37,20 +50,38 @@ def ridge(bags, penalty):
     return w, logit(p) - centre @ w
 
 
-def trial(count, penalty, rng, fresh):
+def additive(bags):
+    """Weights and intercept of the additive model with lines."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scores = (
+            Additive(steps=0).fit(bags).scores(np.vstack([np.zeros(len(TRUE)), np.eye(len(TRUE))]))
+        )
+    return scores[1:] - scores[0], scores[0]
+
+
+LEARNERS = {
+    "ridge 3": lambda bags: ridge(bags, 3.0),
+    "ridge 10": lambda bags: ridge(bags, 10.0),
+    "ridge 100": lambda bags: ridge(bags, 100.0),
+    "additive": additive,
+}
+
+
+def trial(count, learn, rng, fresh):
     """Interval, plain error, mean true loss of the fold models, true loss of the final one."""
     X = rng.normal(size=(count * SIZE, len(TRUE)))
     y = rng.uniform(size=len(X)) < expit(START + X @ TRUE)
     bags = Bags(np.repeat(np.arange(count), SIZE), y.reshape(count, SIZE).mean(axis=1), X=X)
     fold = folds_of(bags, FOLDS, seed=int(rng.integers(2**31)))
-    models = [ridge(bags.take(np.flatnonzero(fold != f)), penalty) for f in range(FOLDS)]
+    models = [learn(bags.take(np.flatnonzero(fold != f))) for f in range(FOLDS)]
     scores = [X @ w + b for w, b in models]
     found = evaluate_folds(scores, bags, fold)["log_loss"]
     shared, _folds._drift = _folds._drift, lambda S, judge, fold: np.zeros(S.shape[1:3])
     plain = evaluate_folds(scores, bags, fold)["log_loss"].error
     _folds._drift = shared
     true = np.average([loss(fresh, *m) for m in models], weights=np.bincount(fold))
-    return found, plain, true, loss(fresh, *ridge(bags, penalty))
+    return found, plain, true, loss(fresh, *learn(bags))
 
 
 def loss(fresh, w, b):
@@ -58,30 +89,32 @@ def loss(fresh, w, b):
     return np.mean(np.logaddexp(0, z) - expit(START + fresh @ TRUE) * z)
 
 
-def measure(count, penalty, trials):
-    rng = np.random.default_rng([count, int(penalty)])
+def measure(count, learner, trials):
+    rng = np.random.default_rng([count, list(LEARNERS).index(learner)])
     fresh = rng.normal(size=(20_000, len(TRUE)))
-    runs = [trial(count, penalty, rng, fresh) for _ in range(trials)]
+    runs = [trial(count, LEARNERS[learner], rng, fresh) for _ in range(trials)]
     covered = np.mean([e.low <= true <= e.high for e, _, true, _ in runs])
     below = np.mean([final <= e.high for e, _, _, final in runs])
     off = np.array([e.value - true for e, _, true, _ in runs])
     told = np.sqrt(np.mean([[e.error**2, plain**2] for e, plain, _, _ in runs], axis=0))
-    return [count, penalty, *(f"{v:.4f}" for v in (covered, below, off.mean(), off.std(), *told))]
+    numbers = (covered, below, off.mean(), off.std(), *told)
+    return [count, learner, trials, *(f"{v:.4f}" for v in numbers)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--trials", type=int, default=600)
+    parser.add_argument("--learners", nargs="+", default=tuple(LEARNERS), choices=tuple(LEARNERS))
     options = parser.parse_args()
     rows, console = [HEADER], Console()
-    for count in (16, 64, 256):
-        for penalty in (3.0, 10.0, 100.0):
-            rows.append(measure(count, penalty, options.trials))
+    for learner in options.learners:
+        for count in (16, 64, 256):
+            rows.append(measure(count, learner, options.trials))
             console.print(*rows[-1])
-    if options.out:
-        with options.out.open("w", newline="") as file:
-            csv.writer(file).writerows(rows)
+            if options.out:
+                with options.out.open("w", newline="") as file:
+                    csv.writer(file).writerows(rows)
 
 
 if __name__ == "__main__":

@@ -309,7 +309,7 @@ def test_a_constant_column_is_left_out_with_a_warning():
 def test_a_column_with_one_value_for_each_row_is_left_out_with_a_warning():
     table, y, _ = mixed(400)
     table = table.append_column("id", pa.array([f"row {i}" for i in range(400)]))
-    with pytest.warns(DataWarning, match="'id' .*own value"):
+    with pytest.warns(DataWarning, match="'id' .*different value"):
         model = Additive().fit(random_bags(table, y, size=4, seed=0))
     assert np.isfinite(model.scores(table)).all()
 
@@ -350,6 +350,13 @@ def test_noise_so_large_that_nothing_can_be_learned_gives_the_mean_and_says_so()
     with pytest.warns(DataWarning, match="tell nothing"):
         model = Additive().fit(noisy)
     np.testing.assert_allclose(special.expit(model.scores(X)), y.mean(), atol=0.02)
+
+
+def test_a_number_whose_mean_is_exactly_zero_is_a_column_like_any_other():
+    X = np.tile([-1.0, 1.0], 200)[:, None]
+    y = np.random.default_rng(0).random(400) < 0.5 + 0.4 * X[:, 0]
+    model = Additive().fit(random_bags(X, y, size=2, seed=0))
+    assert np.diff(model.scores(np.array([[-1.0], [1.0]])))[0] > 1
 
 
 def test_a_plain_fit_gives_no_warning():

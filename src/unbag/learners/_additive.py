@@ -393,7 +393,8 @@ def _steep(model: AdditiveModel) -> str:
     level, start, steep = model.terms.basis() @ model.b, 1, []
     for term in model.terms.terms:
         part = level[start : start + term.width]
-        if np.ptp(part[model.terms.share[start : start + term.width] != 0]) > STEEP:
+        part = part[model.terms.share[start : start + term.width] != 0]
+        if part.max(initial=-np.inf) - part.min(initial=np.inf) > STEEP:  # there may be none
             steep.append(term.name)
         start += term.width
     if not steep:
