@@ -244,12 +244,12 @@ def _soft() -> str:
     return rcParams["xtick.color"]
 
 
-def _ring(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
+def _ring(axes: Axes, x: Sequence[float], y: Sequence[float], name: str = "") -> None:
+    """Rings, which the legend names."""
     from matplotlib import rcParams
 
-    axes.plot(
-        x, y, "o", markersize=9, markerfacecolor="none", markeredgecolor=rcParams["text.color"]
-    )
+    style = {"markersize": 9, "markerfacecolor": "none", "markeredgecolor": rcParams["text.color"]}
+    axes.plot(x, y, "o", label=name, **style)
 
 
 def _legend_name(name: str) -> str:
@@ -276,6 +276,7 @@ def draw_curves(
     y: str,
     levels: Sequence[Level] = (),
     marks: Sequence[tuple[float, float]] = (),
+    mark: str = "chosen",
     dots: bool = False,
     outliers: bool = False,
     most: float = np.inf,
@@ -294,6 +295,8 @@ def draw_curves(
         Lines across.
     marks : sequence of (float, float)
         Points to ring, such as what was chosen.
+    mark : str
+        What the legend calls them.
     dots : bool
         Whether each point has a dot.
     outliers : bool
@@ -306,9 +309,9 @@ def draw_curves(
     for level in levels:
         style = {"color": _soft(), "linestyle": level.dashes, "linewidth": 1.2, "zorder": 0}
         axes.axhline(level.y, label=level.name, **style)
-    for mark in marks:
-        if isfinite(mark[1]):
-            _ring(axes, [mark[0]], [mark[1]])
+    ringed = [point for point in marks if isfinite(point[1])]
+    if ringed:
+        _ring(axes, *zip(*ringed, strict=True), name=mark)
     parts = [part for s in series for part in (s.y, s.low, s.high) if part is not None]
     low, high = limits(np.concatenate([*parts, [level.y for level in levels]]), outliers=outliers)
     axes.set_ylim(low, max(min(high, most), low + 1e-9))
@@ -635,7 +638,8 @@ def draw_prior(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     chunk, prior = stream_column(rows, "chunk"), stream_column(rows, "prior")
     moved = stream_column(rows, "drift") > 0
     marks = list(zip(chunk[moved].tolist(), prior[moved].tolist(), strict=True))
-    draw_curves(axes, [Series("", chunk, prior)], x="chunk", y="prior", marks=marks)
+    curve = [Series("", chunk, prior)]
+    draw_curves(axes, curve, x="chunk", y="prior", marks=marks, mark="the prior moved")
 
 
 def stream_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:

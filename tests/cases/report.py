@@ -7,6 +7,8 @@ SECTIONS = [
     "compared",
     "good",
     "revealed",
+    "effects",
+    "outlook",
     "curves",
     "calibration",
     "scores",

@@ -18,7 +18,9 @@ from cases.cli import QUICK, SALES, run, world
 from cases.report import SECTIONS
 from unbag.cli._story import prior_over_time
 from unbag.diagnosis import Diagnosis, Feature
+from unbag.learners import Effect
 from unbag.metrics import Band, Estimate, Evaluation
+from unbag.planning import Noise, interval_width
 from unbag.plots import (
     Interval,
     Level,
@@ -114,6 +116,11 @@ BIASED = Diagnosis(
     (Feature(EVIL, 9, 0, 0.5),),
 )
 UNSEEN = Diagnosis("Whether the bags are random cannot be seen.", False, "Python words")
+EFFECTS = [
+    Effect(EVIL, 0.5, ("a", EVIL), np.array([-0.5, 0.5]), np.array([0.1, 0.1])),
+    Effect("day trend", 0.1, (20454.0, 20484.0, None), np.array([-0.1, 0.2, 0.0]), np.full(3, 0.1)),
+    Effect("nothing", 0.0, ("a", "b"), np.zeros(2), np.ones(2)),
+]
 FACTS = Facts(100, 1000, 10, 10.0, 10, 0.25, 4.0, pending=2)
 
 
@@ -137,6 +144,7 @@ def story(**changes):
         "trained": True,
         "learned": 80,
         "labels": evaluation(loss=0.5, gap=0.001),
+        "effects": EFFECTS,
     }
     return Story(**({"title": EVIL, "line": EVIL} | everything | changes))
 
@@ -166,12 +174,12 @@ def test_the_page_is_well_formed_accessible_and_asks_for_nothing():
     assert all(link in {f"#{name}" for name in page.ids} | {"data:,"} for link in page.links)
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
     pictures = re.findall(r'<svg xmlns[^>]*role="img" aria-label="([^"]+)"><title>', text)
-    assert len(pictures) == text.count("<figure>") == 5
+    assert len(pictures) == text.count("<figure>") == 7
     assert all(cell.get("scope") in ("col", "row") for tag, cell in page.seen if tag == "th")
     assert {dict(attrs).get("lang") for tag, attrs in page.seen if tag == "html"} == {"en"}
     for needed in ("prefers-color-scheme: dark", "@media print", "width=device-width"):
         assert needed in text
-    assert len(text) < 60_000
+    assert len(text) < 80_000
 
 
 GAP = np.array([0.1, np.nan, 0.3])
@@ -334,6 +342,42 @@ def test_events_that_only_serve_the_means_are_told_apart():
     assert rows["Bags waiting for their report"] == "2, with 20 events that only serve the means"
 
 
+def test_suppressed_bags_are_not_waiting():
+    status = ["observed", "observed", "pending", "suppressed_by_size", "suppressed_by_size"]
+    bags = unbag.Bags(np.array([0, 1, 2, 2, 3, 4]), [0.5, 1.0, *[np.nan] * 3], status=status)
+    facts = facts_of(bags)
+    assert (facts.pending, facts.waiting, facts.hidden) == (1, 2, 2)
+    page = page_of(Story("Title", facts=facts))
+    rows = dict(next(s for s in page.sections if s.name == "input").parts[0].rows)
+    assert rows["Bags whose report was suppressed"] == "2"
+    assert "1 bag waits for its report" in said(facts=facts)
+
+
+def test_effects_tell_where_they_are_lowest_and_highest_and_days_are_dates():
+    section = next(s for s in page_of(story()).sections if s.name == "effects")
+    grid = section.parts[1]
+    assert [row[0] for row in grid.rows] == [EVIL, "day trend"]
+    assert grid.rows[1][2:] == ["2026-01-01 (-0.10)", "2026-01-31 (+0.20)"]
+
+
+def test_the_outlook_is_that_of_planning():
+    told = story()
+    h = told.predictions
+    score = np.log(h / (1 - h))
+    noise = Noise(0.25 * 0.75, 4.0, -score.mean(), score.var())
+    now, quiet = (interval_width(1000, 10, n) for n in (noise, noise._replace(report=0.0)))
+    rows = next(s for s in page_of(told).sections if s.name == "outlook").parts[1].rows
+    reach = {row[0]: float(row[1].removeprefix("± ")) for row in rows}
+    assert reach["as it is"] == 0.05
+    assert reach["4 times as many bags"] == pytest.approx(0.025)
+    assert reach["no noise"] == pytest.approx(0.05 * quiet / now, rel=0.01)
+    exact = story(facts=FACTS._replace(noise=0.0))
+    rows = next(s for s in page_of(exact).sections if s.name == "outlook").parts[1].rows
+    assert [row[0] for row in rows] == [
+        "as it is", "4 times as many bags", "as many events in bags of 5"
+    ]  # fmt: skip
+
+
 def test_an_evaluation_on_a_page_counts_the_events_with_a_report():
     bags = unbag.Bags(
         np.array([0, 0, 1, 2, 2, 2]), [0.5, 1.0, np.nan], status=["observed", "observed", "pending"]
@@ -445,9 +489,9 @@ def pages(tmp_path_factory):
 @pytest.mark.parametrize(
     "name, left_out",
     [
-        ("a", {"revealed"}),
-        ("evaluate", {"revealed", "compared", "curves"}),
-        ("select", {"revealed", "good", "curves", "calibration", "scores"}),
+        ("a", {"revealed", "effects"}),  # of one network
+        ("evaluate", {"revealed", "effects", "compared", "curves"}),
+        ("select", {"revealed", "effects", "outlook", "good", "curves", "calibration", "scores"}),
     ],
 )
 def test_verbs_write_a_page_of_what_they_found(pages, name, left_out):
@@ -482,6 +526,8 @@ def test_there_is_no_prior_over_time_without_windows(pages):
     assert len(prior_over_time(pages / "events.parquet", "day", bags).start) == 12
     same = pd.read_parquet(pages / "events.parquet").assign(day=1)
     assert prior_over_time(same, "day", bags) is None
+    mixed = np.random.default_rng(0).permutation(pd.read_parquet(pages / "events.parquet")["day"])
+    assert prior_over_time(same.assign(day=mixed), "day", bags) is None
 
 
 CHROMIUM = (

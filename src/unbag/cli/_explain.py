@@ -59,21 +59,14 @@ def explain(
 
 def effects_of(model: Any) -> list[Effect]:
     """The effects of a model's columns on its score, the strongest first."""
-    fitted = model.fitted_
-    additive = getattr(fitted, "models", {}).get("additive")
-    weight = getattr(fitted, "weights", {}).get("additive", 0.0)
-    if additive is None or not weight:
+    effects = getattr(model.fitted_, "effects", [])
+    if not effects:
         raise broken(
             "Effects must come from a model with an additive part",
             f"this one is {model.method_}",
             "Train with {learner:additive}, or with the default.",
         )
-    return [
-        one._replace(
-            strength=weight * one.strength, effect=weight * one.effect, error=weight * one.error
-        )
-        for one in additive.effects()
-    ]
+    return effects
 
 
 def chosen_effects(effects: list[Effect], columns: Sequence[str] | None) -> list[Effect]:

@@ -51,6 +51,7 @@ def training_story(
         trained=True,
         learned=len(model.learned_),
         evaluation=model.evaluation_,
+        effects=getattr(model.fitted_, "effects", ()),
     )
     if judged is not None:
         return replace(story, evaluation=judged.evaluation, predictions=judged.predictions)
@@ -118,7 +119,7 @@ def prior_over_time(events: Any, column: str | None, bags: Any) -> Drift | None:
     table = open_table(events)
     time = as_moments(table.read([column])[column], name=column)[bags.rows]
     windows = min(WINDOWS, int(bags.observed.sum()) // 4)
-    if windows < 2 or np.isnan(time).any():
+    if windows < 2 or np.isnan(time).any() or _mixes_times(bags, time):
         return None
     if not is_number(table.schema.field(column).type):
         time = time.astype("datetime64[us]")
@@ -126,3 +127,11 @@ def prior_over_time(events: Any, column: str | None, bags: Any) -> Drift | None:
         return drift(bags, time, windows=windows)
     except ValueError:  # nearly all reports of one moment: there are no windows
         return None
+
+
+def _mixes_times(bags: Any, time: np.ndarray) -> bool:
+    """Whether a bag holds events of many times, so that its report is of none of them: the variance
+    of time within bags is more than a tenth of the whole."""
+    mean = np.bincount(bags.bag, weights=time, minlength=len(bags)) / bags.size
+    within = np.mean((time - mean[bags.bag]) ** 2)
+    return bool(within > 0.1 * time.var())

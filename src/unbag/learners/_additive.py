@@ -48,6 +48,11 @@ class Effect(NamedTuple):
     effect: np.ndarray
     error: np.ndarray
 
+    def times(self, weight: float) -> Effect:
+        """The effect on a score in which the model has this weight."""
+        strength, effect, error = (weight * part for part in (self.strength, self.effect, self.error))
+        return self._replace(strength=strength, effect=effect, error=error)
+
 
 @dataclass(frozen=True, eq=False)
 class AdditiveModel:

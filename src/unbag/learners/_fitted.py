@@ -17,7 +17,7 @@ from unbag._rules import Refused, broken, nearest
 from unbag.bags import Bags, Kind
 from unbag.boosting import level_shift
 from unbag.diagnosis import diagnose
-from unbag.learners._additive import Additive, AdditiveModel
+from unbag.learners._additive import Additive, AdditiveModel, Effect
 from unbag.learners._combine import Combination, combine, slope_of
 from unbag.learners._folds import (
     FEWEST,
@@ -168,14 +168,19 @@ class Fitted:
         return verdict_of(self.evaluation, self.gain, strengths=strengths, **known)
 
     @property
-    def strengths(self) -> dict[str, float]:
-        """Of each column the standard deviation of what the additive model makes it add to the
-        score; empty where that model has no part."""
+    def effects(self) -> list[Effect]:
+        """What the additive model makes each column add to the combined score, the strongest first;
+        empty where that model has no part."""
         model: Any = self.models.get("additive")
         weight = self.weights.get("additive", 0.0)
         if model is None or not weight:
-            return {}
-        return {effect.name: weight * effect.strength for effect in model.effects()}
+            return []
+        return [one.times(weight) for one in model.effects()]
+
+    @property
+    def strengths(self) -> dict[str, float]:
+        """Of each column the standard deviation of its effect."""
+        return {effect.name: effect.strength for effect in self.effects}
 
     @property
     def judged_by_counts(self) -> bool:

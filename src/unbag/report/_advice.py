@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from math import ceil, isfinite
 
-import numpy as np
-
 from unbag.diagnosis import Diagnosis
 from unbag.metrics import Estimate
-from unbag.planning import Noise, best_bag_size
+from unbag.planning import best_bag_size
 from unbag.report._numbers import many, range_of, short, value_of
+from unbag.report._outlook import noise_of
 from unbag.report._page import Items, Section, Text
 from unbag.report._story import Story, brief, named
 
@@ -112,7 +111,7 @@ def _how_good(story: Story) -> list[str]:
     if auc is not None:
         low, high = (100 * min(1, max(0, v)) for v in (auc.low, auc.high))
         sentences.append(
-            "Shown a positive and a negative event, it ranks them rightly about "
+            "Of a positive and a negative event, it gives the positive one the higher score about "
             f"{100 * auc.value:.0f} times in 100 (between {low:.0f} and {high:.0f}; chance is 50)."
         )
     return sentences
@@ -269,23 +268,17 @@ def _drift(story: Story) -> Advice:
 
 def _other_size(story: Story) -> Advice:
     """With noise there is a best size of bags; without, the smaller the better."""
-    facts, values = story.facts, story.predictions
-    if facts is None or facts.prior is None or values is None:
+    facts, noise = story.facts, noise_of(story)
+    if facts is None or noise is None or not noise.report:
         return []
-    if not (0 < facts.prior < 1 and facts.noise):
-        return []
-    p, h = facts.prior, np.clip(np.asarray(values, float), 1e-6, 1 - 1e-6)
-    score = np.log(h / (1 - h))
-    if not score.var() > 1e-9:
-        return []
-    best = best_bag_size(Noise(p * (1 - p), facts.noise, float(-score.mean()), float(score.var())))
+    best = best_bag_size(noise)
     if 0.5 <= best / facts.size <= 2:
         return []
     way = ("smaller", "larger")[bool(best > facts.size)]
     text = f"At this noise {way} bags, of about {best:,.0f} events, would give narrower intervals."
     command = (
-        f"unbag plan --rate {p:.2g} --noise {facts.noise:.6g} --score-sd {score.std():.2g} "
-        f"--events {facts.events}"
+        f"unbag plan --rate {facts.prior:.2g} --noise {facts.noise:.6g} --score-sd "
+        f"{noise.var_f2**0.5:.2g} --events {facts.events}"
     )
     return [(text, command)]
 

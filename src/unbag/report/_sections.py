@@ -11,7 +11,9 @@ import numpy as np
 from unbag.metrics import Evaluation
 from unbag.plots import Interval, Level, Series, draw_curves, draw_intervals, draw_predictions
 from unbag.report._advice import next_steps, summary
+from unbag.report._effects import effects
 from unbag.report._numbers import digits, many, range_of, short, value_of
+from unbag.report._outlook import outlook
 from unbag.report._page import Grid, Page, Part, Picture, Section, Text, items, page
 from unbag.report._story import Facts, LearningCurve, Story, brief, named
 from unbag.report._svg import embed
@@ -28,9 +30,9 @@ OF_INTERVALS = (
     "which are surer because all models face the same bags."
 )
 OF_CURVES = (
-    "An epoch is one pass over all bags. The curves are estimates from few bags, hence their "
-    "unrest; the ring is the epoch that was taken, chosen by a steadier rule than the lowest "
-    "point. Curves that rise have learned the noise of their bags."
+    "An epoch is one pass over all bags. The curves are estimates from few bags, so they jump; the "
+    "epoch that was taken is chosen by a steadier rule than the lowest point. Curves that rise "
+    "have learned the noise of their bags."
 )
 OF_CALIBRATION = (
     "Events in bands of the score: what the model predicts, and what the bags say happened, with "
@@ -53,8 +55,8 @@ def page_of(story: Story) -> Page:
     'In short'
     """
     sections = (
-        summary, _read, _random_bags, _told_columns, _compared, _good, _revealed, _learning,
-        _calibration, _predictions, _prior_over_time, next_steps,
+        summary, _read, _random_bags, _told_columns, _compared, _good, _revealed, effects, outlook,
+        _learning, _calibration, _predictions, _prior_over_time, next_steps,
     )  # fmt: skip
     return page(story.title, story.line, *(section(story) for section in sections))
 
@@ -73,7 +75,7 @@ def _read(story: Story) -> Section | None:
         rows = [list(reading) for reading in story.readings]
         parts.append(Grid("Columns", ["column", "how it is read"], rows))
     if tables is not None and tables.left_out:
-        parts += [Text("Left out, or waiting:"), items(*tables.left_out)]
+        parts += [Text("Not learned from:"), items(*tables.left_out)]
     if tables is not None and tables.refused:
         parts += [Text("Refused:", strong=True), items(*map(str, tables.refused))]
     if tables is not None and not (tables.left_out or tables.refused):
@@ -97,6 +99,7 @@ def _fact_rows(f: Facts, unit: str) -> list[list[str]]:
         (f.prior is not None, "Prior (mean report)", short(f.prior or 0.0)),
         (True, "Noise of the reports", noise),
         (f.pending > 0, "Bags waiting for their report", waiting),
+        (f.hidden > 0, "Bags whose report was suppressed", f"{f.hidden:,}"),
         (f.strata > 1, "Strata", f"{f.strata:,}"),
     ]
     return [[name, value] for known, name, value in rows if known]
@@ -195,7 +198,7 @@ def _learning(story: Story) -> Section | None:
             most = story.trivial + 0.5 * gained
     draw = partial(
         draw_curves, series=series, x="epoch", y="loss on held-out bags", levels=levels,
-        marks=marks, most=most,
+        marks=marks, mark="epoch that was taken", most=most,
     )  # fmt: skip
     words = f"Loss on held-out bags by epoch, for {', '.join(c.name for c in curves)}"
     parts: list[Part] = [Picture(embed(draw, words, name="curves"), OF_CURVES)]

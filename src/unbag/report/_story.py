@@ -71,7 +71,9 @@ class Facts(NamedTuple):
     noise : float
         The mean variance of the noise on a bag's count; 0 for exact reports.
     pending, waiting : int
-        Bags without a report, and the events in them, which only serve the means.
+        Bags whose report is still to come, and the events in them, which only serve the means.
+    hidden : int
+        Bags whose report was suppressed and will not come.
     strata : int
         How many strata there are.
     """
@@ -86,6 +88,7 @@ class Facts(NamedTuple):
     pending: int = 0
     strata: int = 1
     waiting: int = 0
+    hidden: int = 0
 
 
 def facts_of(bags: Bags) -> Facts:
@@ -99,8 +102,12 @@ def facts_of(bags: Bags) -> Facts:
     if bags.stratum is not None:
         strata = len(np.unique(bags.stratum))
     sizes = (int(size.min()), float(size.mean()), int(size.max()))
-    pending, waiting = len(bags) - len(known), len(bags.bag) - len(known.bag)
-    return Facts(len(known), len(known.bag), *sizes, prior, noise, pending, strata, waiting)
+    status = np.full(len(bags), "observed") if bags.status is None else bags.status
+    due = status == "pending"
+    pending, waiting = int(due.sum()), int(size[due].sum())
+    hidden = len(bags) - len(known) - pending
+    known_events = len(known.bag)
+    return Facts(len(known), known_events, *sizes, prior, noise, pending, strata, waiting, hidden)
 
 
 class LearningCurve(NamedTuple):
@@ -164,6 +171,8 @@ class Story:
         From how many bags.
     labels : Evaluation, optional
         What labels, revealed in the end, say of the same metrics.
+    effects : sequence of Effect
+        What each column adds to the score, the strongest first.
     columns : sequence of Identified
         What marginal tables can tell of the effect of each column.
     unit : str
@@ -187,6 +196,7 @@ class Story:
     trained: bool = False
     learned: int = 0
     labels: Evaluation | None = None
+    effects: Sequence[Any] = ()
     columns: Sequence[Any] = ()
     unit: str = "bag"
     verdict: Verdict | None = None

@@ -66,8 +66,8 @@ def _summary(rows: Rows, learned: int) -> Section:
     parts = [
         Text(f"{many(learned, 'event')} were learned from, in {chunks}.", strong=True),
         Text(
-            "Each chunk was predicted before its reports came, so every number below is about "
-            "the unseen."
+            "Each chunk was predicted before its reports arrived, so every number below is about "
+            "events that the model had not learned from."
         ),
     ]
     for name, title, meaning in METRICS:
@@ -134,8 +134,8 @@ def _next_steps(rows: Rows, waiting: int, aside: Mapping[str, int]) -> Section:
         ),
         (
             bool(aside),
-            f"{many(sum(aside.values()), 'thing')} were set aside: look into quarantine.jsonl, "
-            "mend the source.",
+            f"{many(sum(aside.values()), 'thing')} were set aside: quarantine.jsonl says which; "
+            "fix the source.",
         ),
         (
             waiting > 0,

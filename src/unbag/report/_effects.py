@@ -1,0 +1,66 @@
+"""What each column adds to the score of a prediction, with intervals."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from unbag.learners import Effect
+from unbag.plots import draw_effect
+from unbag.report._numbers import short
+from unbag.report._page import Grid, Part, Picture, Section, Text
+from unbag.report._story import Story
+from unbag.report._svg import embed
+
+PICTURES, ROWS = 4, 12
+UNIT = "effect on the score"
+OF_EFFECTS = (
+    "What each column adds to the score of a prediction (the logit of a probability, or the "
+    "logarithm of a count), all else being equal, less its mean; the bands are 95% intervals. "
+    "An effect of 0.1 changes a probability p by about 0.1 p (1 - p). Trees, where they are part "
+    "of the model, add to this what columns do together."
+)
+
+
+def effects(story: Story) -> Section | None:
+    """A table of the columns, and pictures of the strongest."""
+    strong = [one for one in story.effects if one.strength > 0]
+    if not strong:
+        return None
+    header = ["column", "strength (standard deviation of its effect)", "lowest at", "highest at"]
+    rows = [[one.name, short(one.strength), *_ends(one)] for one in strong[:ROWS]]
+    parts: list[Part] = [Text(OF_EFFECTS), Grid("The strongest columns first", header, rows)]
+    parts += [_picture(i, one) for i, one in enumerate(strong[:PICTURES])]
+    return Section("effects", "What each column does", parts)
+
+
+def _ends(effect: Effect) -> list[str]:
+    """Where the effect is lowest and highest; of classes, for the last one."""
+    value = np.reshape(effect.effect, (len(effect.at), -1))[:, -1]
+    return [
+        f"{_value(effect.at[i], effect.name)} ({value[i]:+.2f})"
+        for i in (np.argmin(value), np.argmax(value))
+    ]
+
+
+def _value(at: object, name: str) -> str:
+    if at is None:
+        return "missing"
+    if isinstance(at, float) and name.endswith(" trend"):  # of a date, in days since 1970
+        return str(np.datetime64(round(at), "D"))
+    if isinstance(at, float):
+        return short(at)
+    return str(at)
+
+
+def _picture(number: int, effect: Effect) -> Picture:
+    classes = [""]
+    if np.ndim(effect.effect) > 1:
+        classes = [f"class {i}" for i in range(np.shape(effect.effect)[1])]
+    draw = partial(draw_effect, effect=effect, unit=UNIT, classes=classes)
+    low, high = _ends(effect)
+    words = f"Effect of {effect.name}: lowest at {low}, highest at {high}"
+    few = min(len(effect.at), ROWS)
+    height = 3.4 if isinstance(effect.at[0], float) else 1.0 + 0.47 * few
+    return Picture(embed(draw, words, name=f"effect-{number}", height=height), words)
