@@ -50,7 +50,9 @@ class Effect(NamedTuple):
 
     def times(self, weight: float) -> Effect:
         """The effect on a score in which the model has this weight."""
-        strength, effect, error = (weight * part for part in (self.strength, self.effect, self.error))
+        strength, effect, error = (
+            weight * part for part in (self.strength, self.effect, self.error)
+        )
         return self._replace(strength=strength, effect=effect, error=error)
 
 
