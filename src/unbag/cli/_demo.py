@@ -1,8 +1,8 @@
 """`unbag demo`: the whole way on the shipped Adult data, from two tables to a page.
 
-No label of a person is looked at between the privacy system that makes the reports and the end,
-where labels are revealed. Each step is the code behind a verb of the command line, and says which
-words would do the same.
+The default model learns from noisy totals of bags of 64 people, beside the methods of the paper. No
+label of a person is looked at between the privacy system that makes the reports and the end, where
+labels are revealed. Each step is the code behind a verb of the command line, and shows its words.
 """
 
 from __future__ import annotations
@@ -33,10 +33,21 @@ from unbag.cli._predict import rows_for
 from unbag.cli._select import selected
 from unbag.cli._train import joined, learned, parted
 from unbag.datasets import read_adult
-from unbag.methods import FROM_BAGS
+from unbag.learners import Effect
+from unbag.methods import METHODS
 from unbag.metrics import Evaluation, evaluate_labels, scores_of
 from unbag.noise import geometric, noisy
-from unbag.report import Story, curves_of, facts_of, named, page_of, value_of, verdicts, write_page
+from unbag.report import (
+    Story,
+    curves_of,
+    ends_of,
+    facts_of,
+    named,
+    page_of,
+    value_of,
+    verdicts,
+    write_page,
+)
 from unbag.tables import Columns
 
 MARK = "made-by-unbag-demo.txt"
@@ -44,7 +55,10 @@ COLUMNS = Columns("bag", total="rich", size="people", noise="variance", id="pers
 WORDS = "--on bag --total rich --size people --noise variance --id person"
 EPSILON, LATER, TEST = 1.0, 0.2, 0.2
 DEFAULT = "default"
-"""What `unbag train` does without any option, beside the methods for networks."""
+"""What `unbag train` does without any option."""
+PAPER = ("upm", "easy", "matching")
+"""The methods of the paper, for networks, which the default model is shown beside."""
+COLUMNS_SHOWN = 6
 Truths = dict[str, tuple[JudgedModel, Evaluation]]
 
 
@@ -90,7 +104,7 @@ def run(
     *,
     size: int = 64,
     epochs: int = 60,
-    methods: Sequence[str] = (DEFAULT, *FROM_BAGS),
+    methods: Sequence[str] = (DEFAULT, *PAPER),
     console: Console | None = None,
 ) -> Path:
     """The whole way, told on the console as it goes; returns the path of the report page.
@@ -124,9 +138,10 @@ def run(
     _tell_choice(say, files, choice)
     judged = {method: (_judge(model, files), truth_of(model)) for method, model in models.items()}
     chosen, truth = judged[best]
-    _tell_evaluation(say, files, best, chosen.evaluation)
-    ceiling = _with_labels(learn, labels)
-    _tell_truth(say, judged, best, ceiling)
+    _tell_evaluation(say, files, best, chosen)
+    effects = getattr(models[best].fitted_, "effects", [])
+    _tell_effects(say, files, best, effects)
+    _tell_truth(say, judged, best, _with_labels(learn, labels))
     runs = [run for model in models.values() for run in model.runs_]
     story = Story(
         "Who earns over $50,000? Learned from totals",
@@ -141,9 +156,11 @@ def run(
         trained=True,
         learned=len(models[best].learned_),
         labels=truth,
+        effects=effects,
+        verdict=chosen.verdict,
     )
     page = write_page(page_of(story), files.folder / "report.html", force=True)
-    _step(say, 7, f"All this as a page to read: {page.resolve()}")
+    _step(say, 8, f"All this as a page to read: {page.resolve()}")
     return page
 
 
@@ -267,10 +284,13 @@ def _tell_check(say: Console, files: Files, summary: str) -> None:
 
 def _tell_training(say: Console, files: Files, learn: Any, models: dict[str, Any]) -> None:
     tables = " ".join(map(str, files.first))
-    words = f"unbag train {tables} {WORDS} --test {TEST:g} --method METHOD"
-    words = f"{words} --out {files.folder}/METHOD.unbag"
-    _step(say, 3, "Learn, in several ways (the default is the same without --method)", words)
-    say.print(f"Learned from {len(learn.reported())} bags by {', '.join(models)}.")
+    words = f"unbag train {tables} {WORDS} --test {TEST:g} --out {files.model(DEFAULT)}"
+    _step(say, 3, "Learn the default model, and networks by the paper's methods beside it", words)
+    for method in models:
+        if method != DEFAULT:
+            own = words.replace("--out", f"--method {method} --out")
+            say.print(f"   {own.replace(DEFAULT, method)}", style="dim")
+    say.print(f"Learned from {len(learn.reported())} bags.")
 
 
 def _tell_choice(say: Console, files: Files, choice: Any) -> None:
@@ -280,31 +300,51 @@ def _tell_choice(say: Console, files: Files, choice: Any) -> None:
     say.print(f"{choice.bags} bags chose {choice.name}. {choice.reason}")
 
 
-def _tell_evaluation(say: Console, files: Files, best: str, evaluation: Evaluation) -> None:
+def _tell_evaluation(say: Console, files: Files, best: str, judged: JudgedModel) -> None:
     events, reports = files.later
     words = f"unbag evaluate {files.model(best)} {events} {reports} {WORDS}"
     _step(say, 5, "How good is it? The later bags know, without a label", words)
-    say.print(str(evaluation))
+    say.print(str(judged.evaluation))
+    say.print(f"\n{judged.verdict}")
+
+
+def _tell_effects(say: Console, files: Files, best: str, effects: Sequence[Effect]) -> None:
+    """The strongest columns, and where their effects are lowest and highest."""
+    _step(say, 6, "What does each column do?", f"unbag explain {files.model(best)}")
+    table = Table("column", "strength", "lowest at", "highest at", box=box.SIMPLE)
+    for one in effects[:COLUMNS_SHOWN]:
+        table.add_row(one.name, f"{one.strength:.2f}", *ends_of(one))
+    if not effects:
+        say.print("Only the additive model tells what single columns do, and it has no part here.")
+        return
+    say.print(table)
+    say.print("Effects on the log odds, in brackets; strength is their standard deviation.")
 
 
 def _tell_truth(say: Console, judged: Truths, best: str, ceiling: Evaluation) -> None:
     """Of every method and metric whether the interval holds what the labels say."""
-    _step(say, 6, "The labels, revealed: 16,281 other people, of whom nothing was used so far")
+    _step(say, 7, "The labels, revealed: 16,281 other people, of whom nothing was used so far")
     table = Table("", "metric", "from bags", "95% interval", "labels say", "held", box=box.SIMPLE)
     main, held, count = (named("log_loss")[0], named("auc")[0]), 0, 0
-    for method in sorted(judged, key=lambda m: m != best):
+    for method in sorted(judged, key=lambda m: judged[m][1]["log_loss"].value):
         model, truth = judged[method]
         rows, inside = verdicts(model.evaluation, truth)
         held, count = held + inside, count + len(rows)
-        title = method + " (chosen)" * (method == best)
+        title = _title(method) + " (chosen)" * (method == best)
         for name, *cells in rows:
             if name in main or method == best:
                 table.add_row(title, name, *cells)
                 title = ""
-    table.add_row("every label", main[0], "", "", value_of(ceiling["log_loss"]), "")
+    table.add_row("every label known", main[0], "", "", value_of(ceiling["log_loss"]), "")
     say.print(table)
     say.print(
         f"{held} of all {count} intervals hold what the labels say. They share their bags, so "
         "they miss together."
     )
-    say.print("every label: the additive model, had each person's label been known.")
+    say.print("every label known: the additive model, learned from each person's own label.")
+
+
+def _title(method: str) -> str:
+    if method in METHODS:
+        return METHODS[method].title
+    return method

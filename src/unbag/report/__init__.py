@@ -5,6 +5,7 @@
 """
 
 from unbag.report._advice import remedy
+from unbag.report._effects import ends_of
 from unbag.report._experiments import Claim, experiments_page
 from unbag.report._numbers import value_of
 from unbag.report._page import Page, Section, Text, render, write_page
@@ -22,6 +23,7 @@ __all__ = [
     "Story",
     "Text",
     "curves_of",
+    "ends_of",
     "experiments_page",
     "facts_of",
     "named",

@@ -29,14 +29,14 @@ def effects(story: Story) -> Section | None:
     if not strong:
         return None
     header = ["column", "strength (standard deviation of its effect)", "lowest at", "highest at"]
-    rows = [[one.name, short(one.strength), *_ends(one)] for one in strong[:ROWS]]
+    rows = [[one.name, short(one.strength), *ends_of(one)] for one in strong[:ROWS]]
     parts: list[Part] = [Text(OF_EFFECTS), Grid("The strongest columns first", header, rows)]
     parts += [_picture(i, one) for i, one in enumerate(strong[:PICTURES])]
     return Section("effects", "What each column does", parts)
 
 
-def _ends(effect: Effect) -> list[str]:
-    """Where the effect is lowest and highest; of classes, for the last one."""
+def ends_of(effect: Effect) -> list[str]:
+    """Where an effect is lowest and highest; of classes, for the last one."""
     value = np.reshape(effect.effect, (len(effect.at), -1))[:, -1]
     return [
         f"{_value(effect.at[i], effect.name)} ({value[i]:+.2f})"
@@ -59,7 +59,7 @@ def _picture(number: int, effect: Effect) -> Picture:
     if np.ndim(effect.effect) > 1:
         classes = [f"class {i}" for i in range(np.shape(effect.effect)[1])]
     draw = partial(draw_effect, effect=effect, unit=UNIT, classes=classes)
-    low, high = _ends(effect)
+    low, high = ends_of(effect)
     words = f"Effect of {effect.name}: lowest at {low}, highest at {high}"
     few = min(len(effect.at), ROWS)
     height = 3.4 if isinstance(effect.at[0], float) else 1.0 + 0.47 * few

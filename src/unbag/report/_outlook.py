@@ -35,13 +35,13 @@ def noise_of(story: Story) -> Noise | None:
 
 def outlook(story: Story) -> Section | None:
     """The half-width of the interval as it is, and with more bags, less noise or other sizes."""
-    noise, facts, evaluation = noise_of(story), story.facts, story.evaluation
-    if noise is None or facts is None or evaluation is None:
+    noise, evaluation = noise_of(story), story.evaluation
+    if noise is None or evaluation is None:
         return None
     one = evaluation.estimates.get("log_loss")
     if one is None or not isfinite(one.high - one.low):
         return None
-    n, size = facts.events, facts.size
+    n, size = evaluation.instances, evaluation.instances / evaluation.bags
     ways = [("as it is", n, size, noise), ("4 times as many bags", 4 * n, size, noise)]
     if noise.report:
         quarter = noise._replace(report=noise.report / 4)
