@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from unbag._notebook import as_html
 from unbag._rules import broken
 from unbag.bags import Bags, Kind
 from unbag.losses import Loss
@@ -104,6 +105,9 @@ class Choice:
     bags: int
     behind: float | None = None
     notes: tuple[Note, ...] = ()
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def __str__(self) -> str:
         lines = [f"chosen from {self.bags} held-out bags: {self.name}. {self.reason}"]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from unbag._notebook import as_html
 from unbag._rules import refuse, rows
 from unbag.bags._reports import Components, Kind, Reports, check_form, set_arrays
 from unbag.bags._split import batch_plan, split_plan
@@ -114,6 +115,9 @@ class Bags:
         if self.dropped:
             others.append(f"{self.dropped} leftover rows dropped")
         return f"Bags({'; '.join([sizes, f'{len(self.bag)} instances', *others])})"
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     @property
     def size(self) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from unbag._notebook import as_html
 from unbag.diagnosis._bias import Bias, Dispersion
 from unbag.plots import draw_bag_means, draw_features, new_figure
 
@@ -80,6 +81,9 @@ class Diagnosis:
     lone: int = 0
     notes: tuple[str, ...] = ()
     means: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def __repr__(self) -> str:
         return f"Diagnosis({self.verdict})"

@@ -18,6 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 from unbag import losses
 from unbag._arrays import namespace
 from unbag._model_file import Misfit, save_arrays
+from unbag._notebook import as_html
 from unbag._rules import broken
 from unbag.bags import Bags, Kind, from_rows
 from unbag.estimators._network import Training, network
@@ -372,6 +373,13 @@ class BagEstimator(BaseEstimator):
         if bags.size.max() > 1 and isinstance(bags, Bags):
             self.bags_ = replace(bags, X=None, offset=None)
             self.learned_ = marks(self.bags_)
+
+    def _html_repr(self) -> str:
+        """In notebooks: the diagram of scikit-learn, and what bags say of the fitted model."""
+        diagram = super()._html_repr()
+        if self.fitted_ is None:
+            return diagram
+        return f"{diagram}{as_html(self.fitted_)}"
 
     @property
     def takes_tables(self) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator
 
+from unbag._notebook import as_html
 from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.diagnosis import diagnose
@@ -117,6 +118,9 @@ class CrossValidation:
 
     def __repr__(self) -> str:
         return f"CrossValidation({len(self.models)} folds)\n{self.evaluation}"
+
+    def _repr_html_(self) -> str:
+        return as_html(self.evaluation)
 
 
 def cross_validate(model: Any, bags: Bags, *, folds: int = 5, seed: int = 0) -> CrossValidation:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 from scipy import sparse, special
 
+from unbag._notebook import as_html
 from unbag._progress import whom_to_inform
 from unbag._rules import Refused, broken, nearest
 from unbag.bags import Bags, Kind
@@ -148,6 +149,9 @@ class Fitted:
 
     offset_apart: ClassVar[bool] = True
     """Scores come without the offset of the rows."""
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def __repr__(self) -> str:
         return f"Fitted({self.combination}; {self.kind})"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from unbag._notebook import as_html
 from unbag._rules import broken, one_of
 from unbag.bags import Kind, label_variance
 from unbag.losses import Loss
@@ -104,6 +105,9 @@ class Evaluation:
     def __getitem__(self, name: str) -> Estimate:
         one_of("A metric", name, self.estimates, " ".join(self.notes))
         return self.estimates[name]
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def __str__(self) -> str:
         source = f"{self.bags:,} {self.source}, {self.instances:,} rows"

@@ -7,6 +7,7 @@
 from unbag.report._advice import remedy
 from unbag.report._effects import ends_of
 from unbag.report._experiments import Claim, experiments_page
+from unbag.report._notebook import html_of
 from unbag.report._numbers import value_of
 from unbag.report._page import Page, Section, Text, render, write_page
 from unbag.report._sections import page_of, verdicts
@@ -26,6 +27,7 @@ __all__ = [
     "ends_of",
     "experiments_page",
     "facts_of",
+    "html_of",
     "named",
     "page_of",
     "picture_of",

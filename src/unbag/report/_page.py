@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from jinja2 import Environment, Template
+from jinja2 import Environment, FunctionLoader
 
 from unbag._io import check_place, whole
 from unbag._version import __version__
@@ -135,9 +135,13 @@ def items(*sentences: str) -> Items:
 
 
 @cache
-def _template() -> Template:
-    text = files("unbag.report").joinpath("page.html").read_text(encoding="utf-8")
-    return Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(text)
+def _templates() -> Environment:
+    def read(name: str) -> str:
+        return files("unbag.report").joinpath(name).read_text(encoding="utf-8")
+
+    return Environment(
+        loader=FunctionLoader(read), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
 
 
 def render(page: Page) -> str:
@@ -146,7 +150,18 @@ def render(page: Page) -> str:
     >>> "&lt;b&gt;" in render(Page("A page", "", [Section("one", "One", [Text("<b>")])]))
     True
     """
-    return _template().render(page=page, version=__version__)
+    return _templates().get_template("page.html").render(page=page, version=__version__)
+
+
+def render_sections(sections: Sequence[Section]) -> str:
+    """Sections as a part of another page, such as a notebook.
+
+    Parameters
+    ----------
+    sections : sequence of Section
+        What to show.
+    """
+    return _templates().get_template("fragment.html").render(sections=sections)
 
 
 def write_page(page: Page, path: str | Path, *, force: bool = False) -> Path:

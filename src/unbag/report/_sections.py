@@ -55,8 +55,8 @@ def page_of(story: Story) -> Page:
     'In short'
     """
     sections = (
-        summary, _read, _random_bags, _told_columns, _compared, _good, _revealed, effects, outlook,
-        _learning, _calibration, _predictions, _prior_over_time, next_steps,
+        summary, _read, random_bags, _told_columns, compared, good, _revealed, effects, outlook,
+        _learning, calibration, _predictions, _prior_over_time, next_steps,
     )  # fmt: skip
     return page(story.title, story.line, *(section(story) for section in sections))
 
@@ -70,7 +70,7 @@ def _read(story: Story) -> Section | None:
             Text(f"{many(tables.events, 'event')} and {many(tables.reports, 'report')} were read.")
         )
     if facts is not None:
-        parts.append(Grid("What is used", ["", ""], _fact_rows(facts, story.unit)))
+        parts.append(Grid("What is used", ["", ""], fact_rows(facts, story.unit)))
     if story.readings:
         rows = [list(reading) for reading in story.readings]
         parts.append(Grid("Columns", ["column", "how it is read"], rows))
@@ -85,7 +85,7 @@ def _read(story: Story) -> Section | None:
     return Section("input", "What was read, and what was refused", parts)
 
 
-def _fact_rows(f: Facts, unit: str) -> list[list[str]]:
+def fact_rows(f: Facts, unit: str) -> list[list[str]]:
     sizes, noise = f"{f.smallest:,}", "none declared"
     if f.smallest < f.largest:
         sizes += f" to {f.largest:,}, {short(f.size)} on average"
@@ -105,7 +105,7 @@ def _fact_rows(f: Facts, unit: str) -> list[list[str]]:
     return [[name, value] for known, name, value in rows if known]
 
 
-def _random_bags(story: Story) -> Section | None:
+def random_bags(story: Story) -> Section | None:
     """Are the bags random?"""
     diagnosis = story.diagnosis
     if diagnosis is None:
@@ -144,7 +144,7 @@ def _chance(p: float) -> str:
     return f"{min(p, 1):.2g}"
 
 
-def _compared(story: Story) -> Section | None:
+def compared(story: Story) -> Section | None:
     """Models compared on the same held-out bags."""
     choice = story.choice
     if choice is None or len(choice.table) < 2:
@@ -222,7 +222,7 @@ def best_curves(curves: Sequence[LearningCurve]) -> list[LearningCurve]:
     return [c for c in known if c in kept]
 
 
-def _good(story: Story) -> Section | None:
+def good(story: Story) -> Section | None:
     """Every metric with its interval."""
     evaluation = story.evaluation
     if evaluation is None:
@@ -289,7 +289,7 @@ def verdicts(evaluation: Evaluation, labels: Evaluation) -> tuple[list[list[str]
     return rows, held
 
 
-def _calibration(story: Story) -> Section | None:
+def calibration(story: Story) -> Section | None:
     """Predicted against observed."""
     if story.evaluation is None:
         return None

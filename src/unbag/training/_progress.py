@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from unbag._progress import whom_to_inform
+from unbag._progress import Informed, whom_to_inform
 
 SHOWN = ("train", "held_out", "test_loss")
 
@@ -50,11 +50,10 @@ def progress_of(progress: Any, epochs: int) -> AbstractContextManager[Any]:
     """A bar for True, the function itself, or what is informed in this context for False."""
     if progress is True:
         return EpochBar(epochs)
-    return nullcontext(progress or partial(_inform, epochs))
+    return nullcontext(progress or partial(_inform, whom_to_inform(), epochs))
 
 
-def _inform(epochs: int, epoch: int, observed: dict[str, Any]) -> None:
-    progress = whom_to_inform()
+def _inform(progress: Informed | None, epochs: int, epoch: int, observed: dict[str, Any]) -> None:
     if progress is None:
         return
     losses = np.asarray(observed.get("held_out", observed.get("train", np.nan)), float)
