@@ -98,7 +98,7 @@ def test_the_tournament_can_choose():
         {"wrong": -x, "right": x}, bags, rule="tournament", beta=0.2, loss=losses.square
     )
     assert choice.name == "right"
-    assert choice.reason.startswith("The tournament leaves 1 of 2; within")
+    assert choice.reason.startswith("The tournament leaves 1 of 2; within about")
 
 
 def test_labels_tell_how_far_the_choice_is_behind():

@@ -290,8 +290,8 @@ def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
     """The Poisson log loss h - y log h of a positive prediction h = link(score).
 
     Its value leaves out log(y!), which no model changes, so it can be negative. With `cap`, counts
-    are at most `cap` by the way they were made, and h = cap * sigmoid(score) stays below it (the
-    paper's capped loss).
+    are at most `cap` by the way they were made, and h = cap * sigmoid(score) stays below it. (The
+    paper caps the labels, not the prediction.)
 
     Parameters
     ----------

@@ -129,6 +129,7 @@ def choose(
     loss: Loss | str | None = None,
     level: float = 0.95,
     beta: float = 0.05,
+    delta: float = 0.05,
     scale: Scale | None = None,
     test: tuple[Any, Any] | None = None,
     trained_on: Bags | None = None,
@@ -152,13 +153,13 @@ def choose(
     held_out : Bags
         Bags that none of them learned from.
     rule : {"paired", "tournament"}
-        As above, or the paper's tournament at this `beta`, with its guarantee.
+        As above, or the paper's tournament at this `beta` and `delta`.
     loss : Loss or str, optional
         What decides; by default the log loss (cross entropy, Poisson).
     level : float
         Of the intervals.
-    beta : float
-        Of the tournament.
+    beta, delta : float
+        Of the tournament: the regret to allow, and the chance of failure.
     scale : {"score", "probability"}, optional
         Say "probability" when you give probabilities in place of scores.
     test : (array, array), optional
@@ -211,7 +212,7 @@ def choose(
     consensus = _consensus([scores[i] for i in best.values()], chosen_loss, kind)
     losses = judge_all(scores, held_out, consensus, chosen_loss)
     if rule == "tournament":
-        winner, reason = _by_tournament(scores, held_out, chosen_loss, beta)
+        winner, reason = _by_tournament(scores, held_out, chosen_loss, beta, delta)
     else:
         winner, reason = _by_pairs(listed, best, losses, level)
     if len(good) < len(scored):
@@ -348,12 +349,12 @@ def _by_pairs(
 
 
 def _by_tournament(
-    scores: Sequence[np.ndarray], held_out: Bags, loss: Loss, beta: float
+    scores: Sequence[np.ndarray], held_out: Bags, loss: Loss, beta: float, delta: float
 ) -> tuple[int, str]:
-    result = tournament(list(scores), held_out, beta=beta, loss=loss)
+    result = tournament(list(scores), held_out, beta=beta, delta=delta, loss=loss)
     if result.chosen is None:
         raise ValueError(
             f"A tournament must leave a model. {result} Raise beta, or use rule='paired'."
         )
     left = f"The tournament leaves {len(result.pool)} of {len(scores)}"
-    return int(result.chosen), f"{left}; within {result.regret_bound:.3g} of the best."
+    return int(result.chosen), f"{left}; within about {result.regret_estimate:.3g} of the best."

@@ -34,11 +34,13 @@ MESSAGES = [
         "A range of scores must go from low to high: (2, -2) came. Use (-5, 5), say.",
     ),
     (
+        lambda: planning.bounded_spread(losses.log, (2, -2)),
+        "A range of scores must go from low to high: (2, -2) came. Use (-5, 5), say.",
+    ),
+    (
         lambda: sandwich(from_callable(lambda z, y: abs(y - z)), (-2, 2)),
-        (
-            "The sandwich must have a proper loss of the probability sigmoid(score): your loss is "
-            "not. Use log or square."
-        ),
+        "The sandwich must have a proper loss, best where it predicts the mean label: your loss "
+        "is not. Use log or square, or poisson for totals.",
     ),
     (
         lambda: planning.histogram_variance(3),

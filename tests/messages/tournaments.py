@@ -4,6 +4,7 @@ import numpy as np
 
 from cases.tournaments import binary_problem, problem_of
 from unbag import Bags, losses, tournament
+from unbag.planning import ModelSpread
 
 ONE, TWO = binary_problem(n=600, models=2)
 
@@ -28,6 +29,24 @@ MESSAGES = [
         "Each part of the split must hold at least as many bags as there are groups, 67: part 0 "
         "has 50 (2 such parts). Give more bags, a larger delta, or fewer groups with groups=, "
         "at the price of confidence.",
+    ),
+    (
+        lambda: tournament(TWO, ONE, beta=0.1, groups=9, scale="odds"),
+        "A scale must be score or probability: 'odds' came. Leave it out for scores.",
+    ),
+    (
+        lambda: tournament(TWO, ONE, beta=0.1, groups=9, clip=0.0),
+        "A clip must be positive: 0.0 came. Use 10, say, for log odds.",
+    ),
+    (
+        lambda: tournament(
+            *problem_of("total")[::-1],
+            beta=0.1,
+            loss=losses.poisson,
+            spread=ModelSpread(1, 1, 1),
+        ),
+        "A known spread must come with exact binary reports or totals with a cap: there are "
+        "histograms, noise or counts without a cap. Leave spread= out, or give the bags a cap.",
     ),
     (
         lambda: tournament(TWO[:1], ONE, beta=0.1, groups=9),

@@ -6,6 +6,7 @@ import pytest
 from cases.planning import SPREAD
 from unbag import losses, planning
 from unbag.planning import HistogramSpread, ModelSpread, Noise, Problem, Sandwich, sandwich
+from worlds import outcomes, random_world
 
 
 def test_the_square_loss_is_sandwiched_by_one_half():
@@ -26,6 +27,53 @@ def test_the_log_loss_has_the_constants_that_calculus_gives(M):
     slope = exp(M) / (1 + exp(M)) ** 2
     assert (c1, C1, c2, C2) == pytest.approx((exp(-M), exp(M), slope, 0.25), rel=2e-3)
     assert (1 + exp(M)) ** 2 > C1  # the paper's loose value
+
+
+def test_the_poisson_and_the_square_loss_of_totals_have_the_constants_that_calculus_gives():
+    """Poisson: f2 = -score, and the excess has the second derivative exp(score)."""
+    _, _, c2, C2 = sandwich(losses.poisson, (-1.0, 1.0), kind="total")
+    assert (c2, C2) == pytest.approx((exp(-1), exp(1)), rel=2e-3)
+    _, _, c2, C2 = sandwich(losses.square, (1.0, 5.0), kind="total")
+    assert (c2, C2) == pytest.approx((0.5, 0.5), rel=1e-3)
+
+
+@pytest.mark.parametrize("kind, loss, scores, widths", [
+    ("binary", losses.square, (-inf, inf), (1, 2)),
+    ("binary", losses.log, (-3.0, 3.0), (3, 6)),
+    ("binary", losses.log, (-inf, inf), (inf, inf)),
+    ("total", losses.poisson, (-1.0, 1.0), (exp(1) - exp(-1), 2)),
+    ("total", losses.square, (-2.0, 3.0), (9, 10)),
+])  # fmt: skip
+def test_models_with_scores_in_a_range_are_no_further_apart_than_the_range(
+    kind, loss, scores, widths
+):
+    f1, f2, mean, bag = planning.bounded_spread(loss, scores, kind=kind)
+    assert (f1, f2, mean, bag) == pytest.approx((widths[0] ** 2, widths[1] ** 2, f2, None))
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_the_variance_of_a_bag_is_within_the_bound_of_lemma_3_1(k):
+    """Exactly, over all outcomes of a bag in a small world."""
+    world, score = random_world("binary", seed=3), np.array([1.5, -2.0])
+    f = losses.log.components(score)
+    p, means = world.prior[1], world.q @ f
+    values, chances = [], []
+    for x, y, chance in zip(*outcomes([world] * k), strict=True):
+        centred = f[x, 1].sum() - k * means[1]
+        values.append(means[0] + p * means[1] + (y.mean() - p) * centred)
+        chances.append(chance)
+    mean = np.dot(chances, values)
+    variance = np.dot(chances, (np.array(values) - mean) ** 2)
+    assert mean == pytest.approx(world.loss(f))
+    assert 0 < variance <= planning.bag_variance(world.q @ f[:, 1] ** 2)
+
+
+def test_sigma_of_the_classes_counts_without_a_factor_of_their_number():
+    """Theorem C.2 has Sigma(H) alone: sum_r A_r B_r <= |A| |B| by Cauchy and Schwarz."""
+    at = lambda classes: planning.histogram_deviation(
+        HistogramSpread(0.0, 1.0, 0.0), 300, size=8, share=0.001, classes=classes
+    )
+    assert at(2) == at(100) == pytest.approx(32 * log(1000) / 300)
 
 
 @pytest.mark.parametrize("loss, limit", [(losses.log, 3.0), (losses.square, 3.0)])

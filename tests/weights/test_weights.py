@@ -588,3 +588,17 @@ def test_the_gradient_of_the_weighted_loss_is_that_of_the_papers_formula(kind):
 def test_shapes_are_checked_in_the_tests():
     with pytest.raises(jaxtyping.TypeCheckError):
         weights.upm(np.ones(3), np.ones((2, 2)), np.ones(2))
+
+
+@pytest.mark.parametrize("make", [list, tuple, np.array])
+def test_the_papers_own_form_of_reports_and_prior_is_the_component_form(make):
+    """alpha as one number per bag, p as one number; with strata one p for each."""
+    size, alpha, p = make([2, 3, 2]), make([0.5, 0.0, 1.0]), 0.25
+    report, prior = np.array([[1, 0.5], [1, 0.0], [1, 1.0]]), np.array([1, 0.25])
+    for method in (weights.upm, weights.easy):
+        np.testing.assert_array_equal(method(size, alpha, p), method(size, report, prior))
+        np.testing.assert_array_equal(method(size, alpha, prior), method(size, report, prior))
+    strata = {"stratum": np.array([0, 0, 0])}
+    np.testing.assert_array_equal(
+        weights.upm(size, alpha, make([p]), **strata), weights.upm(size, report, prior[None], **strata)
+    )

@@ -152,7 +152,10 @@ def _add_shipped() -> None:
     add_task("cifar-animal", animal, title="CIFAR-10, animal or machine", **cifar)
     cat = partial(datasets.load_cifar10, "cat_rest", images=True)
     add_task("cifar-cat", cat, title="CIFAR-10, cat or not", **cifar)
-    add_task("higgs", datasets.load_higgs, model="deep", title="Higgs", paper_rows=10_990_000)
+    higgs = {"model": "deep", "paper_rows": 10_990_000}
+    add_task("higgs", datasets.load_higgs, title="Higgs, 21 features", **higgs)
+    every = partial(datasets.load_higgs, high_level=True)
+    add_task("higgs-all", every, title="Higgs, 28 features", **higgs)
     digits, classes = partial(datasets.load_mnist, "digits"), {"kind": "histogram", "outputs": 10}
     add_task("mnist-digits", digits, title="MNIST, ten digits", **classes)
     made = {"rows": 32_768, "test_rows": 16_384, "seed": 0}

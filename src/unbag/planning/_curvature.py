@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from unbag._rules import broken
+from unbag.bags import Kind
 from unbag.losses import Loss
 
 
 class Sandwich(NamedTuple):
-    """The tight constants of the fast-rate condition (equation (7) of the paper).
+    """The tight constants of the fast-rate condition (equation (6) of the paper).
 
     Parameters
     ----------
@@ -28,24 +29,29 @@ class Sandwich(NamedTuple):
     C2: float
 
 
-def sandwich(loss: Loss, scores: tuple[float, float] = (-inf, inf)) -> Sandwich:
-    """The tight constants for a binary loss with scores in a range.
+def sandwich(
+    loss: Loss, scores: tuple[float, float] = (-inf, inf), *, kind: Kind = "binary"
+) -> Sandwich:
+    """The tight constants for a loss with scores in a range.
 
     For all scores a, b in it and i = 1, 2,
 
         c_i / 2 d_i^2 <= loss(a, eta_b) - loss(b, eta_b) <= C_i / 2 d_i^2,   d_i = f_i(a) - f_i(b)
 
-    where eta_b is the probability whose best score is b. Found on a grid, to about three digits.
+    where eta_b is the probability (the mean count of totals) whose best score is b. Found on a grid, to about three digits.
     Square loss: c1 = c2 = C2 = 1/2 (the paper's c2 = C2 = 2 is a slip). Log loss with scores in
-    [-M, M]: c2 = sigmoid'(M), C2 = 1/4, c1 = exp(-M), C1 = exp(M). An upper constant that does not
+    [-M, M]: c2 = sigmoid'(M), C2 = 1/4, c1 = exp(-M), C1 = exp(M). Poisson loss of totals:
+    c2 = exp(-M), C2 = exp(M). An upper constant that does not
     exist is infinite; a lower one 0.
 
     Parameters
     ----------
     loss : Loss
-        A proper loss of the probability sigmoid(score).
+        A proper loss: its best score for a mean predicts that mean.
     scores : tuple of float
         The lowest and the highest score.
+    kind : {"binary", "total"}
+        Of the reports.
 
     >>> from unbag import losses
     >>> [round(c, 3) for c in sandwich(losses.log, (-2, 2))]
@@ -63,7 +69,7 @@ def sandwich(loss: Loss, scores: tuple[float, float] = (-inf, inf)) -> Sandwich:
     pairs = [np.meshgrid(b, b, indexing="ij"), (near, b)]
     ratios = [
         np.concatenate(values)
-        for values in zip(*(_ratios(loss, a, b) for a, b in pairs), strict=True)
+        for values in zip(*(_ratios(loss, a, b, kind) for a, b in pairs), strict=True)
     ]
     # beyond these the grid shows rounding, or a constant that does not exist
     lowest = [float(np.where(r.min() > 1e-9, r.min(), 0.0)) for r in ratios]
@@ -71,18 +77,20 @@ def sandwich(loss: Loss, scores: tuple[float, float] = (-inf, inf)) -> Sandwich:
     return Sandwich(lowest[0], highest[0], lowest[1], highest[1])
 
 
-def _ratios(loss: Loss, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _ratios(
+    loss: Loss, a: np.ndarray, b: np.ndarray, kind: Kind
+) -> tuple[np.ndarray, np.ndarray]:
     """2 (loss(a, eta_b) - loss(b, eta_b)) / d_i^2 for i = 1, 2, where rounding leaves it."""
     a, b = np.ravel(a), np.ravel(b)
-    f, g = (loss.components(z, kind="binary") for z in (a, b))
-    eta = 1 / (1 + np.exp(-b))
+    f, g = (loss.components(z, kind=kind) for z in (a, b))
+    eta = loss.form(kind).link.prediction(b, kind)
     excess = 2 * (f[:, 0] - g[:, 0] + eta * (f[:, 1] - g[:, 1]))
     scale = 1e-15 * (1 + np.abs(f).max(axis=1))
     if (excess < -1e4 * scale).any():
         raise broken(
-            "The sandwich must have a proper loss of the probability sigmoid(score)",
+            "The sandwich must have a proper loss, best where it predicts the mean label",
             f"{loss.name} is not",
-            "Use log or square.",
+            "Use log or square, or poisson for totals.",
         )
     square = (f - g) ** 2
     clear = (excess > 1e4 * scale)[:, None] & (square > 0)

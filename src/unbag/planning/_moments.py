@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag._rules import broken
+from unbag.bags import Kind
+from unbag.losses import Loss
 from unbag.losses import log as log_loss
 
 
@@ -101,7 +103,7 @@ class Moments(NamedTuple):
 
 
 def log_loss_moments(score: Any) -> Moments:
-    """The second moments of the log loss; it is enough that E score^2 is finite (Appendix B.3).
+    """The second moments of the log loss; it is enough that E score^2 is finite (Appendix B.4).
 
     Data cannot prove it; a tail index of 2 or below (from the largest 2% of |score|, at least 20)
     makes it doubtful.
@@ -117,6 +119,59 @@ def log_loss_moments(score: Any) -> Moments:
     if spread > 0:
         tail = float(1 / spread)
     return Moments(float(f1), float(f2), float(1 + np.mean(score**2)), tail)
+
+
+def bounded_spread(
+    loss: Loss, scores: tuple[float, float] = (-inf, inf), *, kind: Kind = "binary"
+) -> ModelSpread:
+    """The largest spread that any two models with scores in a range can have.
+
+    It makes the tournament's bound a guarantee, whatever the tails. The difference of two
+    components lies within their range R, so that neither its variance nor its squared mean exceeds
+    R^2. Infinite where a component has no bound, as the log loss of scores without one.
+
+    Parameters
+    ----------
+    loss : Loss
+        Its components must be monotone in the score on either side of 0, as those of all shipped
+        losses are.
+    scores : tuple of float
+        The lowest and the highest score.
+    kind : {"binary", "total"}
+        Of the reports.
+
+    >>> from unbag import losses
+    >>> bounded_spread(losses.square)
+    ModelSpread(f1=1.0, f2=4.0, mean=4.0, bag=None)
+    >>> bounded_spread(losses.log, (-2, 2)).f2
+    16.0
+    """
+    low, high = scores
+    if not low < high:
+        raise broken(
+            "A range of scores must go from low to high", f"{scores} came", "Use (-5, 5), say."
+        )
+    with np.errstate(all="ignore"):
+        ends = loss.components(np.array([low, np.clip(0.0, low, high), high]), kind=kind)
+        width = ends.max(axis=0) - ends.min(axis=0)
+    f1, f2 = (float(np.nan_to_num(w, nan=inf, posinf=inf)) ** 2 for w in width)
+    return ModelSpread(f1, f2, f2)
+
+
+def bag_variance(f2: float, *, cap: float = 1.0) -> float:
+    """Lemma 3.1: the variance of a bag's loss is at most 5/2 E[f2(h(x))^2], at any bag size.
+
+    Parameters
+    ----------
+    f2 : float
+        E[f2(h(x))^2] of the model.
+    cap : float
+        The largest label, whose square is the price of totals of counts (Appendix C.2).
+
+    >>> bag_variance(2.0), bag_variance(2.0, cap=10)
+    (5.0, 500.0)
+    """
+    return 2.5 * f2 * cap**2
 
 
 def histogram_variance(

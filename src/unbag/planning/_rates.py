@@ -213,7 +213,8 @@ def histogram_deviation(
     if bag is None:
         bag = 4 * 64 * largest + a * total
     of_prior = np.sqrt(a * classes * report * largest)
-    bias = sqrt(classes) * a * np.sqrt(total * size * report) + np.sqrt(a / size * largest)
+    # sum_r A_r B_r <= |A| |B| by Cauchy and Schwarz: Sigma(H) alone, no factor of the classes
+    bias = a * np.sqrt(total * size * report) + np.sqrt(a / size * largest)
     return np.sqrt(a * bag) + bias + of_prior
 
 
@@ -227,7 +228,7 @@ def bags_needed(
     """How many bags guarantee that every model left in the pool has a regret below beta.
 
     Slow rate (Theorems 3.2, B.2, C.2): bags grow like 1 / beta^2, for any number of instances in
-    them. With `curvature` the fast rate (Theorem 3.4): like 1 / beta when the best possible
+    them. With `curvature` the fast rate (Theorem 3.5): like 1 / beta when the best possible
     predictor is among the models.
 
     Parameters

@@ -78,6 +78,7 @@ def sum_models(
     plan: GroupPlan,
     *,
     chunk: int,
+    read: Callable[[np.ndarray], np.ndarray] = np.asarray,
     progress: Progress | None = None,
 ) -> GroupMeans:
     """Group means of every model. Memory: one chunk of one model at a time.
@@ -96,6 +97,8 @@ def sum_models(
         Who estimates what.
     chunk : int
         How many instances are held at once.
+    read : callable
+        From what a model gives to scores that the loss takes.
     progress : callable, optional
         Called as progress(done, all).
     """
@@ -113,7 +116,7 @@ def sum_models(
                 score = _checked(model(X), names[number], len(part.used))
             else:
                 score = _checked(model[start:stop], names[number], stop - start)[part.used]
-            f = form.components(form.predict(score))
+            f = form.components(form.predict(read(score)))
             means[number] += sum_by(part.mean_group, f[part.in_means], r).T
             said = np.einsum("nc,nc->n", f[part.in_bags], part.centred)
             of_bags[number] += sum_by(part.bag_group, said, r)

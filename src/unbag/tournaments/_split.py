@@ -26,6 +26,11 @@ class Parts(NamedTuple):
     prior: np.ndarray
     estimator: np.ndarray
 
+    @property
+    def two(self) -> bool:
+        """Whether the means and the prior share their bags, which the theorems treat apart."""
+        return np.array_equal(self.means, self.prior)
+
 
 class GroupPlan(NamedTuple):
     """What one pass over the predictions needs to know of each instance.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import exp, inf, isfinite
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from unbag import losses
 from unbag._rules import broken
-from unbag.bags import Bags
+from unbag.bags import Bags, Kind
 from unbag.losses import Loss
 from unbag.medians import group_count
 from unbag.planning import (
@@ -18,6 +19,7 @@ from unbag.planning import (
     ModelSpread,
     Problem,
     bags_needed,
+    bounded_spread,
     events,
     regret_supported,
 )
@@ -38,8 +40,8 @@ class Tournament:
     Q : array of float
         Q[i, j] estimates loss(i) - loss(j); antisymmetric to the last bit.
     C : array of float
-        How far each Q can be from the truth with probability `confidence`, from variances measured
-        on these bags.
+        How far each Q is from the truth with probability `confidence`, by variances measured on
+        these bags: an estimate, because a variance that rare large losses make is not seen in them.
     pool : tuple
         The models that no other beats by more than beta / 2.
     chosen : object
@@ -62,10 +64,12 @@ class Tournament:
         beyond 1e15.
     regret_supported : float
         The smallest beta that planning supports with these bags.
+    regret_estimate : float
+        The regret of the chosen model by Q and C: max_j (Q + C) over its row. With one group no
+        variance can be measured: C and what follows from it are then infinite.
     regret_bound : float
-        The regret of the chosen model is below this with that confidence: max_j (Q + C) over its
-        row. With one group no variance can be measured: C, both bounds and the bags are then
-        infinite.
+        The same with variances that cannot be larger, from `spread`, `clip` or a bounded loss: a
+        guarantee with that confidence. Infinite where nothing bounds them.
     problem : Problem
         The tournament as planning sees it.
     """
@@ -83,6 +87,7 @@ class Tournament:
     bags: int
     bags_needed: float
     regret_supported: float
+    regret_estimate: float
     regret_bound: float
     problem: Problem = field(repr=False)
 
@@ -94,8 +99,8 @@ class Tournament:
         if self.groups == 1:
             return f"{left} Nothing is promised of its loss: one group has no variance to measure."
         text = (
-            f"{left} With confidence {self.confidence:.1%} its loss is within "
-            f"{self.regret_bound:.3g} of the best model's."
+            f"{left} Its loss is within about {self.regret_estimate:.3g} of the best model's, by "
+            f"the variances measured on these bags: an estimate. {self._promise()}"
         )
         if self.beta < self.regret_supported:
             text += (
@@ -103,6 +108,11 @@ class Tournament:
                 f"bags; beta = {self.beta:.3g} would need {self._needed()}."
             )
         return text
+
+    def _promise(self) -> str:
+        if isfinite(self.regret_bound):
+            return f"With confidence {self.confidence:.1%} it is within {self.regret_bound:.3g}."
+        return "Nothing is guaranteed, because nothing bounds its variance."
 
     def _nobody(self) -> str:
         text = (
@@ -129,18 +139,23 @@ def tournament(
     beta: float,
     delta: float = 0.05,
     loss: Loss = losses.log,
+    scale: Literal["score", "probability"] = "score",
+    clip: float | None = None,
+    spread: ModelSpread | None = None,
     split: Split = "auto",
     groups: int | None = None,
     seed: int = 0,
     chunk: int = 65536,
     progress: Progress | None = None,
 ) -> Tournament:
-    """Choose among models from bags alone, with a guarantee: the paper's tournament.
+    """Choose among models from bags alone: the paper's tournament.
 
     Every pair plays: Q(h1, h2) is a median of means, over bags, of an unbiased estimate of loss(h1)
     - loss(h2). A model that loses by more than beta / 2 is eliminated. With probability 1 - delta
     the best model stays and all that stay have a regret below beta, if there are bags enough
-    (`bags_needed`). The bags must not have been used in training.
+    (`bags_needed`). The bags must not have been used in training. How many are enough depends on
+    second moments, which bags only estimate; `spread`, `clip` or a bounded loss make them known,
+    and `regret_bound` a guarantee (docs/tournament.md).
 
     Parameters
     ----------
@@ -159,6 +174,13 @@ def tournament(
         all pairs and components, because the paper's number of groups has no union bound.
     loss : Loss
         Any loss of `unbag.losses` that fits the kind of report.
+    scale : {"score", "probability"}
+        What the models give: scores that the loss takes, or the probabilities or counts that they
+        predict (probabilities are kept 1e-6 away from 0 and 1).
+    clip : float, optional
+        Scores are clipped to [-clip, clip]; the clipped models compete.
+    spread : ModelSpread, optional
+        Upper bounds on the spread of any two models, where you know them.
     split : {"auto", "three", "two"}
         Three parts for equal bags, two for any sizes.
     groups : int, optional
@@ -184,6 +206,7 @@ def tournament(
             "beta must be positive", f"{beta} came", "It is the regret that you can accept."
         )
     loss.form(bags.kind)
+    read, bounds = _reading(loss, bags.kind, scale, clip), _bounds(bags, loss, clip, spread)
     bags.reports.check_observed()
     names, values = read_models(models, bags)
     group_count(delta)  # refuses what is no chance, before it is shared out
@@ -191,14 +214,14 @@ def tournament(
     if groups is None:
         groups = group_count(delta / count)
     plan, parts = plan_groups(bags, groups, split=split, seed=seed)
-    sums = sum_models(names, values, bags, loss, plan, chunk=chunk, progress=progress)
+    sums = sum_models(names, values, bags, loss, plan, chunk=chunk, read=read, progress=progress)
     Q, spreads = play(sums, plan, histogram=bags.kind == "histogram")
     problem = _problem(bags, parts, plan, delta, spreads, best=int(np.argmin(Q.max(axis=1))))
     share, observed = exp(-groups / 8), int(bags.observed.sum())
     C = np.where(np.eye(len(values), dtype=bool), 0.0, inf)
-    needed = supported = inf
+    needed, supported, m = inf, inf, len(parts.estimator)
     if groups > 1:  # one group has no variance to measure
-        C = problem.deviations(spreads, len(parts.estimator), share=share)
+        C = problem.deviations(spreads, m, share=share)
         needed, supported = _bags_needed(beta, problem), regret_supported(observed, problem)
     return Tournament(
         names=names,
@@ -212,8 +235,58 @@ def tournament(
         bags_needed=needed,
         regret_supported=supported,
         problem=problem,
-        **_decision(names, Q, C, beta),
+        **_decision(names, Q, C, problem.deviations(bounds, m, share=share), beta),
     )
+
+
+def _reading(
+    loss: Loss, kind: Kind, scale: str, clip: float | None
+) -> Callable[[np.ndarray], np.ndarray]:
+    """From what a model gives to scores that the loss takes."""
+    if scale not in ("score", "probability"):
+        raise broken(
+            "A scale must be score or probability", f"{scale!r} came", "Leave it out for scores."
+        )
+    if clip is not None and not clip > 0:
+        raise broken("A clip must be positive", f"{clip} came", "Use 10, say, for log odds.")
+
+    def read(given: np.ndarray) -> np.ndarray:
+        if scale == "probability":
+            given = loss.trivial_score(_of_label_one(given, kind), kind=kind)
+        if clip is None:
+            return given
+        return np.clip(given, -clip, clip)
+
+    return read
+
+
+def _of_label_one(prediction: np.ndarray, kind: Kind) -> np.ndarray:
+    """Of the two columns of `predict_proba` the last, where one is wanted."""
+    if kind == "binary" and prediction.ndim == 2 and prediction.shape[1] <= 2:
+        return prediction[:, -1]
+    return prediction
+
+
+UNBOUNDED = ModelSpread(inf, inf, inf, inf)
+
+
+def _bounds(bags: Bags, loss: Loss, clip: float | None, spread: ModelSpread | None) -> ModelSpread:
+    """What no pair of models exceeds: known for exact reports and bounded losses.
+
+    The paper hides the constants of histograms, and noise or counts without a cap have a variance
+    that is measured as well.
+    """
+    exact = bags.kind != "histogram" and not is_wild(bags)
+    if spread is not None and not exact:
+        raise broken(
+            "A known spread must come with exact binary reports or totals with a cap",
+            "there are histograms, noise or counts without a cap",
+            "Leave {spread} out, or give the bags a cap.",
+        )
+    if spread is not None or not exact:
+        return spread or UNBOUNDED
+    reach = clip or inf
+    return bounded_spread(loss, (-reach, reach), kind=bags.kind)
 
 
 def play(
@@ -246,7 +319,8 @@ def play(
         Q[rows, columns] = E @ plan.prior + np.median(said, axis=-1)
         variance, bag = _variance(means, plan.mean_sizes), _variance(said, plan.bag_sizes)
         if histogram:
-            measured = (variance + E**2).max(axis=-1), variance.sum(axis=-1), bag
+            # E max_r <= sum_r E, and not max_r E, which is smaller than both
+            measured = (variance + E**2).sum(axis=-1), variance.sum(axis=-1), bag
         else:
             measured = variance[..., 0], variance[..., 1], E[..., 1] ** 2, bag
         tables[:, rows, columns] = measured
@@ -276,7 +350,7 @@ def _problem(
 ) -> Problem:
     """The planning problem with the spread of the models around the one that looks best."""
     further: dict[str, Any] = {}
-    if parts.prior is parts.means:
+    if parts.two:
         further["means_size"] = float(bags.size[parts.means].mean())
     if bags.kind == "histogram":
         further["classes"] = bags.report.shape[1]
@@ -296,7 +370,9 @@ def _problem(
     )
 
 
-def _decision(names: tuple[Any, ...], Q: np.ndarray, C: np.ndarray, beta: float) -> dict[str, Any]:
+def _decision(
+    names: tuple[Any, ...], Q: np.ndarray, C: np.ndarray, known: Any, beta: float
+) -> dict[str, Any]:
     """Who is left, who beat the others, and the member of the pool whose worst Q is best."""
     beats = beta / 2 < Q
     beaten = beats.any(axis=1)
@@ -309,9 +385,11 @@ def _decision(names: tuple[Any, ...], Q: np.ndarray, C: np.ndarray, beta: float)
         },
     }
     if len(left) == 0:
-        return decision | {"chosen": None, "regret_bound": inf}
+        return decision | {"chosen": None, "regret_estimate": inf, "regret_bound": inf}
     best = left[np.argmin(Q.max(axis=1)[left])]
-    return decision | {"chosen": names[best], "regret_bound": float((Q[best] + C[best]).max())}
+    estimate, others = float((Q[best] + C[best]).max()), np.delete(Q[best], best)
+    bound = max(0.0, float(others.max() + known))
+    return decision | {"chosen": names[best], "regret_estimate": estimate, "regret_bound": bound}
 
 
 def _bags_needed(beta: float, problem: Problem) -> float:

@@ -11,8 +11,9 @@ Arguments that all methods share
 size : array of int
     Number of instances of each bag.
 report, prior : array of float
-    In component form, (1, proportion) or a class histogram: what `Bags.components()` gives. With
-    strata the prior has one row per stratum. Take it from the whole data set, never from the batch:
+    In component form, (1, proportion) or a class histogram: what `Bags.components()` gives; or the
+    paper's alpha and p, one proportion per bag and one number. With strata the prior has one row
+    per stratum. Take it from the whole data set, never from the batch:
     with the batch's own mean as prior, and batch means, EasyLLP and GeneralUPM are the same, and
     both are biased. A prior that is the mean report of B bags is fit for means over the instances
     of these bags; with a pool or pending bags outside it `upm` is biased by about -Cov(y, f2) / B

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +24,13 @@ from unbag._rules import broken
 from unbag.weights._rules import check_batch, check_instances
 
 
+Sizes = PerBag | Sequence[int]
+Reports = PerBagComponent | PerBag | Sequence[float]
+
+
 def upm(
-    size: PerBag,
-    report: PerBagComponent,
+    size: Sizes,
+    report: Reports,
     prior: Any,
     *,
     weight: PerBag | None = None,
@@ -38,7 +43,7 @@ def upm(
 
         W_j = w_j (a_j - p) + sum_{l != j} w_l g_l,   g_l = (p - k_l (a_l - p)) / (N - k_l)
 
-    which is equation (1) of the paper, averaged over the bags of a batch.
+    which is equation (2) of the paper, averaged over the bags of a batch.
 
     Parameters
     ----------
@@ -70,8 +75,8 @@ def upm(
 def upm_by_bag(
     components: PerInstanceComponent,
     bag: BagOfInstance,
-    size: PerBag,
-    report: PerBagComponent,
+    size: Sizes,
+    report: Reports,
     prior: Any,
 ) -> PerBag:
     """What each bag says: GeneralUPM's loss of every bag, whose mean is the estimate of `upm`.
@@ -92,6 +97,7 @@ def upm_by_bag(
     >>> upm_by_bag(f, bag, np.array([2, 1]), np.array([[1, 0.5], [1, 0.0]]), np.array([1, 0.5]))
     array([0.25, 0.35])
     """
+    report, prior = in_components(report, prior)
     if is_numpy(report):
         check_batch(size, report, prior, None, None, 0.0, leave_one_out=True)
         check_instances(bag, size, components)
@@ -103,8 +109,8 @@ def upm_by_bag(
 
 
 def easy(
-    size: PerBag,
-    report: PerBagComponent,
+    size: Sizes,
+    report: Reports,
     prior: Any,
     *,
     weight: PerBag | None = None,
@@ -143,8 +149,8 @@ def easy(
 
 def anchored(
     bag: BagOfInstance,
-    size: PerBag,
-    report: PerBagComponent,
+    size: Sizes,
+    report: Reports,
     prior: Any,
     reference: PerInstanceComponent,
     *,
@@ -191,6 +197,7 @@ def anchored(
             "none came",
             "Give its mean over these instances and the pool together.",
         )
+    report, prior = in_components(report, prior, strata=stratum is not None)
     if is_numpy(report):
         check_instances(bag, size, reference)
     reference, bag, k = like(report, reference), index_like(report, bag), like(report, size)
@@ -205,12 +212,41 @@ def anchored(
     return namespace(report).concat((own, W[len(size) :]), axis=0)
 
 
+def in_components(report: Any, prior: Any, *, strata: bool = False) -> tuple[Any, Any]:
+    """Reports and prior in component form, (1, proportion), from the paper's alpha and p.
+
+    Parameters
+    ----------
+    report : array or sequence of float
+        One proportion (or mean count) per bag; what is in component form already stays so.
+    prior : float or array
+        Of the same form; one for each stratum where there are strata.
+    strata : bool
+        Whether there are.
+
+    >>> in_components([0.5, 0.0], 0.25)[1]
+    array([1.  , 0.25])
+    """
+    if isinstance(report, list | tuple) or is_numpy(report):
+        report = np.asarray(report, float)
+    if report.ndim > 1:
+        return report, prior
+    if np.ndim(prior) == int(strata):
+        prior = _after_one(like(report, prior))
+    return _after_one(report), prior
+
+
+def _after_one(value: Any) -> Any:
+    xp = namespace(value)
+    return xp.stack([xp.ones_like(value), value], axis=-1)
+
+
 def _positive(count: Any) -> Any:
     """Numbers to divide by: a bag of size 0 is padding, and a batch may lack a stratum."""
     return namespace(count).where(count > 0, count, 1.0)
 
 
-def _mean_by_stratum(mean_of_bag: Any, size: PerBag, prior: Any, stratum: Any) -> Any:
+def _mean_by_stratum(mean_of_bag: Any, size: Sizes, prior: Any, stratum: Any) -> Any:
     k = like(mean_of_bag, size)[:, None]
     if stratum is None:
         return namespace(k).sum(k * mean_of_bag, axis=0) / namespace(k).sum(k)
@@ -243,6 +279,7 @@ class _Batch(NamedTuple):
         leave_one_out: bool,
     ) -> _Batch:
         pool = 0.0 if pool is None else pool
+        report, prior = in_components(report, prior, strata=stratum is not None)
         if is_numpy(report):
             check_batch(size, report, prior, weight, stratum, pool, leave_one_out=leave_one_out)
             pool = np.asarray(pool)
