@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import scipy.stats
 from typer.testing import CliRunner
 
 import unbag
@@ -36,6 +37,7 @@ from unbag.lab import (
 )
 from unbag.lab import _claims as judging
 from unbag.lab import _online_report as online_reporting
+from unbag.lab._latex import latex_page
 from unbag.lab._online_plan import online_preset
 from unbag.lab._online_run import HISTORY
 from unbag.lab._online_store import OnlineStore, online_stores
@@ -406,165 +408,187 @@ def test_the_price_of_choosing_is_fewer_bags_plus_worse_choice(tmp_path):
         )
 
 
-def invented(levels, *, task="adult", size_rows=32_561, holdout=0.0):
-    """Runs whose loss is a level for each (way, size), alike in all repetitions up to a
-    hundredth."""
-    experiment = Experiment(task, "perceptron", "usual", 1, 4096, 0)
-    wobble = np.array([0.0, 0.01, -0.01]).reshape(3, 1, 1)
+def invented(levels, *, task="adult", rows=32_561, model=None, seeds=5, wobble=0.002, edge=()):
+    """Runs of five epochs at three rates whose best, a level for each (way, size), lies inside;
+    those of the ways in `edge` are best in the last epoch."""
+    experiment = Experiment(task, model or _tasks.TASKS[task].model, "usual", 5, 4096, 0)
+    apart = wobble * (np.arange(seeds) - (seeds - 1) / 2)
     for (way, size), level in levels.items():
-        loss = np.full((3, 1, 1), level) + wobble
-        facts = (Way.named(way), size, 0, holdout, size_rows // size, 0.55, (0, 1, 2), (0.1,))
-        yield _results.Runs(experiment, *facts, loss, 1 - loss, loss)
+        loss = np.full((seeds, 3, 5), 0.9)
+        loss[:, 1, 4 if way in edge else 2] = level + apart
+        facts = (size, 0, 0.0, rows // size, 0.55, tuple(range(seeds)), (0.01, 0.1, 1.0))
+        yield _results.Runs(experiment, Way.named(way), *facts, loss, 1 - loss, loss)
 
 
-def verdict(verdicts, text, where="Adult"):
-    return next(v.verdict for v in verdicts if text in v.claim and v.where.startswith(where))
+def levels(pm, easy, upm, sizes=(*judging.SMALL, *judging.LARGE)):
+    """The same losses at all of these sizes."""
+    losses = {"matching": pm, "easy": easy, "upm": upm}
+    return {(way, k): loss for way, loss in losses.items() for k in sizes}
 
 
-def levels(pm, easy, upm, ours):
-    """Losses at small bags, at large ones, and at 2048."""
-    by_way = {"matching": pm, "easy": easy, "upm": upm, "anchored:square": ours}
-    where = [
-        (1, None),
-        *((k, 0) for k in judging.SMALL),
-        *((k, 1) for k in judging.LARGE),
-        (2048, 2),
-    ]
-    return {
-        (way, k): 0.32 if i is None else values[i]
-        for way, values in by_way.items()
-        for k, i in where
-    }
+def row(runs, text, where="Adult", judge=judging.judge):
+    """The verdict and its numbers in the row of a claim."""
+    return next(v[3:] for v in judge(list(runs)) if text in v.claim and v.where.startswith(where))
 
 
-def test_claims_are_judged_by_the_numbers():
-    good = list(
-        invented(
-            levels((0.34, 0.42, 0.55), (0.36, 0.44, 0.56), (0.35, 0.40, 0.54), (0.34, 0.39, 0.54))
-        )
+SMALL, LARGE = "PM has the lowest loss", "GeneralUPM has a lower loss"
+
+
+def test_there_are_eleven_claims_on_batches_and_each_is_judged_by_the_numbers():
+    runs = list(invented(levels(0.34, 0.37, 0.36)))
+    verdicts = judging.judge(runs)
+    assert len(verdicts) == 11
+    assert row(runs, SMALL)[0] == "supported"
+    assert row(runs, LARGE) == (
+        "not supported",
+        "against it at 256, 512, 1024 (at 256 GeneralUPM 0.3600 ± 0.0014, PM 0.3400 ± 0.0014, "
+        "EasyLLP 0.3700 ± 0.0014; at 1024 GeneralUPM 0.3600 ± 0.0014, PM 0.3400 ± 0.0014, EasyLLP "
+        "0.3700 ± 0.0014). By AUC: not supported",
     )
-    found = judging.judge(
-        good, [BagDeviation("adult", 2, 9, 0.8, 1), BagDeviation("adult", 64, 9, 0.9, 6)]
-    )
-    assert {
-        verdict(found, text)
-        for text in ("PM is best", "GeneralUPM is better", "bags of 2048", "anchored")
-    } == {"supported"}
-    assert verdict(found, "does not grow") == "supported"
-    assert (
-        verdict(found, "PM is best", "Higgs")
-        == verdict(found, "chosen from held-out")
-        == "not yet run"
-    )
-    bad = list(
-        invented(
-            levels((0.37, 0.38, 0.45), (0.36, 0.44, 0.56), (0.35, 0.40, 0.54), (0.36, 0.39, 0.54))
-        )
-    )
-    found = judging.judge(
-        bad, [BagDeviation("adult", 2, 9, 0.8, 1), BagDeviation("adult", 64, 9, 1.9, 6)]
-    )
-    for text in ("PM is best", "GeneralUPM is better", "bags of 2048", "anchored", "does not grow"):
-        assert verdict(found, text) == "not supported"
-    few = list(
-        invented(
-            levels((0.3,) * 3, (0.4,) * 3, (0.4,) * 3, (0.3,) * 3), task="higgs", size_rows=46_366
-        )
-    )
-    assert verdict(judging.judge(few), "PM is best", "Higgs") == "not comparable"
+    assert row(runs, SMALL, "Higgs") == ("not yet run", "")
+
+
+@pytest.mark.parametrize("changes, verdict, reason", [
+    ({"model": "linear"}, "not comparable", "run with linear, usual start, 5 epochs; the paper"),
+    ({"rows": 20_000}, "not comparable", "20,000 of the paper's 32,561 rows"),
+    ({"seeds": 4}, "not comparable", "4 repetitions of perceptron, usual start, 5 epochs"),
+    ({"edge": ("matching",)}, "undecided", "(the best of PM is at an end of the grid)"),
+])  # fmt: skip
+def test_runs_that_are_not_the_papers_or_end_at_an_edge_decide_nothing(changes, verdict, reason):
+    found = row(invented(levels(0.34, 0.37, 0.36), **changes), SMALL)
+    assert found[0] == verdict
+    assert reason in found[1]
+
+
+def test_a_difference_within_two_standard_errors_decides_nothing():
+    """The losses of EasyLLP are those of PM, but for 0.003 in one repetition of five: 1 error."""
+    runs = list(invented(levels(0.34, 0.34, 0.36)))
+    for one in runs:
+        if one.way.method == "easy":
+            one.test_loss[0] += 0.003
+    verdict, numbers = row(runs, SMALL)
+    assert verdict == "undecided"
+    assert "(no difference beyond two standard errors)" in numbers
+
+
+def test_who_is_not_better_than_the_trivial_predictor_is_not_the_best():
+    """On cats every method was worse than trivial, and GeneralUPM came out as the better one."""
+    verdict, numbers = row(invented(levels(0.57, 0.60, 0.56)), LARGE)
+    assert verdict == "undecided"
+    assert "(nobody beats the trivial predictor)" in numbers
+
+
+def test_sizes_that_differ_leave_a_claim_undecided_and_each_is_named():
+    both = levels(0.34, 0.37, 0.36, sizes=(2, 4, 8)) | levels(0.37, 0.36, 0.35, sizes=(16,))
+    verdict, numbers = row(invented(both), SMALL)
+    assert verdict == "undecided"
+    assert numbers.startswith("for it at 2, 4, 8; against it at 16; undecided at 32 (not run)")
 
 
 def test_on_mnist_another_must_be_clearly_better_than_upm():
-    of = lambda upm: list(
-        invented(
-            levels((0.4,) * 3, (0.5,) * 3, (upm,) * 3, (0.3,) * 3), task="mnist", size_rows=60_000
-        )
-    )
-    told = lambda runs: verdict(judging.judge(runs), "GeneralUPM is not best", "MNIST")
-    assert [told(of(upm)) for upm in (0.39, 0.4, 0.41)] == [
-        "not supported",
-        "undecided",
-        "supported",
+    claim = "GeneralUPM does not have the lowest loss"
+    of = lambda upm: invented(levels(0.4, 0.5, upm), task="mnist", rows=60_000)
+    found = [row(of(upm), claim, "MNIST")[0] for upm in (0.39, 0.4, 0.41)]
+    assert found == ["not supported", "undecided", "supported"]
+
+
+@pytest.mark.parametrize("best, verdict", [(0.54, "not supported"), (0.549, "undecided")])
+def test_one_method_that_beats_the_trivial_predictor_at_2048_speaks_against_the_claim(
+    best, verdict
+):
+    found = row(invented(levels(0.56, 0.57, best, sizes=(2048,))), "bags of 2048", "all data")
+    assert found[0] == verdict
+    assert found[1].startswith(f"Adult: GeneralUPM {best:.4f} ± 0.0014, trivial 0.5500")
+
+
+def test_longer_runs_take_the_place_of_those_that_ended_at_an_edge():
+    short = list(invented(levels(0.34, 0.37, 0.36), edge=("matching",)))
+    long = [
+        one._replace(experiment=one.experiment._replace(epochs=9))
+        for one in invented(levels(0.33, 0.37, 0.36))
     ]
-    assert told([runs for runs in of(0.39) if runs.size != 512]) == "undecided"
+    assert row([*short, *long], SMALL)[0] == "supported"
 
 
-def test_sizes_that_were_not_run_are_told():
-    runs = list(
-        invented(
-            levels((0.34, 0.42, 0.55), (0.36, 0.44, 0.56), (0.35, 0.40, 0.54), (0.34, 0.39, 0.54))
+OURS, CHOICE = "anchored with the square loss", "what held-out bags choose"
+
+
+def ours(runs, choices=(), spreads=()):
+    return judging.judge_ours(list(runs), spreads, choices)
+
+
+@pytest.mark.parametrize("level, changes, verdict", [
+    (0.33, {}, "supported"),
+    (0.34, {}, "supported"),
+    (0.35, {}, "not supported"),
+    (0.33, {"seeds": 3}, "undecided"),
+    (0.33, {"edge": ("matching",)}, "undecided"),
+])  # fmt: skip
+def test_our_claim_is_judged_by_the_same_rules(level, changes, verdict):
+    both = levels(0.34, 0.37, 0.36, sizes=(16,)) | {("anchored:square", 16): level}
+    assert row(invented(both, **changes), OURS, judge=ours)[0] == verdict
+
+
+def test_the_variance_of_all_tasks_is_one_line():
+    runs = list(invented(levels(0.34, 0.37, 0.36)))
+    found = lambda last: ours(runs, spreads=[
+        BagDeviation("adult", 2, 9, 0.8, 1), BagDeviation("adult", 64, 9, last, 6)
+    ])[0]  # fmt: skip
+    assert (found(0.9).verdict, found(1.9).verdict) == ("supported", "not supported")
+    assert found(0.9).numbers.endswith("Adult: 0.800 at 2, 0.900 at 64 (EasyLLP 1.000, 6.000)")
+
+
+def chosen(losses, size=16, seeds=5):
+    """What held-out bags chose, by share and among what."""
+    experiment = next(invented({("upm", size): 0.39})).experiment
+    return [
+        _choice.Chosen(
+            experiment, size, holdout, s, among, 1, "upm", "log", 0.1, 1, loss + s / 1000, 0.5
         )
-    )
-    some = [one for one in runs if one.size != 512 or one.way.method != "easy"]
-    assert verdict(judging.judge(some), "GeneralUPM is better") == "supported as far as run"
-
-
-def test_a_search_for_a_rate_is_not_judged_where_its_task_has_repetitions():
-    runs = list(
-        invented(
-            {
-                ("matching", 64): 0.40,
-                ("easy", 64): 0.4,
-                ("upm", 64): 0.39,
-                ("anchored:square", 64): 0.38,
-            }
-        )
-    )
-    once = [one.part((0,), one.rates) for one in runs]
-    short = [one._replace(experiment=one.experiment._replace(epochs=9)) for one in once]
-    found = [v for v in judging.judge([*runs, *short]) if "anchored" in v.claim and v.numbers]
-    assert [(v.verdict, "1 epochs" in v.where) for v in found] == [("supported", True)]
-
-
-def test_a_claim_is_judged_as_far_as_methods_were_run_and_never_by_one_repetition():
-    levels = {("matching", 64): 0.40, ("upm", 64): 0.39, ("anchored:square", 64): 0.38}
-    assert verdict(judging.judge(list(invented(levels))), "anchored") == "supported as far as run"
-    beaten = list(invented(levels | {("anchored:square", 64): 0.41}))
-    assert verdict(judging.judge(beaten), "anchored") == "not supported"
-    every = list(invented(levels | {("easy", 64): 0.40}))
-    assert verdict(judging.judge(every), "anchored") == "supported"
-    assert (
-        verdict(judging.judge([runs.part((0,), runs.rates) for runs in every]), "anchored")
-        == "run once only"
-    )
+        for (holdout, among), loss in losses.items()
+        for s in range(seeds)
+    ]
 
 
 def test_the_choice_among_methods_is_compared_with_the_best_single_method():
     full = list(invented({("upm", 16): 0.39}))
-    where = (full[0].experiment, 16, 0.2)
-
-    def chosen(losses):
-        rows = [
-            (s, among, 1, "upm", "log", 0.1, 1, loss + s / 100, 0.5)
-            for among, loss in losses.items()
-            for s in (0, 1, 2)
-        ]
-        return judging.judge(full, choices=[_choice.Chosen(*where, *row) for row in rows])
-
+    told = lambda losses: row(full, CHOICE, judge=lambda runs: ours(
+        runs, chosen({(0.2, among): loss for among, loss in losses.items()})
+    ))[0]  # fmt: skip
     alone = {"upm:log": 0.40, "matching:log": 0.36}
-    assert verdict(chosen({**alone, "all": 0.36}), "chosen from held-out") == "supported"
-    assert verdict(chosen({**alone, "all": 0.37}), "chosen from held-out") == "not supported"
+    assert told({**alone, "all": 0.36}) == "supported"
+    assert told({**alone, "all": 0.37}) == "not supported"
     other = {"all smoothed by 0": 0.1, "upm:log smoothed by 0": 0.1, "method_of_another:log": 0.9}
-    assert verdict(chosen({**alone, "all": 0.36} | other), "chosen from held-out") == "supported"
+    assert told({**alone, "all": 0.36} | other) == "supported"
 
 
 def test_shares_of_held_out_bags_are_judged_apart():
     full = list(invented({("upm", 16): 0.39}))
     losses = {(0.2, "all"): 0.3, (0.2, "upm:log"): 0.3, (0.5, "all"): 0.6, (0.5, "upm:log"): 0.5}
-    choices = [
-        _choice.Chosen(
-            full[0].experiment, 16, holdout, s, among, 1, "upm", "log", 0.1, 1, loss + s / 100, 0.5
-        )
-        for (holdout, among), loss in losses.items()
-        for s in (0, 1)
-    ]
-    found = next(
-        v
-        for v in judging.judge(full, choices=choices)
-        if "chosen from held-out" in v.claim and v.numbers
+    verdict, numbers = row(full, CHOICE, judge=lambda runs: ours(runs, chosen(losses)))
+    assert (verdict, numbers.count("k=16")) == ("not supported", 2)
+
+
+def test_a_latex_table_has_the_best_in_bold_those_within_an_error_underlined_and_a_paired_test():
+    both = levels(0.34, 0.37, 0.3405, sizes=(16,))
+    runs = list(invented(both))
+    for one in runs:
+        one.test_loss[0] += 0.004 * (
+            one.way.method == "matching"
+        )  # the mean gap is 0.0003 ± 0.0008
+    text = latex_page(runs, [runs[0].experiment], (Way.named("matching"), Way.named("easy")))
+    loss = text.split("\\begin{table}")[1].splitlines()
+    assert loss[2] == (
+        "\\caption{Adult (perceptron, usual start, 5 epochs): test log loss, mean and standard "
+        "error.}"
     )
-    assert found.verdict == "not supported"
-    assert found.numbers.count("k=16") == 2
+    assert loss[4:9] == ["\\toprule", "bags of & 16 \\\\", "\\midrule", *loss[7:9]]
+    assert loss[7].startswith("PM & \\underline{0.3408 $\\pm$ ")
+    assert loss[8].startswith("EasyLLP & 0.3700 $\\pm$ 0.0014")
+    assert loss[9].startswith("GeneralUPM & \\textbf{0.3405 $\\pm$ 0.0014}")
+    gap = np.array([0.026, 0.03, 0.03, 0.03, 0.03])
+    expected = scipy.stats.ttest_1samp(gap, 0).pvalue
+    assert f"$p$, PM and EasyLLP & {expected:.2g} \\\\" in loss
 
 
 def test_rate_and_method_are_chosen_by_unbag_choose_from_the_held_out_bags_of_each_repetition(
@@ -729,18 +753,11 @@ def test_a_report_has_tables_claims_and_figures(tmp_path):
     assert len(rows) == 2 * (6 * 3 + 1)
     text = (tmp_path / "report" / "report.md").read_text()
     assert "| number of bags | 1000 | 62 | 15 |" in text
-    assert "PM is best at small bag sizes" in (tmp_path / "report" / "claims.md").read_text()
-
-
-def test_what_one_experiment_did_not_run_is_left_out_where_another_tells_and_else_said_once():
-    judged = judging.Verdict("paper", "a", "toy (deep)", "supported", "k=2: 0.1")
-    missing = [
-        judging.Verdict("paper", claim, f"toy ({model})", "not yet run", "")
-        for claim in "ab"
-        for model in ("wide", "cnn")
-    ]
-    told = judging._said_once([*missing, judged], "toy")
-    assert told == [judged, judging.Verdict("paper", "b", "toy", "not yet run", "")]
+    claims = (tmp_path / "report" / "claims.md").read_text()
+    assert "| 1 | PM has the lowest loss at small bag sizes | Adult | not comparable | " in claims
+    again = write_report(store, tmp_path / "report", latex=True)
+    assert "\\begin{tabular}{lrrr}" in (tmp_path / "report" / "tables.tex").read_text()
+    assert len(again) == len(written) + 1
 
 
 def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path, monkeypatch):
@@ -761,12 +778,18 @@ def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path, monkeypatch
     OnlineStore(tmp_path / "store" / "online" / "begun").keep_plan(plan)  # nothing to report of yet
     write_report(store, tmp_path / "report")
     text = (tmp_path / "report" / "claims.md").read_text()
-    claim = "GeneralUPM has a lower average log loss than PM | clicks, k = 128"
-    assert f"{claim} | not comparable | GeneralUPM 0.5010" in text  # so few events
+    few = (
+        "made-up clicks, chunks of 1,024 | not comparable | 3,072 of the paper's 37,000,000 events"
+    )
+    assert few in text
     monkeypatch.setattr(online_reporting, "PAPER_EVENTS", 6144)
-    results = online_reporting.results_of(plan, online)
-    assert online_reporting.judge_online(plan, results)[0].verdict == "supported"
-    assert "Claims" in (tmp_path / "report" / "online-clicks" / "online.md").read_text()
+    verdict = online_reporting.judge_online(plan, online_reporting.results_of(plan, online))
+    assert (verdict.verdict, verdict.numbers) == (
+        "undecided",
+        "undecided at 128 (2 repetitions). At 128: GeneralUPM ahead of PM in 2 of 2 chunks after "
+        "the first; AUC of PM 0.6010, EasyLLP not run, GeneralUPM 0.5010",
+    )
+    assert "The claim" in (tmp_path / "report" / "online-clicks" / "online.md").read_text()
 
 
 def test_an_online_run_that_cannot_be_read_counts_as_not_done(tmp_path):

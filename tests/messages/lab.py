@@ -183,6 +183,11 @@ MESSAGES = [
     ),
     (asked, "A task, a plan or a report must be asked for: none came. Try: unbag reproduce adult"),
     (
+        lambda: reproducing._pair(["upm"]),
+        "A paired test must have two methods: upm came. Give --compare twice, as --compare upm "
+        "--compare anchored:square.",
+    ),
+    (
         lambda: asked("toy", "smoke", Path("p.toml")),
         "A plan must come from a preset or from a file: smoke and p.toml came. Leave one out.",
     ),

@@ -40,10 +40,7 @@ MESSAGES = [
     ),
     (
         lambda: tournament(
-            *problem_of("total")[::-1],
-            beta=0.1,
-            loss=losses.poisson,
-            spread=ModelSpread(1, 1, 1),
+            *problem_of("total")[::-1], beta=0.1, loss=losses.poisson, spread=ModelSpread(1, 1, 1)
         ),
         "A known spread must come with exact binary reports or totals with a cap: there are "
         "histograms, noise or counts without a cap. Leave spread= out, or give the bags a cap.",

@@ -8,6 +8,7 @@ import pytest
 from pair_by_pair import all_pairs
 
 import unbag
+from cases.losses import sigmoid
 from cases.tournaments import binary_problem, problem_of
 from unbag import Bags, losses, random_bags, tournament
 from unbag.tournaments._split import plan_groups

@@ -600,5 +600,6 @@ def test_the_papers_own_form_of_reports_and_prior_is_the_component_form(make):
         np.testing.assert_array_equal(method(size, alpha, prior), method(size, report, prior))
     strata = {"stratum": np.array([0, 0, 0])}
     np.testing.assert_array_equal(
-        weights.upm(size, alpha, make([p]), **strata), weights.upm(size, report, prior[None], **strata)
+        weights.upm(size, alpha, make([p]), **strata),
+        weights.upm(size, report, prior[None], **strata),
     )

@@ -15,6 +15,7 @@ from unbag.lab import (
     Plan,
     RayEngine,
     RunStore,
+    Way,
     data_of,
     download,
     plan_table,
@@ -77,6 +78,12 @@ def reproduce(
     report: Annotated[
         Path | None, typer.Option(help="folder for tables, figures and claims made from the store")
     ] = None,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="report: also the tables in LaTeX, tables.tex")
+    ] = False,
+    compare: Annotated[
+        list[str] | None, typer.Option(help="latex: two methods for a paired test; give it twice")
+    ] = None,
     force: ForceReport = False,
     engine: Annotated[
         str, typer.Option(help="here, or ray: on the workers of a Ray cluster")
@@ -99,6 +106,8 @@ def reproduce(
         folder=store,
         changes=said(ctx, *CHANGES),
         report=report,
+        latex=latex,
+        compare=_pair(compare or []),
         force=force,
         fetch=download,
         engine=engine,
@@ -125,6 +134,8 @@ def run_and_report(
     folder: Path | None = None,
     changes: dict[str, Any],
     report: Path | None = None,
+    latex: bool = False,
+    compare: tuple[Way, Way] | None = None,
     force: bool = False,
     fetch: bool = False,
     engine: str = "here",
@@ -144,6 +155,8 @@ def run_and_report(
         To the plan.
     report : Path, optional
         Folder for the report.
+    latex, compare : optional
+        See `write_report`.
     force, fetch : bool
         Whether to overwrite a report, and to download files that are not there.
     engine : {"here", "ray"}
@@ -167,8 +180,22 @@ def run_and_report(
             download(plan.task)
         _make(plan, store, maker)
     if report is not None:
-        written = write_report(store, report)
+        written = write_report(store, report, latex=latex, compare=compare)
         tell(f"{len(written)} files written: {report}")
+
+
+def _pair(names: list[str]) -> tuple[Way, Way] | None:
+    """Two methods to compare."""
+    if names and len(names) != 2:
+        raise broken(
+            "A paired test must have two methods",
+            f"{', '.join(names)} came",
+            "Give --compare twice, as --compare upm --compare anchored:square.",
+        )
+    if not names:
+        return None
+    first, second = (Way.named(name) for name in names)
+    return first, second
 
 
 def _plan(task: str | None, name: str | None, path: Path | None, changes: dict[str, Any]) -> Plan:

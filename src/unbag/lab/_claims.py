@@ -1,29 +1,19 @@
-"""The paper's claims and ours, each with a verdict and the numbers behind it.
+"""The paper's claims on the batch experiments, and ours, each with a verdict; see `_verdicts`.
 
-A claim that A is the best is supported when at no bag size another method is better by more than
-one standard error of the (paired) difference, and A is the best at most of the sizes; "as far as
-run" when some of the methods or sizes were not run, and one repetition decides nothing. That A is
-not the best is supported when another is better by more than one standard error at some size; it is
-undecided when none is and A is not clearly the best. "Small" bags are 2 to 32, "large" ones 256 to
-1024: the paper gives no borders. A result is trivial when it is less than a tenth of the way from
-the trivial predictor to the best with bags of one. Where we have fewer than half of the paper's
-rows, its claims are not comparable. Numbers are the best over rate and epoch, mean and standard
-error over repetitions; a star marks what was found in the last epoch or at an end of the rates, so
-that more may be had. Many sizes are compared, by few repetitions: some differences of more than one
-standard error are chance.
+"Small" bags are 2 to 32 and "large" ones 256 to 1024: the paper gives no borders. Numbers are the
+best over rate and epoch on test, as in the paper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from unbag.lab._choice import ALL, Chosen
 from unbag.lab._methods import Way
-from unbag.lab._plan import Experiment, title_of
+from unbag.lab._plan import BATCH, Experiment, title_of
 from unbag.lab._results import (
     Average,
     Metric,
@@ -36,49 +26,206 @@ from unbag.lab._results import (
 from unbag.lab._tasks import TASKS
 from unbag.lab._variance import BagDeviation
 from unbag.lab._verdicts import (
-    IN_PART,
+    ERRORS,
     LARGE,
     NOT_COMPARABLE,
     NOT_RUN,
     NOT_SUPPORTED,
-    ONCE,
+    REPETITIONS,
+    SMALL,
     SUPPORTED,
     UNDECIDED,
+    Duel,
     Judgement,
     Verdict,
+    is_beaten,
+    is_best,
 )
 
-SMALL = (2, 4, 8, 16, 32)
-BATCH_TASKS = ("mnist", "cifar-animal", "cifar-cat", "higgs", "adult")
+BATCH_TASKS = ("adult", "mnist", "cifar-animal", "cifar-cat", "higgs")
 PM, EASY, UPM = Way("matching", "log"), Way("easy", "log"), Way("upm", "log")
 PAPERS, OURS = (PM, EASY, UPM), Way("anchored", "square")
-Gaps = dict[tuple[Way, int], tuple[float, float]]
-"""By how much a method is worse than another at a bag size, and the standard error."""
+ENOUGH = 0.9  # of the paper's rows
+LARGEST = 2048
+Rule = Callable[[Sequence[Duel], Sequence[int]], Judgement]
 
 
-class Comparison(NamedTuple):
+class Cells(NamedTuple):
     """The best results of one experiment, by method and bag size."""
 
+    experiment: Experiment
     metric: Metric
     best: dict[tuple[Way, int], Average]
-    bags: dict[int, int]
     trivial: float
+    rows: int
 
-    def gaps(self, a: Way, others: Sequence[Way], among: Sequence[int]) -> Gaps:
-        """By how much a is worse than each other one at each bag size where both were run."""
-        sign = {"test_loss": 1, "test_auc": -1}[self.metric]
-        gaps: Gaps = {}
-        for k, b in product(among, others):
-            if (a, k) in self.best and (b, k) in self.best:
-                gap, error = self.best[a, k].minus(self.best[b, k])
-                gaps[b, k] = (sign * gap, error)
-        return gaps
+    def duel(self, a: Way, b: Way, size: int) -> Duel:
+        """One method against another."""
+        first, second = self.best[a, size], self.best[b, size]
+        gap, error = first.minus(second)
+        sign = {"test_loss": -1, "test_auc": 1}[self.metric]
+        both = set(first.repetitions) & set(second.repetitions)
+        edges = [way.title for way in (a, b) if self.best[way, size].edge]
+        winner = first if sign * gap > 0 else second
+        clear = sign * (winner.mean - self.trivial) > ERRORS * winner.error
+        return Duel(size, sign * gap, error, len(both), " and ".join(edges), bool(clear))
+
+    def duels(self, a: Way, others: Sequence[Way], sizes: Sequence[int]) -> list[Duel]:
+        """One method against all others, at the sizes that all of them have."""
+        there = [k for k in sizes if all((way, k) in self.best for way in (a, *others))]
+        return [self.duel(a, b, k) for k in there for b in others]
 
 
-def judge(
-    everything: Sequence[Runs], spreads: Sequence[BagDeviation] = (), choices: Sequence[Chosen] = ()
+def cells_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> Cells:
+    """The best results of an experiment with all bags.
+
+    Parameters
+    ----------
+    everything : sequence of Runs
+        All runs of a store.
+    experiment : Experiment
+        Which of them.
+    metric : {"test_loss", "test_auc"}
+        What is to be best.
+    """
+    mine = full_runs(everything, experiment)
+    trivial = {"test_loss": mine[0].trivial, "test_auc": 0.5}[metric]
+    rows = max(runs.bags * runs.size for runs in mine)
+    return Cells(experiment, metric, best_cells(mine, metric), trivial, rows)
+
+
+def judge(everything: Sequence[Runs]) -> list[Verdict]:
+    """The paper's eleven claims on the batch experiments.
+
+    Parameters
+    ----------
+    everything : sequence of Runs
+        All runs of a store.
+    """
+    verdicts = []
+    for task in BATCH_TASKS:
+        claim = "PM has the lowest loss at small bag sizes"
+        verdicts.append(_by_both(everything, task, claim, is_best, PM, (EASY, UPM), SMALL))
+    for task in BATCH_TASKS:
+        rule, claim = is_best, "GeneralUPM has a lower loss than PM and EasyLLP at large bag sizes"
+        if task == "mnist":
+            rule, claim = is_beaten, "GeneralUPM does not have the lowest loss at large bag sizes"
+        verdicts.append(_by_both(everything, task, claim, rule, UPM, (PM, EASY), LARGE))
+    return [*verdicts, _all_trivial(everything)]
+
+
+def _by_both(
+    everything: Sequence[Runs],
+    task: str,
+    claim: str,
+    rule: Rule,
+    a: Way,
+    others: Sequence[Way],
+    sizes: Sequence[int],
+) -> Verdict:
+    """The verdict by log loss; what AUC says stands beside it."""
+    by_loss, by_auc = (
+        _on_task(everything, task, metric, rule, a, others, sizes)
+        for metric in ("test_loss", "test_auc")
+    )
+    verdict, numbers = by_loss
+    if verdict not in (NOT_RUN, NOT_COMPARABLE):
+        numbers += f". By AUC: {by_auc[0]}"
+    return Verdict("paper", claim, title_of(task), verdict, numbers)
+
+
+def _on_task(
+    everything: Sequence[Runs],
+    task: str,
+    metric: Metric,
+    rule: Rule,
+    a: Way,
+    others: Sequence[Way],
+    sizes: Sequence[int],
+) -> Judgement:
+    """By the runs that come nearest to the paper's, at each size."""
+    ours = [cells for cells in _experiments(everything, task, metric) if cells.rows]
+    ran = [cells for cells in ours if cells.duels(a, others, sizes)]
+    if not ran:
+        return NOT_RUN, ""
+    reason = _obstacle(ran)
+    if reason:
+        return NOT_COMPARABLE, reason
+    fit = [cells for cells in ran if not _obstacle([cells])]
+    duels = []
+    for k in sizes:
+        candidates = [cells.duels(a, others, (k,)) for cells in fit]
+        duels += max(candidates, key=_evidence, default=[])
+    verdict, told = rule(duels, sizes)
+    return verdict, f"{told} ({_shown(fit[0], (a, *others), sizes)})"
+
+
+def _evidence(duels: Sequence[Duel]) -> tuple[int, int]:
+    """Enough repetitions first, then bests inside the grid."""
+    repeated = [duel for duel in duels if duel.repetitions >= REPETITIONS]
+    return len(repeated), sum(not duel.edge for duel in duels)
+
+
+def _experiments(everything: Sequence[Runs], task: str, metric: Metric) -> list[Cells]:
+    """Those of a task with all bags, the longest first."""
+    known = [e for e in experiments_of(everything) if e.task == task]
+    known.sort(key=lambda experiment: -experiment.epochs)
+    return [cells_of(everything, experiment, metric) for experiment in known]
+
+
+def _obstacle(ran: Sequence[Cells]) -> str:
+    """Why none of these experiments is the paper's; empty when one is."""
+    task = TASKS[ran[0].experiment.task]
+    reasons = []
+    for cells in ran:
+        e, wanted = cells.experiment, task.paper_rows or 0
+        most = max(len(average.repetitions) for average in cells.best.values())
+        reason = ""
+        if (e.model, e.start, e.batch) != (task.model, "usual", BATCH):
+            reason = f"run with {e.details}; the paper has {task.model}"
+        elif cells.rows < ENOUGH * wanted:
+            reason = f"{cells.rows:,} of the paper's {wanted:,} rows"
+        elif most < REPETITIONS:
+            reason = f"{most} repetitions of {e.details}"
+        if not reason:
+            return ""
+        reasons.append((e.model == task.model, reason))
+    return max(reasons)[1]  # the nearest to the paper
+
+
+def _shown(cells: Cells, ways: Sequence[Way], sizes: Sequence[int]) -> str:
+    """The numbers of the smallest and the largest size."""
+    there = [k for k in sizes if all((way, k) in cells.best for way in ways)]
+    ends = dict.fromkeys([*there[:1], *there[-1:]])
+    return "; ".join(
+        f"at {k} " + ", ".join(f"{way.title} {cells.best[way, k]}" for way in ways) for k in ends
+    )
+
+
+def _all_trivial(everything: Sequence[Runs]) -> Verdict:
+    """Bags of 2048: one method that clearly beats the trivial predictor speaks against it."""
+    claim = "bags of 2048 give a trivial result, on all data and with every method"
+    fit, numbers = [], []
+    for task in BATCH_TASKS:
+        for cells in _experiments(everything, task, "test_loss"):
+            there = [way for way in PAPERS if (way, LARGEST) in cells.best]
+            if there and not _obstacle([cells]):
+                way = min(there, key=lambda way: cells.best[way, LARGEST].mean)
+                best = cells.best[way, LARGEST]
+                fit.append(best.mean + ERRORS * best.error < cells.trivial)
+                facts = f"{way.title} {best}, trivial {cells.trivial:.4f}"
+                numbers.append(f"{title_of(task)}: {facts}")
+    where = "all data"
+    if not fit:
+        return Verdict("paper", claim, where, NOT_RUN, "not run as in the paper")
+    verdict = NOT_SUPPORTED if any(fit) else UNDECIDED
+    return Verdict("paper", claim, where, verdict, "; ".join(numbers))
+
+
+def judge_ours(
+    everything: Sequence[Runs], spreads: Sequence[BagDeviation], choices: Sequence[Chosen]
 ) -> list[Verdict]:
-    """Every claim in every experiment of the five batch tasks, our own ones of further tasks too.
+    """Our own claims on every task, and the paper's on the variance of an estimate.
 
     Parameters
     ----------
@@ -89,148 +236,41 @@ def judge(
     choices : sequence of Chosen
         What held-out bags chose.
     """
-    binary = {r.experiment.task for r in everything if np.isfinite(r.test_auc).any()}
-    verdicts: list[Verdict] = []
-    for task in (*BATCH_TASKS, *sorted(binary - set(BATCH_TASKS))):
-        experiments = [e for e in experiments_of(everything) if e.task == task]
-        judged: list[Verdict] = []
-        for experiment in experiments or [None]:
-            mine = full_runs(everything, experiment)
-            if task in BATCH_TASKS:
-                judged += _of_paper(task, experiment, mine)
-            chosen = [choice for choice in choices if choice.experiment == experiment]
-            judged += _of_ours(task, experiment, mine, chosen)
-        verdicts += _said_once(judged, title_of(task))
-        if task in BATCH_TASKS:
-            verdicts.append(_spread(task, [s for s in spreads if s.task == task]))
-    return sorted(verdicts, key=lambda v: (v.whose == "ours", v.claim))
+    verdicts = [_spread(spreads)]
+    for task in sorted({r.experiment.task for r in everything if np.isfinite(r.test_auc).any()}):
+        known = _experiments(everything, task, "test_loss")
+        chosen = [choice for choice in choices if choice.experiment.task == task]
+        verdicts += _of_ours(max(known, key=_breadth), chosen)
+    return [verdict for verdict in verdicts if verdict.verdict != NOT_RUN]
 
 
-def _said_once(judged: Sequence[Verdict], task: str) -> list[Verdict]:
-    """Without what one experiment did not run, where another of the task did; where none did, that
-    is said once."""
-    claims = {verdict.claim for verdict in judged if verdict.numbers}
-    missing = {v.claim: v._replace(where=task) for v in judged if v.claim not in claims}
-    return [verdict for verdict in judged if verdict.numbers] + list(missing.values())
+def _breadth(cells: Cells) -> tuple[int, int]:
+    """Repetitions first, then how much was run."""
+    return max(len(cell.repetitions) for cell in cells.best.values()), len(cells.best)
 
 
-def _comparison(mine: Sequence[Runs], metric: Metric) -> Comparison:
-    bags, trivial = {r.size: r.bags for r in mine}, np.nan
-    if mine:
-        trivial = mine[0].trivial
-    return Comparison(metric, best_cells(mine, metric), bags, trivial)
+def _of_ours(cells: Cells, choices: Sequence[Chosen]) -> Iterator[Verdict]:
+    title, data = cells.experiment.title, cells.experiment.data
+    sizes = sorted({size for _, size in cells.best})
+    others = [way for way in PAPERS if any((way, k) in cells.best for k in sizes)]
+    claim = "anchored with the square loss is worse than PM, EasyLLP or GeneralUPM at no bag size"
+    duels = cells.duels(OURS, others, sizes)
+    there = sorted({duel.size for duel in duels})
+    yield Verdict("ours", claim, title, *_is_not_worse(duels, there))
+    claim = "what held-out bags choose is not worse than the best single method chosen so"
+    yield Verdict("ours", claim, data, *_choice_is_good(choices))
 
 
-def _of_paper(task: str, experiment: Experiment | None, mine: Sequence[Runs]) -> Iterator[Verdict]:
-    rows = max((runs.bags * runs.size for runs in mine), default=0)
-    comparable = rows >= (TASKS[task].paper_rows or 0) / 2
-    names: dict[Metric, str] = {"test_loss": "log loss", "test_auc": "AUC"}
-    for metric, by in names.items():
-        cells = _comparison(mine, metric)
-        claims: dict[str, Judgement] = {
-            "PM is best at small bag sizes": _is_best(cells, PM, (EASY, UPM), SMALL),
-            "bags of 2048 give a trivial result with every method": _is_trivial(cells),
-        }
-        if task == "mnist":
-            large = _is_not_best(cells, UPM, (PM, EASY), LARGE)
-            claims["on MNIST GeneralUPM is not best at large bag sizes"] = large
-        else:
-            large = _is_best(cells, UPM, (PM, EASY), LARGE)
-            claims["GeneralUPM is better than PM and EasyLLP at large bag sizes"] = large
-        for claim, (verdict, numbers) in claims.items():
-            if not comparable and verdict != NOT_RUN:
-                verdict = NOT_COMPARABLE
-            yield Verdict("paper", f"{claim} ({by})", _title(task, experiment), verdict, numbers)
-
-
-def _of_ours(
-    task: str, experiment: Experiment | None, mine: Sequence[Runs], choices: Sequence[Chosen]
-) -> Iterator[Verdict]:
-    title, cells = _title(task, experiment), _comparison(mine, "test_loss")
-    claim = (
-        "anchored with the square loss is not worse than PM, EasyLLP or GeneralUPM at any bag size"
-    )
-    yield Verdict("ours", claim, title, *_is_not_worse(cells, OURS, PAPERS))
-    claim = (
-        "method, rate and epoch chosen from held-out bags are not worse than the best single "
-        "method chosen so"
-    )
-    yield Verdict("ours", claim, title, *_choice_is_good(choices))
-
-
-def _title(task: str, experiment: Experiment | None) -> str:
-    if experiment is None:
-        return title_of(task)
-    return experiment.title
-
-
-def _is_best(cells: Comparison, a: Way, others: Sequence[Way], among: Sequence[int]) -> Judgement:
-    worse = cells.gaps(a, others, among)
-    if not worse:
+def _is_not_worse(duels: Sequence[Duel], sizes: Sequence[int]) -> Judgement:
+    """One size against it is enough."""
+    _, told = is_best(duels, sizes)
+    if any(duel.winner < 0 for duel in duels):
+        return NOT_SUPPORTED, told
+    if not duels:
         return NOT_RUN, ""
-    sizes = {k for _, k in worse}
-    first = [k for k in sizes if all(gap < 0 for (_, size), (gap, _) in worse.items() if size == k)]
-    good = not _beaten(worse) and len(first) > len(sizes) / 2
-    return _verdict(good, worse, len(others) * len(among)), _show(cells, a, worse)
-
-
-def _is_not_best(
-    cells: Comparison, a: Way, others: Sequence[Way], among: Sequence[int]
-) -> Judgement:
-    best, numbers = _is_best(cells, a, others, among)
-    if best in (NOT_RUN, ONCE):
-        return best, numbers
-    if _beaten(cells.gaps(a, others, among)):
-        return SUPPORTED, numbers
-    return {SUPPORTED: NOT_SUPPORTED}.get(best, UNDECIDED), numbers
-
-
-def _beaten(worse: Gaps) -> Gaps:
-    """Where the other one is better by more than a standard error."""
-    return {pair: (gap, error) for pair, (gap, error) in worse.items() if gap > error}
-
-
-def _verdict(good: bool, worse: Gaps, wanted: int) -> str:
-    """What may be said of comparisons, of which `wanted` would be all."""
-    if not all(np.isfinite(error) for _, error in worse.values()):
-        return ONCE
-    if not good:
-        return NOT_SUPPORTED
-    if len(worse) < wanted:
-        return IN_PART
-    return SUPPORTED
-
-
-def _is_not_worse(cells: Comparison, a: Way, others: Sequence[Way]) -> Judgement:
-    sizes = sorted(cells.bags)
-    worse = cells.gaps(a, others, sizes)
-    if not worse:
-        return NOT_RUN, ""
-    beaten = _beaten(worse)
-    if not beaten:
-        return _verdict(True, worse, len(others) * len(sizes)), _show(cells, a, worse)
-    numbers = [
-        f"k={k}: {gap:.4f} ± {error:.4f} above {b.title}" for (b, k), (gap, error) in beaten.items()
-    ]
-    return NOT_SUPPORTED, f"{'; '.join(numbers)} ({len({k for _, k in worse})} sizes run)"
-
-
-def _is_trivial(cells: Comparison) -> Judgement:
-    ways = [way for way in PAPERS if (way, 2048) in cells.best]
-    at_one = [average.mean for (_, size), average in cells.best.items() if size == 1]
-    if len(ways) < len(PAPERS) or not at_one:
-        return NOT_RUN, ""
-    trivial, good = 0.5, max(at_one)
-    if cells.metric == "test_loss":
-        trivial, good = cells.trivial, min(at_one)
-    share = {way: (trivial - cells.best[way, 2048].mean) / (trivial - good) for way in ways}
-    numbers = [f"{way.title} {cells.best[way, 2048]} ({share[way]:.0%} of the way)" for way in ways]
-    facts = f"trivial {trivial:.4f}, bags of one {good:.4f}, {cells.bags[2048]} bags"
-    return _supported(max(share.values()) < 0.1), f"{facts}: {', '.join(numbers)}"
-
-
-def _supported(good: bool) -> str:
-    return (NOT_SUPPORTED, SUPPORTED)[bool(good)]
+    if any(duel.edge or duel.repetitions < REPETITIONS for duel in duels):
+        return UNDECIDED, told
+    return SUPPORTED, told
 
 
 def _choice_is_good(choices: Sequence[Chosen]) -> Judgement:
@@ -241,33 +281,31 @@ def _choice_is_good(choices: Sequence[Chosen]) -> Judgement:
         averages = {name: average_of(here, name) for name in names}
         chosen = averages.pop(ALL)
         name, best = min(averages.items(), key=lambda pair: pair[1].mean)
-        gaps.append(chosen.minus(best))
+        gaps.append((*chosen.minus(best), len(chosen.values)))
         numbers.append(f"k={where[0]}: chosen {chosen}, {Way.read(name).title} {best}")
     if not numbers:
         return NOT_RUN, ""
-    if any(gap > error for gap, error in gaps):
-        return NOT_SUPPORTED, "; ".join(numbers)
-    if not all(np.isfinite(error) for _, error in gaps):
-        return ONCE, "; ".join(numbers)
-    return SUPPORTED, "; ".join(numbers)
+    verdict = SUPPORTED
+    if any(gap > ERRORS * error for gap, error, _ in gaps):
+        verdict = NOT_SUPPORTED
+    elif min(count for *_, count in gaps) < REPETITIONS:
+        verdict = UNDECIDED
+    return verdict, "; ".join(numbers)
 
 
-def _spread(task: str, spreads: Sequence[BagDeviation]) -> Verdict:
+def _spread(spreads: Sequence[BagDeviation]) -> Verdict:
     claim = "the variance of GeneralUPM's estimate from one bag does not grow with the bag size"
-    many = [s for s in spreads if s.size > 1]
-    if len(many) < 2:
-        return Verdict("paper", claim, TASKS[task].title, NOT_RUN, "")
-    upm = [s.upm for s in many]
-    numbers = ", ".join(f"k={s.size}: {s.upm:.3f} (EasyLLP {s.easy:.3f})" for s in many)
-    verdict = _supported(max(upm) < 1.5 * min(upm))
-    facts = f"standard deviation between bags, {numbers}"
-    return Verdict("paper", claim, TASKS[task].title, verdict, facts)
-
-
-def _show(cells: Comparison, a: Way, worse: Gaps) -> str:
-    parts = []
-    for k in dict.fromkeys(k for _, k in worse):
-        ways = [a, *(b for b, size in worse if size == k)]
-        numbers = ", ".join(f"{way.title} {cells.best[way, k]}" for way in ways)
-        parts.append(f"k={k} ({cells.bags[k]} bags): {numbers}")
-    return "; ".join(parts)
+    numbers, level = [], []
+    for task in dict.fromkeys(s.task for s in spreads):
+        mine = sorted((s for s in spreads if s.task == task and s.size > 1), key=lambda s: s.size)
+        first, last = mine[0], mine[-1]
+        level.append(max(s.upm for s in mine) < 1.5 * min(s.upm for s in mine))
+        numbers.append(
+            f"{title_of(task)}: {first.upm:.3f} at {first.size}, {last.upm:.3f} at {last.size} "
+            f"(EasyLLP {first.easy:.3f}, {last.easy:.3f})"
+        )
+    verdict = NOT_RUN
+    if numbers:
+        verdict = SUPPORTED if all(level) else NOT_SUPPORTED
+    facts = f"standard deviation between bags. {'; '.join(numbers)}"
+    return Verdict("theory", claim, "Lemma 3.1", verdict, facts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 ESCAPES = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "\\": "\\textbackslash{}",
@@ -19,6 +19,8 @@ def as_latex(
     caption: str = "",
     label: str = "",
     bold: Sequence[tuple[int, int]] = (),
+    underlined: Sequence[tuple[int, int]] = (),
+    foot: Sequence[Sequence[str]] = (),
 ) -> str:
     """A table with the rules of the package booktabs; the first column is text, the others numbers.
 
@@ -30,8 +32,10 @@ def as_latex(
         Cells as text.
     caption, label : str
         Of the floating table; without a caption there is only the tabular.
-    bold : sequence of (row, column)
-        Cells to print in bold.
+    bold, underlined : sequence of (row, column)
+        Cells to print so.
+    foot : sequence of sequence of str
+        Rows below a rule of their own.
 
     >>> print(as_latex(["method", "loss"], [["a_b", "0.3"]], bold=[(0, 1)]))
     \\begin{tabular}{lr}
@@ -45,9 +49,10 @@ def as_latex(
     """
     lines = [f"\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", "\\toprule", _line(header)]
     lines.append("\\midrule")
+    marks = dict.fromkeys(bold, "textbf") | dict.fromkeys(underlined, "underline")
     for number, row in enumerate(rows):
-        marked = [column for place, column in bold if place == number]
-        lines.append(_line(row, marked))
+        lines.append(_line(row, {c: mark for (r, c), mark in marks.items() if r == number}))
+    lines += ["\\midrule"] * bool(foot) + [_line(row) for row in foot]
     lines += ["\\bottomrule", "\\end{tabular}"]
     if caption:
         lines = ["\\begin{table}", "\\centering", *lines, f"\\caption{{{escaped(caption)}}}"]
@@ -64,7 +69,8 @@ def escaped(text: str) -> str:
     return "".join(ESCAPES.get(character, character) for character in text)
 
 
-def _line(cells: Sequence[str], bold: Sequence[int] = ()) -> str:
+def _line(cells: Sequence[str], marks: Mapping[int, str] | None = None) -> str:
     shown = [escaped(cell) for cell in cells]
-    shown = [f"\\textbf{{{cell}}}" if i in bold else cell for i, cell in enumerate(shown)]
+    for column, mark in (marks or {}).items():
+        shown[column] = f"\\{mark}{{{shown[column]}}}"
     return " & ".join(shown) + " \\\\"

@@ -1,9 +1,7 @@
 """The report of the online experiment: average and per-chunk log loss and AUC, as in the paper.
 
-A claim that A is ahead of B is supported when the mean paired difference over repetitions favours A
-by more than one standard error. "Over the whole run" means in every chunk after the first. Where
-fewer than half of the paper's events were streamed, its claims are not comparable: large bags need
-many events.
+The paper's claim is judged as those of the batch experiments are (see `_verdicts`). Where fewer than
+half of the paper's events were streamed, it is not comparable: large bags need many events.
 """
 
 from __future__ import annotations
@@ -19,16 +17,7 @@ from unbag.lab._methods import LOOKS, OUR_LOOK, Way
 from unbag.lab._online_plan import Cell, OnlinePlan
 from unbag.lab._online_store import OnlineStore, finals
 from unbag.lab._results import mean_and_error
-from unbag.lab._verdicts import (
-    LARGE,
-    NOT_COMPARABLE,
-    NOT_RUN,
-    NOT_SUPPORTED,
-    SUPPORTED,
-    Judgement,
-    Verdict,
-    as_markdown,
-)
+from unbag.lab._verdicts import LARGE, NOT_COMPARABLE, NOT_RUN, Duel, Verdict, as_markdown, is_best
 from unbag.plots import (
     GREY,
     PAPER,
@@ -46,6 +35,7 @@ if TYPE_CHECKING:
 
 PAPER_EVENTS = 37_000_000  # as the paper says of Criteo's training data
 METRICS = {"log-loss": ("label_log_loss", "log loss"), "auc": ("label_auc", "AUC")}
+TITLES = {"criteo": "Criteo", "clicks": "made-up clicks"}
 Results = dict[Cell, list[dict[str, Any]]]
 
 
@@ -79,7 +69,7 @@ def write_online_report(plan: OnlinePlan, store: OnlineStore, folder: str | Path
     if np.isfinite(_values(next(iter(results.values())), "true_log_loss")).all():
         page.append("## Regret: log loss above that of the true probability\n")
         page.append(_table(plan, results, "regret"))
-    page += ["## Claims\n", as_markdown(judge_online(plan, results))]
+    page += ["## The claim\n", as_markdown([judge_online(plan, results)])]
     (folder / "online.md").write_text("\n".join(page))
     return [*written, folder / "online.md"]
 
@@ -195,62 +185,60 @@ def _series(way: Way, x: Sequence[int], points: np.ndarray) -> Series:
     return Series(way.title, x, mean, mean - error, mean + error, look)
 
 
-def judge_online(plan: OnlinePlan, results: Results) -> list[Verdict]:
-    """The paper's claims on the online experiment, at the large bag sizes of the plan."""
+def judge_online(plan: OnlinePlan, results: Results) -> Verdict:
+    """The paper's claim on the online experiment, at the large bag sizes of the plan."""
     large = [k for k in sorted(plan.sizes) if k >= min(LARGE)] or [max(plan.sizes)]
-    verdicts = [verdict for size in large for verdict in _of_size(plan, results, size)]
-    chunks = [len(run["label_log_loss"]) for runs in results.values() for run in runs]
-    if plan.rows * max(chunks, default=0) < PAPER_EVENTS / 2:
-        for i, verdict in enumerate(verdicts):
-            if verdict.verdict != NOT_RUN:
-                verdicts[i] = verdict._replace(verdict=NOT_COMPARABLE)
-    return verdicts
-
-
-def _of_size(plan: OnlinePlan, results: Results, size: int) -> list[Verdict]:
-    ways = (Way("upm", "log"), Way("easy", "log"), Way("matching", "log"))
-    upm, easy, pm = (Cell(way, size, "chunk") for way in ways)
-    claims = [
-        ("GeneralUPM has a lower average log loss than PM", upm, pm, "label_log_loss"),
-        ("GeneralUPM has a lower average log loss than EasyLLP", upm, easy, "label_log_loss"),
-        ("EasyLLP has a higher average AUC than PM", easy, pm, "label_auc"),
+    claim = (
+        "on a stream GeneralUPM is much better than PM at large bag sizes, and over the entire "
+        "duration; EasyLLP has a higher AUC than PM"
+    )
+    upm, easy, pm = (Way(method, "log") for method in ("upm", "easy", "matching"))
+    duels = [
+        duel
+        for size in large
+        for other in (pm, easy)
+        if (duel := _duel(plan, results, Cell(upm, size, "chunk"), Cell(other, size, "chunk")))
     ]
-    if size == max(plan.sizes):  # only these were run with the prior of the first chunk
-        moving = "needs the prior of each chunk: lower log loss than with that of the first"
-        for cell in (upm, easy):
-            claim = f"{cell.way.title} {moving}"
-            claims.append((claim, cell, cell._replace(prior="first"), "label_log_loss"))
-    where = f"{plan.source}, k = {size}"
-    verdicts = [
-        Verdict("paper", claim, where, *_ahead(results, a, b, metric))
-        for claim, a, b, metric in claims
-    ]
-    claim = "GeneralUPM is better than PM in every chunk"
-    return [*verdicts, Verdict("paper", claim, where, *_always(results, upm, pm))]
+    verdict, told = is_best(duels, large)
+    k = max(large)
+    told += f". At {k}: {_always(results, Cell(upm, k, 'chunk'), Cell(pm, k, 'chunk'))}"
+    aucs = [_mean(results, Cell(way, k, "chunk"), "label_auc") for way in (pm, easy, upm)]
+    told += f"; AUC of PM {aucs[0]}, EasyLLP {aucs[1]}, GeneralUPM {aucs[2]}"
+    events = plan.rows * max(
+        (len(r["label_log_loss"]) for r in sum(results.values(), [])), default=0
+    )
+    if verdict != NOT_RUN and events < PAPER_EVENTS / 2:
+        verdict, told = NOT_COMPARABLE, f"{events:,} of the paper's {PAPER_EVENTS:,} events; {told}"
+    return Verdict("paper", claim, f"{TITLES[plan.source]}, chunks of {plan.rows:,}", verdict, told)
 
 
-def _ahead(results: Results, a: Cell, b: Cell, metric: str) -> Judgement:
+def _duel(plan: OnlinePlan, results: Results, a: Cell, b: Cell) -> Duel | None:
+    """Two methods over the whole stream, by log loss."""
     means = [
-        {run["repetition"]: float(_values([run], metric).mean()) for run in results.get(cell, ())}
+        {run["repetition"]: float(np.mean(run["label_log_loss"])) for run in results.get(cell, ())}
         for cell in (a, b)
     ]
     both = sorted(means[0].keys() & means[1].keys())
     if len(both) < 2:
-        return NOT_RUN, ""
-    mine, other = (np.array([mean[s] for s in both]) for mean in means)
-    sign = {"label_log_loss": 1, "label_auc": -1}[metric]
-    gap, error = mean_and_error(sign * (mine - other))
-    verdict = SUPPORTED if gap < -error else NOT_SUPPORTED
-    return verdict, (
-        f"{_named(a)} {mine.mean():.4f}, {_named(b)} {other.mean():.4f}, error of the difference "
-        f"{error:.4f}"
-    )
+        return None
+    lead, error = mean_and_error(np.array([means[1][s] - means[0][s] for s in both]))
+    ends = (min(plan.rates), max(plan.rates))
+    edges = [cell.way.title for cell in (a, b) if results[cell][0]["rate"] in ends]
+    # the trivial predictor has an AUC of 0.5; chunks keep no trivial loss
+    winner = results[a] if lead > 0 else results[b]
+    useful = _average(winner, "label_auc")[0] > 0.5
+    return Duel(a.size, lead, error, len(both), " and ".join(edges), useful)
 
 
-def _always(results: Results, a: Cell, b: Cell) -> Judgement:
+def _always(results: Results, a: Cell, b: Cell) -> str:
     if a not in results or b not in results:
-        return NOT_RUN, ""
+        return "not run"
     mine, other = (_values(results[cell], "label_log_loss").mean(axis=0)[1:] for cell in (a, b))
     better = int((mine < other).sum())
-    verdict = SUPPORTED if better == len(mine) else NOT_SUPPORTED
-    return verdict, f"in {better} of {len(mine)} chunks after the first"
+    return f"{a.way.title} ahead of {b.way.title} in {better} of {len(mine)} chunks after the first"
+
+
+def _mean(results: Results, cell: Cell, metric: str) -> str:
+    if cell not in results:
+        return "not run"
+    return f"{_average(results[cell], metric)[0]:.4f}"

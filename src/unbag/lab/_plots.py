@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from unbag.lab._methods import LOOKS, OUR_LOOK, Way
@@ -29,7 +32,7 @@ def draw(
     experiments: Sequence[Experiment],
     metric: Metric,
     *,
-    smallest: int = 1,
+    sizes: Sequence[int] | None = None,
 ) -> Figure:
     """One panel for each experiment.
 
@@ -41,11 +44,37 @@ def draw(
         Those to draw.
     metric : {"test_loss", "test_auc"}
         What to draw.
-    smallest : int
-        Smaller bags are left out.
+    sizes : sequence of int, optional
+        Zoom: only bags of these sizes, and only as much of the axis as their curves take.
     """
-    results = [result_of(everything, experiment, metric) for experiment in experiments]
-    return experiments_figure([r for r in results if r is not None], smallest=smallest)
+    results = [r for e in experiments if (r := result_of(everything, e, metric)) is not None]
+    if sizes is None:
+        return experiments_figure(results)
+    figure = experiments_figure([_only(result, sizes) for result in results])
+    for panel in figure.axes:
+        _zoom(panel)
+    return figure
+
+
+def _only(result: Result, sizes: Sequence[int]) -> Result:
+    methods = {
+        name: kept
+        for name, points in result.methods.items()
+        if (kept := [point for point in points if point.size in sizes])
+    }
+    bags = {size: count for size, count in result.bags.items() if size in sizes}
+    return result._replace(methods=methods, bags=bags)
+
+
+def _zoom(panel: Axes) -> None:
+    """The y axis from the lowest to the highest point; levels beyond it are not shown."""
+    handles, names = panel.get_legend_handles_labels()
+    levels = ("labels", "trivial predictor")
+    lines: Any = [h for h, name in zip(handles, names, strict=True) if name not in levels]
+    values = np.concatenate([np.asarray(line.get_ydata(), float) for line in lines])
+    low, high = np.nanmin(values), np.nanmax(values)
+    margin = 0.08 * (high - low) or 0.01
+    panel.set_ylim(low - margin, high + margin)
 
 
 def result_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> Result | None:
@@ -77,7 +106,7 @@ def result_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric
     better = {"test_loss": "lower", "test_auc": "higher"}
     return Result(
         data=experiment.data,
-        details=experiment.details,
+        details=_details(experiment),
         metric=name_of(metric, experiment),
         better=better[metric],
         bags=dict(sorted((runs.size, runs.bags) for runs in mine if runs.way.method != "labels")),
@@ -85,6 +114,13 @@ def result_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric
         levels=levels,
         looks={way.title: _look(way, ways) for way in ways},
     )
+
+
+def _details(experiment: Experiment) -> str:
+    task = TASKS.get(experiment.task)
+    if task and task.paper_rows and task.model == experiment.model:
+        return f"{experiment.details}; the paper's network"
+    return experiment.details
 
 
 def _look(way: Way, ways: Sequence[Way]) -> CurveLook:

@@ -7,9 +7,11 @@ from itertools import product
 from pathlib import Path
 
 from unbag._rules import broken
-from unbag.lab import _choice, _claims, _plots, _variance
+from unbag.lab import _choice, _plots, _variance, _verdicts
 from unbag.lab._choice import Chosen
-from unbag.lab._claims import BATCH_TASKS, judge
+from unbag.lab._claims import BATCH_TASKS, judge, judge_ours
+from unbag.lab._latex import latex_page
+from unbag.lab._methods import Way
 from unbag.lab._online_report import judge_online, results_of, write_online_report
 from unbag.lab._online_store import online_stores
 from unbag.lab._plan import Experiment, Plan
@@ -28,12 +30,17 @@ from unbag.lab._results import (
     read_runs,
 )
 from unbag.lab._store import RunStore, write_csv
+from unbag.lab._tasks import TASKS
 from unbag.lab._verdicts import Verdict, as_markdown
 from unbag.plots import save_figure
 from unbag.report import Claim, experiments_page, write_page
 
+ZOOM = tuple(2**i for i in range(4, 11))  # the paper leaves 2^11 and what is below 2^4 out
 
-def write_report(store: RunStore, folder: Path) -> list[Path]:
+
+def write_report(
+    store: RunStore, folder: Path, *, latex: bool = False, compare: tuple[Way, Way] | None = None
+) -> list[Path]:
     """Tables, figures and claims of everything in a store.
 
     Parameters
@@ -42,6 +49,10 @@ def write_report(store: RunStore, folder: Path) -> list[Path]:
         The runs.
     folder : Path
         Where the report goes.
+    latex : bool
+        Whether to write the tables in LaTeX too, as `tables.tex`.
+    compare : tuple of Way, optional
+        Two methods that a paired test in these tables compares.
 
     Returns
     -------
@@ -57,18 +68,20 @@ def write_report(store: RunStore, folder: Path) -> list[Path]:
         )
     folder.mkdir(parents=True, exist_ok=True)
     spreads, choices = _variance.read(store), _choice.read(store)
-    verdicts = judge(everything, spreads, choices)
-    streams = []
+    verdicts, ours, streams = judge(everything), judge_ours(everything, spreads, choices), []
     for plan, runs in online_stores(store.folder / "online"):
         results = results_of(plan, runs)
         if results:
             streams.append((plan, runs))
-            verdicts += judge_online(plan, results)
+            theirs = (
+                verdicts if plan.source == "criteo" else ours
+            )  # the paper has no made-up clicks
+            theirs.append(judge_online(plan, results))
     experiments = experiments_of(everything)
     tables = {
         "best.csv": best_rows(everything),
         "choice.csv": price_rows(prices(everything, choices)),
-        "claims.csv": [verdict._asdict() for verdict in verdicts],
+        "claims.csv": [verdict._asdict() for verdict in (*verdicts, *ours)],
         "variance.csv": [spread._asdict() for spread in spreads],
     }
     written = [write_csv(folder / name, rows) for name, rows in tables.items() if rows]
@@ -76,13 +89,15 @@ def write_report(store: RunStore, folder: Path) -> list[Path]:
     for plan, runs in streams:
         written += write_online_report(plan, runs, folder / f"online-{runs.folder.name}")
     pages = {
-        "claims.md": _claims_page(verdicts),
+        "claims.md": _claims_page(verdicts, ours),
         "report.md": _report_page(store, folder, everything, experiments, choices),
     }
+    if latex:
+        pages["tables.tex"] = latex_page(everything, experiments, compare)
     for name, text in pages.items():
         (folder / name).write_text(text)
     line = f"unbag reproduce --report, from the runs in {store.folder}"
-    index = write_index(folder, line, everything, experiments, verdicts)
+    index = write_index(folder, line, everything, experiments, [*verdicts, *ours])
     return [*written, *figures, *(folder / name for name in pages), index]
 
 
@@ -108,31 +123,32 @@ def plan_table(plan: Plan, store: RunStore) -> str:
 def _figures(
     everything: Sequence[Runs], experiments: Sequence[Experiment], folder: Path
 ) -> list[Path]:
-    """Each experiment alone, and the paper's tasks together: both metrics, all bag sizes and from
-    16 on."""
+    """Each experiment alone, and the paper's tasks together: both metrics, all bag sizes and the
+    paper's zoom on those from 16 to 1024."""
     pictures = {experiment.name: [experiment] for experiment in experiments}
     broadest = [_broadest(everything, task) for task in BATCH_TASKS]
     pictures["paper"] = [experiment for experiment in broadest if experiment]
     written = []
-    for name, metric, smallest in product(pictures, METRICS, (1, 16)):
-        sizes = {e: _sizes(everything, e, METRICS[metric]) for e in pictures[name]}
-        shown = [e for e in pictures[name] if max(sizes[e], default=0) >= smallest]
-        # Without smaller bags it would be the same figure again.
-        new = smallest == 1 or any(min(sizes[e]) < smallest for e in shown)
+    for name, metric, zoom in product(pictures, METRICS, (False, True)):
+        sizes = {e: set(_sizes(everything, e, METRICS[metric])) for e in pictures[name]}
+        shown = [e for e in pictures[name] if sizes[e] & (set(ZOOM) if zoom else sizes[e])]
+        # Where all sizes lie in the zoom it would be the same figure again.
+        new = not zoom or any(sizes[e] - set(ZOOM) for e in shown)
         if new and len(shown) >= 1 + (name == "paper"):
-            figure = _plots.draw(everything, shown, METRICS[metric], smallest=smallest)
-            suffix = "-from-16" * (smallest > 1)
-            written.append(save_figure(figure, folder / f"{name}-{metric}{suffix}"))
+            figure = _plots.draw(everything, shown, METRICS[metric], sizes=ZOOM if zoom else None)
+            written.append(save_figure(figure, folder / f"{name}-{metric}{'-zoom' * zoom}"))
     return written
 
 
 def _broadest(everything: Sequence[Runs], task: str) -> Experiment | None:
-    """The experiment of a task that has the most bag sizes."""
+    """The experiment of a task that the paper's figures have: its network where there are runs
+    with it, and the most bag sizes."""
     sizes: dict[Experiment, set[int]] = {}
     for runs in everything:
         if runs.experiment.task == task and not runs.holdout:
             sizes.setdefault(runs.experiment, set()).add(runs.size)
-    return max(sorted(sizes), key=lambda experiment: len(sizes[experiment]), default=None)
+    broad = lambda e: (e.model == TASKS[task].model, e.start == "usual", len(sizes[e]))
+    return max(sorted(sizes), key=broad, default=None)
 
 
 def _sizes(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> list[int]:
@@ -141,9 +157,12 @@ def _sizes(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -
     return [k for way, k in cells if way.method != "labels"]
 
 
-def _claims_page(verdicts: Sequence[Verdict]) -> str:
-    rule = str(_claims.__doc__).partition("\n\n")[2].strip()
-    return f"# Claims\n\n{rule}\n\n{as_markdown(verdicts)}"
+def _claims_page(verdicts: Sequence[Verdict], ours: Sequence[Verdict]) -> str:
+    rule = str(_verdicts.__doc__).partition("\n\n")[2].strip()
+    return (
+        f"# The paper says, we see\n\n{rule}\n\n{as_markdown(verdicts)}\n"
+        f"## Our own claims, and the theory\n\n{as_markdown(ours, says='claim')}"
+    )
 
 
 def _report_page(

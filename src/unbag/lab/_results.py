@@ -81,6 +81,17 @@ class Average(NamedTuple):
         gap = np.array([mine[s] - others[s] for s in mine if s in others])
         return mean_and_error(gap)
 
+    def p_value(self, other: Average) -> float:
+        """Of a two-sided paired t test that both are alike; NaN with fewer than two
+        repetitions in common."""
+        from scipy.stats import t
+
+        gap, error = self.minus(other)
+        common = len(set(self.repetitions) & set(other.repetitions))
+        if not error > 0:
+            return np.nan
+        return float(2 * t.sf(abs(gap / error), common - 1))
+
 
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
     """The mean over repetitions and its standard error, NaN where there are too few."""

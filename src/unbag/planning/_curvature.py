@@ -77,9 +77,7 @@ def sandwich(
     return Sandwich(lowest[0], highest[0], lowest[1], highest[1])
 
 
-def _ratios(
-    loss: Loss, a: np.ndarray, b: np.ndarray, kind: Kind
-) -> tuple[np.ndarray, np.ndarray]:
+def _ratios(loss: Loss, a: np.ndarray, b: np.ndarray, kind: Kind) -> tuple[np.ndarray, np.ndarray]:
     """2 (loss(a, eta_b) - loss(b, eta_b)) / d_i^2 for i = 1, 2, where rounding leaves it."""
     a, b = np.ravel(a), np.ravel(b)
     f, g = (loss.components(z, kind=kind) for z in (a, b))

@@ -23,7 +23,6 @@ from unbag._arrays import (
 from unbag._rules import broken
 from unbag.weights._rules import check_batch, check_instances
 
-
 Sizes = PerBag | Sequence[int]
 Reports = PerBagComponent | PerBag | Sequence[float]
 
@@ -73,11 +72,7 @@ def upm(
 
 
 def upm_by_bag(
-    components: PerInstanceComponent,
-    bag: BagOfInstance,
-    size: Sizes,
-    report: Reports,
-    prior: Any,
+    components: PerInstanceComponent, bag: BagOfInstance, size: Sizes, report: Reports, prior: Any
 ) -> PerBag:
     """What each bag says: GeneralUPM's loss of every bag, whose mean is the estimate of `upm`.
 
