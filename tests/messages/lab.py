@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from cases.lab import HERE, TOY, made_up, toy, written
-from unbag.cli._reproduce import run_and_report
+from unbag.cli._reproduce import _pair, run_and_report
 from unbag.lab import Plan, RunStore, Way, _choice, add_method, add_task, preset, read_plan
 from unbag.lab._methods import METHODS
 from unbag.lab._online_plan import online_preset
@@ -183,7 +183,7 @@ MESSAGES = [
     ),
     (asked, "A task, a plan or a report must be asked for: none came. Try: unbag reproduce adult"),
     (
-        lambda: reproducing._pair(["upm"]),
+        lambda: _pair(["upm"]),
         "A paired test must have two methods: upm came. Give --compare twice, as --compare upm "
         "--compare anchored:square.",
     ),

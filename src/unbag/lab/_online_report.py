@@ -1,7 +1,7 @@
 """The report of the online experiment: average and per-chunk log loss and AUC, as in the paper.
 
-The paper's claim is judged as those of the batch experiments are (see `_verdicts`). Where fewer than
-half of the paper's events were streamed, it is not comparable: large bags need many events.
+The paper's claim is judged as those of the batch experiments are (see `_verdicts`). Where fewer
+than half of the paper's events were streamed, it is not comparable: large bags need many events.
 """
 
 from __future__ import annotations
@@ -204,9 +204,7 @@ def judge_online(plan: OnlinePlan, results: Results) -> Verdict:
     told += f". At {k}: {_always(results, Cell(upm, k, 'chunk'), Cell(pm, k, 'chunk'))}"
     aucs = [_mean(results, Cell(way, k, "chunk"), "label_auc") for way in (pm, easy, upm)]
     told += f"; AUC of PM {aucs[0]}, EasyLLP {aucs[1]}, GeneralUPM {aucs[2]}"
-    events = plan.rows * max(
-        (len(r["label_log_loss"]) for r in sum(results.values(), [])), default=0
-    )
+    events = plan.rows * max(_values(runs, "label_log_loss").shape[1] for runs in results.values())
     if verdict != NOT_RUN and events < PAPER_EVENTS / 2:
         verdict, told = NOT_COMPARABLE, f"{events:,} of the paper's {PAPER_EVENTS:,} events; {told}"
     return Verdict("paper", claim, f"{TITLES[plan.source]}, chunks of {plan.rows:,}", verdict, told)

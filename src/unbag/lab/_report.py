@@ -73,9 +73,8 @@ def write_report(
         results = results_of(plan, runs)
         if results:
             streams.append((plan, runs))
-            theirs = (
-                verdicts if plan.source == "criteo" else ours
-            )  # the paper has no made-up clicks
+            # the paper has no made-up clicks
+            theirs = verdicts if plan.source == "criteo" else ours
             theirs.append(judge_online(plan, results))
     experiments = experiments_of(everything)
     tables = {

@@ -38,11 +38,11 @@ def sandwich(
 
         c_i / 2 d_i^2 <= loss(a, eta_b) - loss(b, eta_b) <= C_i / 2 d_i^2,   d_i = f_i(a) - f_i(b)
 
-    where eta_b is the probability (the mean count of totals) whose best score is b. Found on a grid, to about three digits.
-    Square loss: c1 = c2 = C2 = 1/2 (the paper's c2 = C2 = 2 is a slip). Log loss with scores in
-    [-M, M]: c2 = sigmoid'(M), C2 = 1/4, c1 = exp(-M), C1 = exp(M). Poisson loss of totals:
-    c2 = exp(-M), C2 = exp(M). An upper constant that does not
-    exist is infinite; a lower one 0.
+    where eta_b is the probability (the mean count of totals) whose best score is b. Found on a
+    grid, to about three digits. Square loss: c1 = c2 = C2 = 1/2 (the paper's c2 = C2 = 2 is a
+    slip). Log loss with scores in [-M, M]: c2 = sigmoid'(M), C2 = 1/4, c1 = exp(-M), C1 = exp(M).
+    Poisson loss of totals: c2 = exp(-M), C2 = exp(M). An upper constant that does not exist is
+    infinite; a lower one 0.
 
     Parameters
     ----------
