@@ -353,6 +353,8 @@ def test_select_prints_the_better_model_and_leaves_out_what_any_learned_from(tmp
     marks_of = [unbag.load(path).learned_[:, 1] for path in (good, bad)]
     assert table["bags"] == 1500 - len(np.union1d(*marks_of))
     assert [row["name"] for row in table["table"]] == [str(good), str(bad)]
+    by = ["--rule", "tournament", "--beta", 0.5, "--delta", 0.1]
+    assert run(*words, *by).stderr.count("The tournament leaves ") == 1
 
 
 def test_plan_says_what_the_theorems_say():
@@ -379,6 +381,26 @@ def test_plan_says_what_the_theorems_say():
         <= 0.1
         < interval_width((enough - 1) * 16, 16, noise) / 2
     )
+
+
+def test_plan_knows_totals_histograms_and_bags_of_mixed_sizes():
+    from unbag.planning import HistogramSpread, ModelSpread, Problem, bags_needed
+
+    problems = {
+        ("--kind", "total", "--cap", 10): Problem(
+            12, 16, ModelSpread(25.0, 0.25, 0.25), prior=0.02, cap=10
+        ),
+        ("--kind", "histogram", "--classes", 5): Problem(
+            12, 16, HistogramSpread(0.25, 1.25), classes=5
+        ),
+        ("--larger-size", 64): Problem(
+            12, 16, ModelSpread(0.25, 0.25, 0.25), prior=0.2, means_size=64
+        ),
+    }
+    for words, problem in problems.items():
+        asked = ["plan", "--rate", 0.2, "--size", 16, "--regret", 0.5, *words, "--json"]
+        needed = json.loads(run(*asked).stdout)["needed"]
+        assert needed["guaranteed_bags"] == bags_needed(0.5, problem)
 
 
 def test_plan_names_the_bags_for_each_size_and_the_fast_rate_where_it_helps():

@@ -897,3 +897,16 @@ def test_a_loss_that_does_not_fit_the_task_is_refused():
         match="A loss for histogram reports must give one component per class: log does not",
     ):
         Plan("mnist-digits", methods=("upm:log",))
+
+
+def test_every_run_in_results_is_part_of_a_plan():
+    """So that what was run can be run again, and what is missing can go on."""
+    results = Path(__file__).parents[2] / "results"
+    plans = [read_plan(path) for path in (results / "plans").glob("*.toml")]
+    planned = {
+        run.identity()
+        for plan in [*plans, preset("paper", "adult")]
+        for group in plan.groups()
+        for run in group.runs()
+    }
+    assert RunStore(results).finished() <= planned

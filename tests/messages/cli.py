@@ -15,7 +15,7 @@ from unbag.cli._evaluate import bags_for, open_model, unseen
 from unbag.cli._explain import chosen_effects, effects_of
 from unbag.cli._options import as_mapping, check_is_table, noise_variance, numbers_of
 from unbag.cli._outputs import check_output
-from unbag.cli._plan import Contest, _noise, answers
+from unbag.cli._plan import Contest, _cap, _noise, answers
 from unbag.cli._predict import predictions
 from unbag.cli._select import selected
 from unbag.cli._train import _with_labels, joined
@@ -144,6 +144,10 @@ MESSAGES = [
     (
         lambda: _noise(1.0, 0.0, 1.0),
         "A rate must lie between 0 and 1: 1.0 was given. It is the share of events with a label 1.",
+    ),
+    (
+        lambda: _cap("total", None),
+        "A plan for totals must know the largest count of an event: none was given. Give --cap.",
     ),
     (
         lambda: answers(None, None, None, 64, _noise(0.5, 0.0, 1.0), Contest(12, 0.5, 0.5)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil, isfinite, log
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -13,9 +13,11 @@ from unbag._rules import broken
 from unbag.cli._console import print_json
 from unbag.cli._options import NOISE_HELP, AsJson, noise_variance
 from unbag.planning import (
+    HistogramSpread,
     ModelSpread,
     Noise,
     Problem,
+    Sandwich,
     bags_needed,
     best_bag_size,
     interval_width,
@@ -61,16 +63,51 @@ class Supported(NamedTuple):
     guaranteed_regret: float | None
 
 
+Kinds = Literal["binary", "total", "histogram"]
+
+
 class Contest(NamedTuple):
-    """What there is to choose among: how many models, and how far apart their scores are."""
+    """What there is to choose among: how many models, and how far apart their scores are.
+
+    Parameters
+    ----------
+    models : int
+        How many.
+    apart : float
+        Root mean square difference of their scores.
+    rate : float
+        Mean label.
+    kind : {"binary", "total", "histogram"}
+        Of the reports.
+    cap : float
+        Totals: the largest count of an event.
+    classes : int
+        Histograms: how many.
+    larger : float, optional
+        Mean size of the larger half of the bags, where sizes vary.
+    """
 
     models: int
     apart: float
     rate: float
+    kind: Kinds = "binary"
+    cap: float = 1.0
+    classes: int = 2
+    larger: float | None = None
 
 
 def plan(
-    rate: Annotated[float, typer.Option(help="share of events with a label 1, about")],
+    rate: Annotated[
+        float, typer.Option(help="share of events with a label 1, about; total: mean count")
+    ],
+    kind: Annotated[
+        Kinds,
+        typer.Option(
+            help="what a report is: proportions, totals of counts, or histograms of classes"
+        ),
+    ] = "binary",
+    cap: Annotated[float | None, typer.Option(help="total: the largest count of an event")] = None,
+    classes: Annotated[int, typer.Option(min=2, help="histogram: how many")] = 2,
     noise: Annotated[
         float, typer.Option(min=0, help="variance of the noise on a bag's count")
     ] = 0.0,
@@ -90,6 +127,10 @@ def plan(
     size: Annotated[
         int | None, typer.Option(min=1, help="of a bag; by default the best at this noise")
     ] = None,
+    larger_size: Annotated[
+        float | None,
+        typer.Option(min=1, help="mean size of the larger half of the bags, where sizes vary"),
+    ] = None,
     score_sd: Annotated[
         float, typer.Option(min=0.01, help="standard deviation of the scores (logits), about")
     ] = 1.0,
@@ -108,7 +149,8 @@ def plan(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """How many bags, and which size, at this noise? For binary labels and the log loss.
+    """How many bags, and which size, at this noise? For the log loss, of totals the Poisson loss,
+    of histograms the cross entropy (within: of one class of this rate against the others).
 
     Within: half the width of the 95% interval around a model's loss. Guaranteed: the theorems'
     numbers for choosing among models, a worst case that needs far more bags than practice does.
@@ -116,7 +158,8 @@ def plan(
     Example: unbag plan --rate 0.1 --noise 100 --events 1000000 --regret 0.02
     """
     variance = noise_variance(noise or None, epsilon, mechanism, delta, sensitivity) or 0.0
-    known = _noise(rate, variance, score_sd)
+    contest = Contest(models, apart, rate, kind, _cap(kind, cap), classes, larger_size)
+    known = _noise(rate, variance, score_sd, kind)
     if marginals is not None:
         from unbag.cli._marginals import in_words, ranked  # the learners take a second to import
 
@@ -126,15 +169,29 @@ def plan(
         else:
             print(in_words(ranking))
         return
-    replies = answers(events, regret, bags, size, known, Contest(models, apart, rate))
+    replies = answers(events, regret, bags, size, known, contest)
     if as_json:
         print_json(replies)
     else:
         print(_in_words(replies, variance))
 
 
-def _noise(rate: float, noise: float, score_sd: float) -> Noise:
-    """For the log loss f2 is minus the score, whose mean is about the logit of the rate."""
+def _cap(kind: Kinds, cap: float | None) -> float:
+    """The largest label; the theorems for totals pay its square."""
+    if kind == "total" and cap is None:
+        raise broken(
+            "A plan for totals must know the largest count of an event",
+            "none was given",
+            "Give --cap.",
+        )
+    return float(cap or 1.0)
+
+
+def _noise(rate: float, noise: float, score_sd: float, kind: Kinds = "binary") -> Noise:
+    """For the log loss and the Poisson loss f2 is minus the score, whose mean is about the logit,
+    or the logarithm, of the rate; counts are taken to have the variance of Poisson's."""
+    if kind == "total" and rate > 0:
+        return Noise(label=rate, report=noise, mean_f2=-log(rate), var_f2=score_sd**2)
     if not 0 < rate < 1:
         raise broken(
             "A rate must lie between 0 and 1",
@@ -200,14 +257,25 @@ def _needed(regret: float, size: int, noise: Noise, contest: Contest) -> Needed:
     enough = _enough(regret, size, noise)
     if noise.report:
         return Needed(size, enough, regret, None, None)
-    reach = RANGE * noise.var_f2**0.5
-    curvature = sandwich(losses.log, (-noise.mean_f2 - reach, -noise.mean_f2 + reach))
     fast = slow
-    if min(curvature.c1, curvature.c2) > 0:  # 0: scores so large that the loss is a straight line
+    curvature = _curvature(noise, contest.kind)
+    if (
+        curvature and min(curvature.c1, curvature.c2) > 0
+    ):  # 0: scores so large that the loss is a straight line
         fast = bags_needed(regret, problem, curvature=curvature)
     if fast >= slow:
         fast = None
     return Needed(size, enough, regret, slow, fast)
+
+
+def _curvature(noise: Noise, kind: Kinds) -> Sandwich | None:
+    """Of the loss over the scores that there are about; the paper has no fast rate for
+    histograms."""
+    if kind == "histogram":
+        return None
+    loss = {"binary": losses.log, "total": losses.poisson}[kind]
+    reach = RANGE * noise.var_f2**0.5
+    return sandwich(loss, (-noise.mean_f2 - reach, -noise.mean_f2 + reach), kind=kind)
 
 
 def _within(instances: int, size: int, noise: Noise) -> float:
@@ -216,10 +284,16 @@ def _within(instances: int, size: int, noise: Noise) -> float:
 
 def _problem(size: int, contest: Contest) -> Problem:
     """Scores that differ by `apart`: f1 and f2 of the log loss differ by no more, as their slopes
-    are at most 1."""
-    models, apart, rate = contest
+    are at most 1; f1 of the Poisson loss, exp(score), by `cap` times as much. Of the cross entropy
+    each component does, about."""
+    square, cap = contest.apart**2, contest.cap
+    spread: Any = ModelSpread((cap**2) * square, square, square)
+    further: dict[str, Any] = {"prior": contest.rate / cap, "cap": cap}
+    if contest.kind == "histogram":
+        spread = HistogramSpread(square, contest.classes * square)
+        further = {"classes": contest.classes}
     return Problem(
-        models=models, size=size, spread=ModelSpread(apart**2, apart**2, apart**2), prior=rate
+        models=contest.models, size=size, spread=spread, means_size=contest.larger, **further
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from unbag.selection import Choice
     from unbag.tables import Columns
 
+Rule = Literal["paired", "tournament"]
 COMMAND = table_verb(without=("kind", "score"))  # the model files say them
 
 
@@ -26,6 +27,11 @@ def select(
     models: Annotated[list[Path], typer.Argument(help="two or more files that unbag train wrote")],
     events: Annotated[Path, typer.Option(help=TABLE)],
     reports: Annotated[Path, typer.Option(help="one row for each bag: a Parquet or CSV file")],
+    rule: Annotated[
+        Rule, typer.Option(help="paired differences, or the paper's tournament")
+    ] = "paired",
+    beta: Annotated[float, typer.Option(help="tournament: the regret to allow")] = 0.05,
+    delta: Annotated[float, typer.Option(help="tournament: the chance of failure")] = 0.05,
     page: PageFile = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -41,8 +47,9 @@ def select(
     from unbag.cli._story import selection_story, write_story
 
     check_page(page, force=force)
+    by = {"rule": rule, "beta": beta, "delta": delta}
     with activity("reading"):
-        choice, bags = selected(models, events, reports, ctx.obj)
+        choice, bags = selected(models, events, reports, ctx.obj, **by)
     tell(choice)
     if as_json:
         record = {"chosen": choice.name, "reason": choice.reason, "notes": choice.notes}
@@ -53,9 +60,23 @@ def select(
         write_story(selection_story(models, events, ctx.obj.time, bags, choice), page, force=force)
 
 
-def selected(paths: list[Path], events: Any, reports: Any, columns: Columns) -> tuple[Choice, Any]:
+def selected(
+    paths: list[Path], events: Any, reports: Any, columns: Columns, **by: Any
+) -> tuple[Choice, Any]:
     """The choice among model files, each with its own features of the same rows; and the bags that
-    chose."""
+    chose.
+
+    Parameters
+    ----------
+    paths : list of Path
+        Of the models.
+    events, reports : table
+        What `join` takes.
+    columns : Columns
+        What is said of them.
+    **by : Any
+        `rule`, `beta` and `delta` of `unbag.choose`.
+    """
     from unbag.metrics import scores_on
     from unbag.selection import choose
 
@@ -78,4 +99,4 @@ def selected(paths: list[Path], events: Any, reports: Any, columns: Columns) -> 
     for name, model in models.items():
         bags = unseen(bags_for(model, events, reports, columns), *learned)
         scores[name] = scores_on(model, bags)
-    return choose(scores, bags, warn=False), bags  # type: ignore[arg-type]
+    return choose(scores, bags, warn=False, **by), bags  # type: ignore[arg-type]
