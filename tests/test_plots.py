@@ -117,11 +117,18 @@ def test_a_moved_prior_is_ringed(axes):
     assert len(stream_figure(ROWS).axes) == 3
 
 
-def test_an_experiment_leaves_out_small_bags_where_asked(axes):
+def test_a_zoomed_figure_shows_the_curves_and_no_more(axes):
+    means = [point.mean for points in RESULT.methods.values() for point in points]
+    low, high = experiments_figure([RESULT], zoom=True).axes[0].get_ylim()
+    assert (low, high) == pytest.approx(
+        (min(means) - 0.08 * np.ptp(means), max(means) + 0.08 * np.ptp(means))
+    )
+
+
+def test_an_experiment_has_a_curve_for_each_method_in_its_look(axes):
     result = RESULT._replace(looks={"upm": CurveLook("#123456", "D")})
-    draw_experiment(axes, result, smallest=16)
-    line, level = axes.get_lines()
-    assert points(line).tolist() == [[16, 0.4]]
+    draw_experiment(axes, result)
+    line, *_, level = axes.get_lines()
     assert line.get_color() == "#123456"
     assert level.get_label() == "labels"
 

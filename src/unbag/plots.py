@@ -654,7 +654,7 @@ def stream_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
     return figure
 
 
-def draw_experiment(axes: Axes, result: Result, *, smallest: int = 1, bags: bool = False) -> None:
+def draw_experiment(axes: Axes, result: Result, *, bags: bool = False) -> None:
     """A metric over the bag size, with bands of one standard error.
 
     Parameters
@@ -663,14 +663,11 @@ def draw_experiment(axes: Axes, result: Result, *, smallest: int = 1, bags: bool
         Where to draw.
     result : Result
         What to draw.
-    smallest : int
-        Smaller bags are left out.
     bags : bool
         Whether to say above the frame how many bags there are of each size.
     """
     series = [
-        _by_size(name, [p for p in points if p.size >= smallest], result.looks.get(name))
-        for name, points in result.methods.items()
+        _by_size(name, points, result.looks.get(name)) for name, points in result.methods.items()
     ]
     levels = [
         Level(name, value, "--" if name == "labels" else ":")
@@ -685,7 +682,7 @@ def draw_experiment(axes: Axes, result: Result, *, smallest: int = 1, bags: bool
         dots=True,
         outliers=True,
     )
-    sizes = [size for size in result.bags if size >= smallest]
+    sizes = list(result.bags)
     axes.set_xscale("log", base=2)
     if bags:
         powers = ["2" + f"{log2(size):.3g}".translate(POWERS) for size in sizes]
@@ -713,8 +710,10 @@ def _number_of_bags(axes: Axes, result: Result, sizes: Sequence[int]) -> None:
     _size_ticks(above, sizes, [_short(result.bags[size]) for size in sizes], **style)
     above.tick_params(length=0, pad=1)
     above.spines["top"].set_visible(False)
-    above.set_xlabel(f"number of bags; {result.details}", labelpad=2, **style)
-    axes.set_title(result.data, fontsize=10, fontweight="bold", pad=22)
+    # a longer line would be wider than a panel
+    lines = textwrap.wrap(f"number of bags; {result.details}", 50)
+    above.set_xlabel("\n".join(lines), labelpad=2, **style)
+    axes.set_title(result.data, fontsize=10, fontweight="bold", pad=14 + 8 * len(lines))
 
 
 def _short(count: int) -> str:
@@ -729,15 +728,15 @@ def _short(count: int) -> str:
     return f"{count / 1000:.{decimals}f}k"
 
 
-def experiments_figure(results: Sequence[Result], *, smallest: int = 1) -> Figure:
+def experiments_figure(results: Sequence[Result], *, zoom: bool = False) -> Figure:
     """One panel for each experiment, in the style of papers.
 
     Parameters
     ----------
     results : sequence of Result
         What to draw. One alone has its names at the right edge, several share a legend.
-    smallest : int
-        Smaller bags are left out.
+    zoom : bool
+        Whether the y axis is only as long as the curves need, without the levels.
     """
     from matplotlib import rc_context
 
@@ -745,27 +744,39 @@ def experiments_figure(results: Sequence[Result], *, smallest: int = 1) -> Figur
         if len(results) == 1:
             figure = new_figure(5.6, 3.6)
             panel = figure.subplots()
-            draw_experiment(panel, results[0], smallest=smallest, bags=True)
+            draw_experiment(panel, results[0], bags=True)
+            if zoom:
+                _zoom(panel, results[0])
             _name_ends(panel)
             return figure
         columns = min(len(results), 3)
         rows = ceil(len(results) / columns)
         figure = new_figure(3.3 * columns, 2.9 * rows + 0.5)
         for i, result in enumerate(results, 1):
-            draw_experiment(
-                figure.add_subplot(rows, columns, i), result, smallest=smallest, bags=True
-            )
+            panel = figure.add_subplot(rows, columns, i)
+            draw_experiment(panel, result, bags=True)
+            if zoom:
+                _zoom(panel, result)
         share_legend(figure)
     return figure
 
 
+def _zoom(axes: Axes, result: Result) -> None:
+    """The y axis from the lowest to the highest point of the methods."""
+    means = [point.mean for points in result.methods.values() for point in points]
+    low, high = min(means), max(means)
+    margin = 0.08 * (high - low) or 0.01
+    axes.set_ylim(low - margin, high + margin)
+
+
 def _name_ends(axes: Axes) -> None:
-    """Names at the right edge beside the ends of the curves, moved apart where they would
-    overlap."""
+    """Names at the right edge beside the ends of the curves that are in the frame, moved apart
+    where they would overlap."""
     handles, names = axes.get_legend_handles_labels()
     pairs: Any = zip(handles, names, strict=True)
-    ends = [(line.get_ydata()[-1], name, line.get_color()) for line, name in pairs]
     low, high = axes.get_ylim()
+    ends = [(line.get_ydata()[-1], name, line.get_color()) for line, name in pairs]
+    ends = [end for end in ends if low <= end[0] <= high]
     gap, place, places = 0.058 * (high - low), -np.inf, []
     for y, *_ in sorted(ends):
         place = max(y, place + gap)

@@ -579,8 +579,8 @@ def test_a_latex_table_has_the_best_in_bold_those_within_an_error_underlined_and
     text = latex_page(runs, [runs[0].experiment], (Way.named("matching"), Way.named("easy")))
     loss = text.split("\\begin{table}")[1].splitlines()
     assert loss[2] == (
-        "\\caption{Adult (perceptron, usual start, 5 epochs): test log loss, mean and standard "
-        "error.}"
+        "\\caption{Adult (perceptron, usual start, 5 epochs; the paper's network): test log loss, "
+        "mean and standard error.}"
     )
     assert loss[4:9] == ["\\toprule", "bags of & 16 \\\\", "\\midrule", *loss[7:9]]
     assert loss[7].startswith("PM & \\underline{0.3408 $\\pm$ ")

@@ -150,12 +150,12 @@ MESSAGES = [
     ),
     (
         lambda: online_preset("smoke", chunks=-1),
-        "An online plan's chunks must be at least 0: -1 came. Change it.",
+        "A plan's chunks must be a whole number of at least 0: -1 came. Change it.",
     ),
     (
         lambda: online_preset("smoke", rates=(-1.0,)),
-        "Bag sizes and learning rates must be positive, and there must be some: (16, 128) and "
-        "(-1.0,) came. Change them.",
+        "Bag sizes and learning rates must be positive: the smallest are 16 and -1. Leave these "
+        "out.",
     ),
     (
         lambda: OnlineStore(written("newer/plan.json", '{"colour": 3}').parent).plan(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from unbag import models
 from unbag._rules import broken, one_of
 from unbag.datasets import BUCKETS, CHUNK, DIMENSIONS
 from unbag.lab._methods import WAYS, Way
-from unbag.lab._plan import shipped
+from unbag.lab._plan import as_tuple, check_counts, identity_of, shipped
 
 GRID = tuple(float(f"{rate:.6g}") for rate in np.logspace(-7, -1, 16))
 SOURCES = ("criteo", "clicks")
@@ -73,7 +72,7 @@ class OnlineRun(NamedTuple):
 
     def identity(self) -> str:
         """A name for the run that depends on nothing but its settings."""
-        return sha256(repr(tuple(self)).encode()).hexdigest()[:16]
+        return identity_of(tuple(self))
 
 
 class Cell(NamedTuple):
@@ -128,22 +127,12 @@ class OnlinePlan:
     tuning: int = 0
 
     def __post_init__(self) -> None:
+        for name, kind in (("methods", str), ("sizes", int), ("rates", float)):
+            object.__setattr__(self, name, as_tuple(name, getattr(self, name), kind))
         object.__setattr__(self, "methods", tuple(str(Way.named(text)) for text in self.methods))
         for thing, known in (("source", SOURCES), ("model", NETWORKS)):
             one_of(f"An online plan's {thing}", getattr(self, thing), known)
-        for name, least in LEAST.items():
-            if getattr(self, name) < least:
-                raise broken(
-                    f"An online plan's {name} must be at least {least}",
-                    f"{getattr(self, name)} came",
-                    "Change it.",
-                )
-        if min(self.sizes, default=0) < 1 or min(self.rates, default=0) <= 0:
-            raise broken(
-                "Bag sizes and learning rates must be positive, and there must be some",
-                f"{self.sizes} and {self.rates} came",
-                "Change them.",
-            )
+        check_counts(self, LEAST)
         if max(self.sizes) * 2 > self.rows:
             raise broken(
                 "A bag size must leave at least 2 bags in a chunk",

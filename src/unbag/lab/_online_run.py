@@ -20,6 +20,7 @@ from unbag._rules import broken
 from unbag.datasets import Chunk, read_clicks, read_criteo
 from unbag.lab._online_plan import NETWORKS, Cell, OnlinePlan, OnlineRun
 from unbag.lab._online_store import OnlineStore, best_rate
+from unbag.lab._plan import identity_of
 from unbag.stream import StreamLearner
 
 HISTORY = ("label_log_loss", "label_auc", "log_loss", "auc", "prior", "true_log_loss")
@@ -52,7 +53,7 @@ def run_online(plan: OnlinePlan, store: OnlineStore, *, progress: Progress | Non
     made = 0
     with store.in_use():
         for cell in plan.cells():
-            with store.claim(sha256(repr((plan, cell)).encode()).hexdigest()[:16]) as mine:
+            with store.claim(identity_of((plan, cell))) as mine:
                 if mine:
                     made += sum(_make(run, store, progress) for run in _runs(plan, cell, store))
     store.compact()

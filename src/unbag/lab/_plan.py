@@ -26,6 +26,11 @@ LEAST = dict.fromkeys(("repetitions", "epochs", "batch"), 1)
 LEAST |= dict.fromkeys(("rows", "rates_together", "repetitions_together"), 0)
 
 
+def identity_of(value: Any) -> str:
+    """A short name that depends on nothing but the value."""
+    return sha256(repr(value).encode()).hexdigest()[:16]
+
+
 class Experiment(NamedTuple):
     """What all curves of one figure have in common."""
 
@@ -106,7 +111,7 @@ class RunSettings(NamedTuple):
 
     def identity(self) -> str:
         """A name for the run that depends on nothing but its settings."""
-        return sha256(repr(tuple(self)).encode()).hexdigest()[:16]
+        return identity_of(tuple(self))
 
 
 class Group(NamedTuple):
@@ -131,7 +136,7 @@ class Group(NamedTuple):
 
     def identity(self) -> str:
         """A name for the group."""
-        return sha256(repr(self).encode()).hexdigest()[:16]
+        return identity_of(self)
 
 
 @dataclass(frozen=True)
@@ -195,7 +200,7 @@ class Plan:
         if self.task in TASKS and self.methods in (("all",), ["all"]):
             self._set(methods=WAYS[TASKS[self.task].kind])
         for name, kind in (("methods", str), ("sizes", int), ("rates", float)):
-            self._set(**{name: _tuple(name, getattr(self, name), kind)})
+            self._set(**{name: as_tuple(name, getattr(self, name), kind)})
         self._set(rates=tuple(float(f"{rate:.6g}") for rate in self.rates))
         _check_names(self)
         _check_numbers(self)
@@ -259,7 +264,7 @@ class Plan:
             )
 
 
-def _tuple(name: str, value: Any, kind: type) -> tuple:
+def as_tuple(name: str, value: Any, kind: type) -> tuple:
     """A tuple of one kind of thing; whole numbers stand for floats."""
     values = ()
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
@@ -290,12 +295,21 @@ def _check_names(plan: Plan) -> None:
         LOSSES[way.loss].form(TASKS[plan.task].kind)  # refuses a loss that does not fit
 
 
-def _check_numbers(plan: Plan) -> None:
-    for name, least in LEAST.items():
+def check_counts(plan: Any, least: Mapping[str, int]) -> None:
+    """Refuse numbers of a plan, batch or online, that are too small.
+
+    Parameters
+    ----------
+    plan : Plan or OnlinePlan
+        With `sizes` and `rates`.
+    least : mapping from str to int
+        The least that other fields may be.
+    """
+    for name, low in least.items():
         value = getattr(plan, name)
-        if not isinstance(value, int) or value < least:
+        if not isinstance(value, int) or value < low:
             raise broken(
-                f"A plan's {name} must be a whole number of at least {least}",
+                f"A plan's {name} must be a whole number of at least {low}",
                 f"{value!r} came",
                 "Change it.",
             )
@@ -305,6 +319,10 @@ def _check_numbers(plan: Plan) -> None:
             f"the smallest are {min(plan.sizes)} and {min(plan.rates):g}",
             "Leave these out.",
         )
+
+
+def _check_numbers(plan: Plan) -> None:
+    check_counts(plan, LEAST)
     shares = (plan.holdout, plan.smoothing)
     if not all(isinstance(share, int | float) and 0 <= share < 1 for share in shares):
         raise broken(

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from unbag.lab._methods import LOOKS, OUR_LOOK, Way
@@ -50,10 +47,7 @@ def draw(
     results = [r for e in experiments if (r := result_of(everything, e, metric)) is not None]
     if sizes is None:
         return experiments_figure(results)
-    figure = experiments_figure([_only(result, sizes) for result in results])
-    for panel in figure.axes:
-        _zoom(panel)
-    return figure
+    return experiments_figure([_only(result, sizes) for result in results], zoom=True)
 
 
 def _only(result: Result, sizes: Sequence[int]) -> Result:
@@ -64,17 +58,6 @@ def _only(result: Result, sizes: Sequence[int]) -> Result:
     }
     bags = {size: count for size, count in result.bags.items() if size in sizes}
     return result._replace(methods=methods, bags=bags)
-
-
-def _zoom(panel: Axes) -> None:
-    """The y axis from the lowest to the highest point; levels beyond it are not shown."""
-    handles, names = panel.get_legend_handles_labels()
-    levels = ("labels", "trivial predictor")
-    lines: Any = [h for h, name in zip(handles, names, strict=True) if name not in levels]
-    values = np.concatenate([np.asarray(line.get_ydata(), float) for line in lines])
-    low, high = np.nanmin(values), np.nanmax(values)
-    margin = 0.08 * (high - low) or 0.01
-    panel.set_ylim(low - margin, high + margin)
 
 
 def result_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> Result | None:
@@ -106,7 +89,7 @@ def result_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric
     better = {"test_loss": "lower", "test_auc": "higher"}
     return Result(
         data=experiment.data,
-        details=_details(experiment),
+        details=details_of(experiment, mine),
         metric=name_of(metric, experiment),
         better=better[metric],
         bags=dict(sorted((runs.size, runs.bags) for runs in mine if runs.way.method != "labels")),
@@ -116,11 +99,26 @@ def result_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric
     )
 
 
-def _details(experiment: Experiment) -> str:
-    task = TASKS.get(experiment.task)
-    if task and task.paper_rows and task.model == experiment.model:
-        return f"{experiment.details}; the paper's network"
-    return experiment.details
+def details_of(experiment: Experiment, mine: Sequence[Runs]) -> str:
+    """What belongs into every caption: network, start and epochs, whether the network is the
+    paper's, and the rows where they are fewer.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Whose.
+    mine : sequence of Runs
+        Its runs.
+    """
+    task, parts = TASKS.get(experiment.task), [experiment.details]
+    if task is None or not task.paper_rows:
+        return experiment.details
+    rows = max(runs.bags * runs.size for runs in mine)
+    if task.model == experiment.model:
+        parts.append("the paper's network")
+    if rows < 0.9 * task.paper_rows and not experiment.rows:
+        parts.append(f"{rows:,} of the paper's {task.paper_rows:,} rows")
+    return "; ".join(parts)
 
 
 def _look(way: Way, ways: Sequence[Way]) -> CurveLook:

@@ -141,13 +141,14 @@ def _figures(
 
 def _broadest(everything: Sequence[Runs], task: str) -> Experiment | None:
     """The experiment of a task that the paper's figures have: its network where there are runs
-    with it, and the most bag sizes."""
-    sizes: dict[Experiment, set[int]] = {}
-    for runs in everything:
-        if runs.experiment.task == task and not runs.holdout:
-            sizes.setdefault(runs.experiment, set()).add(runs.size)
-    broad = lambda e: (e.model == TASKS[task].model, e.start == "usual", len(sizes[e]))
-    return max(sorted(sizes), key=broad, default=None)
+    with it, then the most bag sizes, then the most epochs."""
+
+    def breadth(e: Experiment) -> tuple:
+        sizes = {runs.size for runs in full_runs(everything, e)}
+        return e.model == TASKS[task].model, e.start == "usual", len(sizes), e.epochs
+
+    mine = [experiment for experiment in experiments_of(everything) if experiment.task == task]
+    return max(mine, key=breadth, default=None)
 
 
 def _sizes(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> list[int]:
@@ -182,7 +183,8 @@ def _report_page(
     together = [metric for metric in METRICS if (folder / f"paper-{metric}.svg").exists()]
     parts += [f"![{metric} of the paper's tasks](paper-{metric}.svg)\n" for metric in together]
     for experiment in experiments:
-        parts.append(f"## {experiment.title}\n")
+        details = _plots.details_of(experiment, full_runs(everything, experiment))
+        parts.append(f"## {experiment.data} ({details})\n")
         for name, metric in METRICS.items():
             if _sizes(everything, experiment, metric):
                 table = experiment_table(everything, experiment, metric)
