@@ -18,7 +18,7 @@ from unbag.lab._plan import as_tuple, check_counts, identity_of, shipped
 
 GRID = tuple(float(f"{rate:.6g}") for rate in np.logspace(-7, -1, 16))
 SOURCES = ("criteo", "clicks")
-LEAST = {"repetitions": 1, "chunks": 0, "rows": 1, "batch": 1, "tuning": 0}
+LEAST: dict[str, int] = {"repetitions": 1, "chunks": 0, "rows": 1, "batch": 1, "tuning": 0}
 
 
 def _small_network(seed: int) -> models.Embeddings:
