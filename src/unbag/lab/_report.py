@@ -10,10 +10,10 @@ from unbag._rules import broken
 from unbag.lab import _choice, _plots, _variance, _verdicts
 from unbag.lab._choice import Chosen
 from unbag.lab._claims import BATCH_TASKS, judge, judge_ours
-from unbag.lab._latex import latex_page
 from unbag.lab._methods import Way
 from unbag.lab._online_report import judge_online, results_of, write_online_report
 from unbag.lab._online_store import online_stores
+from unbag.lab._paper_tables import latex_page
 from unbag.lab._plan import Experiment, Plan
 from unbag.lab._results import (
     METRICS,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache, partial
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -139,8 +139,9 @@ def _load_clicks() -> Dataset:
     """Clicks of campaigns, of which few convert: a table with categories of many levels."""
     made = datasets.make_conversions(100_000, 50_000, seed=0)
     drawn = np.random.default_rng(1).uniform(size=len(made.test_truth)) < made.test_truth
-    rows: Any = made.events, made.label.astype(float), made.test, drawn.astype(float)
-    return Dataset(*rows, tuple(made.events.column_names), "clicks", truth_test=made.test_truth)
+    events, test = cast(Any, made.events), cast(Any, made.test)  # tables stand for arrays here
+    names, labels = tuple(made.events.column_names), (made.label.astype(float), drawn.astype(float))
+    return Dataset(events, labels[0], test, labels[1], names, "clicks", truth_test=made.test_truth)
 
 
 def _add_shipped() -> None:
@@ -152,7 +153,7 @@ def _add_shipped() -> None:
     add_task("cifar-animal", animal, title="CIFAR-10, animal or machine", **cifar)
     cat = partial(datasets.load_cifar10, "cat_rest", images=True)
     add_task("cifar-cat", cat, title="CIFAR-10, cat or not", **cifar)
-    higgs = {"model": "deep", "paper_rows": 10_990_000}
+    higgs: dict[str, Any] = {"model": "deep", "paper_rows": 10_990_000}
     add_task("higgs", datasets.load_higgs, title="Higgs, 21 features", **higgs)
     every = partial(datasets.load_higgs, high_level=True)
     add_task("higgs-all", every, title="Higgs, 28 features", **higgs)
