@@ -105,16 +105,3 @@ def test_new_reports_judge_explain_and_correct_the_model(desk):
     assert abs(pd.read_csv(desk / "b.csv").probability.mean() - truth.mean()) < 0.02
     effects = run("explain", desk / "b.unbag", "--column", "device").stdout
     assert effects.index("desk ") < effects.index("phone ")
-
-
-def test_the_same_words_learn_from_a_folder_into_which_the_files_fall(desk, tmp_path):
-    inbox = tmp_path / "inbox"
-    inbox.mkdir()
-    for name in ("old-events.csv", "old-reports.csv"):
-        (inbox / name).write_bytes((desk / name).read_bytes())
-    words = [*ON, "--size", "clicks", "--id", "event_id", "--time", "ts", "--epsilon", 1]
-    words += ["--as-of", "made", "--status", "state", *OWN, "--rows", 1000, "--rate", 0.02]
-    run("stream", inbox, *words, "--folder", tmp_path / "run")
-    run("predict", tmp_path / "run", desk / "new-events.csv", "--out", tmp_path / "s.csv")
-    p, t = pd.read_csv(tmp_path / "s.csv").probability, pd.read_csv(desk / "new-truth.csv").truth
-    assert np.corrcoef(np.log(p / (1 - p)), np.log(t / (1 - t)))[0, 1] > 0.4

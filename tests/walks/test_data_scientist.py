@@ -42,7 +42,7 @@ def test_the_model_says_in_words_what_it_is_worth(fitted):
     assert verdict.answer == "better"
     assert verdict.step == "predict"
     assert 50 < fitted.fitted_.worth < 4000  # bags say less than labels would
-    assert set(list(fitted.fitted_.strengths)[:3]) == {"age", "device", "campaign"}
+    assert next(iter(fitted.fitted_.strengths)) == "age"
 
 
 def test_shares_without_a_bag_are_told_what_is_missing(week):

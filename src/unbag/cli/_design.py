@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import pyarrow as pa
 import typer
 
 from unbag._rules import broken
-from unbag.bags import design_bags
 from unbag.cli._console import tell
 from unbag.cli._options import COLUMN_HELP, Events, Force, Output
 from unbag.cli._outputs import check_output
-from unbag.tables import Table, open_table, plain, write_tables
+from unbag.cli._progress import activity
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    from unbag.tables import Table
 
 
 def design(
@@ -46,18 +49,25 @@ def design(
     Example: unbag design events.parquet --id event --size 64 --stratum campaign --salt autumn --out
     bags.parquet
     """
+    from unbag.tables import write_tables
+
     check_output(out, force=force)
-    table = open_events(events, id, stratum)
-    bag = assign(table, id, size, stratum, salt, expected_of(expected))
-    columns = table.need([id, stratum])
-    if all_columns:
-        columns = list(dict.fromkeys([*table.columns, *columns]))
-    write_tables(out, _with_bags(table, columns, bag), force=force)
-    tell(f"{len(bag):,} events in {len(np.unique(bag)):,} bags: {out or 'stdout'}")
+    with activity("reading"):
+        table = open_events(events, id, stratum)
+        bag = assign(table, id, size, stratum, salt, expected_of(expected))
+        columns = table.need([id, stratum])
+        if all_columns:
+            columns = list(dict.fromkeys([*table.columns, *columns]))
+        write_tables(out, _with_bags(table, columns, bag), force=force)
+    tell(f"{len(bag):,} events in {len(set(bag.tolist())):,} bags: {out or 'stdout'}")
 
 
 def open_events(events: Path, id: str, stratum: str | None) -> Table:
     """The events, with ids and strata as text where they come from CSV files."""
+    import pyarrow as pa
+
+    from unbag.tables import open_table
+
     table = open_table(events, types=dict.fromkeys(filter(None, (id, stratum)), pa.string()))
     if "bag" in table.schema.names:
         raise broken(
@@ -94,6 +104,9 @@ def assign(
     table: Table, id: str, size: int, stratum: str | None, salt: str, expected: Any = None
 ) -> np.ndarray:
     """The bag of each row."""
+    from unbag.bags import design_bags
+    from unbag.tables import plain
+
     columns = table.read(table.need([id, stratum]))
     ids, *strata = (plain(column).to_numpy(zero_copy_only=False) for column in columns.columns)
     within = dict(zip(["stratum"], strata, strict=False))
@@ -101,6 +114,8 @@ def assign(
 
 
 def _with_bags(table: Table, columns: list[str], bag: np.ndarray) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
     start = 0
     for batch in table.batches(columns):
         end = start + batch.num_rows
