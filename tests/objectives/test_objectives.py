@@ -17,7 +17,7 @@ from unbag.matching import proportion_matching
 from unbag.methods import METHODS
 from unbag.objectives import OBJECTIVES, Ask, count_profiles
 from unbag.objectives import _mixing as mixing
-from unbag.objectives._consistency import RADIUS, worst_direction
+from unbag.objectives._consistency import RADIUS, SHARE, worst_direction
 from unbag.objectives._square import DELTA, Residuals, centred, debiased
 from unbag.training._loader import Loader, Shape
 
@@ -29,6 +29,7 @@ REPORT = np.bincount(BAG, LABEL) / SIZES
 X = RNG.normal(size=(len(BAG), 3)).astype(np.float32)
 COEFFICIENTS = np.array([1.0, -0.5, 0.3], np.float32)
 PRIOR = LABEL.mean()
+STEP = RADIUS * np.sqrt(np.mean((X**2).sum(axis=1)))  # of the consistency
 
 
 def linear(rows):
@@ -92,9 +93,9 @@ def by_hand(name):
             total -= np.mean(np.log(np.maximum(one * h[rows[i]] + zero * (1 - h[rows[i]]), 1e-6)))
         return total / 6
     if name == "llp_vat":
-        moved = expit(np.log(h / (1 - h)) + RADIUS * np.linalg.norm(COEFFICIENTS))
+        moved = expit(np.log(h / (1 - h)) + STEP * np.linalg.norm(COEFFICIENTS))
         kl = h * np.log(h / moved) + (1 - h) * np.log((1 - h) / (1 - moved))
-        return np.mean(match) + kl.mean()
+        return np.mean(match) + SHARE * kl.mean()
     assert name == "mixbag"
     mean, target, *_ = mixing.mixtures(jnp.asarray(linear(X)), padded(), jax.random.key(0))
     mean, target = np.clip(mean, 1e-6, 1 - 1e-6), np.asarray(target)
@@ -237,13 +238,13 @@ def test_profiles_of_large_bags_are_laws_in_single_precision():
 
 
 def test_the_worst_direction_is_the_gradient_of_the_logit():
-    step = worst_direction(Ask(linear, jnp.asarray(X), None))
+    step = worst_direction(Ask(linear, jnp.asarray(X), None), np.ones(len(X)))
     np.testing.assert_allclose(
-        step[0], RADIUS * COEFFICIENTS / np.linalg.norm(COEFFICIENTS), rtol=1e-5
+        step[0], STEP * COEFFICIENTS / np.linalg.norm(COEFFICIENTS), rtol=1e-5
     )
     rng = np.random.default_rng(1)
     other = rng.normal(size=(50, 3))
-    other *= RADIUS / np.linalg.norm(other, axis=1, keepdims=True)
+    other *= STEP / np.linalg.norm(other, axis=1, keepdims=True)
     assert (np.abs(other @ COEFFICIENTS) <= float(step[0] @ COEFFICIENTS) + 1e-5).all()
 
 

@@ -112,7 +112,7 @@ def kmeans(rows: Rows) -> np.ndarray:
     from sklearn.cluster import MiniBatchKMeans
 
     state = int(rows.rng.integers(2**31))
-    made = MiniBatchKMeans(rows.bags, n_init=1, random_state=state)
+    made = MiniBatchKMeans(rows.bags, random_state=state)
     return made.fit_predict(_standard(rows.X))
 
 

@@ -79,7 +79,7 @@ LEARNERS: dict[str, Entry] = {
     "trees": Entry(Trees, TreesModel.restore),
     "network": Entry(_make_network, _restore_network),
     "stacked": Entry(Stacked, StackedModel.restore),
-    **{peer.name: Entry(peer, peer.model.restore) for peer in PEERS},
+    **{peer.name: Entry(cast(Any, peer), peer.model.restore) for peer in PEERS},
 }
 """The learners by name; a further one is a line here."""
 AUTO = ("additive", "trees")

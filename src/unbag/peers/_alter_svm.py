@@ -10,7 +10,7 @@ import numpy as np
 
 from unbag.bags import Bags
 from unbag.peers._bag_regression import ridge
-from unbag.peers._choice import choose_by_counts, slope_and_level
+from unbag.peers._choice import choose_by_counts, level_of, slope_and_level
 from unbag.peers._linear import BagData, LinearModel, read_bags
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class AlterSVM:
         chosen, held = choose_by_counts(self._scores, data, self.costs, seed=seed)
         slope, _ = slope_and_level(held, data)
         w = self.alternate(data, chosen)
-        level = slope_and_level(slope * (data.X @ w[:-1] + w[-1]), data)[1]
+        level = level_of(slope * (data.X @ w[:-1] + w[-1]), data.prior)
         return LinearModel(columns, w[:-1], w[-1]).rescaled(slope, level)
 
     def _scores(self, data: BagData, cost: float) -> Any:

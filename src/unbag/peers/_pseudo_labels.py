@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from unbag.bags import Bags
-from unbag.peers._choice import choose_by_counts
+from unbag.peers._choice import choose_by_counts, level_of, slope_and_level
 from unbag.peers._counts import count_evidence
 from unbag.peers._linear import BagData, LinearModel, fit_logistic, read_bags
 
@@ -56,9 +56,12 @@ class PseudoLabelEM:
             Not used.
         """
         columns, data = read_bags(bags, self.name, counts=True)
-        chosen, _ = choose_by_counts(self._scores, data, self.penalties, seed=seed)
+        chosen, held = choose_by_counts(self._scores, data, self.penalties, seed=seed)
         w = self._learn(data, chosen)
-        return LinearModel(columns, w[:-1], w[-1])
+        return self._finished(LinearModel(columns, w[:-1], w[-1]), data, held)
+
+    def _finished(self, model: LinearModel, data: BagData, held: np.ndarray) -> LinearModel:
+        return model
 
     def _scores(self, data: BagData, penalty: float) -> Any:
         w = self._learn(data, penalty)
@@ -79,14 +82,18 @@ class BeliefPropagation(PseudoLabelEM):
 
     The labels have the law
 
-        P(y)  proportional to  prod_bags [sum_i y_i = count]  prod_edges exp(-w (y_i - y_j)^2),
+        P(y)  proportional to  prod_bags [sum_i y_i = count]
+                               prod_edges exp(-w (y_i - y_j)^2 - c (y_i + y_j)),
 
     whose edges join each row to its nearest others, with w = coupling exp(-d^2 / s), s the mean
-    squared distance of edges. Messages between rows, and between a bag and its rows, give the
-    marginals q; a bag's messages are exact. Logistic regression learns q. The paper penalises a
-    wrong count where we forbid it, takes q as hard labels, and repeats with the embedding of a
-    network in place of the rows; a linear model has none, so there is one round. Trees of bags and
-    edges have exact marginals.
+    squared distance of edges. The paper has no c; ours makes a neighbour of whom only the prior is
+    known say nothing, or rows with many neighbours would be pulled to the commoner label. Messages
+    between rows, and between a bag and its rows, give the marginals q; a bag's messages are exact.
+    Logistic regression learns q. The paper penalises a wrong count where we forbid it, takes q as
+    hard labels, and repeats with the embedding of a network in place of the rows; a linear model
+    has none, so there is one round. Marginals are pulled towards the proportion of their bag, so
+    the slope and level of the model are set from the counts of bags that were not learned from.
+    Trees of bags and edges have exact marginals.
 
     Parameters
     ----------
@@ -100,13 +107,19 @@ class BeliefPropagation(PseudoLabelEM):
 
     rounds: int = 10
     neighbours: int = 5
-    coupling: float = 0.5
+    coupling: float = 0.2
 
     name: ClassVar[str] = "belief_propagation"
     title: ClassVar[str] = "belief propagation"
 
     def _learn(self, data: BagData, penalty: float) -> np.ndarray:
         return fit_soft_labels(data.X, self._labels(data), penalty)
+
+    def _finished(self, model: LinearModel, data: BagData, held: np.ndarray) -> LinearModel:
+        slope, _ = slope_and_level(held, data)
+        stretched = model.rescaled(slope, 0.0)
+        score = data.X @ stretched.coefficients + stretched.intercept
+        return stretched.rescaled(1.0, level_of(score, data.prior))
 
     def _labels(self, data: BagData) -> np.ndarray:
         from sklearn.neighbors import NearestNeighbors
@@ -119,7 +132,9 @@ class BeliefPropagation(PseudoLabelEM):
         proper = kept[:, 0] < kept[:, 1]
         scale = max(float(squared[proper].mean()), 1e-12) if proper.any() else 1.0
         strength = self.coupling * np.exp(-squared[proper] / scale)
-        return marginals(data.bag, data.positives, kept[proper], strength, rounds=self.rounds)
+        edges, unknown = kept[proper], _passed(logit(data.prior), strength)
+        field = -np.bincount(edges.ravel(), np.repeat(unknown, 2), minlength=len(near))
+        return marginals(data.bag, data.positives, edges, strength, rounds=self.rounds, odds=field)
 
 
 def marginals(
@@ -156,10 +171,15 @@ def marginals(
     for _ in range(rounds):
         total = odds + np.bincount(target, message, minlength=len(bag))
         cavity = (total + from_bag)[source] - message[back]
-        message = np.logaddexp(cavity, -w) - np.logaddexp(cavity - w, 0)
+        message = _passed(cavity, w)
         without = odds + np.bincount(target, message, minlength=len(bag))
         from_bag = count_evidence(np.broadcast_to(without, bag.shape), bag, count)
     return expit(odds + np.bincount(target, message, minlength=len(bag)) + from_bag)
+
+
+def _passed(odds: Any, w: np.ndarray) -> np.ndarray:
+    """What an edge of strength w makes of the log odds of one end, for the other."""
+    return np.logaddexp(odds, -w) - np.logaddexp(odds - w, 0)
 
 
 def fit_soft_labels(
