@@ -16,7 +16,7 @@ try:
 except ImportError:  # not on Windows, where leftovers of killed processes stay
     fcntl = None
 
-SCRATCH = "unbag-"
+SCRATCH = "unbag-scratch-"  # a name that nobody else gives a folder
 
 
 def check_place(path: Path, *, force: bool) -> None:

@@ -57,11 +57,8 @@ def a_table(name):
 SEEN = unbag.Bags(np.array([0, 0, 1]), np.array([0.5, 1.0]))
 
 
-def a_link():
-    link = FOLDER / "link.csv"
-    if not link.is_symlink():
-        link.symlink_to("other.csv")
-    return link
+LINK = Path(tempfile.mkdtemp()) / "link.csv"
+LINK.symlink_to("other.csv")
 
 
 MESSAGES = [
@@ -88,9 +85,9 @@ MESSAGES = [
         f"An output must not exist yet: {FOLDER} does. Choose another name.",
     ),
     (
-        lambda: check_output(a_link(), force=True, table=False),
+        lambda: check_output(LINK, force=True, table=False),
         "An output must not be a symbolic link, because writing would change another place: "
-        f"{FOLDER}/link.csv points to other.csv. Name that place itself.",
+        f"{LINK} points to other.csv. Name that place itself.",
     ),
     (
         lambda: check_output(FOLDER / f"{'x' * 300}.csv", force=False),
