@@ -45,6 +45,14 @@ SAID = {
     "stratum": "region",
 }
 
+# thirty bags of four, each with two: no chance is so even
+EVEN = (
+    {"day": np.repeat([f"d{i}" for i in range(30)], 4).tolist(), "click": list(range(120)),
+     "region": ["n"] * 120, "when": np.array(["2026-11-01"] * 120, "datetime64[us]"), "g": [0.5] * 120},
+    {"day": [f"d{i}" for i in range(30)], "sales": [2.0] * 30, "events": [4] * 30, "v": [0.0] * 30,
+     "status": [""] * 30, "made": np.array(["2026-11-02"] * 30, "datetime64[us]")},
+    {},
+)  # fmt: skip
 FAULTS = {
     "no_events": ({}, {}, {}),
     "no_reports": ({}, {}, {}),
@@ -64,6 +72,8 @@ FAULTS = {
     "proportion_as_total": ({}, {"sales": [0.5, 0.0, 1.0]}, {}),
     "fractional_count": ({}, {"sales": [1.0, 0.0, 1.5]}, {}),
     "impossible_total": ({}, {"sales": [1.0, 0.0, 3.0]}, {}),
+    "reports_too_even": EVEN,
+    "no_sizes": ({}, {"events": pa.nulls(3, pa.int64())}, {}),
     "impossible_counts": ({}, {"b": [1.0, 2, 2]}, {"total": None, "counts": ["sales", "b"]}),
     "impossible_report": ({}, {"sales": [1.0, 0, 7]}, {"kind": "total", "cap": 2}),
     "unknown_status": ({}, {"status": ["observed", "", "lost"]}, {}),

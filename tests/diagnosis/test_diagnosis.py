@@ -373,7 +373,7 @@ def test_a_constant_feature_and_one_that_is_constant_in_each_stratum_say_nothing
 def test_very_many_features_and_very_many_rows_are_sampled():
     rng = np.random.default_rng(0)
     X = sparse.random_array((2000, 5000), density=0.01, rng=rng, format="csr")
-    bags = Bags(np.arange(2000) // 20, np.full(100, 0.5), X=X)
+    bags = Bags(np.arange(2000) // 20, rng.binomial(20, 0.5, 100) / 20, X=X)
     found = diagnose(bags)
     assert len(found.features) == 2000
     assert "of 5000 features the 2000 that are most often not zero were looked at" in found.notes

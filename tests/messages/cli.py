@@ -61,12 +61,27 @@ LINK = Path(tempfile.mkdtemp()) / "link.csv"
 LINK.symlink_to("other.csv")
 
 
+class Diverged:
+    """A model whose predictions are no numbers."""
+
+    kind_, takes_tables, old_score_ = "total", False, None
+    plan_ = unbag.plan_features(pa.table({"x": [1.0, 2.0]}))
+
+    def predict(self, X, offset):
+        return np.array([1.0, np.nan])
+
+
 MESSAGES = [
     (
         lambda: _with_labels(None, Path("labels.csv"), None, alone=False),
         "Labelled events must have a column of labels and be learned by learners: none is named, "
         "or options ask for one network. Name the column with label=, and leave out the options of "
         "a network.",
+    ),
+    (
+        lambda: list(predictions(Diverged(), pa.table({"x": [1.0, 2.0]}), None)),
+        "A prediction must be a number: row 1 has [nan] (1 such row). Look at the values of that "
+        "row, or train the model again.",
     ),
     (
         lambda: check_output(Path("scores.txt"), force=False),

@@ -1,11 +1,12 @@
 """Bad input of stream, and the whole message that it gets."""
 
+import os
 from datetime import date
 from unittest.mock import patch
 
 import numpy as np
 
-from cases.stream import PLACE, SMALL, chunk_of, network
+from cases.stream import PLACE, SMALL, chunk_of, network, source
 from unbag import models
 from unbag.cli._stream import follow_example, follow_folder
 from unbag.datasets import Chunk
@@ -14,7 +15,8 @@ from unbag.lab._online_plan import online_preset
 from unbag.lab._online_report import write_online_report
 from unbag.lab._online_run import run_online
 from unbag.lab._online_store import OnlineStore
-from unbag.stream import FolderInput, StreamLearner, StreamModel, StreamSettings
+from unbag.stream import FolderInput, StreamLearner, StreamModel, StreamSettings, run_stream
+from unbag.stream._checkpoint import METRICS
 from unbag.stream._folder import _check_end
 from unbag.tables import Column, Columns, FeaturePlan
 
@@ -87,7 +89,34 @@ def too_short(folder):
         run_online(online_preset("smoke", methods=("upm",), sizes=(128,)), OnlineStore(folder))
 
 
+def shortened(folder):
+    """A stream whose log lost its end."""
+    run_stream(lambda p: source(p, 2), learner(folder=folder)).close()
+    os.truncate(folder / METRICS, 10)
+    learner(folder=folder)
+
+
+def learner(**further):
+    return StreamLearner(network(), **SMALL, **further)
+
+
 MESSAGES = [
+    (
+        lambda: learner().report("a", 0.5),
+        "The bag ids of a stream must be a list: an array of shape () came. Give a list, also of "
+        "one.",
+    ),
+    (
+        lambda: learner().report(["a"], [0.5], size=[16.9]),
+        "A size must be a whole number, or None where it is not known: 16.9 came. Say how many "
+        "events the report is about.",
+    ),
+    (
+        lambda: shortened(PLACE / "log"),
+        f"The logs of a stream must be those of its checkpoint: {PLACE / 'log' / METRICS} is "
+        "shorter than it was. Put a copy of the folder in its place, or begin again in another "
+        "one.",
+    ),
     (
         lambda: too_short(PLACE / "short"),
         (

@@ -62,6 +62,11 @@ TWICE = pa.table([[1], [2], [3]], names=["x", "bag", "bag"])
 
 MESSAGES = [
     (
+        lambda: told(replaced(TWO, id=[[1], [2]]), id="id"),
+        "Ids, strata and levels must be text, numbers, dates or truth values: a column of type "
+        "list<item: int64> came. Write each as one text.",
+    ),
+    (
         lambda: told(noise=float("nan")),
         "A noise variance must be finite and not negative: nan came. Give with noise= the variance "
         "of the noise on a count, or a column with it.",

@@ -270,13 +270,31 @@ def change(file, old, new):
 
 def test_events_that_changed_on_disk_are_not_learned(tmp_path):
     file = stopped(tmp_path)
-    X, _, report = bags_in_order()
+    X, _, _ = bags_in_order()
     mine = np.arange(20 * 16, 32 * 16)
     change(file, X[mine[:16]].tobytes(), X[mine[::-1][:16]].tobytes())
-    learner = resume(tmp_path)
-    learner.report(np.arange(20, 31), report[20:31])
     with pytest.raises(ValueError, match="the events of its bag number 20 have changed"):
-        learner.finish()
+        resume(tmp_path)
+
+
+def test_tables_that_got_lost_are_no_new_stream(tmp_path):
+    change(stopped(tmp_path), b"TABLE state", b"TABLE stote")
+    with pytest.raises(ValueError, match=r"must be whole: .*stream\.db is damaged"):
+        resume(tmp_path)
+
+
+def test_a_stream_whose_last_checkpoint_fails_ends_with_an_error(tmp_path, monkeypatch):
+    learner = StreamLearner(network(), folder=tmp_path, every=100, **SMALL)
+
+    def full(*arguments):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(StreamStore, "save", full)
+    with (
+        pytest.warns(UserWarning, match="could not be written"),
+        pytest.raises(OSError, match=r"The last checkpoint in .* could not be written"),
+    ):
+        run_stream(lambda p: source(p, 2), learner)
     learner.close()
 
 

@@ -20,6 +20,9 @@ from unbag.bags._reports import (
     label_variance,
     largest_report,
     mean_label_variance,
+    reports_too_even,
+    spread_terms,
+    too_even,
 )
 from unbag.bags._split import batch_plan
 
@@ -44,6 +47,9 @@ __all__ = [
     "make_bags",
     "mean_label_variance",
     "random_bags",
+    "reports_too_even",
+    "spread_terms",
     "stable_hash",
     "take_rows",
+    "too_even",
 ]

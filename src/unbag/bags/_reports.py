@@ -382,6 +382,68 @@ def label_variance(prior: Any, kind: Kind) -> Any:
     return prior * (1 - prior)
 
 
+SURE = 4.75  # standard deviations that chance exceeds once in a million times
+
+
+def spread_terms(size: Any, report: Any, prior: Any, noise: Any) -> tuple[Any, Any]:
+    """Of each bag of labels its squared distance from the prior in units of chance, and what its
+    count adds to the variance of that; see `too_even`.
+
+    A count is a whole number, so that 1/12, the variance of rounding, is added to the square.
+
+    Parameters
+    ----------
+    size, report, prior, noise : array, or column of a relation
+        Of each bag, the prior that of its stratum.
+    """
+    chance = size * prior * (1 - prior)
+    variance = chance + noise
+    away = size * (report - prior)
+    return (away * away + 1 / 12) / variance, chance / (variance * variance)
+
+
+def too_even(squares: Any, further: Any, free: Any) -> Any:
+    """Whether reports vary less than random bags can, but for a chance of one in a million.
+
+    The mean of `squares` is 1 for random bags. By Wilson and Hilferty its cube root is nearly
+    normal, with mean 1 - c and variance c = Var / (9 free^2).
+
+    Parameters
+    ----------
+    squares, further : float or a number of a relation
+        Sums over bags of `spread_terms`.
+    free : float or a number of a relation
+        Bags less strata.
+    """
+    c = (2 * free + further) / (9 * free * free)
+    low = 1 - c - SURE * c**0.5
+    return (low > 0) & (squares / free < low * low * low)
+
+
+def reports_too_even(reports: Any) -> bool:
+    """Whether the observed proportions vary less than random bags of labels can.
+
+    Parameters
+    ----------
+    reports : Reports or Bags
+        Of any kind; only proportions are looked at.
+    """
+    seen = reports.observed
+    if reports.kind != "binary" or seen.sum() < 2:
+        return False
+    size, report = reports.size[seen].astype(float), reports.report[seen]
+    noise = np.zeros(len(size)) if reports.noise is None else reports.noise[seen]
+    stratum = np.zeros(len(size), int) if reports.stratum is None else reports.stratum[seen]
+    s = np.unique(stratum, return_inverse=True)[1]
+    prior = (np.bincount(s, weights=size * report) / np.bincount(s, weights=size))[s]
+    varies = size * prior * (1 - prior) + noise > 0
+    free = int(varies.sum()) - len(np.unique(s[varies]))
+    if free < 1:
+        return False
+    terms = (np.asarray(v, float)[varies] for v in (size, report, prior, noise))
+    return bool(too_even(*(part.sum() for part in spread_terms(*terms)), free))
+
+
 def mean_label_variance(prior: Any, kind: Kind) -> float:
     """Var y on average over strata and classes, above 0, as the weights of noisy bags need it.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbag._rules import broken
+from unbag._rules import broken, refuse
 from unbag.cli._console import tell
 from unbag.cli._evaluate import open_model
 from unbag.cli._options import Events, Force, Model, Output
@@ -17,6 +17,8 @@ from unbag.cli._progress import activity
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
+
+    from unbag.tables import ColumnWatch
 
 
 def predict(
@@ -34,16 +36,23 @@ def predict(
     Example: unbag predict model.unbag new-events.parquet --id event --out scores.parquet
     """
     check_output(out, force=force)
-    tables = predictions(open_model(model), events, id)
-    from unbag.tables import write_tables
+    from unbag.tables import ColumnWatch, write_tables
 
+    opened = open_model(model)
+    watch = ColumnWatch(opened.plan_)
+    tables = predictions(opened, events, id, watch)
     with activity("predicting"):
         rows = write_tables(out, tables, force=force)
+    for warning in watch.warnings():
+        tell(f"warning: {warning}")
     tell(f"{rows:,} predictions: {out or 'stdout'}")
 
 
-def predictions(model: Any, events: Any, id: str | None) -> Iterator[pa.Table]:
-    """A table of predictions for each batch of rows, with the ids or row numbers first."""
+def predictions(
+    model: Any, events: Any, id: str | None, watch: ColumnWatch | None = None
+) -> Iterator[pa.Table]:
+    """A table of predictions for each batch of rows, with the ids or row numbers first; the watch
+    sees the columns on their way."""
     import numpy as np
     import pyarrow as pa
 
@@ -61,12 +70,23 @@ def predictions(model: Any, events: Any, id: str | None) -> Iterator[pa.Table]:
         first = {"row": np.arange(row, row + len(batch))}
         if id is not None:
             first = {id: batch[id]}
-        row += len(batch)
+        if watch is not None:
+            watch.add(batch)
         offset = None
         if old is not None:
             offset = old.scores(batch)
-        X = rows_for(model, batch)
-        yield pa.table(first | dict(zip(names, _predicted(model, X, offset).T, strict=True)))
+        predicted = _predicted(model, rows_for(model, batch), offset)
+        bad = ~np.isfinite(predicted).all(axis=1)
+        refuse(
+            "A prediction must be a number",
+            bad,
+            thing="row",
+            given=predicted,
+            names=np.arange(row, row + len(batch)),
+            remedy="Look at the values of that row, or train the model again.",
+        )
+        row += len(batch)
+        yield pa.table(first | dict(zip(names, predicted.T, strict=True)))
 
 
 def rows_for(model: Any, batch: pa.Table) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag._rules import LONE, VALID, broken, refuse, rows, spelled, two_reports
-from unbag.bags import Bags, Kind
+from unbag.bags import Bags, Kind, reports_too_even
 from unbag.diagnosis._bias import (
     Bias,
     Dispersion,
@@ -114,6 +114,8 @@ def diagnose(
     if bags.size.max() == 1:
         verdict = "Each bag is one instance: its report is a label, and nothing can be biased."
         return Diagnosis(verdict, True, REMEDY["random"])
+    if reports_too_even(bags) and not bags.accept_bias:
+        return Diagnosis(EVEN, False, spelled(NOT_REPORTS), labels=label_dispersion(bags))
     drawn, scores = _draw(bags, scores, most, seed)
     layout = BagLayout.of(drawn.bag, drawn.size, drawn.stratum)
     table, labels = _limited(read_features(drawn.X), seed), label_dispersion(bags)
@@ -137,6 +139,16 @@ def diagnose(
     if scores is not None:
         bias = bias._replace(**direct(drawn, f, g))
     return _decide(case, bias, int(lone.sum()), tolerance)
+
+
+EVEN = (
+    "The bags are not random by their reports, which vary less than one in a million sets of "
+    "random bags."
+)
+NOT_REPORTS = (
+    "Look whether the reports are proportions that were divided by the size once more, rounded, "
+    "smoothed or filled in; where bags were balanced on purpose, say so with {accept_bias:True}."
+)
 
 
 class _Case(NamedTuple):

@@ -40,6 +40,7 @@ from unbag.metrics import (
     evaluate,
     evaluate_counts,
     evaluate_folds,
+    level_note,
     marks,
     scores_on,
 )
@@ -355,6 +356,8 @@ def fit(
         crossed = _cross_fit(learners, bags, fold, seed, end, progress or whom_to_inform())
         fitted = _combined(crossed, bags, fold)
     table = not _is_matrix(bags.X)
+    level = level_note(fitted.predict(bags.X, offset=bags.offset), bags)
+    notes += [level] if level is not None else []
     fitted = replace(fitted, notes=(*notes, *fitted.notes), learned_=known, takes_tables=table)
     if untouched is None:
         return fitted

@@ -13,6 +13,7 @@ from unbag.metrics._evaluate import Evaluator, compare, evaluate, evaluate_label
 from unbag.metrics._evaluation import Band, Evaluation, Note
 from unbag.metrics._folds import evaluate_folds
 from unbag.metrics._leakage import check_apart, join_marks, known_bags, learner, marks
+from unbag.metrics._level import level_note
 from unbag.metrics._paired import PairedLosses, judge_all
 from unbag.metrics._randomness import doubts, warn_of
 from unbag.metrics._scores import (
@@ -62,6 +63,7 @@ __all__ = [
     "judge_all",
     "known_bags",
     "learner",
+    "level_note",
     "loss_sums",
     "marks",
     "mean_estimate",

@@ -11,13 +11,18 @@ from typing import Any, NamedTuple, get_args
 import ibis
 
 from unbag._rules import Refused
-from unbag.bags import HIDDEN_BY_VALUE, Status, largest_report
+from unbag.bags import HIDDEN_BY_VALUE, Status, largest_report, spread_terms, too_even
 from unbag.sql._columns import constant, number_words, total
 from unbag.sql._match import NEVER, Request, sum_of_values
-from unbag.tables import LEFT_OUT, RULES, TablesReport, tables_report
+from unbag.tables import EVEN, LEFT_OUT, RULES, TablesReport, tables_report
 
 ALWAYS, NOTHING = ibis.literal(True), ibis.null("string")
-ABSENT = ("no_events", "no_reports", "nothing_observed")  # broken when no row is counted
+ABSENT = (
+    "no_events",
+    "no_reports",
+    "no_sizes",
+    "nothing_observed",
+)  # broken when no row is counted
 
 Looks = dict[str, tuple[Any, Any]]
 
@@ -61,6 +66,8 @@ def find_faults(events: Any, reports: Any, bags: Any, weighed: Any, request: Req
     bags = _with_strata(bags)
     looks = [_of_events(events), _of_reports(reports, request)]
     looks.append(Look(bags, "bag", _of_bags(bags, request) | _of_strata(bags, request)))
+    if request.columns.reports_are == "binary" and not request.columns.accept_bias:
+        looks.append(_of_spread(bags))
     if request.columns.id is not None:
         looks.append(_of_ids(events))
     if request.columns.counts is not None and request.columns.noise is not None:
@@ -172,6 +179,8 @@ def _of_reports(reports: Any, request: Request) -> Look:
         "late_report": (named & reports.late, name),
         "older_report": (named & reports.older, name),
     }
+    if request.columns.size is not None:
+        finds["no_sizes"] = (reports.reported_size.notnull(), "none of the reports has one")
     return Look(reports, "bag", finds)
 
 
@@ -244,6 +253,25 @@ def _of_strata(bags: Any, request: Request) -> Looks:
     if request.method != "easy":
         finds["lone_bag"] = (bags.leads & (bags.stratum_usable == 1), none + " have one")
     return finds
+
+
+def _of_spread(bags: Any) -> Look:
+    """Reports that vary less than chance allows, within strata."""
+    within = ibis.window(group_by="stratum")
+    used = bags.filter(bags.usable & _finite(bags.a_1) & _finite(bags.noise))
+    used = used.select("stratum", "size", "noise", "a_1")
+    prior = (used.size * used.a_1).sum().over(within) / used.size.sum().over(within)
+    used = used.mutate(prior=prior)
+    used = used.filter(used.size * used.prior * (1 - used.prior) + used.noise > 0)
+    squares, further = spread_terms(used.size, used.a_1, used.prior, used.noise)
+    used = used.mutate(squares=squares, further=further)
+    sums = used.aggregate(
+        squares=used.squares.sum(),
+        further=used.further.sum(),
+        free=(used.count() - used.stratum.nunique()).cast("float64").nullif(0),
+    )
+    even = too_even(sums.squares, sums.further, sums.free).fill_null(False)
+    return Look(sums, None, {"reports_too_even": (even, ibis.literal(EVEN))})
 
 
 def _of_weights(weighed: Any, request: Request) -> Look:

@@ -6,16 +6,19 @@ deletes the events that only the checkpoint before needed. Whoever is killed at 
 last checkpoint whole; resuming deletes the events that came after it. The logs are plain text
 beside the database, for people and their tools. They are synced before the transaction, which
 holds their lengths, and resuming cuts them back.
+
+A checkpoint holds the digest of its whole content: the state, and every event that waits. Resuming
+verifies it, because SQLite notices torn pages but not bits that changed inside of a value.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sqlite3
 import weakref
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,11 +31,13 @@ STORE, METRICS, QUARANTINE = "stream.db", "metrics.jsonl", "quarantine.jsonl"
 SETUP, LEDGER = "setup.json", "files.jsonl"  # of files that fall into a folder, see `_folder`
 # A row of events holds those of one bag in one call, so that a bag can be read and deleted alone.
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS state (number INTEGER PRIMARY KEY, value BLOB, checksum INTEGER);
+CREATE TABLE IF NOT EXISTS state (number INTEGER PRIMARY KEY, value BLOB);
 CREATE TABLE IF NOT EXISTS events (
-    part INTEGER PRIMARY KEY, bag INTEGER, dtype TEXT, X BLOB, score BLOB, checksum INTEGER);
+    part INTEGER PRIMARY KEY, bag INTEGER, dtype TEXT, X BLOB, score BLOB, digest BLOB);
 CREATE INDEX IF NOT EXISTS events_of_bag ON events (bag);
 """
+WHOLE = -1  # the number, among the parts of the state, of the digest of them all
+MARK = 0x756E6267  # in the header of a database that has a checkpoint, should its tables get lost
 OF_BAGS = "bag IN (SELECT value FROM json_each(?))"
 
 
@@ -85,23 +90,27 @@ class StreamStore:
         starts = np.flatnonzero(np.diff(bag, prepend=bag[0] - 1)).tolist()
         rows = []
         for part, (i, j) in enumerate(zip(starts, [*starts[1:], len(bag)], strict=True), start=1):
-            blobs = X[i:j].tobytes(), score[i:j].tobytes()
-            rows.append((self.last + part, int(bag[i]), X.dtype.str, *blobs, _checksum(*blobs)))
+            row = (
+                self.last + part,
+                int(bag[i]),
+                X.dtype.str,
+                X[i:j].tobytes(),
+                score[i:j].tobytes(),
+            )
+            rows.append((*row, _digest(*row)))
         with self._transaction():
             self.db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", rows)
         self.last, self.shape = self.last + len(rows), X.shape[1:]
 
     def read(self, bags: list[int]) -> Stored:
         """The events of some bags, in the order in which they arrived."""
-        query = f"SELECT bag, dtype, X, score, checksum FROM events WHERE {OF_BAGS} ORDER BY part"
+        query = f"SELECT * FROM events WHERE {OF_BAGS} ORDER BY part"
         with self._clear_errors():
             rows = self.db.execute(query, (json.dumps(bags),)).fetchall()
-        for bag, _, *blobs, checksum in rows:
-            if _checksum(*blobs) != checksum:
-                raise self._damaged(f"the events of its bag number {bag} have changed")
-        score = [np.frombuffer(row[3], np.float32) for row in rows]
-        X = np.concatenate([np.frombuffer(row[2], row[1]) for row in rows])
-        bag = np.repeat([row[0] for row in rows], [len(part) for part in score])
+        self._check_events(rows)
+        score = [np.frombuffer(row[4], np.float32) for row in rows]
+        X = np.concatenate([np.frombuffer(row[3], row[2]) for row in rows])
+        bag = np.repeat([row[1] for row in rows], [len(part) for part in score])
         return Stored(X.reshape(-1, *self.shape), np.concatenate(score), bag)
 
     def drop(self, bags: list[int]) -> None:
@@ -134,10 +143,11 @@ class StreamStore:
         written = state | {"leaves": kinds, "lengths": self.lengths, "last": self.last}
         blobs = [json.dumps(written | {"shape": self.shape}).encode()]
         blobs += [leaf.tobytes() for leaf in leaves]
-        rows = [(number, blob, _checksum(blob)) for number, blob in enumerate(blobs)]
         with self._transaction():
             self.db.execute(f"DELETE FROM events WHERE {OF_BAGS}", (json.dumps(self.ended),))
-            self.db.executemany("REPLACE INTO state VALUES (?, ?, ?)", rows)
+            rows = [*enumerate(blobs), (WHOLE, self._whole(blobs, self.last))]
+            self.db.executemany("REPLACE INTO state VALUES (?, ?)", rows)
+            self.db.execute(f"PRAGMA user_version = {MARK}")
         self.kept, self.ended = self.last, []
         with self._clear_errors():  # moves the log into the database and syncs both
             self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -145,17 +155,18 @@ class StreamStore:
     def load(self) -> tuple[dict[str, Any], list[np.ndarray]] | None:
         """The state and arrays of the last checkpoint, or None; everything later is undone."""
         with self._clear_errors():
-            checked = self.db.execute("PRAGMA quick_check").fetchone()[0]
+            checked = self.db.execute("PRAGMA integrity_check").fetchone()[0]
             rows = self.db.execute("SELECT * FROM state ORDER BY number").fetchall()
+            mark = self.db.execute("PRAGMA user_version").fetchone()[0]
         if checked != "ok":
             raise self._damaged(checked)
-        if any(_checksum(blob) != checksum for _, blob, checksum in rows):
-            raise self._damaged("its last checkpoint has changed")
+        if mark != {True: MARK, False: 0}[len(rows) > 0]:
+            raise self._damaged("its last checkpoint is lost")
         result, state = None, {"last": 0, "lengths": self.lengths, "shape": ()}
         if rows:
-            state = json.loads(rows[0][1])
-            pairs = zip(rows[1:], state["leaves"], strict=True)
-            leaves = [np.frombuffer(row[1], kind).reshape(shape) for row, (kind, shape) in pairs]
+            state, *arrays = self._checked_state(rows)
+            pairs = zip(arrays, state["leaves"], strict=True)
+            leaves = [np.frombuffer(blob, kind).reshape(shape) for blob, (kind, shape) in pairs]
             result = state, leaves
         self.last = self.kept = state["last"]
         self.lengths, self.shape = state["lengths"], tuple(state["shape"])
@@ -164,6 +175,34 @@ class StreamStore:
         for name in self.lengths:
             self._cut(name)
         return result
+
+    def _checked_state(self, rows: list[tuple[int, bytes]]) -> list[Any]:
+        """The state and the bytes of its arrays, whose digest, with that of the events, is the one
+        that was written beside them."""
+        (first, digest), *parts = rows
+        blobs = [blob for _, blob in parts]
+        try:
+            state = json.loads(blobs[0])
+            same = first == WHOLE and self._whole(blobs, state["last"]) == digest
+        except (ValueError, LookupError, TypeError) as error:
+            raise self._damaged("its last checkpoint has changed") from error
+        if not same:
+            raise self._damaged("its last checkpoint has changed")
+        with self._clear_errors():
+            self._check_events(
+                self.db.execute("SELECT * FROM events WHERE part <= ?", (state["last"],))
+            )
+        return [state, *blobs[1:]]
+
+    def _whole(self, blobs: list[bytes], last: int) -> bytes:
+        """The digest of a checkpoint: of its state, and of the digests of its events."""
+        query = "SELECT part, digest FROM events WHERE part <= ? ORDER BY part"
+        return _digest(*blobs, *(value for row in self.db.execute(query, (last,)) for value in row))
+
+    def _check_events(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        for *row, digest in rows:
+            if _digest(*row) != digest:
+                raise self._damaged(f"the events of its bag number {row[1]} have changed")
 
     def _append(self, name: str, lines: list[str]) -> None:
         """Append to a log and sync it; when that fails, the log is as before."""
@@ -181,8 +220,17 @@ class StreamStore:
         self.lengths[name] += length
 
     def _cut(self, name: str) -> None:
-        if self.folder and (self.folder / name).exists():
-            os.truncate(self.folder / name, self.lengths[name])
+        if self.folder is None:
+            return
+        path, length = self.folder / name, self.lengths[name]
+        if length > (path.stat().st_size if path.exists() else 0):
+            raise broken(
+                "The logs of a stream must be those of its checkpoint",
+                f"{path} is shorter than it was",
+                "Put a copy of the folder in its place, or begin again in another one.",
+            )
+        if path.exists():
+            os.truncate(path, length)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -245,12 +293,15 @@ def _connect(folder: Path | None) -> sqlite3.Connection:
     return db
 
 
-def _checksum(*blobs: bytes) -> int:
-    """SQLite notices torn pages, but not bits that changed inside of a value."""
-    total = 0
-    for blob in blobs:
-        total = zlib.crc32(blob, total)
-    return total
+def _digest(*values: Any) -> bytes:
+    """Of numbers, texts and bytes, each with its type and length, so that none runs into the
+    next."""
+    whole = hashlib.sha256()
+    for value in values:
+        blob = value if isinstance(value, bytes) else repr(value).encode()
+        whole.update(f"{type(value).__name__} {len(blob)} ".encode())
+        whole.update(blob)
+    return whole.digest()
 
 
 def as_line(row: dict[str, Any]) -> str:

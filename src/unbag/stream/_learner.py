@@ -278,16 +278,18 @@ class StreamLearner:
             How many reports were taken.
         """
         names, values = _rules.names(bag), np.asarray(report, float)
+        _rules.one_each(values, "reports")
         rows(len(values), len(names), thing="report", of="bag")
         method = self.settings.method
         if size is None:
             usual = {"labels": 1}.get(method)  # a label is a report on one event
             sizes: list[int | None] = [usual] * len(names)
         else:
-            sizes = np.asarray(size).astype(int).tolist()
+            sizes = _rules.sizes(size)
         noises = np.zeros(len(names))
         if noise is not None:
             noises = np.asarray(noise, float)
+            _rules.one_each(noises, "noises")
         rows(len(sizes), len(names), thing="size", of="bag")
         rows(len(noises), len(names), thing="noise", of="bag")
         taken = 0
@@ -304,11 +306,14 @@ class StreamLearner:
 
     def finish(self) -> None:
         """Learn from the complete bags that are left, though they fill no chunk, and make a
-        checkpoint."""
+        checkpoint, without which it is an error."""
         if len(self._buffer.ready) >= 2:
             self._learn_complete()
-        if self.folder:
-            self.checkpoint()
+        if self.folder and not self.checkpoint():
+            raise OSError(
+                f"The last checkpoint in {self.folder} could not be written: what was learned "
+                "after the one before is lost with this process. Make room, and run it again."
+            )
         self._move(None)
 
     def _work(self, position: int | None) -> None:

@@ -38,6 +38,7 @@ def features(X: Any, shape: tuple[int, ...] | None) -> np.ndarray:
 def names(bag: Any) -> list[Name]:
     """Ids of bags, refused when a checkpoint could not hold them."""
     ids = np.asarray(bag)
+    one_each(ids, "bag ids")
     listed = ids.tolist()
     other = [name for name in listed if ids.dtype.kind in "mM" or not isinstance(name, int | str)]
     if other:
@@ -47,6 +48,30 @@ def names(bag: Any) -> list[Name]:
             "Turn all ids into strings, with str().",
         )
     return listed
+
+
+def one_each(values: np.ndarray, thing: str) -> None:
+    """Refuse a single value where a list is meant, and lists of lists."""
+    if values.ndim != 1:
+        raise broken(
+            f"The {thing} of a stream must be a list",
+            f"an array of shape {values.shape} came",
+            "Give a list, also of one.",
+        )
+
+
+def sizes(size: Any) -> list[int | None]:
+    """Sizes of bags as whole numbers; None where a report closes its bag as it stands."""
+    given = np.asarray(size, object)
+    one_each(given, "sizes")
+    for k in given.tolist():
+        if k is not None and not (isinstance(k, int | float | np.number) and k == np.floor(k)):
+            raise broken(
+                "A size must be a whole number, or None where it is not known",
+                f"{k!r} came",
+                "Say how many events the report is about.",
+            )
+    return [None if k is None else int(k) for k in given.tolist()]
 
 
 def finite(*columns: np.ndarray) -> np.ndarray:

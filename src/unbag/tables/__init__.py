@@ -14,15 +14,18 @@ from unbag.tables._marginals import Marginals, join_marginals, match_keys, plan_
 from unbag.tables._outputs import write_tables
 from unbag.tables._plan import FeaturePlan, Part
 from unbag.tables._reports import ObservedReports, report_rows
-from unbag.tables._rules import LEFT_OUT, RULES, TablesReport, count, tables_report
+from unbag.tables._rules import EVEN, LEFT_OUT, RULES, TablesReport, count, tables_report
 from unbag.tables._sources import Table, no_rows, open_table, plain_arrow, watched
 from unbag.tables._values import as_moments, as_numbers, is_number, plain
+from unbag.tables._watch import ColumnWatch
 
 __all__ = [
+    "EVEN",
     "LEFT_OUT",
     "RULES",
     "Column",
     "ColumnNames",
+    "ColumnWatch",
     "Columns",
     "FeaturePlan",
     "JoinedBags",

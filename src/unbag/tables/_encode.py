@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from unbag._rules import broken
 from unbag.bags import stable_hash
-from unbag.tables._values import SECOND, as_moments, as_numbers, as_text, plain
+from unbag.tables._values import SECOND, as_moments, as_numbers, as_text, is_known, plain
 
 FeatureKind = Literal["numeric", "category", "hash", "date", "boolean", "drop"]
 MOST_BUCKETS = 2**24  # single precision holds whole numbers up to here exactly
@@ -129,7 +129,8 @@ def as_read(column: Column, values: Any) -> Any:
     if column.kind in ("category", "hash"):
         return as_text(values).dictionary_encode()
     if column.kind == "numeric":
-        return pa.array(as_numbers(values, name=column.name), from_pandas=True)
+        x = as_numbers(values, name=column.name)
+        return pa.array(np.where(is_known(x), x, np.nan), from_pandas=True)
     if column.kind == "date":
         moments = pa.array(as_moments(values, name=column.name), from_pandas=True)
         return moments.cast(pa.int64(), safe=False).cast(pa.timestamp("us"))
@@ -203,7 +204,7 @@ def buckets_of(values: Any, *, column: str, buckets: int) -> np.ndarray:
 
 def _numeric(column: Column, values: Any) -> np.ndarray:
     x = as_numbers(values, name=column.name)
-    gap = ~np.isfinite(x)
+    gap = ~is_known(x)
     scaled = np.where(gap, 0.0, (np.where(gap, 0.0, x) - column.mean) / column.sd)
     return _with_gap(column, scaled[:, None], gap)
 
@@ -304,7 +305,7 @@ _DATE_LEVELS = {
 
 def _as_is(column: Column, values: Any) -> dict[str, np.ndarray]:
     x = as_numbers(values, name=column.name)
-    return {column.name: np.where(np.isfinite(x), x, np.nan)}
+    return {column.name: np.where(is_known(x), x, np.nan)}
 
 
 def _one_code(

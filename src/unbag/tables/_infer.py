@@ -19,7 +19,16 @@ from unbag.tables._encode import DAY, MOST_BUCKETS, Column
 from unbag.tables._overrides import Wish, as_wishes
 from unbag.tables._plan import CSV_TYPES, FeaturePlan
 from unbag.tables._sources import Table, no_rows, open_table
-from unbag.tables._values import as_moments, as_numbers, as_text, is_date, is_number, is_text
+from unbag.tables._values import (
+    LARGEST,
+    as_moments,
+    as_numbers,
+    as_text,
+    is_date,
+    is_known,
+    is_number,
+    is_text,
+)
 
 MOST_VALUES = 1000  # of a column that is to be one-hot by the user's word
 LIKE_AN_ID = 0.9  # so many distinct values for each row are an id
@@ -145,6 +154,16 @@ class Survey:
         for name in self.columns:
             self.summaries[name].add(batch[name], typed=self.table.typed)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of the values."""
+        return tuple(
+            f"Column {s.name} has {s.beyond:,} values beyond {LARGEST:g}, the first in row "
+            f"{s.first}: they count as missing."
+            for s in self.summaries.values()
+            if s.beyond
+        )
+
     def plan(self) -> FeaturePlan:
         """The plan for what the batches had."""
         if self.columns and self.rows == 0:
@@ -197,7 +216,8 @@ class Summary:
 
     `squares` are those of deviations from the mean; `values` is None once they are too many;
     `apart` says whether it has whole numbers of which no batch had one twice; `smallest` are the
-    least hashes of its values, from which distinct ones are counted.
+    least hashes of its values, from which distinct ones are counted; `beyond` counts numbers that
+    no feature can hold, the first of them in row `first`.
     """
 
     name: str
@@ -211,6 +231,8 @@ class Summary:
     high: float = -np.inf
     values: set[str] | None = field(default_factory=set)
     clock: bool = False
+    beyond: int = 0
+    first: int = 0
     apart: bool = True
     smallest: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
 
@@ -228,7 +250,8 @@ class Summary:
 
     def _add_numbers(self, x: np.ndarray) -> None:
         """Mean and squares of two parts: M = M1 + M2 + d^2 n1 n2 / n, d the difference of means."""
-        good = x[np.isfinite(x)]
+        good = x[is_known(x)]
+        self._note_beyond(x)
         before, n = self.rows - self.missing, len(good)
         self.rows, self.missing = self.rows + len(x), self.missing + len(x) - n
         if n == 0:
@@ -237,6 +260,13 @@ class Summary:
         self.squares += float(((good - good.mean()) ** 2).sum()) + d**2 * before * n / (before + n)
         self.mean += d * n / (before + n)
         self.low, self.high = min(self.low, float(good.min())), max(self.high, float(good.max()))
+
+    def _note_beyond(self, x: np.ndarray) -> None:
+        """Numbers that are there and cannot be used are told, with the first row."""
+        beyond = np.flatnonzero(np.abs(x) > LARGEST)
+        if len(beyond) and not self.beyond:
+            self.first = self.rows + int(beyond[0])
+        self.beyond += len(beyond)
 
     def _add_apart(self, column: Any, *, typed: bool) -> None:
         """CSV files have whole numbers in a column of any numbers."""

@@ -173,12 +173,14 @@ def join(
     matched = pair.match(survey)
     if matched.summary.refused:
         raise Refused(*matched.summary.refused)
+    summary = matched.summary
     if survey is not None:
         planned = survey.plan()
+        summary = summary._replace(left_out=(*summary.left_out, *survey.notes))
     rows = pair.read(matched, planned)
     known = matched.known | {"known_prior": prior}
     known |= {"dropped": matched.summary.events - len(rows["bag"])}
-    return JoinedBags(plan=planned, summary=matched.summary, **rows, **known)
+    return JoinedBags(plan=planned, summary=summary, **rows, **known)
 
 
 def check_tables(

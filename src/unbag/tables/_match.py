@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from unbag.bags import HIDDEN_BY_VALUE, Status, largest_report
+from unbag.bags import HIDDEN_BY_VALUE, Status, largest_report, reports_too_even
 from unbag.tables._columns import Columns
 from unbag.tables._events import EventCounts, Line, line
 from unbag.tables._reports import ReportTable, choose_reports, first_of
-from unbag.tables._rules import TablesReport, number_text, tables_report
+from unbag.tables._rules import EVEN, TablesReport, number_text, tables_report
 
 
 class Matched(NamedTuple):
@@ -76,15 +77,14 @@ def match_tables(
     cut : float
         Nothing of this moment or later is used; NaN for none.
     """
-    kept, lines = choose_reports(reports, cut=cut, dated=columns.as_of is not None)
+    dated, sized = columns.as_of is not None, columns.size is not None
+    kept, lines = choose_reports(reports, cut=cut, dated=dated, sized=sized)
     bags = _by_bag(events, kept, columns, cut)
     lines = [*events.lines, *lines, *_sums(bags), *_left_out(bags, kept, columns)]
     lines += [*_refused(bags, columns), *_fractions(bags, columns), *_impossible(bags, columns)]
-    return Matched(
-        events.name.filter(pa.array(bags.used)),
-        _known(bags, events, columns),
-        tables_report([*lines, _nothing(bags, kept)]),
-    )
+    known = _known(bags, events, columns)
+    lines += [_even(bags, known), _nothing(bags, kept)]
+    return Matched(events.name.filter(pa.array(bags.used)), known, tables_report(lines))
 
 
 def _by_bag(events: EventCounts, reports: ReportTable, columns: Columns, cut: float) -> BagTable:
@@ -186,6 +186,22 @@ def _impossible(bags: BagTable, columns: Columns) -> list[Line]:
     if columns.total is not None and columns.reports_are == "binary":
         return [_line("impossible_total", bags, outside, f"{HAS} of {{size}}", total)]
     return [_line("impossible_report", bags, outside, HAS, share[:, 0])]
+
+
+def _even(bags: BagTable, known: dict[str, Any]) -> Line:
+    """Reports that vary less than chance allows are mostly something else than was said."""
+    usable = bags.usable[bags.used]
+    parts = {name: known.get(name) for name in ("report", "noise", "stratum")}
+    parts = {name: None if value is None else value[usable] for name, value in parts.items()}
+    shown = SimpleNamespace(
+        kind=known["kind"],
+        size=bags.size[bags.usable],
+        observed=np.ones(usable.sum(), bool),
+        **parts,
+    )
+    sound = known["kind"] == "binary" and np.isfinite(parts["report"]).all()
+    even = sound and not known["accept_bias"] and reports_too_even(shown)
+    return line("reports_too_even", int(even), EVEN)
 
 
 HAS = "bag {name} has {given}"

@@ -116,7 +116,7 @@ def report_rows(source: Any, columns: Columns) -> ObservedReports:
 
 
 def choose_reports(
-    reports: ReportTable, *, cut: float, dated: bool
+    reports: ReportTable, *, cut: float, dated: bool, sized: bool
 ) -> tuple[ReportTable, list[Line]]:
     """For each bag the report that was the latest before the cut, and a line for each check.
 
@@ -128,6 +128,8 @@ def choose_reports(
         Reports of this moment or later are left out; NaN for none.
     dated : bool
         Whether there are times of reports, so that the latest of a bag counts.
+    sized : bool
+        Whether a column of sizes was named.
     """
     named = ~reports.bag.is_null().to_numpy(zero_copy_only=False)
     late = named & (reports.as_of >= cut)
@@ -141,6 +143,7 @@ def choose_reports(
     again = latest & (versions[number] > 1)
     kept = np.flatnonzero(latest)[np.unique(number[latest], return_index=True)[1]]
     undated = named & np.isnan(reports.as_of) & dated
+    unsized = sized and bool(np.isnan(reports.size).all())
     lines = [
         line("reports", len(named)),
         line(
@@ -149,6 +152,7 @@ def choose_reports(
         line(
             "report_without_time", undated.sum(), f"bag {first_of(reports.bag, undated)} has none"
         ),
+        line("no_sizes", int(unsized), "none of the reports has one"),
         line("late_report", late.sum(), first_of(reports.bag, late)),
         line("older_report", (~latest).sum(), first_of(known.bag, ~latest)),
         line(

@@ -28,6 +28,9 @@ TWO_KINDS = (
 )
 
 
+EVEN = "they vary less than one in a million sets of random bags"
+
+
 class TableRule(NamedTuple):
     """A rule that is refused when it is broken: who is counted, what must hold, what to do."""
 
@@ -89,6 +92,10 @@ RULES: dict[str, TableRule] = {
         "Fill it in, or write it so.",
     ),
     "bag_with_two_reports": TableRule("bag", "A bag must have one report", LATEST),
+    "no_sizes": TableRule(
+        "table", "A column of sizes must hold at least one",
+        "Fill it in, or leave {size} out.",
+    ),
     "wrong_size": TableRule(
         "bag", "A reported size must be the number of events of the bag",
         "Find the missing or doubled events, or leave such bags out with {wrong_sizes:leave_out}.",
@@ -120,6 +127,11 @@ RULES: dict[str, TableRule] = {
     ),
     "impossible_report": TableRule(
         "bag", "A report without noise must be one that labels could give", NO_LABELS
+    ),
+    "reports_too_even": TableRule(
+        "table", "Reports of bags must vary at least as much as chance makes them",
+        "Look whether {total} names proportions, or whether the reports are rounded, smoothed or "
+        "filled in; where bags were balanced on purpose, say so with {accept_bias:True}.",
     ),
     "nothing_observed": TableRule(
         "table", "At least one bag must have events and a report",

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from unbag._rules import broken
 
+LARGEST = 1e38  # of a number that features in single precision can hold
 SECOND = 1_000_000  # moments are microseconds since 1970, in UTC
 
 
@@ -56,6 +57,12 @@ def as_text(column: Any) -> pa.Array:
     (['3', '2.5', None], [None, 'a'])
     """
     array = plain(column)
+    if pa.types.is_nested(array.type) or pa.types.is_binary(array.type):
+        raise broken(
+            "Ids, strata and levels must be text, numbers, dates or truth values",
+            f"a column of type {array.type} came",
+            "Write each as one text.",
+        )
     if pa.types.is_timestamp(array.type):
         text = array.cast(pa.timestamp("us", array.type.tz)).cast(pa.string())
         for pattern in (r"\.0+(Z?)$", r" 00:00:00(Z?)$"):
@@ -109,6 +116,20 @@ def as_numbers(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
             "Correct it, or leave it empty where there is none and say why with a status.",
         ) from error
     return numbers.to_numpy(zero_copy_only=False).astype(np.float64)
+
+
+def is_known(x: np.ndarray) -> np.ndarray:
+    """Which numbers are features: those that are missing, infinite or beyond 1e38 are not.
+
+    Parameters
+    ----------
+    x : array
+        Numbers.
+
+    >>> is_known(np.array([1.0, np.nan, np.inf, 1e39]))
+    array([ True, False, False, False])
+    """
+    return np.abs(x) <= LARGEST
 
 
 def _is_simple(kind: pa.DataType) -> bool:

@@ -1,0 +1,1 @@
+"""Seeded damage of everything that unbag reads: short in the suite, long by `make fuzz`."""
