@@ -180,7 +180,8 @@ def _of_reports(reports: Any, request: Request) -> Look:
         "older_report": (named & reports.older, name),
     }
     if request.columns.size is not None:
-        finds["no_sizes"] = (reports.reported_size.notnull(), "none of the reports has one")
+        none = ibis.literal("none of the reports has one")
+        finds["no_sizes"] = (reports.reported_size.notnull(), none)
     return Look(reports, "bag", finds)
 
 
