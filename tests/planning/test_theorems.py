@@ -25,7 +25,7 @@ def test_q_concentrates_around_the_true_difference():
 
 @pytest.mark.slow
 def test_in_a_realizable_problem_the_regret_falls_like_one_over_m():
-    rows = theorems.regret_by_bags(runs=300)
+    rows = theorems.regret_by_bags(runs=100)
     assert theorems.slope(rows, "bags", "regret") < -0.75
 
 

@@ -70,11 +70,12 @@ def test_the_objective_of_a_padded_batch_is_the_formula(method, kind):
         batch = jax.tree.map(jnp.asarray, loader.arrays(plan, 0, shape))
         setting = Setting(method, loss, kind, largest=int(bags.size.max()))
         z = jnp.asarray(score)[batch.row]
-        value = batch_loss(setting, z, batch, predict_components(setting, z), None, None)
+
+        def objective(z, s=setting, b=batch):
+            return batch_loss(s, z, b, predict_components(s, z), None, None)
+
+        value, slope = jax.jit(jax.value_and_grad(objective))(z)  # one program, not one per step
         assert float(value) == pytest.approx(float(expected), rel=2e-4, abs=2e-5)
-        slope = jax.grad(
-            lambda z, s=setting, b=batch: batch_loss(s, z, b, predict_components(s, z), None, None)
-        )(z)
         assert np.isfinite(slope).all()
         np.testing.assert_array_equal(np.asarray(slope)[~np.asarray(batch.real)], 0)
 
