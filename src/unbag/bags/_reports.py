@@ -428,20 +428,23 @@ def reports_too_even(reports: Any) -> bool:
     reports : Reports or Bags
         Of any kind; only proportions are looked at.
     """
-    seen = reports.observed
-    if reports.kind != "binary" or seen.sum() < 2:
+    there = reports.observed
+    if reports.kind != "binary" or there.sum() < 2:
         return False
-    size, report = reports.size[seen].astype(float), reports.report[seen]
-    noise = np.zeros(len(size)) if reports.noise is None else reports.noise[seen]
-    stratum = np.zeros(len(size), int) if reports.stratum is None else reports.stratum[seen]
+    size, report = reports.size[there].astype(float), reports.report[there]
+    noise = np.zeros(len(size)) if reports.noise is None else reports.noise[there]
+    stratum = np.zeros(len(size), int) if reports.stratum is None else reports.stratum[there]
     s = np.unique(stratum, return_inverse=True)[1]
     prior = (np.bincount(s, weights=size * report) / np.bincount(s, weights=size))[s]
     varies = size * prior * (1 - prior) + noise > 0
     free = int(varies.sum()) - len(np.unique(s[varies]))
     if free < 1:
         return False
-    terms = (np.asarray(v, float)[varies] for v in (size, report, prior, noise))
-    return bool(too_even(*(part.sum() for part in spread_terms(*terms)), free))
+    size, report, prior, noise = (
+        np.asarray(v, float)[varies] for v in (size, report, prior, noise)
+    )
+    squares, further = spread_terms(size, report, prior, noise)
+    return bool(too_even(squares.sum(), further.sum(), free))
 
 
 def mean_label_variance(prior: Any, kind: Kind) -> float:

@@ -99,7 +99,10 @@ def report_rows(source: Any, columns: Columns) -> ObservedReports:
     ids = dict.fromkeys(columns.as_text, pa.string())
     table = open_table(source, thing="reports", types=ids)
     reports, lines = choose_reports(
-        read_reports(table, columns, text=True), cut=np.nan, dated=columns.as_of is not None
+        read_reports(table, columns, text=True),
+        cut=np.nan,
+        dated=columns.as_of is not None,
+        sized=columns.size is not None,
     )
     report = tables_report(lines)
     if report.refused:
