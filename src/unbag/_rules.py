@@ -296,7 +296,9 @@ LONE = (
 )
 
 
-def two_reports(stratum: np.ndarray | None, observed: np.ndarray) -> None:
+def two_reports(
+    stratum: np.ndarray | None, observed: np.ndarray, *, names: np.ndarray | None = None
+) -> None:
     """Refuse an unbiased evaluation where a stratum has one report only.
 
     Parameters
@@ -305,6 +307,8 @@ def two_reports(stratum: np.ndarray | None, observed: np.ndarray) -> None:
         Of each bag.
     observed : array of bool
         Whether the report of each bag is.
+    names : array, optional
+        What the user calls each stratum.
     """
     s = stratum
     if s is None:
@@ -315,6 +319,7 @@ def two_reports(stratum: np.ndarray | None, observed: np.ndarray) -> None:
         (count < 2) & (np.bincount(s) > 0),
         thing="stratum",
         given=count,
+        names=names,
         remedy=LONE,
     )
 

@@ -69,7 +69,9 @@ def proportion_matching(
     return namespace(components).sum(like(components, report) * components, axis=-1)
 
 
-def check_reports(report: np.ndarray, form: Form, *, name: str, kind: Kind) -> None:
+def check_reports(
+    report: np.ndarray, form: Form, *, name: str, kind: Kind, names: np.ndarray | None = None
+) -> None:
     """Refuse reports for which the matched loss has no lower bound; clipping them would bias it.
 
     Parameters
@@ -82,6 +84,8 @@ def check_reports(report: np.ndarray, form: Form, *, name: str, kind: Kind) -> N
         Of the loss.
     kind : {"binary", "total", "histogram"}
         What the reports are.
+    names : array, optional
+        What the user calls each bag.
     """
     (low, high), given = form.reports, report
     if kind != "histogram":
@@ -92,6 +96,7 @@ def check_reports(report: np.ndarray, form: Form, *, name: str, kind: Kind) -> N
         unbounded(report, form, kind),
         thing="bag",
         given=given,
+        names=names,
         remedy="Use upm, easy or anchored, which stay unbiased under noise, or match with the "
         "square or brier loss.",
     )

@@ -236,6 +236,7 @@ def test_bags_of_one_are_worth_their_rows_and_noise_takes_from_it():
 
 
 def test_long_work_gives_lines_with_the_time_left(capsys, monkeypatch):
+    monkeypatch.setattr("unbag.cli._progress.SILENCE", 2.0)
     clock = iter(np.arange(0.0, 100.0, 1.0))
     monkeypatch.setattr("unbag.cli._progress.monotonic", lambda: next(clock))
     told = Activity()
@@ -257,3 +258,23 @@ def test_reading_is_watched_batch_by_batch(tmp_path):
         unbag.plan_features(events)
     unbag.plan_features(events)
     assert len(told) == 1
+
+
+LONE = {
+    "--method upm": "A stratum to split must hold at least four bags, two for each part: stratum c has 1",
+    "--method matching --noise 1": "outside it has no lower bound: bag c9 has -0.1",
+}
+
+
+@pytest.mark.parametrize("words", LONE)
+def test_errors_name_bags_and_strata_as_the_tables_do(tmp_path, words):
+    rng = np.random.default_rng(0)
+    bags = [*(f"a{i}" for i in range(8)), *(f"b{i}" for i in range(8)), "c9"]
+    events = pd.DataFrame({"bag": np.repeat(bags, 10), "x": rng.normal(size=170)})
+    events.assign(shop=events.bag.str[0]).to_csv(tmp_path / "e.csv", index=False)
+    sales = [*rng.integers(1, 9, 16), -1 if "noise" in words else 1]
+    pd.DataFrame({"bag": bags, "sales": sales}).to_csv(tmp_path / "r.csv", index=False)
+    tables = [tmp_path / "e.csv", tmp_path / "r.csv", *SALES]
+    strata = ["--stratum", "shop"] if "upm" in words else ["--test", 0]
+    more = [*words.split(), *strata, "--epochs", 1, "--held-out", 0, "--out", tmp_path / "m"]
+    assert LONE[words] in run("train", *tables, *more, code=1).stderr

@@ -200,9 +200,8 @@ class Bags:
         >>> len(train), len(held_out)
         (16, 4)
         """
-        first, second = split_plan(
-            len(self), fraction, stratum=self.stratum, observed=self.observed, seed=seed
-        )
+        known = {"stratum": self.stratum, "observed": self.observed, "names": self.stratum_names}
+        first, second = split_plan(len(self), fraction, seed=seed, **known)
         return self.take(first), self.take(second)
 
     def batches(self, instances: int = 4096, *, seed: int, epoch: int = 0) -> Iterator[Bags]:

@@ -14,6 +14,7 @@ def split_plan(
     stratum: np.ndarray | None,
     observed: np.ndarray | None = None,
     seed: int,
+    names: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bag numbers of two parts, each with at least two observed bags of each stratum.
 
@@ -31,6 +32,8 @@ def split_plan(
         Whether the report of each bag is; by default all are.
     seed : int
         Which of the possible splits.
+    names : array, optional
+        What the user calls each stratum.
 
     >>> split_plan(4, 0.5, stratum=None, seed=0)
     (array([0, 2]), array([1, 3]))
@@ -45,7 +48,7 @@ def split_plan(
         observed = np.ones(count, bool)
     with_report, others = np.flatnonzero(observed), np.flatnonzero(~observed)
     groups = [with_report[group] for group in _groups(len(with_report), _part(stratum, observed))]
-    _check_groups(groups, stratified=stratum is not None)
+    _check_groups(groups, stratified=stratum is not None, names=names)
     rng = np.random.default_rng(seed)
     first = [rng.permutation(group)[: _first_part(len(group), fraction)] for group in groups]
     others = np.random.default_rng([seed, 1]).permutation(others)
@@ -61,14 +64,15 @@ def _part(stratum: np.ndarray | None, where: np.ndarray) -> np.ndarray | None:
     return stratum[where]
 
 
-def _check_groups(groups: list[np.ndarray], *, stratified: bool) -> None:
+def _check_groups(groups: list[np.ndarray], *, stratified: bool, names: np.ndarray | None) -> None:
     rule, thing = "Bags to split must be at least four, two for each part", "set of bags"
     if stratified:
         rule = "A stratum to split must hold at least four bags, two for each part"
         thing = "stratum"
     sizes = np.array([len(group) for group in groups])
     remedy = "Make smaller bags, or merge small strata."
-    refuse(rule, (sizes > 0) & (sizes < 4), thing=thing, given=sizes, remedy=remedy)
+    few = (sizes > 0) & (sizes < 4)
+    refuse(rule, few, thing=thing, given=sizes, remedy=remedy, names=names)
 
 
 def _first_part(count: int, fraction: float) -> int:

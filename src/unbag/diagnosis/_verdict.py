@@ -205,7 +205,7 @@ def refuse_single_bags(bags: Bags) -> None:
     Traceback (most recent call last):
     unbag.Refused: An unbiased evaluation must have at least two reports in each stratum: ...
     """
-    two_reports(bags.stratum, bags.observed)
+    two_reports(bags.stratum, bags.observed, names=bags.stratum_names)
 
 
 def _draw(

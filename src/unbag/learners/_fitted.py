@@ -575,7 +575,8 @@ def _judged(
             gain = evaluate_counts(own, bags, trivial=trivial)["gain_over_prior"]
             return evaluation, gain
         except Refused as error:  # a stratum with one report only
-            why = str(error)
+            first = error.refusals[0]
+            why = f"{first.rule}: {first.offender}"  # without a remedy in words of Python
     by_counts = evaluate_counts(own, bags, trivial=trivial, why=why)
     return by_counts, by_counts["gain_over_prior"]
 

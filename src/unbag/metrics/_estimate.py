@@ -74,7 +74,7 @@ class Judge:
         observed, (self.names, s) = sums.observed, np.unique(sums.stratum, return_inverse=True)
         self.strata = len(self.names)
         self.k, self.s, self.observed = sums.size, s, observed
-        two_reports(s if self.strata > 1 else None, observed)
+        two_reports(s if self.strata > 1 else None, observed, names=self.names)
         self.count = np.bincount(s, weights=observed)
         self.instances = self.by_stratum(self.k)[s]
         self.share = self.instances / self.k.sum()

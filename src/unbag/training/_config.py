@@ -124,7 +124,8 @@ def make_setting(
     form = chosen.form(kind)
     if method in MATCHED:
         for bags in many:
-            check_reports(bags.components().report, form, name=chosen.name, kind=kind)
+            report = bags.components().report
+            check_reports(report, form, name=chosen.name, kind=kind, names=bags.names)
     if method == "labels" and largest > 1:
         raise broken(
             "The method labels must have bags of one, which are labels",
