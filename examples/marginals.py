@@ -7,6 +7,7 @@ each of them, and no bag is random.
 """
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +21,14 @@ SHORT = "--short" in sys.argv
 NOISE = 2.0
 
 
-def tabulated(events: pa.Table, keys: list[str], label: np.ndarray, seed: int) -> pa.Table:
+def tabulated(
+    events: pa.Table, keys: list[str], label: np.ndarray, seed: int, noise: float = NOISE
+) -> pa.Table:
     """Totals by these keys, with Laplace noise: what a clean room would export."""
     table = events.select(keys).append_column("sales", pa.array(label.astype(float)))
     table = table.group_by(keys).aggregate([("sales", "sum")])
-    noise = np.random.default_rng(seed).laplace(0, np.sqrt(NOISE / 2), table.num_rows)
-    noisy = np.asarray(table["sales_sum"]) + noise
+    drawn = np.random.default_rng(seed).laplace(0, np.sqrt(noise / 2), table.num_rows)
+    noisy = np.asarray(table["sales_sum"]) + drawn
     return table.select(keys).append_column("sales", pa.array(noisy))
 
 
@@ -42,8 +45,9 @@ def clicks() -> None:
     print(cells)
     told = [f"{one.column} {one.share:.2f}" for one in identifiable(cells)]
     print("what the tables can tell:", ", ".join(told))
-    score = Additive().fit(cells).scores(made.test)
-    truth = made.test_truth
+    fitted = unbag.fit(cells, folds=2)
+    score, truth = fitted.scores(made.test), made.test_truth
+    print(*fitted.verdict, sep="\n")
     trivial = log_loss(np.full(len(truth), logit(made.label.mean())), truth)
     way = (trivial - log_loss(score, truth)) / (trivial - log_loss(logit(truth), truth))
     print(f"clicks: {way:.0%} of the way from the mean rate to the true probabilities")
@@ -51,18 +55,31 @@ def clicks() -> None:
 
 def adult() -> None:
     (people, rich), (others, truth) = read_adult(), read_adult("test")
-    X = pa.table(people)
+    X, test = pa.table(people), pa.table(others)
     band = np.minimum(people["age"] // 10 * 10, 70)
     events = X.append_column("age band", pa.array(band))
     keys = [["education", "sex"], ["occupation"], ["age band", "marital-status"]]
-    tables = [tabulated(events, key, rich, i) for i, key in enumerate(keys)]
-    cells = unbag.join_marginals(
-        events, tables, total="sales", noise=NOISE, features=X.schema.names
-    )
+
+    def tables(noise: float) -> unbag.tables.Marginals:
+        counted = [tabulated(events, key, rich, i, noise) for i, key in enumerate(keys)]
+        return unbag.join_marginals(
+            events, counted, total="sales", noise=noise, features=X.schema.names
+        )
+
+    cells = tables(NOISE)
     bags = unbag.random_bags(X, rich, size=len(rich) // len(cells), seed=0)
-    for name, reports in (("tables", cells), ("random bags, no noise", bags)):
-        loss = log_loss(Additive().fit(reports).scores(pa.table(others)), truth)
-        print(f"Adult, {len(cells)} numbers from {name}: test log loss {loss:.3f}")
+    noisy = bags.report + np.random.default_rng(9).laplace(0, 1, len(bags)) / bags.size
+    reports = {
+        f"{len(cells)} totals of three tables, noise variance 2": cells,
+        f"{len(cells)} totals of three tables, budget of one bag (variance 18)": tables(9 * NOISE),
+        f"{len(bags)} random bags, noise variance 2": replace(
+            bags, report=noisy, noise=np.full(len(bags), NOISE)
+        ),
+        f"{len(rich)} labels": unbag.Bags(np.arange(len(rich)), rich, X=X),
+    }
+    for name, known in list(reports.items())[: 3 if SHORT else 4]:
+        loss = log_loss(Additive().fit(known).scores(test), truth)
+        print(f"Adult, {name}: test log loss {loss:.3f}")
 
 
 if __name__ == "__main__":

@@ -43,6 +43,13 @@ def test_tables_are_ranked_as_in_python(events):
     assert "by_shop_day" in text
 
 
+def test_a_candidate_may_have_its_own_noise(events):
+    words = ["plan", "--rate", "0.1", "--noise", "2", "--marginals", str(events)]
+    result = CliRunner().invoke(app, [*words, "--table", "age:50", "--table", "shop", "--json"])
+    noise = {one["name"]: one["noise"] for one in json.loads(result.stdout)["tables"]}
+    assert noise == {"by_age": 50, "by_shop": 2}
+
+
 def test_candidates_and_their_keys_must_be_there(events):
     words = ["plan", "--rate", "0.1", "--marginals", str(events)]
     result = CliRunner().invoke(app, words)

@@ -8,9 +8,13 @@ from scipy import sparse
 
 import unbag
 from unbag._rules import broken
+from unbag.cli._memory import train_files
 from unbag.datasets import make_conversions
-from unbag.learners import LEARNERS, NetworkLearner
+from unbag.learners import LEARNERS, LocalParts, NetworkLearner, Terms
+from unbag.learners._files import bytes_of
 from unbag.learners._network import NetworkColumns, _dense
+from unbag.learners._sums import SumsFit, added
+from unbag.learners._terms import Term
 
 RNG = np.random.default_rng(0)
 
@@ -148,5 +152,29 @@ MESSAGES = [
         lambda: unbag.BagClassifier(epochs=1).fit(X, Y, bag=ROWS, offset=X[:, 0]),
         "An offset must come to learners that take it: it came with options of one training. "
         "Leave these out, or say learner='network'.",
+    ),
+    (
+        lambda: bytes_of("lots"),
+        "A memory must be a number with one of KB, MB, GB, TB: 'lots' came. Write it as 2GB.",
+    ),
+    (lambda: added([]), "There must be at least one part with bags: none came. Give some."),
+    (
+        lambda: SumsFit(LocalParts([]), Terms((Term("shop", 6000),)), "binary"),
+        "A model from sums must have at most 5,000 coefficients: 6,001 came. Leave out columns "
+        "with many levels with features=, or group their levels.",
+    ),
+    (
+        lambda: train_files(
+            (),
+            None,
+            {"learner": "trees"},
+            {"learner": "trees"},
+            out=None,
+            page=None,
+            as_json=False,
+            force=False,
+        ),
+        "With a limit of the memory the additive model must learn alone: trees came. Leave it out, "
+        "or memory=.",
     ),
 ]

@@ -781,3 +781,35 @@ def test_bags_that_only_share_numbers_with_those_of_the_training_are_no_overlap(
     renumbered = from_rows(np.arange(60) // 6, y=1 - NAMED.report.repeat(6) > 0.5)
     assert evaluate(X, renumbered, trained_on=NAMED).bags == 10
     assert evaluate(x, random_bags(x, y, size=6, seed=0), trained_on=BAGS).bags == 10
+
+
+@pytest.fixture
+def few_exact(monkeypatch):
+    """As if 500 scores were many, and 64 bins enough."""
+    for name in ("_sums.EXACT", "_ranks.EXACT"):
+        monkeypatch.setattr(f"unbag.metrics.{name}", 500)
+    monkeypatch.setattr("unbag.metrics._ranks.BINS", 64)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_many_scores_in_bins_give_the_auc_within_the_bound(few_exact, ties):
+    """Against the pairs of positive and negative rows, counted one by one."""
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=3000)
+    if ties:
+        score = np.where(rng.random(3000) < 0.7, 0.25, score)  # one score fills most bins
+    y = (rng.random(3000) < 1 / (1 + np.exp(1 - 2 * score))).astype(float)
+    pairs = score[y == 1][:, None] - score[y == 0]
+    exact = np.mean((pairs > 0) + 0.5 * (pairs == 0))
+    found = unbag.evaluate_labels(score, y, scale="score")
+    note = next(note for note in found.notes if note.kind == "bins")
+    bound = float(note.split("at most ")[1].split()[0])
+    assert 0 < bound < 0.02
+    assert 0 < abs(found["auc"].value - exact) <= bound
+
+
+def test_the_bound_of_the_bins_is_zero_where_all_scores_are_sorted():
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=400)
+    y = (rng.random(400) < 1 / (1 + np.exp(-score))).astype(float)
+    assert not [n for n in unbag.evaluate_labels(score, y, scale="score").notes if n.kind == "bins"]

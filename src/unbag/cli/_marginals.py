@@ -193,18 +193,34 @@ def ranked(
             "none came",
             "Name the keys of each with {table}, with commas between them.",
         )
-    candidates = [keys_of(table) for table in tables]
-    known = [keys_of(table) for table in given]
-    return rank_tables(events, candidates, rate=rate, noise=noise, given=known, given_noise=noise)
+    (candidates, own), (known, there) = (
+        zip(*(keys_of(table, noise) for table in some), strict=True) if some else ((), ())
+        for some in (tables, given)
+    )
+    return rank_tables(
+        events, candidates, rate=rate, noise=own, given=known, given_noise=there or 0.0
+    )
 
 
-def keys_of(table: str) -> tuple[str, ...]:
-    """The keys of a table.
+def keys_of(table: str, noise: float) -> tuple[tuple[str, ...], float]:
+    """The keys of a table, and the noise on its totals where it has its own.
 
-    >>> keys_of("campaign, day")
-    ('campaign', 'day')
+    Parameters
+    ----------
+    table : str
+        As "campaign,day" or "campaign,day:8".
+    noise : float
+        Of tables that do not say it.
+
+    >>> keys_of("campaign, day", 2.0), keys_of("publisher:8", 2.0)
+    ((('campaign', 'day'), 2.0), (('publisher',), 8.0))
     """
-    return tuple(key.strip() for key in table.split(","))
+    keys, _, own = table.rpartition(":")
+    try:
+        variance = float(own)
+    except ValueError:  # a column may have a colon in its name
+        keys, variance = table, noise
+    return tuple(key.strip() for key in (keys or table).split(",")), variance
 
 
 def in_words(ranking: list[RankedTable]) -> str:

@@ -142,7 +142,10 @@ def plan(
         Path | None, typer.Option(help="events: which table of totals to ask for next?")
     ] = None,
     table: Annotated[
-        list[str] | None, typer.Option(help="marginals: keys of a candidate, as campaign,day")
+        list[str] | None,
+        typer.Option(
+            help="marginals: keys of a candidate, as campaign,day, or campaign,day:8 with its noise"
+        ),
     ] = None,
     given: Annotated[
         list[str] | None, typer.Option(help="marginals: keys of a table that is there already")

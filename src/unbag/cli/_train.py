@@ -88,6 +88,10 @@ def train(
     label: Annotated[
         str | None, typer.Option(help="labels: column with the label of each event")
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(help="for tables larger than memory, as 2GB: the additive model, from disk"),
+    ] = None,
     seed: Annotated[int, typer.Option()] = 0,
     method: Annotated[str | None, typer.Option(help=METHODS, rich_help_panel=NETWORK)] = None,
     loss: Annotated[
@@ -121,6 +125,9 @@ def train(
     --epochs, --loss or --held-out one network is trained instead, and judged by a fifth of the
     bags. The model file holds all that prediction needs.
 
+    With --memory the tables may be larger than memory: the additive model learns from parts on
+    disk.
+
     With --marginal the totals are those of tables that count the same events by their columns, as
     sales by campaign and day; the additive model learns from all of them, and held-out cells judge.
 
@@ -144,6 +151,14 @@ def train(
         outputs = {"out": out, "page": page, "as_json": as_json, "force": force}
         settings |= {"prior": prior, "test": test}
         train_cells((events, *marginal), said, settings, **outputs)
+        return
+    if memory is not None:
+        from unbag.cli._memory import train_files
+
+        said = {"features": features or None, "plan": encoding, "memory": memory}
+        files, outputs = (events, reports), {"out": out, "page": page, "as_json": as_json}
+        wrong = {"prior": prior, "test": test, "labels": labels}
+        train_files(files, ctx.obj, said, settings | wrong, **outputs, force=force)
         return
     alone = trains_alone(settings)
     with activity("reading"):

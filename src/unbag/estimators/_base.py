@@ -340,12 +340,37 @@ class BagEstimator(BaseEstimator):
     def _fit_learners(self, bags: Bags) -> None:
         """Cross-fit and combine, see `unbag.fit`."""
         options = {"folds": self.folds, "time_limit": self.time_limit}
-        self.fitted_ = fit(bags, learner=self._chosen_learner(), seed=self._seed(), **options)
-        self.kind_, self.loss_ = bags.kind, usual_loss("any", bags.kind).name
-        self.evaluation_, self.notes_ = self.fitted_.evaluation, self.fitted_.notes
-        self.model_ = self.run_ = self.choice_ = None
-        self.method_, self.runs_ = " and ".join(self.fitted_.weights), []
+        self._keep(fit(bags, learner=self._chosen_learner(), seed=self._seed(), **options))
         self._remember(bags)
+
+    def _keep(self, fitted: Fitted) -> None:
+        self.fitted_, self.kind_ = fitted, fitted.kind
+        self.loss_ = usual_loss("any", fitted.kind).name
+        self.evaluation_, self.notes_ = fitted.evaluation, fitted.notes
+        self.model_ = self.run_ = self.choice_ = None
+        self.method_, self.runs_ = " and ".join(fitted.weights), []
+
+    def of_fitted(
+        self, fitted: Fitted, plan: FeaturePlan, *, classes: Sequence[Any] | None = None
+    ) -> Self:
+        """Become a model that was fitted elsewhere, as by `unbag.learners.fit_files`.
+
+        Parameters
+        ----------
+        fitted : Fitted
+            The model.
+        plan : FeaturePlan
+            How the columns of the events are read.
+        classes : sequence, optional
+            What the classes of a histogram are called.
+        """
+        self._keep(fitted)
+        self.plan_, self.bags_, self.learned_ = plan, None, fitted.learned_
+        names = [column.name for column in plan.used]
+        self.feature_names_in_, self.n_features_in_ = np.array(names, dtype=object), len(names)
+        if fitted.kind != "total":
+            self.classes_ = np.arange(2) if classes is None else np.array(classes)
+        return self
 
     def _train_alone(self, bags: Bags, importance: np.ndarray | None) -> None:
         """Train one network, stopped by held-out bags."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from unbag.learners._additive import Additive, AdditiveModel, Effect
 from unbag.learners._combine import Combination, combine
+from unbag.learners._files import FittedFiles, fit_files
 from unbag.learners._fitted import LEARNERS, Entry, Fitted, fit, make_learner
 from unbag.learners._folds import FoldFit, FoldLearner, fit_folds, folds_of
 from unbag.learners._held_cells import evaluate_cells
@@ -14,7 +15,8 @@ from unbag.learners._identification import Identified, RankedTable, identifiable
 from unbag.learners._labels import BagsWithLabels, with_labels
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._stacked import Stacked, StackedModel
-from unbag.learners._terms import DataWarning
+from unbag.learners._sums import LocalParts, Part, RayParts, SparkParts, fit_parts, narrow_part
+from unbag.learners._terms import DataWarning, Terms, terms_of
 from unbag.learners._trees import Trees, TreesModel
 from unbag.learners._verdict import Verdict, column_strengths, judge, labelled_rows, verdict_of
 
@@ -41,17 +43,23 @@ __all__ = [
     "Effect",
     "Entry",
     "Fitted",
+    "FittedFiles",
     "FoldFit",
     "FoldLearner",
     "Identified",
     "Learner",
+    "LocalParts",
     "Model",
     "NetworkLearner",
     "NetworkModel",
+    "Part",
     "Progress",
     "RankedTable",
+    "RayParts",
+    "SparkParts",
     "Stacked",
     "StackedModel",
+    "Terms",
     "Trees",
     "TreesModel",
     "Verdict",
@@ -59,13 +67,17 @@ __all__ = [
     "combine",
     "evaluate_cells",
     "fit",
+    "fit_files",
     "fit_folds",
+    "fit_parts",
     "folds_of",
     "identifiable",
     "judge",
     "labelled_rows",
     "make_learner",
+    "narrow_part",
     "rank_tables",
+    "terms_of",
     "verdict_of",
     "with_labels",
 ]

@@ -313,7 +313,7 @@ def _factor(problem: Evidence, fit: Fit, seed: int) -> np.ndarray:
     precision = problem.pack(problem.precisions(fit.state.precision))
     posterior, size = space.posterior(precision), len(precision)
     if size <= EXACT:
-        root = linalg.cholesky(_symmetric(posterior.solve(np.eye(size))), lower=True)
+        root = exact_factor(posterior, size)
     else:
         rng = np.random.default_rng([seed, 1])
         noise = rng.normal(size=(space.J.shape[0], DRAWS))
@@ -321,6 +321,11 @@ def _factor(problem: Evidence, fit: Fit, seed: int) -> np.ndarray:
         root = posterior.solve(space.J.tdot(noise) + prior) / np.sqrt(DRAWS)
     directions = [problem.unpack(root[:, r]) for r in range(root.shape[1])]
     return np.stack(directions, axis=-1)
+
+
+def exact_factor(posterior: Any, size: int) -> np.ndarray:
+    """A root of the posterior covariance of so many coefficients."""
+    return linalg.cholesky(_symmetric(posterior.solve(np.eye(size))), lower=True)
 
 
 def _symmetric(A: np.ndarray) -> np.ndarray:

@@ -205,28 +205,8 @@ class Counts:
         """
         if self.kind == "histogram" or not self.disjoint:
             return Spread()
-        own, residual = self.S @ self.slope(moments.h), self.count - moments.mean
-        squares = residual**2 / max(1 - known / len(residual), 1 / len(residual))
-        # pretended counts without any excess keep a few real ones from finding some by chance
-        own, noise = (
-            np.append(own, np.full(CALM, own.mean())),
-            np.append(self.noise, np.zeros(CALM)),
-        )
-        usual = own + noise
-        squares = np.append(squares, usual[len(squares) :])
-        weight = own if self.kind == "total" else own**2
-
-        def excess(more: float) -> float:
-            V = np.maximum(usual + more * weight, LEAST)
-            return float((weight / V * (squares / V - 1)).sum())
-
-        if excess(0.0) <= 0:
-            return Spread()
-        most = 1.0
-        while excess(most) > 0 and most < 1e9:
-            most *= 10
-        more = float(optimize.brentq(excess, 0.0, most))  # pyright: ignore[reportArgumentType]
-        return Spread(dispersion=1 + more) if self.kind == "total" else Spread(misfit=more)
+        own = self.S @ self.slope(moments.h)
+        return spread_of(own, self.count - moments.mean, self.noise, self.kind, known)
 
     def jacobian(self, Z: Sparse, h: np.ndarray) -> Sparse:
         """The derivative of the means by the coefficients of each column of Z, classes one after
@@ -251,11 +231,20 @@ class Counts:
         V: the extended quasi-likelihood, which is exact for bags of one and for Poisson counts, and
         fair to small ones.
         """
-        if self.kind == "histogram" or not self.disjoint:
+        if not self.disjoint:
             residual = whitener(self.observed - moments.mean)
             return float(-(residual @ residual + whitener.logdet) / 2)
+        return float(self.log_likelihoods(moments, whitener, spread).sum())
+
+    def log_likelihoods(
+        self, moments: CountMoments, whitener: Whitener, spread: Spread
+    ) -> np.ndarray:
+        """The log density of each bag's counts, where no instance is counted twice."""
+        if self.kind == "histogram":
+            residual = whitener(self.observed - moments.mean).reshape(self.classes - 1, -1)
+            return -((residual**2).sum(axis=0) + whitener.logdet / residual.shape[1]) / 2
         deviance, variance = self._deviance(moments, spread)
-        return float(-(deviance + np.log(variance)).sum() / 2)
+        return -(deviance + np.log(variance)) / 2
 
     def _deviance(self, moments: CountMoments, spread: Spread) -> tuple[np.ndarray, np.ndarray]:
         """Deviance of each count, and its variance were the count its mean.
@@ -277,6 +266,40 @@ class Counts:
         mean, rest = M + e, np.maximum(k - M, LEAST) + e
         law = special.xlogy(yes, yes / mean) + special.xlogy(no, no / rest)
         return 2 * k / (c * (k + 2 * e)) * law, c / k * (yes + SIXTH) * (no + SIXTH)
+
+
+def spread_of(
+    own: np.ndarray, residual: np.ndarray, noise: np.ndarray, kind: Kind, known: float
+) -> Spread:
+    """The spread with which the squares of the residuals are as large as they should be.
+
+    Parameters
+    ----------
+    own, residual, noise : numpy.ndarray
+        Of each count the variance of its labels, the count less its mean, and its declared noise.
+    kind : {"binary", "total"}
+        Of the labels.
+    known : float
+        How many coefficients the counts determine; so many residuals are not free.
+    """
+    squares = residual**2 / max(1 - known / len(residual), 1 / len(residual))
+    # pretended counts without any excess keep a few real ones from finding some by chance
+    own, noise = np.append(own, np.full(CALM, own.mean())), np.append(noise, np.zeros(CALM))
+    usual = own + noise
+    squares = np.append(squares, usual[len(squares) :])
+    weight = own if kind == "total" else own**2
+
+    def excess(more: float) -> float:
+        V = np.maximum(usual + more * weight, LEAST)
+        return float((weight / V * (squares / V - 1)).sum())
+
+    if excess(0.0) <= 0:
+        return Spread()
+    most = 1.0
+    while excess(most) > 0 and most < 1e9:
+        most *= 10
+    more = float(optimize.brentq(excess, 0.0, most))  # pyright: ignore[reportArgumentType]
+    return Spread(dispersion=1 + more) if kind == "total" else Spread(misfit=more)
 
 
 def counts_of(bags: Bags) -> Counts:

@@ -205,6 +205,8 @@ class Terms:
 
     def read(self, X: Any) -> dict[str, np.ndarray]:
         """One array for each term that is not raw: a number or a code for each row."""
+        if isinstance(X, dict):  # rows that were read before
+            return X
         if self.plan is None:
             return {t.name: _dense_column(X, t.start) for t in self.terms if not t.raw}
         return self.plan.narrow(X)

@@ -26,6 +26,7 @@ from unbag.metrics._scores import (
     scores_on,
 )
 from unbag.metrics._sums import (
+    EXACT,
     ScoredBags,
     checked_scores,
     empty_sums,
@@ -35,6 +36,7 @@ from unbag.metrics._sums import (
 )
 
 __all__ = [
+    "EXACT",
     "Band",
     "Estimate",
     "Estimated",

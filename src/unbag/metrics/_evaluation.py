@@ -15,7 +15,7 @@ from unbag._rules import broken, one_of
 from unbag.bags import Kind, label_variance
 from unbag.losses import Loss
 from unbag.metrics._estimate import Estimate, Estimated, Judge, interval
-from unbag.metrics._ranks import auc, bands
+from unbag.metrics._ranks import auc, bands, rank_error
 from unbag.metrics._sums import BagSums
 from unbag.plots import Series, draw_calibration, new_figure
 
@@ -33,7 +33,7 @@ class Note(str):
 
     Attributes
     ----------
-    kind : {"not_random", "no_auc", "two_reports", "counts"}
+    kind : {"not_random", "no_auc", "two_reports", "counts", "bins"}
         What it is about, for those who act on it.
     """
 
@@ -201,6 +201,7 @@ def summarise(
         notes += reasons
         if not reasons:
             metrics["auc"] = auc(sums, judge)
+            notes += _bins(rank_error(sums.scores, judge.mean_label(sums).value))
     strata = []
     if kind != "histogram":
         metrics |= _averages(sums, judge, kind)
@@ -239,12 +240,20 @@ def _two_reports(judge: Judge) -> list[Note]:
     return [Note(text, "two_reports")]
 
 
+def _bins(error: float) -> list[Note]:
+    """That many scores were put into bins, and what that may change."""
+    if error == 0:
+        return []
+    text = f"Scores are many and were put into bins: the AUC is off by at most {error:.1e} for it."
+    return [Note(text, "bins")]
+
+
 def why_no_auc(sums: BagSums, judge: Judge) -> list[Note]:
     """Why there is no AUC, if so."""
     p = round(judge.mean_label(sums).value, 9) + 0.0
     if len(sums.scores.score) == 0:
         reason = "AUC and calibration were not asked for."
-    elif len(np.unique(sums.scores.score)) < 2:
+    elif np.ptp(sums.scores.score) == 0:
         reason = "The AUC is not defined: all scores are the same."
     elif not -1e-9 <= p <= 1 + 1e-9:
         reason = (

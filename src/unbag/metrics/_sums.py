@@ -24,7 +24,7 @@ from unbag.losses import Link, Loss
 
 class ScoreCounts(NamedTuple):
     """How many instances of a bag have this score, and the sums of their predictions; each bag and
-    score once."""
+    score once, unless there are many."""
 
     bag: np.ndarray
     score: np.ndarray
@@ -33,6 +33,8 @@ class ScoreCounts(NamedTuple):
     reference: np.ndarray
 
 
+EXACT = 2**20
+"""More scores than this are neither merged nor sorted; see `unbag.metrics._ranks`."""
 NO_SCORES = ScoreCounts(np.zeros(0, int), *np.zeros((4, 0)))
 
 
@@ -255,9 +257,11 @@ def predict_by(link: Link, score: np.ndarray, kind: Kind) -> np.ndarray:
 
 
 def count_scores(bag: np.ndarray, score: np.ndarray, *values: np.ndarray) -> ScoreCounts:
-    """One entry for each bag and score, with the sums of the values."""
+    """One entry for each bag and score, with the sums of the values; of many, one for each row."""
     if len(bag) == 0:
         return NO_SCORES
+    if len(bag) > EXACT:
+        return ScoreCounts(bag, score, *values)
     distinct, number = np.unique(score, return_inverse=True)
     key, where = np.unique(bag * len(distinct) + number, return_inverse=True)
     sums = (np.bincount(where, weights=v) for v in values)

@@ -16,7 +16,7 @@ from unbag.tables._plan import FeaturePlan, Part
 from unbag.tables._reports import ObservedReports, report_rows
 from unbag.tables._rules import EVEN, LEFT_OUT, RULES, TablesReport, count, tables_report
 from unbag.tables._sources import Table, no_rows, open_table, plain_arrow, watched
-from unbag.tables._values import as_moments, as_numbers, is_number, plain
+from unbag.tables._values import as_ids, as_moments, as_numbers, is_number, plain
 from unbag.tables._watch import ColumnWatch
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "Table",
     "TablesReport",
     "as_columns",
+    "as_ids",
     "as_moments",
     "as_numbers",
     "buckets_of",

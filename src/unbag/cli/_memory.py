@@ -1,0 +1,78 @@
+"""`unbag train --memory`: the additive model of tables that are larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from unbag._rules import broken
+from unbag.cli._console import tell, tell_warnings
+from unbag.cli._evaluate import print_evaluation
+from unbag.cli._progress import activity
+from unbag.cli._story import made_by, write_story
+from unbag.learners import fit_files
+from unbag.report import Story
+from unbag.tables import Columns
+
+TAKEN = ("folds", "random_state", "learner")
+
+
+def train_files(
+    files: Sequence[Path],
+    columns: Columns,
+    said: dict[str, Any],
+    settings: dict[str, Any],
+    *,
+    out: Path,
+    page: Path | None,
+    as_json: bool,
+    force: bool,
+) -> None:
+    """A model file from tables of any size, with its verdict and its page.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        Events and reports.
+    columns : Columns
+        Which column is what.
+    said : dict
+        Further arguments of `fit_files`.
+    settings : dict
+        Of the estimator; those that the additive model from disk does not take are refused.
+    out, page, as_json, force
+        See `unbag train`.
+    """
+    from unbag.estimators import BagClassifier, BagRegressor
+
+    given = [name for name, value in settings.items() if value is not None and name not in TAKEN]
+    if given or settings.get("learner", "additive") != "additive":
+        raise broken(
+            "With a limit of the memory the additive model must learn alone",
+            f"{', '.join(given) or settings['learner']} came",
+            "Leave it out, or {memory}.",
+        )
+    how = {"folds": settings["folds"], "seed": settings["random_state"]}
+    with activity("learning from parts on disk"), tell_warnings():
+        events, reports = files
+        fitted, plan, summary = fit_files(events, reports, columns, **said, **how)
+    tell(summary)
+    door = {"total": BagRegressor}.get(fitted.kind, BagClassifier)
+    kept = {name: settings[name] for name in TAKEN if settings.get(name) is not None}
+    door(**kept).of_fitted(fitted, plan, classes=columns.counts).save(out, force=force)
+    tell(f"learned from {summary.observed:,} bags: {out}")
+    if fitted.evaluation is not None:
+        print_evaluation(fitted.evaluation, as_json=as_json)
+    tell("\n".join([*(f"note: {note}" for note in fitted.notes), "", str(fitted.verdict)]))
+    if page is not None:
+        story = Story(
+            "A model learned from totals",
+            made_by("train", *files),
+            tables=summary,
+            trained=True,
+            learned=summary.observed,
+            evaluation=fitted.evaluation,
+            verdict=fitted.verdict,
+        )
+        write_story(story, page, force=force)

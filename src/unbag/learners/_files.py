@@ -1,0 +1,292 @@
+"""The additive model of tables that are larger than memory.
+
+The events go to disk in parts of whole bags, in narrow form: a code in as few bytes as it
+needs or a number (float32) for each column. The model is fitted, cross-fitted and judged by passes
+over the parts (see `_sums`), so that at any time one part is in memory, and a few numbers for each
+bag.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import ceil
+from pathlib import Path
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from unbag._io import scratch
+from unbag._rules import Refused, broken
+from unbag.bags import Kind, stable_hash
+from unbag.diagnosis import diagnose
+from unbag.learners._combine import Combination
+from unbag.learners._fitted import NOT_RANDOM, PESSIMISTIC, Fitted
+from unbag.learners._sums import LocalParts, Part, SumsFit, own_fold_scores, stored_part
+from unbag.learners._terms import MOST_BUCKETS, MOST_LEVELS, Terms, terms_of
+from unbag.likelihood import count_likelihood
+from unbag.metrics import (
+    EXACT,
+    Estimate,
+    Evaluation,
+    Evaluator,
+    Note,
+    join_marks,
+    marks,
+    mean_estimate,
+)
+from unbag.tables import (
+    ColumnNames,
+    Columns,
+    FeaturePlan,
+    TablesReport,
+    as_columns,
+    as_ids,
+    check_tables,
+    ids_are_text,
+    join,
+    open_table,
+    plan_features,
+)
+
+UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+ROW = 2_000
+"""Bytes that the work on one row of a part takes at most, for a table of some twenty columns."""
+SAMPLE = 200_000
+"""Rows from which steps of numbers are planned."""
+LEVEL = 0.95
+FEWEST_BAGS = 10
+PART = "unbag_part"
+
+
+class FittedFiles(NamedTuple):
+    """A model of tables that are larger than memory.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        The model, with its evaluation.
+    plan : FeaturePlan
+        How the columns of the events are read.
+    summary : TablesReport
+        What the tables held.
+    """
+
+    fitted: Fitted
+    plan: FeaturePlan
+    summary: TablesReport
+
+
+def bytes_of(memory: str) -> int:
+    """A size in words as a number of bytes.
+
+    Parameters
+    ----------
+    memory : str
+        As "2GB" or "500 MB".
+
+    >>> bytes_of("2GB"), bytes_of("1.5 mb")
+    (2147483648, 1572864)
+    """
+    text = memory.strip().upper().replace("IB", "B")
+    try:
+        size = float(text[:-2]) * UNITS[text[-2:]]
+    except (KeyError, ValueError):
+        size = 0.0
+    if not size > 0:
+        raise broken(
+            f"A memory must be a number with one of {', '.join(UNITS)}",
+            f"{memory!r} came",
+            "Write it as 2GB.",
+        )
+    return int(size)
+
+
+def fit_files(
+    events: Any,
+    reports: Any,
+    on: str | Columns,
+    *,
+    memory: str = "2GB",
+    features: Sequence[str] | None = None,
+    plan: Any = None,
+    folds: int = 5,
+    seed: int = 0,
+    **columns: Unpack[ColumnNames],
+) -> FittedFiles:
+    """The additive model of tables that may be larger than memory, judged in folds of bags.
+
+    Parameters
+    ----------
+    events, reports : frame, Arrow table, DuckDB relation or path
+        Files are read in batches.
+    on : str or Columns
+        The column with the bag's id, in both.
+    memory : str
+        About how much the work may take beside the program itself, such as "2GB"; parts of the
+        tables go to the folder for temporary files.
+    features, plan, **columns
+        See `join`.
+    folds : int
+        Of bags, by which the model is judged.
+    seed : int
+        Of the folds.
+
+    Returns
+    -------
+    FittedFiles
+        The model, the plan of its features, and what the tables held.
+    """
+    room, said = bytes_of(memory), as_columns(on, columns)
+    summary = check_tables(events, reports, said)
+    if summary.refused:
+        raise Refused(*summary.refused)
+    planned = plan
+    if not isinstance(plan, FeaturePlan):
+        chosen = {"features": features, "leave_out": said.no_features, "override": plan}
+        wide: dict[str, Any] = {"one_hot": MOST_LEVELS, "most_buckets": MOST_BUCKETS}
+        planned = plan_features(events, **chosen, **wide)
+    with scratch() as folder:
+        number = max(1, ceil(summary.events * ROW / room))
+        stored = _Stored(Path(folder), said, planned, folds, seed)
+        stored.write(events, reports, summary.events, number)
+        fitted = _fitted(stored, folds)
+    return FittedFiles(fitted, planned, summary)
+
+
+class _Stored:
+    """Parts of whole bags in files, made once and read in every pass."""
+
+    def __init__(
+        self, folder: Path, columns: Columns, plan: FeaturePlan, folds: int, seed: int
+    ) -> None:
+        self.folder, self.columns, self.plan = folder, columns, plan
+        self.folds, self.seed = folds, seed
+        self.files: list[Path] = []
+        self.marks: np.ndarray | None = None
+        self.kind: Kind = columns.reports_are
+        self.classes = len(columns.counts or ("",))
+
+    def __iter__(self) -> Iterator[Part]:
+        for file in self.files:
+            yield pickle.loads(file.read_bytes())  # written here, read by nobody else
+
+    def write(self, events: Any, reports: Any, rows: int, number: int) -> None:
+        """Bring the rows of each bag together in one of so many parts, in narrow form."""
+        self.few = rows <= EXACT
+        types = dict.fromkeys(self.columns.as_text, pa.string())
+        ours = open_table(events, types=types)
+        theirs = open_table(reports, thing="reports", types=types)
+        text = ids_are_text(ours, theirs, self.columns.on)
+        of_events = [*self.columns.of_events, *(column.name for column in self.plan.used)]
+        self.terms = self._planned_terms(ours, min(1.0, SAMPLE / rows))
+        self._scatter(ours, list(ours.need(dict.fromkeys(of_events))), "events", number, text)
+        self._scatter(theirs, list(theirs.need(self.columns.of_reports)), "reports", number, text)
+        for part in range(number):
+            self._narrow(part)
+
+    def _planned_terms(self, table: Any, share: float) -> Terms:
+        """The terms of a random share of the rows: where steps of numbers are, and their means."""
+        used, rows = [column.name for column in self.plan.used], []
+        rng = np.random.default_rng(self.seed)
+        for batch in table.batches(used):
+            rows.append(batch.filter(pa.array(rng.random(batch.num_rows) < share)))
+        return terms_of(pa.concat_tables(rows), plan=FeaturePlan(self.plan.used))[0]
+
+    def _scatter(
+        self, table: Any, names: Sequence[str], thing: str, number: int, text: bool
+    ) -> None:
+        """Rows to a folder for each part, by a hash of the bag's id."""
+        on, bag_type = self.columns.on, {True: pa.string(), False: pa.int64()}[text]
+        fields = [table.schema.field(name) for name in names]
+        fields[names.index(on)] = pa.field(on, bag_type)
+        schema = pa.schema([*fields, (PART, pa.int32())])
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in table.batches(names):
+                ids = as_ids(batch[on], text=text)
+                coded = ids.dictionary_encode()
+                hashed = stable_hash(coded.dictionary.to_pylist(), salt="part") % number
+                part = pa.array(hashed.astype(np.int32)).take(coded.indices)
+                batch = batch.set_column(names.index(on), on, ids).append_column(PART, part)
+                yield from batch.cast(schema).to_batches()
+
+        ds.write_dataset(
+            batches(),
+            self.folder / thing,
+            schema=schema,
+            format="parquet",
+            partitioning=ds.partitioning(pa.schema([(PART, pa.int32())]), flavor="hive"),
+            use_threads=False,
+            max_partitions=max(number, 1024),
+            max_open_files=900,
+        )
+
+    def _narrow(self, part: int) -> None:
+        ours, theirs = (self.folder / thing / f"{PART}={part}" for thing in ("events", "reports"))
+        if not (ours.exists() and theirs.exists()):
+            return  # events without any report, or reports without events
+        events, reports = (ds.dataset(one, format="parquet").to_table() for one in (ours, theirs))
+        summary = check_tables(events, reports, self.columns)
+        if not summary.observed:
+            return  # none of these few bags has a report yet
+        bags = join(events, reports, self.columns, features=())
+        bags = bags.take(np.flatnonzero(bags.observed))
+        self.marks = join_marks(self.marks, marks(bags))
+        read = self.terms.read(events.take(pa.array(bags.rows)))
+        stored = stored_part(bags, self.terms, read, folds=self.folds, seed=[self.seed, part])
+        self.files.append(self.folder / f"{part}.part")
+        self.files[-1].write_bytes(pickle.dumps(stored, protocol=5))
+
+
+def _fitted(stored: _Stored, folds: int) -> Fitted:
+    """The model of all parts, and what folds of bags say of it."""
+    parts, terms, kind, classes = LocalParts(stored), stored.terms, stored.kind, stored.classes
+    whole = SumsFit(parts, terms, kind, classes=classes)
+    place = whole.fit()
+    prior = whole.prior
+    if kind != "histogram":
+        prior = prior[0]
+    centre = np.zeros_like(prior)
+    alone = Combination(("additive",), np.ones(1), centre, centre[None], np.asarray(prior), kind)
+    models: dict[str, Any] = {"additive": whole.model(place)}
+    fitted = Fitted(kind, models, alone, learned_=stored.marks, takes_tables=True)
+    bags = sum(len(part.bags) for part in stored)
+    if folds < 2 or bags < FEWEST_BAGS:
+        return replace(fitted, notes=(f"{bags} bags in {folds} folds do not judge a model.",))
+    of_fold = []
+    for fold in range(folds):
+        without = SumsFit(parts, terms, kind, classes=classes, without=fold)
+        of_fold.append(without.fit(without.moved(place)).b)
+    evaluation, gain = _judged(stored, np.stack(of_fold), whole.prior)
+    notes = (PESSIMISTIC.format(folds=folds),)
+    return replace(fitted, evaluation=evaluation, gain=gain, notes=notes)
+
+
+def _judged(stored: _Stored, of_fold: np.ndarray, level: np.ndarray) -> tuple[Evaluation, Estimate]:
+    """What bags say of models that never saw them, part by part: losses where they are random."""
+    score_of = own_fold_scores(stored.terms, of_fold)
+    evaluator, ours, theirs, random = Evaluator(ordered=stored.few), [], [], True
+    for part in stored:
+        bags, score = part.bags, score_of(part)
+        offset = 0.0
+        if bags.offset is not None:
+            offset = bags.offset.reshape((-1,) + (1,) * (score.ndim - 1))
+        random = random and diagnose(bags, score).random
+        evaluator = evaluator.update(score + offset, bags)
+        trivial = np.broadcast_to(level, (len(score), len(level))).reshape(score.shape) + offset
+        for kept, own in ((ours, score + offset), (theirs, trivial)):
+            report = bags.components().report
+            known = {"kind": bags.kind, "noise": bags.noise}
+            kept.append(-count_likelihood(own, bags.bag, bags.size, report, **known))
+    log, prior = np.concatenate(ours), np.concatenate(theirs)
+    gain = mean_estimate(log - prior, LEVEL)
+    evaluation = evaluator.compute()
+    if not random:
+        known = {"log_likelihood": mean_estimate(log, LEVEL), "gain_over_prior": gain}
+        note = Note(f"Judged by the likelihood of the counts, because {NOT_RANDOM}.", "counts")
+        evaluation = replace(evaluation, estimates=known, calibration=[], strata=[], notes=(note,))
+    return evaluation, gain

@@ -1,0 +1,541 @@
+"""The additive model from sums over parts of the bags, wherever the parts are.
+
+The likelihood of whole bags adds up, and so do its derivatives. At coefficients b a part gives
+
+    G = sum_j J_j J_j' / V_j,   g = sum_j J_j (y_j - M_j) / V_j,   the log likelihood
+
+and of each bag the two numbers from which the spread is estimated. That is all that the evidence
+needs (see `_evidence`), so rows never meet: parts may be read from files one after the other, or
+lie on the workers of Ray or Spark. Every step is one pass over all parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from unbag._rules import broken
+from unbag.bags import Bags, Kind
+from unbag.learners._additive import AdditiveModel, exact_factor
+from unbag.learners._counts import Counts, Spread, contrasts, counts_of, spread_of
+from unbag.learners._evidence import FURTHEST, NEGLIGIBLE, SMALL, Hyperprior
+from unbag.learners._posterior import FLAT, Primal
+from unbag.learners._terms import Terms
+
+MOST = 5_000
+"""Coefficients whose curvature is held, 200 MB."""
+PASSES = 80
+LONGEST = 2.0
+"""The largest change of a coefficient in one step."""
+CLOSE = 1e-2
+"""Nats that a step at fixed precisions must promise to be made."""
+START = 100.0
+
+
+class Slot(NamedTuple):
+    """One entry of each row of Z: a level, a bin of a number, or the number itself.
+
+    Parameters
+    ----------
+    start, width : int
+        The columns of Z that it may lie in.
+    place : numpy.ndarray or None
+        The column of each row after `start`, -1 for none; None where it is always the first.
+    value : numpy.ndarray or None
+        Of each entry, float32; None where all are 1.
+    """
+
+    start: int
+    width: int
+    place: np.ndarray | None
+    value: np.ndarray | None
+
+    def score(self, level: np.ndarray) -> np.ndarray:
+        """What the entry adds to the score of each row, (rows, classes)."""
+        if self.value is not None:
+            return np.outer(self.value, level[self.start])
+        own = level[self.start : self.start + self.width]
+        return np.concatenate([own, 0 * own[:1]])[self.place]  # -1 is the last
+
+    def by_bag(self, bag: np.ndarray, bags: int, weight: np.ndarray) -> np.ndarray:
+        """Sums of the entries over the rows of each bag, (bags, width)."""
+        if self.value is not None:
+            return np.bincount(bag, weight * self.value, minlength=bags)[:, None]
+        cell = bag * (self.width + 1) + 1 + np.asarray(self.place)
+        count = np.bincount(cell, weight, minlength=bags * (self.width + 1))
+        return count.reshape(bags, -1)[:, 1:]
+
+
+class Part(NamedTuple):
+    """Some whole bags in narrow form.
+
+    Parameters
+    ----------
+    bags : Bags
+        With observed reports, without features; their rows come bag by bag.
+    slots : tuple of Slot
+        The rows, without the intercept.
+    fold : numpy.ndarray
+        The fold of each bag.
+    """
+
+    bags: Bags
+    slots: tuple[Slot, ...]
+    fold: np.ndarray
+
+    def scores(self, level: np.ndarray) -> np.ndarray:
+        """Scores without offset, (rows, classes), from the coefficients of the columns of Z."""
+        score = np.tile(level[0], (len(self.bags.bag), 1))
+        for slot in self.slots:
+            score += slot.score(level)
+        return score
+
+    def by_bag(self, weight: np.ndarray, width: int) -> np.ndarray:
+        """The sums of weighted rows of Z over each bag, (bags, columns of Z)."""
+        bag, bags = self.bags.bag, len(self.bags)
+        sums = np.zeros((bags, width))
+        sums[:, 0] = np.bincount(bag, weight, minlength=bags)
+        for slot in self.slots:
+            sums[:, slot.start : slot.start + slot.width] += slot.by_bag(bag, bags, weight)
+        return sums
+
+
+class Parts(Protocol):
+    """Parts somewhere: a function of a part is brought to each of them."""
+
+    def map(self, function: Callable[[Part], Any]) -> Iterable[Any]:
+        """What the function gives of each part."""
+        ...
+
+
+class LocalParts(NamedTuple):
+    """Parts in this process, in a list or read anew from files in each pass."""
+
+    parts: Iterable[Part]
+
+    def map(self, function: Callable[[Part], Any]) -> Iterable[Any]:
+        """What the function gives of each part, one after the other."""
+        return (function(part) for part in self.parts)
+
+
+class RayParts(NamedTuple):
+    """Parts in the object store of a Ray cluster; each pass is one task for each part."""
+
+    references: Sequence[Any]
+
+    @staticmethod
+    def of(parts: Iterable[Part]) -> RayParts:
+        """Bring parts to the cluster that `ray.init` connected with."""
+        import ray
+
+        return RayParts([ray.put(part) for part in parts])
+
+    def map(self, function: Callable[[Part], Any]) -> Iterable[Any]:
+        """What the function gives of each part, made where the part is."""
+        import ray
+
+        task = ray.remote(_called).options(num_cpus=1)
+        shared = ray.put(function)
+        return ray.get([task.remote(shared, part) for part in self.references])
+
+
+class SparkParts(NamedTuple):
+    """Parts in a cached RDD of Spark; each pass is one job."""
+
+    rdd: Any
+
+    @staticmethod
+    def of(context: Any, parts: Iterable[Part], *, partitions: int | None = None) -> SparkParts:
+        """Bring parts to the executors of a SparkContext."""
+        return SparkParts(context.parallelize(list(parts), partitions).cache())
+
+    def map(self, function: Callable[[Part], Any]) -> Iterable[Any]:
+        """What the function gives of each part, made on the executors."""
+        return self.rdd.map(function).collect()
+
+
+def _called(function: Callable[[Part], Any], part: Part) -> Any:
+    return function(part)
+
+
+class Sums(NamedTuple):
+    """What parts say of some coefficients; parts add up.
+
+    Parameters
+    ----------
+    gram, gradient : numpy.ndarray
+        G and g of the head of this file.
+    value : float
+        The log likelihood.
+    own, residual, noise : numpy.ndarray
+        Of each bag: the variance of its labels, its count less its mean, its declared noise.
+    moments : numpy.ndarray
+        Of each term, and of the score: its sum over the rows and the sum of its squares.
+    rows : int
+        How many there are.
+    """
+
+    gram: np.ndarray
+    gradient: np.ndarray
+    value: float
+    own: np.ndarray
+    residual: np.ndarray
+    noise: np.ndarray
+    moments: np.ndarray
+    rows: int
+
+
+class SumsAt(NamedTuple):
+    """The sums of a part at some coefficients: a function that travels to where the parts are.
+
+    Parameters
+    ----------
+    terms : Terms
+        How rows become a design.
+    b : numpy.ndarray
+        (coefficients, classes).
+    spread : Spread
+        Of the counts.
+    without : int
+        The fold that is left out; -1 for none.
+    """
+
+    terms: Terms
+    b: np.ndarray
+    spread: Spread
+    without: int = -1
+
+    def __call__(self, part: Part) -> Sums:
+        """The sums of one part."""
+        counts, T = counts_of(part.bags), self.terms.basis()
+        level = T @ self.b
+        moments = counts.moments(part.scores(level) + counts.offset[:, None])
+        whitener = counts.whitener(moments.h, self.spread)
+        taken = part.fold != self.without
+        every = np.tile(taken, max(counts.classes - 1, 1))  # contrasts of classes, bag by bag
+        J = whitener(_jacobian(counts, part, moments.h, T))[every]
+        white, residual = whitener(counts.observed - moments.mean), counts.observed - moments.mean
+        own = np.zeros(len(taken))
+        if counts.kind != "histogram":
+            own = counts.S @ counts.slope(moments.h)
+        value = counts.log_likelihoods(moments, whitener, self.spread)[taken].sum()
+        rows, shape = len(part.bags.bag), _term_moments(self.terms, part, level)
+        own, noise = own[taken], counts.noise[taken]
+        return Sums(J.T @ J, J.T @ white[every], value, own, residual[every], noise, shape, rows)
+
+
+def _jacobian(counts: Counts, part: Part, h: np.ndarray, T: Any) -> np.ndarray:
+    """The derivative of the means by the coefficients, classes one after the other."""
+    if counts.kind != "histogram":
+        return part.by_bag(counts.slope(h), T.shape[0]) @ T
+    C, Q, pair = counts.classes, contrasts(counts.classes), {}
+    for c in range(C):
+        for k in range(c, C):
+            slope = h[:, c] * ((c == k) - h[:, k])
+            pair[c, k] = pair[k, c] = part.by_bag(slope, T.shape[0]) @ T
+    blocks = [[sum(Q[r, c] * pair[c, k] for c in range(C)) for k in range(C)] for r in range(C - 1)]
+    return np.block(blocks)
+
+
+def _term_moments(terms: Terms, part: Part, level: np.ndarray) -> np.ndarray:
+    """Sums and sums of squares of each term over the rows, (2, terms, classes)."""
+    rows, classes = len(part.bags.bag), level.shape[1]
+    sums, start = np.zeros((2, len(terms.terms), classes)), 1
+    for number, term in enumerate(terms.terms):
+        added = np.zeros((rows, classes))
+        for slot in part.slots:
+            if start <= slot.start < start + term.width:
+                added += slot.score(level)
+        sums[:, number] = added.sum(axis=0), (added**2).sum(axis=0)
+        start += term.width
+    return sums
+
+
+def added(some: Iterable[Sums]) -> Sums:
+    """The sums of all parts; numbers of bags are put one after the other."""
+    total, lists = None, ([], [], [])
+    for one in some:
+        for known, new in zip(lists, one[3:6], strict=True):
+            known.append(new)
+        if total is None:
+            total = one
+            continue
+        numbers = {name: getattr(total, name) + getattr(one, name) for name in ADDED}
+        total = total._replace(**numbers)
+    if total is None:
+        raise broken("There must be at least one part with bags", "none came", "Give some.")
+    own, residual, noise = (np.concatenate(known) for known in lists)
+    return total._replace(own=own, residual=residual, noise=noise)
+
+
+ADDED = ("gram", "gradient", "value", "moments", "rows")
+
+
+class Place(NamedTuple):
+    """Where the fit is: coefficients, precisions, spread, the sums there and their evidence."""
+
+    b: np.ndarray
+    of_group: np.ndarray
+    spread: Spread
+    sums: Sums
+    evidence: float
+
+
+class SumsFit:
+    """The evidence maximised by passes over parts.
+
+    Parameters
+    ----------
+    parts : Parts
+        Where the bags are.
+    terms : Terms
+        How rows become a design.
+    kind : {"binary", "total", "histogram"}
+        Of the reports.
+    classes : int
+        How many scores an instance has.
+    without : int
+        The fold that is left out; -1 for none.
+    """
+
+    def __init__(
+        self, parts: Parts, terms: Terms, kind: Kind, *, classes: int = 1, without: int = -1
+    ) -> None:
+        self.parts, self.terms, self.without = parts, terms, without
+        self.kind: Kind = kind
+        self.classes, self.hyperprior = classes, Hyperprior()
+        self.group = np.tile(terms.group, classes)  # in the order of b, class by class
+        self.groups = len(terms.groups)
+        self.passes = 0
+        self.prior = np.zeros(classes)  # the score of the mean report, known when the fit starts
+        if len(self.group) > MOST:
+            raise broken(
+                f"A model from sums must have at most {MOST:,} coefficients",
+                f"{len(self.group):,} came",
+                "Leave out columns with many levels with {features}, or group their levels.",
+            )
+
+    def fit(self, start: Place | None = None) -> Place:
+        """The place of highest evidence, from the prior or from another place."""
+        place = self._converge(start or self._start())
+        for _ in range(PASSES):
+            if self.passes >= PASSES or self.groups == 0:
+                break
+            after, change = self._better(place)
+            if after is None:
+                break
+            gain, place = after.evidence - place.evidence, after
+            if np.abs(change).max() < SMALL or gain < NEGLIGIBLE:
+                break
+        return self._converge(place, tolerance=1e-4)
+
+    def moved(self, place: Place) -> Place:
+        """The place of another fit, with the sums of this one."""
+        return self._at(place.b, place.of_group, place.spread)
+
+    def _at(self, b: np.ndarray, of_group: np.ndarray, spread: Spread) -> Place:
+        """One pass."""
+        self.passes += 1
+        sums = added(self.parts.map(SumsAt(self.terms, b, spread, self.without)))
+        posterior = Primal(sums.gram, self._precision(of_group))
+        flat, precision = b.T.ravel(), self._precision(of_group)
+        prior = (np.log(precision).sum() - (precision * flat**2).sum()) / 2
+        evidence = sums.value + prior + self.hyperprior.log_density(of_group)
+        return Place(b, of_group, spread, sums, float(evidence - posterior.logdet / 2))
+
+    def _precision(self, of_group: np.ndarray) -> np.ndarray:
+        return np.append(of_group, FLAT)[self.group]
+
+    def _by_group(self, values: np.ndarray) -> np.ndarray:
+        return np.bincount(self.group + 1, values, minlength=self.groups + 1)[1:]
+
+    def _start(self) -> Place:
+        """All coefficients zero but the intercept, which is brought to the mean report."""
+        b = np.zeros((len(self.terms.group), self.classes))
+        place = self._at(b, np.full(self.groups, START), Spread())
+        for _ in range(20):
+            first = np.flatnonzero(self.group < 0)
+            inside = place.sums.gram[np.ix_(first, first)] + FLAT * np.eye(len(first))
+            step = np.zeros(len(self.group))
+            step[first] = np.clip(np.linalg.solve(inside, place.sums.gradient[first]), -1, 1)
+            place = self._at(place.b + self._unpack(step), place.of_group, place.spread)
+            if np.abs(step).max() < 0.01:
+                break
+        self.prior = place.b[0]
+        if self.kind != "total":
+            return place
+        # taken for Poisson counts, large totals would look so certain that columns run away
+        sums = place.sums
+        spread = spread_of(sums.own, sums.residual, sums.noise, self.kind, 1.0)
+        return self._at(place.b, place.of_group, spread)
+
+    def _unpack(self, x: np.ndarray) -> np.ndarray:
+        return x.reshape(self.classes, -1).T
+
+    def _converge(self, place: Place, *, tolerance: float = CLOSE) -> Place:
+        """Newton steps at fixed precisions; a step that lowers the posterior is halved."""
+        precision = self._precision(place.of_group)
+        for _ in range(30):
+            flat = place.b.T.ravel()
+            gradient = place.sums.gradient - precision * flat
+            step = Primal(place.sums.gram, precision).solve(gradient)
+            if float(gradient @ step) < tolerance:
+                break
+            step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
+            after = self._stepped(place, step, precision)
+            if after is None:
+                break
+            place = after
+        return place
+
+    def _stepped(self, place: Place, step: np.ndarray, precision: np.ndarray) -> Place | None:
+        before = self._density(place, precision)
+        for _ in range(6):
+            after = self._at(place.b + self._unpack(step), place.of_group, place.spread)
+            if self._density(after, precision) > before - 1e-9 * abs(before):
+                return after
+            step = step / 2
+        return None
+
+    def _density(self, place: Place, precision: np.ndarray) -> float:
+        return place.sums.value - float((precision * place.b.T.ravel() ** 2).sum()) / 2
+
+    def _better(self, place: Place) -> tuple[Place | None, np.ndarray]:
+        """After an update of the variances that raises the evidence; None when none does."""
+        of_group, spread = self._target(place)
+        change, wider = np.log(of_group / place.of_group), np.subtract(spread, place.spread)
+        for share in 0.5 ** np.arange(3):
+            new = Spread(*(np.array(place.spread) + share * wider))
+            moved = self._at(place.b, place.of_group * np.exp(share * change), new)
+            after = self._converge(moved)
+            if after.evidence > place.evidence:
+                return after, np.append(share * change, share * wider)
+        return None, change
+
+    def _target(self, place: Place, *, updates: int = 4) -> tuple[np.ndarray, Spread]:
+        """Precisions near the fixed point of the model linear about the place, and the spread."""
+        sums, of_group, hyper, known = place.sums, place.of_group, self.hyperprior, 0.0
+        pull = sums.gradient + sums.gram @ place.b.T.ravel()
+        for _ in range(updates):
+            posterior = Primal(sums.gram, self._precision(of_group))
+            b, gamma = posterior.solve(pull), posterior.gamma
+            known = float(gamma.sum())
+            grown = np.maximum(self._by_group(gamma), 0.0)
+            after = (grown + hyper.a) / (self._by_group(b**2) + hyper.rate(of_group))
+            change = np.log(after / of_group)
+            of_group = np.clip(after, place.of_group / FURTHEST, place.of_group * FURTHEST)
+            if np.abs(change).max() < SMALL:
+                break
+        if self.kind == "histogram":
+            return of_group, Spread()
+        return of_group, spread_of(sums.own, sums.residual, sums.noise, self.kind, known)
+
+    def model(self, place: Place) -> AdditiveModel:
+        """The fitted model, with the posterior of its coefficients."""
+        sums = place.sums
+        mean, square = sums.moments / sums.rows
+        strength = np.sqrt(np.maximum(square - mean**2, 0)).max(axis=1, initial=0)
+        root = exact_factor(Primal(sums.gram, self._precision(place.of_group)), len(self.group))
+        factor = root.reshape(self.classes, -1, root.shape[1]).swapaxes(0, 1)
+        return AdditiveModel(
+            self.kind,
+            self.terms,
+            place.b,
+            factor.astype(np.float32),
+            place.of_group,
+            strength,
+            place.spread.dispersion,
+            place.evidence,
+            float(np.sqrt(place.spread.misfit)),
+        )
+
+
+def fit_parts(parts: Parts, terms: Terms, kind: Kind, *, classes: int = 1) -> AdditiveModel:
+    """The additive model of bags that lie in parts, by passes over them.
+
+    Parameters
+    ----------
+    parts : LocalParts, RayParts or SparkParts
+        Where the bags are.
+    terms : Terms
+        How rows become a design; see `narrow_part`.
+    kind : {"binary", "total", "histogram"}
+        Of the reports.
+    classes : int
+        How many scores an instance has.
+    """
+    fit = SumsFit(parts, terms, kind, classes=classes)
+    return fit.model(fit.fit())
+
+
+def narrow_part(bags: Bags, terms: Terms, *, folds: int = 1, seed: Any = 0) -> Part:
+    """Bags in narrow form: of each row the places and numbers of its entries in Z.
+
+    Parameters
+    ----------
+    bags : Bags
+        With a table as features.
+    terms : Terms
+        How the table is read; see `terms_of`.
+    folds : int
+        Into how many folds the bags go, at random.
+    seed : int
+        Of the folds.
+    """
+    bags = bags.take(np.flatnonzero(bags.observed))
+    return stored_part(bags, terms, terms.read(bags.X), folds=folds, seed=seed)
+
+
+def stored_part(bags: Bags, terms: Terms, read: Any, *, folds: int = 1, seed: Any = 0) -> Part:
+    """The same, of rows that were read: a number or a code for each term."""
+    order = np.argsort(bags.bag, kind="stable")
+    slots, start = [], 1
+    for term in terms.terms:
+        for place, entry in term.entries(read[term.name][order]):
+            if term.levels == 0 and not slots_number(slots, start):
+                slots.append(Slot(start, 1, None, entry.astype(np.float32)))
+            else:
+                slots.append(Slot(start, term.width, place.astype(_whole(term.width)), None))
+        start += term.width
+    fold = np.random.default_rng(seed).integers(0, folds, len(bags))
+    known = {name: getattr(bags, name) for name in ("report", "kind", "noise", "stratum")}
+    offset = bags.offset
+    if offset is not None:
+        offset = offset[order]
+    return Part(Bags(bags.bag[order], **known, offset=offset), tuple(slots), fold)
+
+
+def slots_number(slots: Sequence[Slot], start: int) -> bool:
+    """Whether the number of the term that starts here has its slot already."""
+    return bool(slots) and slots[-1].start == start
+
+
+def _whole(width: int) -> Any:
+    """The smallest type of whole numbers for places below a width."""
+    return np.min_scalar_type(-max(width, 1))
+
+
+def own_fold_scores(terms: Terms, of_fold: np.ndarray) -> Callable[[Part], np.ndarray]:
+    """A function of a part: the score of each row by the model that never saw its fold.
+
+    Parameters
+    ----------
+    terms : Terms
+        How rows become a design.
+    of_fold : numpy.ndarray
+        Coefficients of each fold's model, (folds, coefficients, classes).
+    """
+    T = terms.basis()
+
+    def scores(part: Part) -> np.ndarray:
+        fold = part.fold[part.bags.bag]
+        score = np.empty((len(fold), of_fold.shape[2]))
+        for number, b in enumerate(of_fold):
+            score[fold == number] = part.scores(T @ b)[fold == number]
+        if score.shape[1] == 1:
+            return score[:, 0]
+        return score
+
+    return scores
