@@ -128,7 +128,7 @@ def fit_files(
     memory : str
         About how much the work may take beside the program itself, such as "2GB"; parts of the
         tables go to the folder for temporary files.
-    features, plan, **columns
+    features, plan, **columns : optional
         See `join`.
     folds : int
         Of bags, by which the model is judged.

@@ -93,7 +93,15 @@ class Part(NamedTuple):
         return score
 
     def by_bag(self, weight: np.ndarray, width: int) -> np.ndarray:
-        """The sums of weighted rows of Z over each bag, (bags, columns of Z)."""
+        """The sums of weighted rows of Z over each bag, (bags, columns of Z).
+
+        Parameters
+        ----------
+        weight : numpy.ndarray
+            Of each row.
+        width : int
+            How many columns Z has.
+        """
         bag, bags = self.bags.bag, len(self.bags)
         sums = np.zeros((bags, width))
         sums[:, 0] = np.bincount(bag, weight, minlength=bags)
@@ -148,7 +156,17 @@ class SparkParts(NamedTuple):
 
     @staticmethod
     def of(context: Any, parts: Iterable[Part], *, partitions: int | None = None) -> SparkParts:
-        """Bring parts to the executors of a SparkContext."""
+        """Bring parts to the executors of a SparkContext.
+
+        Parameters
+        ----------
+        context : SparkContext
+            Of the cluster.
+        parts : iterable of Part
+            Whole bags each.
+        partitions : int, optional
+            Of the RDD; by default as many as Spark has cores.
+        """
         return SparkParts(context.parallelize(list(parts), partitions).cache())
 
     def map(self, function: Callable[[Part], Any]) -> Iterable[Any]:

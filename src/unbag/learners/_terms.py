@@ -133,8 +133,6 @@ class Terms:
         How columns of a table are read; None for a matrix.
     share : numpy.ndarray
         Mean of each column of Z over the rows of training.
-    stratum : Term or None
-        Of the bags' strata, when no column tells them; rows to predict for have none.
     """
 
     terms: tuple[Term, ...]
@@ -232,7 +230,15 @@ class Terms:
 
     @classmethod
     def restore(cls, settings: dict[str, Any], share: np.ndarray) -> Terms:
-        """The terms that `settings` described."""
+        """The terms that `settings` described.
+
+        Parameters
+        ----------
+        settings : dict
+            What `settings` gave.
+        share : numpy.ndarray
+            Mean of each column of Z over the rows of training.
+        """
         terms = tuple(Term(**{k: _tuple(v) for k, v in t.items()}) for t in settings["terms"])
         text = settings["plan"]
         plan = FeaturePlan.from_json(text) if text is not None else None

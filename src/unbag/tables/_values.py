@@ -76,7 +76,15 @@ def as_text(column: Any) -> pa.Array:
 
 
 def as_ids(column: Any, *, text: bool) -> pa.Array:
-    """Ids as whole numbers, or as text."""
+    """Ids as whole numbers, or as text.
+
+    Parameters
+    ----------
+    column : pyarrow.Array or pyarrow.ChunkedArray
+        The ids.
+    text : bool
+        Whether they are text.
+    """
     if text:
         return as_text(column)
     return plain(column).cast(pa.int64())
