@@ -35,9 +35,9 @@ from unbag.lab._verdicts import (
     SMALL,
     SUPPORTED,
     UNDECIDED,
+    ClaimVerdict,
     Duel,
     Judgement,
-    Verdict,
     is_beaten,
     is_best,
 )
@@ -94,7 +94,7 @@ def cells_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric)
     return Cells(experiment, metric, best_cells(mine, metric), trivial, rows)
 
 
-def judge(everything: Sequence[Runs]) -> list[Verdict]:
+def judge(everything: Sequence[Runs]) -> list[ClaimVerdict]:
     """The paper's eleven claims on the batch experiments.
 
     Parameters
@@ -122,7 +122,7 @@ def _by_both(
     a: Way,
     others: Sequence[Way],
     sizes: Sequence[int],
-) -> Verdict:
+) -> ClaimVerdict:
     """The verdict by log loss; what AUC says stands beside it."""
     by_loss, by_auc = (
         _on_task(everything, task, metric, rule, a, others, sizes)
@@ -131,7 +131,7 @@ def _by_both(
     verdict, numbers = by_loss
     if verdict not in (NOT_RUN, NOT_COMPARABLE):
         numbers += f". By AUC: {by_auc[0]}"
-    return Verdict("paper", claim, title_of(task), verdict, numbers)
+    return ClaimVerdict("paper", claim, title_of(task), verdict, numbers)
 
 
 def _on_task(
@@ -202,7 +202,7 @@ def _shown(cells: Cells, ways: Sequence[Way], sizes: Sequence[int]) -> str:
     )
 
 
-def _all_trivial(everything: Sequence[Runs]) -> Verdict:
+def _all_trivial(everything: Sequence[Runs]) -> ClaimVerdict:
     """Bags of 2048: one method that clearly beats the trivial predictor speaks against it."""
     claim = "bags of 2048 give a trivial result, on all data and with every method"
     fit, numbers = [], []
@@ -217,14 +217,14 @@ def _all_trivial(everything: Sequence[Runs]) -> Verdict:
                 numbers.append(f"{title_of(task)}: {facts}")
     where = "all data"
     if not fit:
-        return Verdict("paper", claim, where, NOT_RUN, "not run as in the paper")
+        return ClaimVerdict("paper", claim, where, NOT_RUN, "not run as in the paper")
     verdict = NOT_SUPPORTED if any(fit) else UNDECIDED
-    return Verdict("paper", claim, where, verdict, "; ".join(numbers))
+    return ClaimVerdict("paper", claim, where, verdict, "; ".join(numbers))
 
 
 def judge_ours(
     everything: Sequence[Runs], spreads: Sequence[BagDeviation], choices: Sequence[Chosen]
-) -> list[Verdict]:
+) -> list[ClaimVerdict]:
     """Our own claims on every task, and the paper's on the variance of an estimate.
 
     Parameters
@@ -249,16 +249,16 @@ def _breadth(cells: Cells) -> tuple[int, int]:
     return max(len(cell.repetitions) for cell in cells.best.values()), len(cells.best)
 
 
-def _of_ours(cells: Cells, choices: Sequence[Chosen]) -> Iterator[Verdict]:
+def _of_ours(cells: Cells, choices: Sequence[Chosen]) -> Iterator[ClaimVerdict]:
     title, data = cells.experiment.title, cells.experiment.data
     sizes = sorted({size for _, size in cells.best})
     others = [way for way in PAPERS if any((way, k) in cells.best for k in sizes)]
     claim = "anchored with the square loss is worse than PM, EasyLLP or GeneralUPM at no bag size"
     duels = cells.duels(OURS, others, sizes)
     there = sorted({duel.size for duel in duels})
-    yield Verdict("ours", claim, title, *_is_not_worse(duels, there))
+    yield ClaimVerdict("ours", claim, title, *_is_not_worse(duels, there))
     claim = "what held-out bags choose is not worse than the best single method chosen so"
-    yield Verdict("ours", claim, data, *_choice_is_good(choices))
+    yield ClaimVerdict("ours", claim, data, *_choice_is_good(choices))
 
 
 def _is_not_worse(duels: Sequence[Duel], sizes: Sequence[int]) -> Judgement:
@@ -293,7 +293,7 @@ def _choice_is_good(choices: Sequence[Chosen]) -> Judgement:
     return verdict, "; ".join(numbers)
 
 
-def _spread(spreads: Sequence[BagDeviation]) -> Verdict:
+def _spread(spreads: Sequence[BagDeviation]) -> ClaimVerdict:
     claim = "the variance of GeneralUPM's estimate from one bag does not grow with the bag size"
     numbers, level = [], []
     for task in dict.fromkeys(s.task for s in spreads):
@@ -308,4 +308,4 @@ def _spread(spreads: Sequence[BagDeviation]) -> Verdict:
     if numbers:
         verdict = SUPPORTED if all(level) else NOT_SUPPORTED
     facts = f"standard deviation between bags. {'; '.join(numbers)}"
-    return Verdict("theory", claim, "Lemma 3.1", verdict, facts)
+    return ClaimVerdict("theory", claim, "Lemma 3.1", verdict, facts)

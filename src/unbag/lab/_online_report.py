@@ -17,7 +17,15 @@ from unbag.lab._methods import LOOKS, OUR_LOOK, Way
 from unbag.lab._online_plan import Cell, OnlinePlan
 from unbag.lab._online_store import OnlineStore, finals
 from unbag.lab._results import mean_and_error
-from unbag.lab._verdicts import LARGE, NOT_COMPARABLE, NOT_RUN, Duel, Verdict, as_markdown, is_best
+from unbag.lab._verdicts import (
+    LARGE,
+    NOT_COMPARABLE,
+    NOT_RUN,
+    ClaimVerdict,
+    Duel,
+    as_markdown,
+    is_best,
+)
 from unbag.plots import (
     GREY,
     PAPER,
@@ -185,7 +193,7 @@ def _series(way: Way, x: Sequence[int], points: np.ndarray) -> Series:
     return Series(way.title, x, mean, mean - error, mean + error, look)
 
 
-def judge_online(plan: OnlinePlan, results: Results) -> Verdict:
+def judge_online(plan: OnlinePlan, results: Results) -> ClaimVerdict:
     """The paper's claim on the online experiment, at the large bag sizes of the plan."""
     large = [k for k in sorted(plan.sizes) if k >= min(LARGE)] or [max(plan.sizes)]
     claim = (
@@ -207,7 +215,9 @@ def judge_online(plan: OnlinePlan, results: Results) -> Verdict:
     events = plan.rows * max(_values(runs, "label_log_loss").shape[1] for runs in results.values())
     if verdict != NOT_RUN and events < PAPER_EVENTS / 2:
         verdict, told = NOT_COMPARABLE, f"{events:,} of the paper's {PAPER_EVENTS:,} events; {told}"
-    return Verdict("paper", claim, f"{TITLES[plan.source]}, chunks of {plan.rows:,}", verdict, told)
+    return ClaimVerdict(
+        "paper", claim, f"{TITLES[plan.source]}, chunks of {plan.rows:,}", verdict, told
+    )
 
 
 def _duel(plan: OnlinePlan, results: Results, a: Cell, b: Cell) -> Duel | None:

@@ -31,7 +31,7 @@ from unbag.lab._results import (
 )
 from unbag.lab._store import RunStore, write_csv
 from unbag.lab._tasks import TASKS
-from unbag.lab._verdicts import Verdict, as_markdown
+from unbag.lab._verdicts import ClaimVerdict, as_markdown
 from unbag.plots import save_figure
 from unbag.report import Claim, experiments_page, write_page
 
@@ -157,7 +157,7 @@ def _sizes(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -
     return [k for way, k in cells if way.method != "labels"]
 
 
-def _claims_page(verdicts: Sequence[Verdict], ours: Sequence[Verdict]) -> str:
+def _claims_page(verdicts: Sequence[ClaimVerdict], ours: Sequence[ClaimVerdict]) -> str:
     rule = str(_verdicts.__doc__).partition("\n\n")[2].strip()
     return (
         f"# The paper says, we see\n\n{rule}\n\n{as_markdown(verdicts)}\n"
@@ -209,7 +209,7 @@ def write_index(
     line: str,
     everything: Sequence[Runs],
     experiments: Sequence[Experiment],
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[ClaimVerdict],
 ) -> Path:
     """Write `index.html` beside the tables."""
     pairs = product(experiments, METRICS.values())

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from unbag.lab._methods import WAYS, Way, curve_of
 from unbag.lab._plan import Experiment
-from unbag.lab._store import RunStore
 
 if TYPE_CHECKING:
     from unbag.lab._choice import Chosen
+    from unbag.lab._store import RunStore
 
 Metric = Literal["test_loss", "test_auc"]
 METRICS: dict[str, Metric] = {"log-loss": "test_loss", "auc": "test_auc"}

@@ -21,7 +21,7 @@ SUPPORTED, NOT_SUPPORTED, UNDECIDED = "supported", "not supported", "undecided"
 NOT_RUN, NOT_COMPARABLE = "not yet run", "not comparable"
 
 
-class Verdict(NamedTuple):
+class ClaimVerdict(NamedTuple):
     """What the runs say of one claim."""
 
     whose: str
@@ -124,12 +124,12 @@ def _doubts(duels: Sequence[Duel], sizes: Sequence[int]) -> list[str]:
     return [f"{_at('undecided', sizes)} ({reason})" for reason, sizes in reasons.items()]
 
 
-def as_markdown(verdicts: Sequence[Verdict], *, says: str = "the paper says") -> str:
+def as_markdown(verdicts: Sequence[ClaimVerdict], *, says: str = "the paper says") -> str:
     """Verdicts as a numbered table.
 
     Parameters
     ----------
-    verdicts : sequence of Verdict
+    verdicts : sequence of ClaimVerdict
         One for each row.
     says : str
         What the column of the claims is called.

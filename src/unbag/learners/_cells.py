@@ -11,7 +11,7 @@ Newton step of log Phi at the fitted mean gives that total and its variance. Thr
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
@@ -20,8 +20,10 @@ from unbag._rules import broken
 from unbag.learners._counts import Counts, Spread
 from unbag.learners._evidence import Evidence, Fit, fit_evidence
 from unbag.learners._overlap import LARGEST
-from unbag.learners._terms import Design
 from unbag.tables import Marginals
+
+if TYPE_CHECKING:
+    from unbag.learners._terms import Design
 
 ROUNDS = 3
 VAGUE = 1e6

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg, optimize, sparse, special
 
 from unbag.bags import Bags, Kind
 from unbag.learners._overlap import Border, blocks_of, factored
-from unbag.learners._terms import Sparse
+
+if TYPE_CHECKING:
+    from unbag.learners._terms import Sparse
 
 STEEPEST = 30.0
 """Scores beyond this are taken to be here: probabilities then stay above the rounding error."""

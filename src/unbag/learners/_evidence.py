@@ -17,7 +17,7 @@ hyperprior.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -26,7 +26,9 @@ from unbag.learners._counts import CountMoments, Counts, Spread, Whitener
 from unbag.learners._overlap import Linearised, misfit_by_evidence
 from unbag.learners._posterior import FLAT, Space, Split, as_they_are, split_design
 from unbag.learners._protocol import Progress
-from unbag.learners._terms import Design
+
+if TYPE_CHECKING:
+    from unbag.learners._terms import Design
 
 AS_DECLARED = Spread()
 LONGEST = 4.0

@@ -17,14 +17,16 @@ which are the other cells (V^-1 by its Schur complement, as Woodbury has it):
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.csgraph import connected_components
 
 from unbag._rules import broken
-from unbag.learners._terms import Sparse
+
+if TYPE_CHECKING:
+    from unbag.learners._terms import Sparse
 
 LARGEST = 60_000_000
 """Entries of the dense part of a factor, half a gigabyte."""

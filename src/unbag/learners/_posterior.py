@@ -8,13 +8,14 @@ random probes).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg, sparse
 
-from unbag.learners._counts import Counts
-from unbag.learners._terms import Design, Sparse
+if TYPE_CHECKING:
+    from unbag.learners._counts import Counts
+    from unbag.learners._terms import Design, Sparse
 
 DENSE = 0.15
 """A column of the Jacobian with a larger share of entries than this is kept dense."""
