@@ -67,7 +67,7 @@ class Duel(NamedTuple):
         if self.repetitions < REPETITIONS:
             return f"{self.repetitions} repetitions"
         if self.edge:
-            return f"the best of {self.edge} is at an end of the grid"
+            return EDGE
         if not abs(self.lead) > ERRORS * self.error:
             return "no difference beyond two standard errors"
         if not self.useful:
@@ -107,6 +107,7 @@ def _judged(duels: Sequence[Duel], sizes: Sequence[int], of_size: Callable[..., 
     return UNDECIDED, told
 
 
+EDGE = "a best at an end of the rates or in the last epoch"
 WORDS = {"for it": 1, "against it": -1}
 
 
@@ -116,12 +117,13 @@ def _at(word: str, sizes: Sequence[int]) -> str:
 
 def _doubts(duels: Sequence[Duel], sizes: Sequence[int]) -> list[str]:
     """Why sizes decide nothing, each reason once."""
-    reasons: dict[str, list[int]] = {}
+    reasons: dict[str, list[str]] = {}
     for k in sizes:
-        mine = [duel.doubt for duel in duels if duel.size == k]
-        reason = next((doubt for doubt in mine if doubt), "not run")
-        reasons.setdefault(reason, []).append(k)
-    return [f"{_at('undecided', sizes)} ({reason})" for reason, sizes in reasons.items()]
+        doubts = [(d.doubt, d.edge) for d in duels if d.size == k and d.doubt]
+        reason, edge = (*doubts, ("not run", ""))[0]
+        whose = f" ({edge})" * (reason == EDGE)
+        reasons.setdefault(reason, []).append(f"{k}{whose}")
+    return [f"undecided at {', '.join(there)}: {reason}" for reason, there in reasons.items()]
 
 
 def as_markdown(verdicts: Sequence[ClaimVerdict], *, says: str = "the paper says") -> str:
