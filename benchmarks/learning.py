@@ -59,6 +59,11 @@ def network(task: Task) -> Scores:
     return NetworkLearner().fit(task.bags).scores
 
 
+def network_log(task: Task) -> Scores:
+    """The same, anchored with the log loss."""
+    return NetworkLearner(loss="log").fit(task.bags).scores
+
+
 def stacked(task: Task) -> Scores:
     """Trees that start from the additive model's score."""
     return Stacked().fit(task.bags).scores
@@ -133,6 +138,7 @@ LEARNERS: dict[str, Callable[[Task], Scores]] = {
     "trees": trees,
     "stacked": stacked,
     "network": network,
+    "network_log": network_log,
     "default": default,
 }
 

@@ -98,9 +98,9 @@ def main():
         rows.append([learner, options.rows, f"{ours:.1f}", f"{theirs:.1f}",
                      f"{ours / theirs:.2f}", GOALS[learner]])  # fmt: skip
         Console().print(*rows[-1])
-    if options.out:
-        with options.out.open("w", newline="") as file:
-            csv.writer(file).writerows([HEADER, *rows])
+        if options.out:
+            with options.out.open("w", newline="") as file:
+                csv.writer(file).writerows([HEADER, *rows])
 
 
 if __name__ == "__main__":
