@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from unbag.lab._figures import experiments_figure, save_figure
 from unbag.plots import (
     CurveLook,
     Interval,
@@ -18,10 +19,8 @@ from unbag.plots import (
     draw_predictions,
     draw_prior,
     draw_stream,
-    experiments_figure,
     limits,
     new_figure,
-    save_figure,
     stream_figure,
 )
 

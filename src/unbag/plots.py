@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from math import ceil, isfinite, log2
-from pathlib import Path
+from math import ceil, isfinite
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -20,22 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PAPER: Any = {  # the style of figures in papers
-    "font.size": 9,
-    "axes.labelsize": 9,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "xtick.color": "#777777",
-    "xtick.labelcolor": "black",
-    "lines.linewidth": 1.3,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.7,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "unbag",  # the same figure, the same file
-}
-GREY = "#777777"
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (3, 3)), (0, (9, 3)))
-POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 MOST_TICKS, MOST_BARS, MOST_POINTS = 8, 12, 300
 LONGEST_NAME = 56  # characters that fit across a figure of the page
 STREAM_METRICS = {"log_loss": "log loss", "auc": "AUC"}
@@ -226,12 +210,14 @@ def limits(
     return float(low - margin), float(round(high + margin, 12))
 
 
-def _tidy(axes: Axes, x: str, y: str, *, whole: bool = False) -> None:
+def _tidy(
+    axes: Axes, x: str, y: str, *, whole: bool = False, grid: Literal["x", "y"] = "y"
+) -> None:
     """Names, a light grid and no box; ticks of x at whole numbers where only these have a
     meaning."""
     axes.set(xlabel=x, ylabel=y)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y")
+    axes.grid(axis=grid)
     axes.set_axisbelow(True)
     if whole:
         axes.locator_params(axis="x", integer=True)
@@ -418,7 +404,7 @@ def draw_drift(
     time = f"window of time, from {_moment(start[0])} to {_moment(start[-1])}"
     draw_points(axes, series, x=time, y="prior", levels=levels)
     if len(names) > 1:
-        axes.legend(fontsize="small")
+        axes.legend(fontsize="small", frameon=False)
 
 
 def _moment(value: object) -> str:
@@ -445,11 +431,11 @@ def draw_features(axes: Axes, names: Sequence[str], F: Sequence[float]) -> None:
     axes.barh(place, shown, color=look(0).colour)
     axes.set_yticks(place, [name[:24] for name in names[:MOST_BARS]])
     axes.invert_yaxis()
-    axes.axvline(1, color=_soft(), linestyle="--", label="random bags")
+    axes.axvline(1, color=_soft(), linestyle="--", linewidth=1.2, label="random bags")
     if shown.max() > 50:  # or the small ones could not be seen
         axes.set_xscale("log")
-    axes.set_xlabel("F: variance between bags / within bags")
-    axes.legend(fontsize="small")
+    _tidy(axes, "F: variance between bags / within bags", "", grid="x")
+    axes.legend(fontsize="small", frameon=False)
 
 
 def draw_bag_means(axes: Axes, means: np.ndarray, name: str) -> None:
@@ -469,9 +455,9 @@ def draw_bag_means(axes: Axes, means: np.ndarray, name: str) -> None:
     axes.hist(means, bins=bins.tolist(), density=True, color=look(0).colour, label="these bags")
     normal = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
     axes.plot(z, normal, linestyle="--", color=_soft(), label="random bags")
-    axes.set_xlabel(f"mean of {name[:24]} in a bag, in standard deviations of chance")
-    axes.set_ylabel("density over bags")
-    axes.legend(fontsize="small")
+    words = f"mean of {name[:24]} in a bag, in standard deviations of chance"
+    _tidy(axes, words, "density over bags")
+    axes.legend(fontsize="small", frameon=False)
 
 
 def draw_predictions(axes: Axes, values: np.ndarray) -> None:
@@ -516,10 +502,9 @@ def draw_intervals(axes: Axes, rows: Sequence[Interval], *, x: str) -> None:
     for y, text in enumerate(name):
         shown = textwrap.shorten(text, LONGEST_NAME, placeholder="…") + " (chosen)" * chosen[y]
         axes.annotate(shown[: LONGEST_NAME + 10], (0, y - 0.3), xycoords=("axes fraction", "data"))
-    axes.set(xlabel=x, xlim=_around(rows), ylim=(len(rows) - 0.5, -0.8), yticks=[])
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.grid(axis="x")
-    axes.set_axisbelow(True)
+    axes.set(xlim=_around(rows), ylim=(len(rows) - 0.5, -0.8), yticks=[])
+    axes.spines["left"].set_visible(False)
+    _tidy(axes, x, "", grid="x")
 
 
 def _around(rows: Sequence[Interval]) -> tuple[float, float]:
@@ -654,7 +639,7 @@ def stream_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
     return figure
 
 
-def draw_experiment(axes: Axes, result: Result, *, bags: bool = False) -> None:
+def draw_experiment(axes: Axes, result: Result) -> None:
     """A metric over the bag size, with bands of one standard error.
 
     Parameters
@@ -663,8 +648,6 @@ def draw_experiment(axes: Axes, result: Result, *, bags: bool = False) -> None:
         Where to draw.
     result : Result
         What to draw.
-    bags : bool
-        Whether to say above the frame how many bags there are of each size.
     """
     series = [
         _by_size(name, points, result.looks.get(name)) for name, points in result.methods.items()
@@ -684,13 +667,8 @@ def draw_experiment(axes: Axes, result: Result, *, bags: bool = False) -> None:
     )
     sizes = list(result.bags)
     axes.set_xscale("log", base=2)
-    if bags:
-        powers = ["2" + f"{log2(size):.3g}".translate(POWERS) for size in sizes]
-        _size_ticks(axes, sizes, powers)
-        _number_of_bags(axes, result, sizes)
-        return
     some = sizes[:: ceil(len(sizes) / MOST_TICKS) or 1]
-    _size_ticks(axes, some, [f"{size:,}" for size in some])
+    size_ticks(axes, some, [f"{size:,}" for size in some])
 
 
 def _by_size(name: str, points: Sequence[Point], look: CurveLook | None) -> Series:
@@ -699,129 +677,19 @@ def _by_size(name: str, points: Sequence[Point], look: CurveLook | None) -> Seri
     return Series(name, size, mean, mean - error, mean + error, look)
 
 
-def _size_ticks(axes: Any, sizes: Sequence[int], labels: Sequence[str], **style: Any) -> None:
+def size_ticks(axes: Any, sizes: Sequence[int], labels: Sequence[str], **style: Any) -> None:
+    """Ticks at bag sizes and nowhere else.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes or SecondaryAxis
+        Where to draw.
+    sizes : sequence of int
+        Where they are.
+    labels : sequence of str
+        What they say.
+    **style : object
+        Of the labels.
+    """
     axes.set_xticks(list(sizes), labels, **style)
     axes.set_xticks([], minor=True)
-
-
-def _number_of_bags(axes: Axes, result: Result, sizes: Sequence[int]) -> None:
-    """A second axis above: how many bags each size leaves."""
-    above, style = axes.secondary_xaxis("top"), {"fontsize": 6.5, "color": GREY}
-    _size_ticks(above, sizes, [_short(result.bags[size]) for size in sizes], **style)
-    above.tick_params(length=0, pad=1)
-    above.spines["top"].set_visible(False)
-    # a longer line would be wider than a panel
-    lines = textwrap.wrap(f"number of bags; {result.details}", 50)
-    above.set_xlabel("\n".join(lines), labelpad=2, **style)
-    axes.set_title(result.data, fontsize=10, fontweight="bold", pad=14 + 8 * len(lines))
-
-
-def _short(count: int) -> str:
-    """A number of bags in four characters or fewer.
-
-    >>> _short(254), _short(2035), _short(32561)
-    ('254', '2.0k', '33k')
-    """
-    if count < 1000:
-        return str(count)
-    decimals = int(count < 10_000)
-    return f"{count / 1000:.{decimals}f}k"
-
-
-def experiments_figure(results: Sequence[Result], *, zoom: bool = False) -> Figure:
-    """One panel for each experiment, in the style of papers.
-
-    Parameters
-    ----------
-    results : sequence of Result
-        What to draw. One alone has its names at the right edge, several share a legend.
-    zoom : bool
-        Whether the y axis is only as long as the curves need, without the levels.
-    """
-    from matplotlib import rc_context
-
-    with rc_context(PAPER):
-        if len(results) == 1:
-            figure = new_figure(5.6, 3.6)
-            panel = figure.subplots()
-            draw_experiment(panel, results[0], bags=True)
-            if zoom:
-                _zoom(panel, results[0])
-            _name_ends(panel)
-            return figure
-        columns = min(len(results), 3)
-        rows = ceil(len(results) / columns)
-        figure = new_figure(3.3 * columns, 2.9 * rows + 0.5)
-        for i, result in enumerate(results, 1):
-            panel = figure.add_subplot(rows, columns, i)
-            draw_experiment(panel, result, bags=True)
-            if zoom:
-                _zoom(panel, result)
-        share_legend(figure)
-    return figure
-
-
-def _zoom(axes: Axes, result: Result) -> None:
-    """The y axis from the lowest to the highest point of the methods."""
-    means = [point.mean for points in result.methods.values() for point in points]
-    low, high = min(means), max(means)
-    margin = 0.08 * (high - low) or 0.01
-    axes.set_ylim(low - margin, high + margin)
-
-
-def _name_ends(axes: Axes) -> None:
-    """Names at the right edge beside the ends of the curves that are in the frame, moved apart
-    where they would overlap."""
-    handles, names = axes.get_legend_handles_labels()
-    pairs: Any = zip(handles, names, strict=True)
-    low, high = axes.get_ylim()
-    ends = [(line.get_ydata()[-1], name, line.get_color()) for line, name in pairs]
-    ends = [end for end in ends if low <= end[0] <= high]
-    gap, place, places = 0.058 * (high - low), -np.inf, []
-    for y, *_ in sorted(ends):
-        place = max(y, place + gap)
-        places.append(place)
-    down = max(0.0, place - high)
-    for (y, name, colour), place in zip(sorted(ends), places, strict=True):
-        line = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "relpos": (0, 0.5)}
-        axes.annotate(
-            name,
-            (1.0, y),
-            xycoords=("axes fraction", "data"),
-            xytext=(1.05, place - down),
-            textcoords=("axes fraction", "data"),
-            color=colour,
-            va="center",
-            fontsize=8,
-            annotation_clip=False,
-            arrowprops={**line, "shrinkA": 1, "shrinkB": 0},
-        )
-
-
-def share_legend(figure: Figure) -> None:
-    """One legend below all panels; levels last."""
-    shown = [panel.get_legend_handles_labels() for panel in figure.axes]
-    named = {name: line for pair in shown for line, name in zip(*pair, strict=True)}
-    last = [name for name in ("labels", "trivial predictor") if name in named]
-    names = [name for name in named if name not in last] + last
-    handles = [named[name] for name in names]
-    columns = min(len(names), 5)
-    figure.legend(handles, names, loc="outside lower center", ncols=columns, frameon=False)
-
-
-def save_figure(figure: Figure, path: Path) -> Path:
-    """Write the figure as SVG, the same bytes for the same figure.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        What to write.
-    path : Path
-        Where to, without an ending.
-    """
-    from matplotlib import rc_context
-
-    target = path.with_name(f"{path.name}.svg")
-    with rc_context(PAPER):
-        figure.savefig(target, facecolor="white", bbox_inches="tight", metadata={"Date": None})
-    return target

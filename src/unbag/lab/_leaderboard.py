@@ -19,9 +19,10 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 from unbag._rules import broken
 from unbag.lab._benchmark import BenchmarkRun
 from unbag.lab._competitors import LABELS, competitors
+from unbag.lab._figures import save_figure
 from unbag.lab._latex import as_latex
 from unbag.lab._plan import title_of
-from unbag.plots import Interval, draw_intervals, new_figure, save_figure
+from unbag.plots import Interval, draw_intervals, new_figure
 
 LEVEL = 0.05
 Block = tuple[str, str, int]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unbag._rules import broken
+from unbag.lab._figures import GREY, PAPER, save_figure, share_legend
 from unbag.lab._methods import LOOKS, OUR_LOOK, Way
 from unbag.lab._online_plan import Cell, OnlinePlan
 from unbag.lab._online_store import OnlineStore, finals
@@ -26,17 +27,7 @@ from unbag.lab._verdicts import (
     as_markdown,
     is_best,
 )
-from unbag.plots import (
-    GREY,
-    PAPER,
-    CurveLook,
-    Level,
-    Series,
-    draw_curves,
-    new_figure,
-    save_figure,
-    share_legend,
-)
+from unbag.plots import CurveLook, Level, Series, draw_curves, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

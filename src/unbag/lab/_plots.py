@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from unbag.lab._figures import experiments_figure
 from unbag.lab._methods import LOOKS, OUR_LOOK, Way
 from unbag.lab._plan import Experiment
 from unbag.lab._results import Metric, Runs, best_cells, full_runs, in_order
 from unbag.lab._tasks import TASKS
-from unbag.plots import CurveLook, Point, Result, experiments_figure
+from unbag.plots import CurveLook, Point, Result
 
 OTHERS = (CurveLook("#444444", "X"), CurveLook("#8C564B", "*"), CurveLook("#B8A800", "h"))
 

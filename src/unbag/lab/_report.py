@@ -10,6 +10,7 @@ from unbag._rules import broken
 from unbag.lab import _choice, _plots, _variance, _verdicts
 from unbag.lab._choice import Chosen
 from unbag.lab._claims import BATCH_TASKS, judge, judge_ours
+from unbag.lab._figures import save_figure
 from unbag.lab._methods import Way
 from unbag.lab._online_report import judge_online, results_of, write_online_report
 from unbag.lab._online_store import online_stores
@@ -32,7 +33,6 @@ from unbag.lab._results import (
 from unbag.lab._store import RunStore, write_csv
 from unbag.lab._tasks import TASKS
 from unbag.lab._verdicts import ClaimVerdict, as_markdown
-from unbag.plots import save_figure
 from unbag.report import Claim, experiments_page, write_page
 
 ZOOM = tuple(2**i for i in range(4, 11))  # the paper leaves 2^11 and what is below 2^4 out
