@@ -1,6 +1,7 @@
 """Bags as others make them: what a bag depends on, and the diagnosis beside it."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import unbag
@@ -85,6 +86,14 @@ def test_bags_by_a_feature_are_blocks_of_its_values():
     np.maximum.at(high, bags.bag, X[bags.rows, 1])
     order = np.argsort(low)
     assert (high[order][:-1] <= low[order][1:]).all()
+
+
+def test_categories_of_a_table_are_sorted_by_name():
+    colour = np.where(X[:, 0] > 2, "red", "blue")
+    table = pa.table({"colour": colour, "length": X[:, 1]})
+    bags = make_bags(table, Y, "feature", size=30, seed=0)
+    mixed = [len(set(colour[bags.rows[bags.bag == j]])) > 1 for j in range(len(bags))]
+    assert sum(mixed) == 1  # the bag at the border
 
 
 def test_the_hard_variant_keeps_the_shares_of_labels_in_clusters():

@@ -138,6 +138,27 @@ def test_a_refusal_is_a_result_and_the_last_rank(tiny_task, tmp_path):
     assert board.standings[-1].refused == 2
 
 
+def test_counts_with_exposure_are_judged_with_it(tmp_path):
+    exposure = RNG.uniform(0.5, 2, size=600)
+    y, offset = RNG.poisson(exposure * np.exp(0.5 * X[:, 0])), np.log(exposure)
+    data = Dataset(
+        X[:400], y[:400], X[400:], y[400:], ("a", "b"), kind="total",
+        offset=offset[:400], offset_test=offset[400:],
+    )  # fmt: skip
+    add_task("visits", lambda: data, kind="total")
+    learner = Constant(0.5)
+    add_learner("known", learner, kinds=("total",))
+    asked = plan(tasks=("visits",), sizes=(5,), methods=("known", "em"), repetitions=1)
+    (run,) = run_benchmark(asked, tmp_path / "runs.csv")  # em takes no counts
+    TASKS.pop("visits")
+    OWN.clear()
+    bags = learner.given[0][0]
+    np.testing.assert_allclose(bags.offset, offset[:400][bags.rows])
+    rate = exposure[400:] * np.exp(0.5 * X[400:, 0])
+    assert run.test_loss == pytest.approx(np.mean(rate - y[400:] * np.log(rate)), abs=1e-4)
+    assert run.test_loss < run.trivial
+
+
 def made(method, losses, **more):
     """Runs of a method, one for each block."""
     usual = {"bags": 10, "trivial": 0.7, "test_auc": 0.6, "seconds": 1.0}

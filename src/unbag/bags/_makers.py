@@ -88,7 +88,7 @@ def make_bags(
     one_of("A way to make bags", how, ("random", *MAKERS))
     if how == "random":
         return random_bags(X, y, size=size, seed=seed)
-    matrix, label = np.asarray(X).reshape(len(y), -1), np.asarray(y).astype(int)
+    matrix, label = _matrix(X, len(y)), np.asarray(y).astype(int)
     if len(y) < 2 * size or not 0 < label.mean() < 1 or not concentration > 0:
         raise broken(
             "Bags must have rows for two, labels of both sorts and a positive concentration",
@@ -173,6 +173,15 @@ MAKERS: Mapping[str, Callable[[Rows], np.ndarray]] = {
     for maker in (naive, kmeans, feature, dirichlet, simple, intermediate, hard)
 }
 """From rows to the bag of each."""
+
+
+def _matrix(X: Any, rows: int) -> np.ndarray:
+    """Rows as numbers; of a table, categories by their place in the alphabet."""
+    if not hasattr(X, "column_names"):
+        return np.asarray(X, float).reshape(rows, -1)
+    columns = [np.asarray(X[name]) for name in X.column_names]
+    codes = [c if c.dtype.kind in "fiub" else np.unique(c, return_inverse=True)[1] for c in columns]
+    return np.stack(codes, axis=1).astype(float)
 
 
 def _standard(X: np.ndarray) -> np.ndarray:

@@ -236,7 +236,7 @@ class _Facts(NamedTuple):
 
 def _drawn(run: BenchmarkRun, test_rows: int) -> tuple[_Facts]:
     """The bags of a repetition, the same rows in bags of one, and what holds for all methods."""
-    data, kind = data_of(run.task), TASKS[run.task].kind
+    data, kind = _apart(data_of(run.task)), TASKS[run.task].kind
     rows = np.arange(min(run.rows or len(data.y), len(data.y)))
     test = np.arange(min(test_rows or len(data.y_test), len(data.y_test)))
     data = data._replace(
@@ -246,6 +246,9 @@ def _drawn(run: BenchmarkRun, test_rows: int) -> tuple[_Facts]:
     about: dict[str, Any] = {"seed": run.repetition}
     if kind != "binary":
         about |= {"kind": kind}
+    if data.offset is not None and data.offset_test is not None:
+        data = data._replace(offset=data.offset[rows], offset_test=data.offset_test[test])
+        about |= {"offset": data.offset}
     make = random_bags
     if run.bags_by != "random":
         about["how"] = run.bags_by
@@ -254,9 +257,22 @@ def _drawn(run: BenchmarkRun, test_rows: int) -> tuple[_Facts]:
     about.pop("how", None)
     alone = random_bags(data.X, data.y, size=1, **about)
     score = trivial_score(data, bags.prior, kind)
-    alike = np.broadcast_to(score, (len(test), *np.shape(score)))
+    alike = _with_offset(np.broadcast_to(score, (len(test), *np.shape(score))), data)
     trivial = float(np.mean(usual_loss("any", kind).value(alike, data.y_test, kind=kind)))
     return (_Facts(bags, alone, data, diagnose(bags, most=2e6).random, trivial),)
+
+
+def _apart(data: Dataset) -> Dataset:
+    """The data with the offset beside the features, and not as their last column."""
+    if data.offset is None:
+        return data
+    return data._replace(X=data.X[:, :-1], X_test=data.X_test[:, :-1])
+
+
+def _with_offset(score: np.ndarray, data: Dataset) -> np.ndarray:
+    if data.offset_test is None:
+        return score
+    return score + data.offset_test
 
 
 def _made(run: BenchmarkRun, who: Competitor, budget: Budget, facts: _Facts) -> BenchmarkRun:
@@ -266,14 +282,14 @@ def _made(run: BenchmarkRun, who: Competitor, budget: Budget, facts: _Facts) -> 
     bags = facts.bags
     if run.method == LABELS:
         bags = facts.alone
-    learner = who.make(budget, np.ndim(data.X) > 2)
+    learner = who.make(budget, getattr(data.X, "ndim", 2) > 2)
     start = time.process_time()
     try:
         with warnings.catch_warnings():  # a benchmark of bags that are not random knows that
             warnings.simplefilter("ignore")
             model = learner.fit(bags, seed=run.repetition)
         seconds = time.process_time() - start
-        score = np.asarray(model.scores(data.X_test), float)
+        score = _with_offset(np.asarray(model.scores(data.X_test), float), data)
     except (Refused, ArithmeticError, np.linalg.LinAlgError) as error:
         return run._replace(note=str(error))
     loss = float(np.mean(usual_loss("any", kind).value(score, data.y_test, kind=kind)))
