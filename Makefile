@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test fast check docs wheel bench clean
+.PHONY: demo test fast fuzz check docs wheel bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/unbag demo
@@ -14,6 +14,10 @@ test: $(VENV)/.installed-test
 
 fast: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "not slow"
+
+# minutes of damaged files, options, models, checkpoints and pages, and kills; see docs/reliability.md
+fuzz: $(VENV)/.installed-test
+	PYTHONPATH=src:tests nice -n 19 $(BIN)/python tests/fuzz/long.py
 
 check: $(VENV)/.installed-check
 	$(BIN)/ruff check .

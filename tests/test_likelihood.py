@@ -443,3 +443,19 @@ def test_jax_reports_are_taken_as_they_are_and_stay_finite():
     report = jax.numpy.asarray(as_components([1.5, -0.5]))
     value = jax.jit(count_likelihood)(np.zeros(4), np.array([0, 0, 1, 1]), np.array([2, 2]), report)
     np.testing.assert_allclose(value, -stats.norm.logpdf(2, 0, np.sqrt(0.5)), rtol=1e-5)
+
+
+def test_many_classes_are_taken_one_by_one():
+    """The naive formula, for 40 classes; with 200 it still ends at once."""
+    rng = np.random.default_rng(0)
+    for classes in (40, 200):
+        score, bag, size = rng.normal(size=(20, classes)), np.repeat([0, 1], 10), np.full(2, 10.0)
+        report = rng.multinomial(10, np.full(classes, 1 / classes), 2) / 10
+        value = count_likelihood(score, bag, size, report, kind="histogram")
+        h = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
+        for j in (0, 1):
+            own = h[bag == j]
+            v = np.maximum((own * (1 - own)).sum(axis=0), 1 / (2 * np.pi))
+            r = 10 * report[j] - own.sum(axis=0)
+            naive = (r**2 / (2 * v) + np.log(2 * np.pi * v) / 2).sum() * (1 - 1 / classes)
+            assert value[j] == pytest.approx(naive)

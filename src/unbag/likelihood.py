@@ -47,6 +47,9 @@ constant, and a sum is neither: at a mean of 0.1 per bag it would push the rare 
 """
 WHOLE = 0.01
 """A count this near to a whole number is one: proportions come rounded, and in single precision."""
+MOST_CLASSES = 32
+"""Of histograms whose classes are taken together; beyond, each is taken by itself, because the work
+grows with the cube of the classes."""
 IMPOSSIBLE = -1e30
 """Logarithm of a probability of 0: finite, so that gradients are."""
 
@@ -190,12 +193,15 @@ def _histogram(score: Any, bag: Any, size: Any, report: Any, noise: Any, width: 
     count = report * size[:, None]
     log_h = cross_entropy.form("histogram").predict(score)
     h = xp.exp(log_h)
+    by_class = xp.all(_is_whole(count), axis=1) & (noise == 0) & (size == 1)
+    ordinary = -xp.sum(count * sum_by(index, log_h, len(size)), axis=1)
+    if h.shape[1] > MOST_CLASSES:
+        mean, variance = (sum_by(index, part, len(size)) for part in (h, h * (1 - h)))
+        return xp.where(by_class, ordinary, _apart(count - mean, variance, noise))
     outer = sum_by(index, h[:, :, None] * h[:, None, :], len(size))
     mean = sum_by(index, h, len(size))
     identity = like(score, np.eye(h.shape[1]))
     covariance = (mean + noise[:, None])[:, :, None] * identity - outer
-    by_class = xp.all(_is_whole(count), axis=1) & (noise == 0) & (size == 1)
-    ordinary = -xp.sum(count * sum_by(index, log_h, len(size)), axis=1)
     return xp.where(by_class, ordinary, _gaussian_by_class(count - mean, covariance, noise > 0))
 
 
@@ -217,6 +223,15 @@ def _gaussian(residual: Any, variance: Any) -> Any:
 def _floored(variance: Any) -> Any:
     xp = namespace(variance)
     return xp.maximum(variance, xp.full_like(variance, FLOOR))
+
+
+def _apart(residual: Any, variance: Any, noise: Any) -> Any:
+    """Many classes: a Gaussian for each by itself, whose cost grows with the classes and not with
+    their square. Without noise one class follows from the others, so that all count a little
+    less."""
+    xp, classes = namespace(residual), residual.shape[1]
+    value = xp.sum(_gaussian(residual, variance + noise[:, None]), axis=1)
+    return value * xp.where(noise > 0, xp.ones_like(noise), xp.ones_like(noise) * (1 - 1 / classes))
 
 
 def _gaussian_by_class(residual: Any, covariance: Any, noisy: Any) -> Any:

@@ -164,7 +164,10 @@ def models():
 
 
 def predicted(model):
-    rows = model.plan_.columns_of(TABLE) if model.takes_tables else model.plan_.features(TABLE)
+    if model.plan_ is None:
+        raise ValueError("a model for tables must have a plan, says the command line")
+    (batch,) = model.plan_.tables(TABLE)
+    rows = model.plan_.columns_of(batch) if model.takes_tables else model.plan_.features(batch)
     return model.predict_proba(rows)
 
 

@@ -242,6 +242,13 @@ class Terms:
         terms = tuple(Term(**{k: _tuple(v) for k, v in t.items()}) for t in settings["terms"])
         text = settings["plan"]
         plan = FeaturePlan.from_json(text) if text is not None else None
+        for term in terms:
+            numbers = (term.mean, term.sd, term.low, term.high, *term.edges)
+            counts = (term.levels, term.start, term.stop)
+            if not all(isinstance(x, int | float) for x in numbers) or not all(
+                type(n) is int and n >= 0 for n in counts
+            ):
+                raise Misfit("a term has something else than numbers")
         if 1 + sum(term.width for term in terms) != len(share):
             raise Misfit("the terms have other widths than their array")
         return cls(terms, plan, np.asarray(share))
