@@ -164,9 +164,17 @@ def tournament(folder, rows):
     return lambda: unbag.tournament(models, bags, beta=0.1, groups=60).chosen
 
 
+def disk(folder, rows):
+    """The additive model from files, as `unbag train --memory 1GB` makes it, in two folds."""
+    from unbag.learners import fit_files
+
+    paths = make_files(folder, rows)
+    return lambda: fit_files(*paths, on="bag", total="sales", memory=LIMIT, folds=2).fitted.weights
+
+
 STATIONS = {
     f.__name__: f
-    for f in (check, join, features, weights, sql, epoch, evaluate, losses, tournament)
+    for f in (check, join, features, weights, sql, disk, epoch, evaluate, losses, tournament)
 }
 STREAMS = ("check", "features", "sql", "losses")
 
@@ -280,7 +288,9 @@ def main() -> None:
     parser.add_argument(
         "--stream", action="store_true", help="also 100,000,000 rows for what streams"
     )
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "unbag-scale")
+    parser.add_argument(
+        "--folder", type=Path, default=Path(tempfile.gettempdir()) / "scale-of-unbag"
+    )
     parser.add_argument(
         "--cell", choices=STATIONS, help="measure one station here, and print it as JSON"
     )
