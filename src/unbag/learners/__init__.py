@@ -15,7 +15,7 @@ from unbag.learners._identification import Identified, RankedTable, identifiable
 from unbag.learners._labels import BagsWithLabels, with_labels
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._stacked import Stacked, StackedModel
-from unbag.learners._sums import LocalParts, Part, RayParts, SparkParts, fit_parts, narrow_part
+from unbag.learners._sums import BagPart, LocalParts, RayParts, SparkParts, fit_parts, narrow_part
 from unbag.learners._terms import DataWarning, Terms, terms_of
 from unbag.learners._trees import Trees, TreesModel
 from unbag.learners._verdict import Verdict, column_strengths, judge, labelled_rows, verdict_of
@@ -37,6 +37,7 @@ __all__ = [
     "LEARNERS",
     "Additive",
     "AdditiveModel",
+    "BagPart",
     "BagsWithLabels",
     "Combination",
     "DataWarning",
@@ -52,7 +53,6 @@ __all__ = [
     "Model",
     "NetworkLearner",
     "NetworkModel",
-    "Part",
     "Progress",
     "RankedTable",
     "RayParts",

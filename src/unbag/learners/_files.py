@@ -25,7 +25,7 @@ from unbag.bags import Kind, stable_hash
 from unbag.diagnosis import diagnose
 from unbag.learners._combine import Combination
 from unbag.learners._fitted import NOT_RANDOM, PESSIMISTIC, Fitted
-from unbag.learners._sums import LocalParts, Part, SumsFit, own_fold_scores, stored_part
+from unbag.learners._sums import BagPart, LocalParts, SumsFit, own_fold_scores, stored_part
 from unbag.learners._terms import MOST_BUCKETS, MOST_LEVELS, Terms, terms_of
 from unbag.likelihood import count_likelihood
 from unbag.metrics import (
@@ -170,7 +170,7 @@ class _Stored:
         self.kind: Kind = columns.reports_are
         self.classes = len(columns.counts or ("",))
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[BagPart]:
         for file in self.files:
             yield pickle.loads(file.read_bytes())  # written here, read by nobody else
 

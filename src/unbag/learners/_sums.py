@@ -68,7 +68,7 @@ class Slot(NamedTuple):
         return count.reshape(bags, -1)[:, 1:]
 
 
-class Part(NamedTuple):
+class BagPart(NamedTuple):
     """Some whole bags in narrow form.
 
     Parameters
@@ -110,10 +110,10 @@ class Part(NamedTuple):
         return sums
 
 
-class Parts(Protocol):
+class BagParts(Protocol):
     """Parts somewhere: a function of a part is brought to each of them."""
 
-    def map(self, function: Callable[[Part], Any]) -> Iterable[Any]:
+    def map(self, function: Callable[[BagPart], Any]) -> Iterable[Any]:
         """What the function gives of each part."""
         ...
 
@@ -121,9 +121,9 @@ class Parts(Protocol):
 class LocalParts(NamedTuple):
     """Parts in this process, in a list or read anew from files in each pass."""
 
-    parts: Iterable[Part]
+    parts: Iterable[BagPart]
 
-    def map(self, function: Callable[[Part], Any]) -> Iterable[Any]:
+    def map(self, function: Callable[[BagPart], Any]) -> Iterable[Any]:
         """What the function gives of each part, one after the other."""
         return (function(part) for part in self.parts)
 
@@ -134,13 +134,13 @@ class RayParts(NamedTuple):
     references: Sequence[Any]
 
     @staticmethod
-    def of(parts: Iterable[Part]) -> RayParts:
+    def of(parts: Iterable[BagPart]) -> RayParts:
         """Bring parts to the cluster that `ray.init` connected with."""
         import ray
 
         return RayParts([ray.put(part) for part in parts])
 
-    def map(self, function: Callable[[Part], Any]) -> Iterable[Any]:
+    def map(self, function: Callable[[BagPart], Any]) -> Iterable[Any]:
         """What the function gives of each part, made where the part is."""
         import ray
 
@@ -155,26 +155,26 @@ class SparkParts(NamedTuple):
     rdd: Any
 
     @staticmethod
-    def of(context: Any, parts: Iterable[Part], *, partitions: int | None = None) -> SparkParts:
+    def of(context: Any, parts: Iterable[BagPart], *, partitions: int | None = None) -> SparkParts:
         """Bring parts to the executors of a SparkContext.
 
         Parameters
         ----------
         context : SparkContext
             Of the cluster.
-        parts : iterable of Part
+        parts : iterable of BagPart
             Whole bags each.
         partitions : int, optional
             Of the RDD; by default as many as Spark has cores.
         """
         return SparkParts(context.parallelize(list(parts), partitions).cache())
 
-    def map(self, function: Callable[[Part], Any]) -> Iterable[Any]:
+    def map(self, function: Callable[[BagPart], Any]) -> Iterable[Any]:
         """What the function gives of each part, made on the executors."""
         return self.rdd.map(function).collect()
 
 
-def _called(function: Callable[[Part], Any], part: Part) -> Any:
+def _called(function: Callable[[BagPart], Any], part: BagPart) -> Any:
     return function(part)
 
 
@@ -225,7 +225,7 @@ class SumsAt(NamedTuple):
     spread: Spread
     without: int = -1
 
-    def __call__(self, part: Part) -> Sums:
+    def __call__(self, part: BagPart) -> Sums:
         """The sums of one part."""
         counts, T = counts_of(part.bags), self.terms.basis()
         level = T @ self.b
@@ -244,7 +244,7 @@ class SumsAt(NamedTuple):
         return Sums(J.T @ J, J.T @ white[every], value, own, residual[every], noise, shape, rows)
 
 
-def _jacobian(counts: Counts, part: Part, h: np.ndarray, T: Any) -> np.ndarray:
+def _jacobian(counts: Counts, part: BagPart, h: np.ndarray, T: Any) -> np.ndarray:
     """The derivative of the means by the coefficients, classes one after the other."""
     if counts.kind != "histogram":
         return part.by_bag(counts.slope(h), T.shape[0]) @ T
@@ -257,7 +257,7 @@ def _jacobian(counts: Counts, part: Part, h: np.ndarray, T: Any) -> np.ndarray:
     return np.block(blocks)
 
 
-def _term_moments(terms: Terms, part: Part, level: np.ndarray) -> np.ndarray:
+def _term_moments(terms: Terms, part: BagPart, level: np.ndarray) -> np.ndarray:
     """Sums and sums of squares of each term over the rows, (2, terms, classes)."""
     rows, classes = len(part.bags.bag), level.shape[1]
     sums, start = np.zeros((2, len(terms.terms), classes)), 1
@@ -291,7 +291,7 @@ def added(some: Iterable[Sums]) -> Sums:
 ADDED = ("gram", "gradient", "value", "moments", "rows")
 
 
-class Place(NamedTuple):
+class FitState(NamedTuple):
     """Where the fit is: coefficients, precisions, spread, the sums there and their evidence."""
 
     b: np.ndarray
@@ -306,7 +306,7 @@ class SumsFit:
 
     Parameters
     ----------
-    parts : Parts
+    parts : BagParts
         Where the bags are.
     terms : Terms
         How rows become a design.
@@ -319,7 +319,7 @@ class SumsFit:
     """
 
     def __init__(
-        self, parts: Parts, terms: Terms, kind: Kind, *, classes: int = 1, without: int = -1
+        self, parts: BagParts, terms: Terms, kind: Kind, *, classes: int = 1, without: int = -1
     ) -> None:
         self.parts, self.terms, self.without = parts, terms, without
         self.kind: Kind = kind
@@ -335,7 +335,7 @@ class SumsFit:
                 "Leave out columns with many levels with {features}, or group their levels.",
             )
 
-    def fit(self, start: Place | None = None) -> Place:
+    def fit(self, start: FitState | None = None) -> FitState:
         """The place of highest evidence, from the prior or from another place."""
         place = self._converge(start or self._start())
         for _ in range(PASSES):
@@ -349,11 +349,11 @@ class SumsFit:
                 break
         return self._converge(place, tolerance=1e-4)
 
-    def moved(self, place: Place) -> Place:
+    def moved(self, place: FitState) -> FitState:
         """The place of another fit, with the sums of this one."""
         return self._at(place.b, place.of_group, place.spread)
 
-    def _at(self, b: np.ndarray, of_group: np.ndarray, spread: Spread) -> Place:
+    def _at(self, b: np.ndarray, of_group: np.ndarray, spread: Spread) -> FitState:
         """One pass."""
         self.passes += 1
         sums = added(self.parts.map(SumsAt(self.terms, b, spread, self.without)))
@@ -361,7 +361,7 @@ class SumsFit:
         flat, precision = b.T.ravel(), self._precision(of_group)
         prior = (np.log(precision).sum() - (precision * flat**2).sum()) / 2
         evidence = sums.value + prior + self.hyperprior.log_density(of_group)
-        return Place(b, of_group, spread, sums, float(evidence - posterior.logdet / 2))
+        return FitState(b, of_group, spread, sums, float(evidence - posterior.logdet / 2))
 
     def _precision(self, of_group: np.ndarray) -> np.ndarray:
         return np.append(of_group, FLAT)[self.group]
@@ -369,7 +369,7 @@ class SumsFit:
     def _by_group(self, values: np.ndarray) -> np.ndarray:
         return np.bincount(self.group + 1, values, minlength=self.groups + 1)[1:]
 
-    def _start(self) -> Place:
+    def _start(self) -> FitState:
         """All coefficients zero but the intercept, which is brought to the mean report."""
         b = np.zeros((len(self.terms.group), self.classes))
         place = self._at(b, np.full(self.groups, START), Spread())
@@ -392,7 +392,7 @@ class SumsFit:
     def _unpack(self, x: np.ndarray) -> np.ndarray:
         return x.reshape(self.classes, -1).T
 
-    def _converge(self, place: Place, *, tolerance: float = CLOSE) -> Place:
+    def _converge(self, place: FitState, *, tolerance: float = CLOSE) -> FitState:
         """Newton steps at fixed precisions; a step that lowers the posterior is halved."""
         precision = self._precision(place.of_group)
         for _ in range(30):
@@ -408,7 +408,7 @@ class SumsFit:
             place = after
         return place
 
-    def _stepped(self, place: Place, step: np.ndarray, precision: np.ndarray) -> Place | None:
+    def _stepped(self, place: FitState, step: np.ndarray, precision: np.ndarray) -> FitState | None:
         before = self._density(place, precision)
         for _ in range(6):
             after = self._at(place.b + self._unpack(step), place.of_group, place.spread)
@@ -417,10 +417,10 @@ class SumsFit:
             step = step / 2
         return None
 
-    def _density(self, place: Place, precision: np.ndarray) -> float:
+    def _density(self, place: FitState, precision: np.ndarray) -> float:
         return place.sums.value - float((precision * place.b.T.ravel() ** 2).sum()) / 2
 
-    def _better(self, place: Place) -> tuple[Place | None, np.ndarray]:
+    def _better(self, place: FitState) -> tuple[FitState | None, np.ndarray]:
         """After an update of the variances that raises the evidence; None when none does."""
         of_group, spread = self._target(place)
         change, wider = np.log(of_group / place.of_group), np.subtract(spread, place.spread)
@@ -432,7 +432,7 @@ class SumsFit:
                 return after, np.append(share * change, share * wider)
         return None, change
 
-    def _target(self, place: Place, *, updates: int = 4) -> tuple[np.ndarray, Spread]:
+    def _target(self, place: FitState, *, updates: int = 4) -> tuple[np.ndarray, Spread]:
         """Precisions near the fixed point of the model linear about the place, and the spread."""
         sums, of_group, hyper, known = place.sums, place.of_group, self.hyperprior, 0.0
         pull = sums.gradient + sums.gram @ place.b.T.ravel()
@@ -450,7 +450,7 @@ class SumsFit:
             return of_group, Spread()
         return of_group, spread_of(sums.own, sums.residual, sums.noise, self.kind, known)
 
-    def model(self, place: Place) -> AdditiveModel:
+    def model(self, place: FitState) -> AdditiveModel:
         """The fitted model, with the posterior of its coefficients."""
         sums = place.sums
         mean, square = sums.moments / sums.rows
@@ -470,7 +470,7 @@ class SumsFit:
         )
 
 
-def fit_parts(parts: Parts, terms: Terms, kind: Kind, *, classes: int = 1) -> AdditiveModel:
+def fit_parts(parts: BagParts, terms: Terms, kind: Kind, *, classes: int = 1) -> AdditiveModel:
     """The additive model of bags that lie in parts, by passes over them.
 
     Parameters
@@ -488,7 +488,7 @@ def fit_parts(parts: Parts, terms: Terms, kind: Kind, *, classes: int = 1) -> Ad
     return fit.model(fit.fit())
 
 
-def narrow_part(bags: Bags, terms: Terms, *, folds: int = 1, seed: Any = 0) -> Part:
+def narrow_part(bags: Bags, terms: Terms, *, folds: int = 1, seed: Any = 0) -> BagPart:
     """Bags in narrow form: of each row the places and numbers of its entries in Z.
 
     Parameters
@@ -506,7 +506,7 @@ def narrow_part(bags: Bags, terms: Terms, *, folds: int = 1, seed: Any = 0) -> P
     return stored_part(bags, terms, terms.read(bags.X), folds=folds, seed=seed)
 
 
-def stored_part(bags: Bags, terms: Terms, read: Any, *, folds: int = 1, seed: Any = 0) -> Part:
+def stored_part(bags: Bags, terms: Terms, read: Any, *, folds: int = 1, seed: Any = 0) -> BagPart:
     """The same, of rows that were read: a number or a code for each term."""
     order = np.argsort(bags.bag, kind="stable")
     slots, start = [], 1
@@ -522,7 +522,7 @@ def stored_part(bags: Bags, terms: Terms, read: Any, *, folds: int = 1, seed: An
     offset = bags.offset
     if offset is not None:
         offset = offset[order]
-    return Part(Bags(bags.bag[order], **known, offset=offset), tuple(slots), fold)
+    return BagPart(Bags(bags.bag[order], **known, offset=offset), tuple(slots), fold)
 
 
 def slots_number(slots: Sequence[Slot], start: int) -> bool:
@@ -535,7 +535,7 @@ def _whole(width: int) -> Any:
     return np.min_scalar_type(-max(width, 1))
 
 
-def own_fold_scores(terms: Terms, of_fold: np.ndarray) -> Callable[[Part], np.ndarray]:
+def own_fold_scores(terms: Terms, of_fold: np.ndarray) -> Callable[[BagPart], np.ndarray]:
     """A function of a part: the score of each row by the model that never saw its fold.
 
     Parameters
@@ -547,7 +547,7 @@ def own_fold_scores(terms: Terms, of_fold: np.ndarray) -> Callable[[Part], np.nd
     """
     T = terms.basis()
 
-    def scores(part: Part) -> np.ndarray:
+    def scores(part: BagPart) -> np.ndarray:
         fold = part.fold[part.bags.bag]
         score = np.empty((len(fold), of_fold.shape[2]))
         for number, b in enumerate(of_fold):

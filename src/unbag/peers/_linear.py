@@ -19,7 +19,7 @@ EDGE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class ScaledColumns:
+class PeerColumns:
     """How rows become a matrix whose columns have mean 0 and variance 1.
 
     Of a table the numbers and the categories that a plan makes numbers of are read; columns with
@@ -38,14 +38,14 @@ class ScaledColumns:
     scale: np.ndarray
 
     @staticmethod
-    def of(X: Any) -> tuple[ScaledColumns, np.ndarray]:
+    def of(X: Any) -> tuple[PeerColumns, np.ndarray]:
         """The columns of these rows, and their matrix."""
         plan = None
         if not isinstance(X, np.ndarray) and not sparse.issparse(X):
             plan = plan_features(X)
         raw = _raw(X, plan)
         mean, scale = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0)
-        columns = ScaledColumns(plan, mean, np.where(scale > 0, scale, 1.0))
+        columns = PeerColumns(plan, mean, np.where(scale > 0, scale, 1.0))
         return columns, columns.matrix(X)
 
     def matrix(self, X: Any) -> np.ndarray:
@@ -67,7 +67,7 @@ class LinearModel:
 
     Parameters
     ----------
-    columns : ScaledColumns
+    columns : PeerColumns
         How rows are read.
     coefficients : numpy.ndarray
         Of each column, or of each cosine.
@@ -81,7 +81,7 @@ class LinearModel:
         What the scores mean.
     """
 
-    columns: ScaledColumns
+    columns: PeerColumns
     coefficients: np.ndarray
     intercept: float
     probability: bool = False
@@ -131,7 +131,7 @@ class LinearModel:
         """
         text = settings["plan"]
         plan = text and FeaturePlan.from_json(text)
-        columns = ScaledColumns(plan, np.asarray(arrays["mean"]), np.asarray(arrays["scale"]))
+        columns = PeerColumns(plan, np.asarray(arrays["mean"]), np.asarray(arrays["scale"]))
         linear = (settings["intercept"], settings["probability"], arrays.get("waves"))
         return cls(columns, np.asarray(arrays["coefficients"]), *linear)
 
@@ -197,7 +197,7 @@ class BagData(NamedTuple):
         return BagData(*of_rows, self.size[bags], self.report[bags])
 
 
-def read_bags(bags: Bags, name: str, *, counts: bool = False) -> tuple[ScaledColumns, BagData]:
+def read_bags(bags: Bags, name: str, *, counts: bool = False) -> tuple[PeerColumns, BagData]:
     """Bags as a matrix; what a learner cannot take is refused.
 
     Parameters
@@ -225,7 +225,7 @@ def read_bags(bags: Bags, name: str, *, counts: bool = False) -> tuple[ScaledCol
             given=bags.report,
             remedy="Use additive, trees or network, which take noise.",
         )
-    columns, X = ScaledColumns.of(bags.X)
+    columns, X = PeerColumns.of(bags.X)
     return columns, BagData(X, bags.bag, bags.size.astype(float), bags.report)
 
 
