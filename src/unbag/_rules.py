@@ -123,9 +123,9 @@ class Refusal:
 class Refused(ValueError):
     """Input that breaks one rule or more; `refusals` has them as data.
 
-    >>> error = broken("A fraction must lie between 0 and 1", "2 came", "Use 0.8.")
+    >>> error = broken("A fraction must lie between 0 and 1", "2 given", "Use 0.8.")
     >>> str(error)
-    'A fraction must lie between 0 and 1: 2 came. Use 0.8.'
+    'A fraction must lie between 0 and 1: 2 given. Use 0.8.'
     """
 
     def __init__(self, *refusals: Refusal) -> None:
@@ -160,9 +160,9 @@ def broken(rule: str, offender: str, remedy: str) -> Refused:
     remedy : str
         What to do, with options in braces.
 
-    >>> raise broken("A cut must have times", "neither came", "Name {as_of} or {time}.")
+    >>> raise broken("A cut must have times", "neither given", "Name {as_of} or {time}.")
     Traceback (most recent call last):
-    unbag.Refused: A cut must have times: neither came. Name as_of= or time=.
+    unbag.Refused: A cut must have times: neither given. Name as_of= or time=.
     """
     return Refused(Refusal(rule, offender, remedy))
 
@@ -273,7 +273,7 @@ def two_bags(
         raise broken(
             f"{of} must hold at least two bags, because each bag is centred by the mean of the "
             "others",
-            f"{int(count[0])} came",
+            f"{int(count[0])} given",
             "Give more bags, or a pool of further instances.",
         )
     refuse(
@@ -339,7 +339,7 @@ def rows(actual: int, expected: int, *, thing: str, of: str) -> None:
     if actual != expected:
         raise broken(
             f"{thing} must have one entry for each {of}",
-            f"{actual} came for {expected} {of}s",
+            f"{actual} given for {expected} {of}s",
             f"Give them in the order of the {of}s.",
         )
 
@@ -362,13 +362,13 @@ def one_of(
 
     >>> one_of("A loss", "cube", ["log", "square"])
     Traceback (most recent call last):
-    unbag.Refused: A loss must be one of log, square: 'cube' came. Choose one of these.
+    unbag.Refused: A loss must be one of log, square: 'cube' given. Choose one of these.
     """
     known = tuple(known)
     if value not in known:
         question = nearest(str(value), known)
         rule = f"{thing} must be one of {', '.join(known)}"
-        raise broken(rule, f"{value!r} came", f"{question}{remedy}")
+        raise broken(rule, f"{value!r} given", f"{question}{remedy}")
 
 
 def _show(value: Any) -> str:

@@ -119,7 +119,7 @@ def count_likelihood(
     if exact < 1:
         raise broken(
             "The largest exact bag must be 1 or more",
-            f"{exact} came",
+            f"{exact} given",
             "Use 1 for Gaussians where possible.",
         )
     if all(is_numpy(given) for given in (bag, size, report)):
@@ -159,7 +159,7 @@ def check_link(loss: Loss, kind: Kind) -> None:
     if read.shape != expected.shape or not np.allclose(read, expected):
         raise broken(
             f"The likelihood must go with a loss that reads scores as {usual.name} does",
-            f"{loss.name} came",
+            f"{loss.name} given",
             "Leave the loss out.",
         )
 

@@ -311,7 +311,7 @@ def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
         if not cap > 0:
             raise broken(
                 "A cap must be positive",
-                f"{cap} came",
+                f"{cap} given",
                 "Give the largest count one instance can have.",
             )
         name, predict = f"poisson(cap={cap:g})", _LogCapped(cap)
@@ -374,7 +374,7 @@ def smoothed(loss: Loss, epsilon: float = 0.1) -> Loss:
     array([0.693])
     """
     if not 0 <= epsilon < 1:
-        raise broken("Smoothing must lie in [0, 1)", f"{epsilon} came", "The paper uses 0.1.")
+        raise broken("Smoothing must lie in [0, 1)", f"{epsilon} given", "The paper uses 0.1.")
     forms: dict[Kind, Form] = {
         kind: _smoothed_form(form, epsilon, kind)
         for kind, form in loss.forms.items()
@@ -425,7 +425,7 @@ def from_callable(
     if labels != tuple(range(len(labels))) or len(labels) < 2:
         raise broken(
             "Labels must be 0, 1, ..., c - 1 with c at least 2",
-            f"{labels} came",
+            f"{labels} given",
             "Number your classes so.",
         )
 

@@ -24,7 +24,7 @@ def group_count(delta: float) -> int:
     """
     if not 0 < delta < 1:
         raise broken(
-            "delta must lie between 0 and 1", f"{delta} came", "Use 0.05 for 95% confidence."
+            "delta must lie between 0 and 1", f"{delta} given", "Use 0.05 for 95% confidence."
         )
     return max(1, ceil(8 * log(1 / delta)))
 
@@ -47,7 +47,7 @@ def random_groups(count: int, groups: int, *, seed: Any) -> np.ndarray:
     if not 1 <= groups <= count:
         raise broken(
             "There must be at least as many values as groups",
-            f"{count} values came for {groups} groups",
+            f"{count} values given for {groups} groups",
             "Give more values (bags), a larger delta, or fewer groups with {groups}.",
         )
     return np.random.default_rng(seed).permutation(np.arange(count) % groups)
@@ -78,7 +78,7 @@ def median_of_means(
     values = np.asarray(values, float)
     if (delta is None) == (groups is None):
         raise broken(
-            "Either delta or groups must be given", "both or neither came", "Use delta=0.05."
+            "Either delta or groups must be given", "both or neither given", "Use delta=0.05."
         )
     if not np.isfinite(values).all():
         raise broken(

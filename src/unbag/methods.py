@@ -191,6 +191,6 @@ def check_kind(method: Any, kind: Kind) -> None:
     if kind not in METHODS[method].kinds:
         raise broken(
             f"The method {method} must have reports of the kind {', '.join(METHODS[method].kinds)}",
-            f"{kind} came",
+            f"{kind} given",
             "Use anchored, which takes every kind.",
         )

@@ -173,7 +173,7 @@ def recalibrate(
     """
     if fit not in ("both", "intercept"):
         raise broken(
-            "A recalibration must fit both or intercept", f"{fit!r} came", "Choose one of these."
+            "A recalibration must fit both or intercept", f"{fit!r} given", "Choose one of these."
         )
     _, score, g, _ = score_bags(model, bags, scale=scale, trained_on=trained_on)
     judge, kind = Judge(empty_sums(bags, g)), bags.kind

@@ -186,7 +186,7 @@ def choose(
     """
     if rule not in ("paired", "tournament"):
         raise broken(
-            "A rule must be paired or tournament", f"{rule!r} came", "Choose one of these."
+            "A rule must be paired or tournament", f"{rule!r} given", "Choose one of these."
         )
     kind, everyone = held_out.kind, _listed(candidates)
     for candidate in everyone:
@@ -258,7 +258,7 @@ def _listed(candidates: Any) -> list[Candidate]:
     if not listed:
         raise broken(
             "There must be candidates to choose among",
-            "none came",
+            "none given",
             "Give runs, or a mapping of models.",
         )
     return listed
@@ -269,7 +269,7 @@ def _check_test(listed: Sequence[Candidate], test: Any) -> None:
     if test is not None and given:
         raise broken(
             "A candidate must be a model where test= is given",
-            f"{given[0]} came as scores, which are those of the held-out bags",
+            f"{given[0]} given as scores, which are those of the held-out bags",
             "Give models, or leave test out.",
         )
 
@@ -287,7 +287,7 @@ def _of_run(run: Any) -> Candidate:
     if not hasattr(run, "learning_rate"):
         raise broken(
             "Candidates must be runs, or a mapping from names to models",
-            f"a {type(run).__name__} came",
+            f"a {type(run).__name__} given",
             "Name your models in a dict.",
         )
     method = run.method

@@ -45,7 +45,7 @@ def test_reports_alone_say_what_bags_say(case):
         ({"status": ["observed", "late", "observed"]}, "interval: bag tue has late"),
         ({"status": ["interval", "observed", "observed"]}, "labels: bag mon has interval"),
         ({"stratum": [0, 0, -2]}, "A stratum number must not be negative: bag wed has -2"),
-        ({"size": [2, 1]}, "size must have one entry for each bag: 2 came for 3 bags"),
+        ({"size": [2, 1]}, "size must have one entry for each bag: 2 given for 3 bags"),
     ],
 )
 def test_a_refusal_uses_the_names_of_the_user(wrong, message):

@@ -140,7 +140,7 @@ def test_check_lists_contradictions_and_ends_with_3(shop, tmp_path):
 @pytest.mark.parametrize(
     "more, message",
     [
-        (["--on", "shop"], "--on came too"),
+        (["--on", "shop"], "--on given too"),
         (["--test", "0.2"], "Leave out --test"),
         (["--noise", "2", "--learner", "trees"], "must be learned by the additive model"),
         (["--noise", "variance"], "'variance' is not in the by_shop_day"),

@@ -124,7 +124,7 @@ def test_bad_records_are_set_aside_with_their_reason_and_the_chunks_filled_up(fi
     assert [row["record"] for row in kept] == list(bad.values())
     offset = int(kept[1]["where"].split()[-1])
     assert (tmp_path / "train.txt").read_bytes()[offset:].startswith(bad["number"].encode())
-    assert kept[1]["reason"] == "a count must be a whole number or empty, 'many' came in I3"
+    assert kept[1]["reason"] == "a count must be a whole number or empty, 'many' given in I3"
 
 
 def test_a_bad_row_of_a_parquet_file_is_set_aside(file, tmp_path):

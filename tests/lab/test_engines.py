@@ -246,7 +246,7 @@ def test_workers_with_another_unbag_are_refused(cluster, extra, tmp_path):
     assert done.returncode == 1
     line = next(line for line in done.stderr.splitlines() if line.startswith("error: "))
     assert re.fullmatch(
-        r"error: Workers must have the unbag of the driver: source \w{12} came here and source "
+        r"error: Workers must have the unbag of the driver: source \w{12} given here and source "
         r"\w{12} on [0-9.]+\. "
         r"Install the same on all nodes; what is in the store stays\.",
         line,
@@ -340,6 +340,6 @@ def test_a_fingerprint_has_all_sources_in_it(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert _engines._differ(before, _worker.fingerprint()) == (
         f"Workers must have the unbag of the driver: unbag {before['unbag']}, jax "
-        f"{before['jax']}, numpy {before['numpy']}, source {before['source']} came here and unbag "
+        f"{before['jax']}, numpy {before['numpy']}, source {before['source']} given here and unbag "
         "not installed, jax none, numpy none, source none"
     )

@@ -60,7 +60,7 @@ def test_labels_go_with_matrices_histograms_noise_and_names():
     assert both.noise[-5:].tolist() == [0] * 5
     assert both.names[-1] == "labelled 4"
     assert both.take([0, 30]).X.shape == (11, 2)
-    with pytest.raises(ValueError, match="one label for each labelled row: 4 came for 5 rows"):
+    with pytest.raises(ValueError, match="one label for each labelled row: 4 given for 5 rows"):
         with_labels(bags, X[:5], y[:4])
 
 

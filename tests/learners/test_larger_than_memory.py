@@ -93,9 +93,9 @@ def test_train_with_a_limit_of_the_memory_writes_the_same_model(tables, fitted, 
 @pytest.mark.parametrize(
     "more, message",
     [
-        (["--learner", "trees"], "must learn alone: trees came. Leave it out, or --memory"),
-        (["--test", "0.2"], "must learn alone: test came"),
-        (["--memory", "lots"], "with one of KB, MB, GB, TB: 'lots' came"),
+        (["--learner", "trees"], "must learn alone: trees given. Leave it out, or --memory"),
+        (["--test", "0.2"], "must learn alone: test given"),
+        (["--memory", "lots"], "with one of KB, MB, GB, TB: 'lots' given"),
     ],
 )
 def test_what_parts_on_disk_cannot_do_is_refused(tables, tmp_path, more, message):

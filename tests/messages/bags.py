@@ -22,12 +22,12 @@ MESSAGES = [
     ),
     (
         lambda: Bags(BAG, [0.5, 0.5], offset=np.zeros(3)),
-        "offset must have one entry for each instance: 3 came for 4 instances. Give them in the "
+        "offset must have one entry for each instance: 3 given for 4 instances. Give them in the "
         "order of the instances.",
     ),
     (
         lambda: Bags(BAG, [0.5, 0.5], stratum=[0, 1], stratum_names=["north"]),
-        "Every stratum must have a name: 1 came, and the last stratum is number 1. Give one for "
+        "Every stratum must have a name: 1 given, and the last stratum is number 1. Give one for "
         "each number from 0, or leave stratum_names= out.",
     ),
     (
@@ -94,24 +94,24 @@ MESSAGES = [
     (
         lambda: Bags(BAG, [[0.5], [0.5]]),
         "Reports of kind binary must have 1 dimension(s), one entry per bag: an array of shape "
-        "(2, 1) came. Use kind='histogram' for class shares, else one number per bag.",
+        "(2, 1) given. Use kind='histogram' for class shares, else one number per bag.",
     ),
     (
         lambda: Bags(BAG, [0.5, 0.5], "ternary"),
-        "A kind of report must be one of binary, total, histogram: 'ternary' came. Proportions "
+        "A kind of report must be one of binary, total, histogram: 'ternary' given. Proportions "
         "are binary, mean counts are total, class shares are histogram.",
     ),
     (
         lambda: Bags(BAG, [0.5, 0.5], X=np.ones((3, 2))),
         (
-            "X must have one entry for each instance: 3 came for 4 instances. Give them in the "
+            "X must have one entry for each instance: 3 given for 4 instances. Give them in the "
             "order of the instances."
         ),
     ),
     (
         lambda: Bags(BAG, [0.5, 0.5], stratum=[0]),
         (
-            "stratum must have one entry for each bag: 1 came for 2 bags. Give them in the order "
+            "stratum must have one entry for each bag: 1 given for 2 bags. Give them in the order "
             "of the bags."
         ),
     ),
@@ -122,23 +122,23 @@ MESSAGES = [
     ),
     (
         lambda: Bags(BAG, [0.5, 0.5], known_prior=1.5),
-        "A prior must lie between 0 and 1, as the mean of labels does: 1.5 came. Leave it out to "
+        "A prior must lie between 0 and 1, as the mean of labels does: 1.5 given. Leave it out to "
         "take the size-weighted mean report.",
     ),
     (
         lambda: Bags(BAG, [0.5, 0.5], known_prior=[0.5, 0.5]),
         "A prior must be finite and look like one report (one per stratum), of shape (): [0.5, "
-        "0.5] of shape (2,) came. Leave it out to take the size-weighted mean report.",
+        "0.5] of shape (2,) given. Leave it out to take the size-weighted mean report.",
     ),
     (
         lambda: Bags(BAG, [[0.5, 0.5], [0.5, 0.5]], "histogram", known_prior=[0.2, 0.3, 0.5]),
         "A prior must be finite and look like one report (one per stratum), of shape (2,): "
-        "[0.2, 0.3, 0.5] of shape (3,) came. Leave it out to take the size-weighted mean report.",
+        "[0.2, 0.3, 0.5] of shape (3,) given. Leave it out to take the size-weighted mean report.",
     ),
     (
         lambda: from_rows([1, "a", 1], [0.5, 0.5, 0.5]),
         (
-            "A bag id must be of one type: int and str came. Turn all into strings or all into "
+            "A bag id must be of one type: int and str given. Turn all into strings or all into "
             "integers."
         ),
     ),
@@ -158,7 +158,7 @@ MESSAGES = [
     ),
     (
         lambda: from_rows(np.array([[1], [2]]), [0.5, 0.5]),
-        "A bag id must be one value per row: an array of shape (2, 1) came. Flatten it.",
+        "A bag id must be one value per row: an array of shape (2, 1) given. Flatten it.",
     ),
     (
         lambda: from_rows(["a", "b"], {"a": 0.5}),
@@ -185,13 +185,13 @@ MESSAGES = [
     (
         lambda: from_rows(["a", "b"], [0.5]),
         (
-            "report must have one entry for each row: 1 came for 2 rows. Give them in the order of "
+            "report must have one entry for each row: 1 given for 2 rows. Give them in the order of "
             "the rows."
         ),
     ),
     (
         lambda: from_rows(["a", "b"]),
-        "Bags must have either reports or labels: both or neither came. Give report= or y=.",
+        "Bags must have either reports or labels: both or neither given. Give report= or y=.",
     ),
     (
         lambda: random_bags(None, [0, 1, 2], size=1, seed=0),
@@ -214,7 +214,7 @@ MESSAGES = [
     ),
     (
         lambda: random_bags(None, [0, 1], size=3, seed=0),
-        "Bags must fit into the rows: bags of 3 came for 2 rows. Make the bags smaller.",
+        "Bags must fit into the rows: bags of 3 given for 2 rows. Make the bags smaller.",
     ),
     (
         lambda: random_bags(None, [0, 1], size=[1, 2], seed=0),
@@ -231,12 +231,12 @@ MESSAGES = [
     ),
     (
         lambda: random_bags(None, np.tile([0, 1], 10), size=4, seed=0).split(1.0, seed=0),
-        "A fraction must lie between 0 and 1: 1.0 came. Use 0.8 to hold out a fifth.",
+        "A fraction must lie between 0 and 1: 1.0 given. Use 0.8 to hold out a fifth.",
     ),
     (
         lambda: list(Bags(BAG[:2], [0.5]).batches(seed=0)),
         "An epoch must hold at least two bags, because each bag is centred by the mean of the "
-        "others: 1 came. Give more bags, or a pool of further instances.",
+        "others: 1 given. Give more bags, or a pool of further instances.",
     ),
     (
         lambda: list(Bags(np.arange(4), np.ones(4), stratum=[0, 1, 1, 1]).batches(seed=0)),
@@ -247,30 +247,30 @@ MESSAGES = [
     ),
     (
         lambda: list(Bags(BAG, [0.5, 0.5]).batches(0, seed=0)),
-        "A batch must hold at least one instance: 0 came. The paper uses 4096.",
+        "A batch must hold at least one instance: 0 given. The paper uses 4096.",
     ),
     (
         lambda: random_bags(None, [0, 1], size=1, seed=0, stratum=["a"]),
         (
-            "stratum must have one entry for each row: 1 came for 2 rows. Give them in the order "
+            "stratum must have one entry for each row: 1 given for 2 rows. Give them in the order "
             "of the rows."
         ),
     ),
     (
         lambda: from_rows(["a", "b"], y=[1]),
         (
-            "y must have one entry for each row: 1 came for 2 rows. Give them in the order of the "
+            "y must have one entry for each row: 1 given for 2 rows. Give them in the order of the "
             "rows."
         ),
     ),
     (
         lambda: make_bags(np.zeros((4, 1)), [0, 1, 0, 1], "alphabet", size=2, seed=0),
         "A way to make bags must be one of random, naive, kmeans, feature, dirichlet, simple, "
-        "intermediate, hard: 'alphabet' came. Choose one of these.",
+        "intermediate, hard: 'alphabet' given. Choose one of these.",
     ),
     (
         lambda: make_bags(np.zeros((4, 1)), [0, 0, 0, 0], "naive", size=2, seed=0),
         "Bags must have rows for two, labels of both sorts and a positive concentration: bags of 2 "
-        "came for 4 rows with a mean label of 0, and a concentration of 2. Make the bags smaller.",
+        "given for 4 rows with a mean label of 0, and a concentration of 2. Make the bags smaller.",
     ),
 ]

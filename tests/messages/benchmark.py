@@ -28,16 +28,16 @@ RUN = BenchmarkRun("moon", "random", 8, 0, 0, "", "a", test_loss=0.5)
 MESSAGES = [
     (
         lambda: benchmark_preset("week"),
-        "A preset must be one of quick, laptop, night: 'week' came. Choose one of these.",
+        "A preset must be one of quick, laptop, night: 'week' given. Choose one of these.",
     ),
     (
         lambda: Benchmark(bags_by=("alphabet",)),
         "A way to make bags must be one of random, naive, kmeans, feature, dirichlet, simple, "
-        "intermediate, hard: 'alphabet' came. Choose one of these.",
+        "intermediate, hard: 'alphabet' given. Choose one of these.",
     ),
     (
         lambda: Benchmark(sizes=(0, 8)),
-        "Bag sizes and repetitions of a benchmark must be positive: 0 and 2 came. Raise them.",
+        "Bag sizes and repetitions of a benchmark must be positive: 0 and 2 given. Raise them.",
     ),
     (
         lambda: read_text("task,size,method\nadult,8,a\n"),
@@ -51,15 +51,15 @@ MESSAGES = [
     ),
     (
         lambda: leaderboard([RUN]),
-        "A leaderboard must have two methods with runs in every block: 1 came. Run more methods.",
+        "A leaderboard must have two methods with runs in every block: 1 given. Run more methods.",
     ),
     (
         lambda: as_learner(3),
         "A learner to add must be a learner, a module of PyTorch, or have fit and predict_proba: "
-        "int came. See docs/adding.md.",
+        "int given. See docs/adding.md.",
     ),
     (
         lambda: add_learner("em", 3),
-        "A learner to add must have a new name of letters, digits and _: 'em' came. Choose another.",
+        "A learner to add must have a new name of letters, digits and _: 'em' given. Choose another.",
     ),
 ]

@@ -124,7 +124,7 @@ MESSAGES = [
     ),
     (
         lambda: write_tables(None, []),
-        "A table of events must hold at least one row: none came. Look at the export.",
+        "A table of events must hold at least one row: none given. Look at the export.",
     ),
     (
         lambda: joined(*DAYS, Columns("day", total="sales")),
@@ -151,7 +151,7 @@ MESSAGES = [
         lambda: unbag.BagClassifier().fit(
             np.eye(4), [0, 1, 0, 1], plan=unbag.plan_features(pa.table({"x": [1, 2]}))
         ),
-        "A plan must have made the features: 4 came for a plan of 1. Give the plan of these bags.",
+        "A plan must have made the features: 4 given for a plan of 1. Give the plan of these bags.",
     ),
     (
         lambda: _noise(1.0, 0.0, 1.0),

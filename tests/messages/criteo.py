@@ -30,21 +30,21 @@ def cut_gzip():
 MESSAGES = [
     (
         lambda: read_criteo("x", rows=0),
-        "A chunk must have at least one row: 0 came. The paper takes 65536.",
+        "A chunk must have at least one row: 0 given. The paper takes 65536.",
     ),
     (
         lambda: next(read_clicks(rows=0)),
-        "A chunk and a day must have at least one event: 0 and 1048576 came. Ask for more.",
+        "A chunk and a day must have at least one event: 0 and 1048576 given. Ask for more.",
     ),
     (
         lambda: list(read_criteo(bad_file("new.txt", ["0" + "\t" * 40] * 120))),
         "The schema of new.txt must stay the same: 100 records in a row do not fit it, the last "
-        "at new.txt, byte 4158 (a record must have 40 fields, 41 came). Read the rest as "
+        "at new.txt, byte 4158 (a record must have 40 fields, 41 given). Read the rest as "
         "another stream, or repair the export.",
     ),
     (
         lambda: list(read_criteo(bad_parquet())),
-        "The schema of other.parquet must be label, I1 to I13, C1 to C26: label, I1, ... came. "
+        "The schema of other.parquet must be label, I1 to I13, C1 to C26: label, I1, ... given. "
         "Choose and name the columns so.",
     ),
     (
@@ -55,7 +55,7 @@ MESSAGES = [
     (
         lambda: list(read_criteo(cut_gzip())),
         f"The file {FOLDER}/cut.gz must be whole: it breaks off or cannot be read (Compressed "
-        "file ended before the end-of-stream marker was reached). What came before was given "
+        "file ended before the end-of-stream marker was reached). What given before was given "
         "out; get the file again and resume.",
     ),
 ]

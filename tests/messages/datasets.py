@@ -46,7 +46,7 @@ MESSAGES = [
     ),
     (
         lambda: load_mnist("odd"),
-        "A task of MNIST must be one of even_odd, digits: 'odd' came. Choose one of these.",
+        "A task of MNIST must be one of even_odd, digits: 'odd' given. Choose one of these.",
     ),
     (
         lambda: _mnist.read_idx(put(HERE / "cut.gz", idx(np.zeros((9, 9)))[:-9])),
@@ -64,14 +64,14 @@ MESSAGES = [
         lambda: load_mnist(
             folder=write_mnist(HERE / "m", np.zeros((2, 28, 28)), np.zeros(3)), unofficial=True
         ),
-        "MNIST must have images of 28 by 28 and a label for each: (2, 28, 28) came in "
+        "MNIST must have images of 28 by 28 and a label for each: (2, 28, 28) given in "
         f"{HERE}/m/{TRAIN} and (3,) in {HERE}/m/mnist/train-labels-idx1-ubyte.gz. Get both files "
         "again.",
     ),
     (
         lambda: load_cifar10("dog_rest"),
         (
-            "A task of CIFAR-10 must be one of animal_machine, cat_rest: 'dog_rest' came. "
+            "A task of CIFAR-10 must be one of animal_machine, cat_rest: 'dog_rest' given. "
             "Choose one of these."
         ),
     ),
@@ -83,7 +83,7 @@ MESSAGES = [
     (
         lambda: load_broken(load_higgs, "higgs/HIGGS-1.csv.gz", higgs_lines(np.zeros((3, 29)))),
         (
-            "The first rows are for testing and must leave some to train on: 10000 of 3 came. "
+            "The first rows are for testing and must leave some to train on: 10000 of 3 given. "
             "Lower test_rows."
         ),
     ),
@@ -114,12 +114,12 @@ MESSAGES = [
             folder=write_bike(HERE / "b3", HOUR + HOURS.replace(b"2011-01-", b"Jan "))
         ),
         f"A date in {HERE}/b3/bike_sharing/hour.csv must read 2011-01-31 or 31/01/11: Jan 01 "
-        "came first. Get the file again.",
+        "was first. Get the file again.",
     ),
     (
         lambda: load_fremtpl2(folder=write_claims(HERE / "f1", POLICIES.splitlines(True)[0])),
         (
-            f"The file {HERE}/f1/fremtpl2/freMTPL2freq.csv must hold more policies: 1 came. Get "
+            f"The file {HERE}/f1/fremtpl2/freMTPL2freq.csv must hold more policies: 1 given. Get "
             "the whole file."
         ),
     ),

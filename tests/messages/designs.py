@@ -6,30 +6,30 @@ MESSAGES = [
     (
         lambda: design_bags([1, 2], size=1, salt="a|b"),
         (
-            "A salt must not contain \"|\", which joins the parts of the text: 'a|b' came. Use "
+            "A salt must not contain \"|\", which joins the parts of the text: 'a|b' given. Use "
             "another."
         ),
     ),
     (
         lambda: design_bags([], size=1),
-        "There must be at least one row id: none came. Give one for each instance.",
+        "There must be at least one row id: none given. Give one for each instance.",
     ),
     (
         lambda: design_bags([1.5, 2.5], size=1),
-        "A row id to hash must be an integer or a string: float64 came. Write it as text, in "
+        "A row id to hash must be an integer or a string: float64 given. Write it as text, in "
         "the same way in all places.",
     ),
     (
         lambda: design_bags([True, False], size=1),
         (
-            "A row id to hash must be an integer or a string: bool came. Write it as text, in the "
+            "A row id to hash must be an integer or a string: bool given. Write it as text, in the "
             "same way in all places."
         ),
     ),
     (
         lambda: design_bags([1, 2, 3], size=1, stratum=["a", "a"]),
         (
-            "stratum must have one entry for each id: 2 came for 3 ids. Give them in the order of "
+            "stratum must have one entry for each id: 2 given for 3 ids. Give them in the order of "
             "the ids."
         ),
     ),
@@ -40,7 +40,7 @@ MESSAGES = [
     ),
     (
         lambda: design_bags([1, 2], size=0),
-        "A size of bags must be a positive whole number below 2^53: 0 came. Say how many instances.",
+        "A size of bags must be a positive whole number below 2^53: 0 given. Say how many instances.",
     ),
     (
         lambda: design_bags([1, 2, 3, 4, 5], size=2, stratum=list("aaaab")),
@@ -50,7 +50,7 @@ MESSAGES = [
     ),
     (
         lambda: design_bags([1, 2], size=1, expected={"a": 10}),
-        "An expected count must be a number without strata: dict came. Give one count for each "
+        "An expected count must be a number without strata: dict given. Give one count for each "
         "stratum, or one for all without strata.",
     ),
     (

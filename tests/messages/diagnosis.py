@@ -10,15 +10,15 @@ TEN = Bags(np.arange(20) // 2, np.full(10, 0.5))
 MESSAGES = [
     (
         lambda: diagnose(TEN, level=1),
-        "A level must lie between 0 and 1: 1 came. It is the chance of a false alarm, say 0.01.",
+        "A level must lie between 0 and 1: 1 given. It is the chance of a false alarm, say 0.01.",
     ),
     (
         lambda: diagnose(TEN, tolerance=-1),
-        "A tolerance must not be negative: -1 came. Use 0 to take any bias seriously.",
+        "A tolerance must not be negative: -1 given. Use 0 to take any bias seriously.",
     ),
     (
         lambda: diagnose(TEN, np.zeros(10)),
-        "scores must have one entry for each instance: 10 came for 20 instances. Give them in "
+        "scores must have one entry for each instance: 10 given for 20 instances. Give them in "
         "the order of the instances.",
     ),
     (
@@ -37,12 +37,12 @@ MESSAGES = [
     ),
     (
         lambda: drift(TEN, np.arange(10), level=0),
-        "A level must lie between 0 and 1: 0 came. It is the chance of a false alarm, say 0.01.",
+        "A level must lie between 0 and 1: 0 given. It is the chance of a false alarm, say 0.01.",
     ),
     (
         lambda: drift(TEN, np.arange(11)),
         "A time must be given for each of 10 bags or each of 20 instances: an array of shape "
-        "(11,) came. Give them in the order of the bags or of the instances.",
+        "(11,) given. Give them in the order of the bags or of the instances.",
     ),
     (
         lambda: drift(TEN, np.where(np.arange(10) == 4, np.nan, 0)),
@@ -50,7 +50,7 @@ MESSAGES = [
     ),
     (
         lambda: drift(TEN, np.arange(10)),
-        "Windows must be at least two, with two reports each: 12 came for 10 reports. Use "
+        "Windows must be at least two, with two reports each: 12 given for 10 reports. Use "
         "fewer, or wait for more reports.",
     ),
     (

@@ -4,10 +4,10 @@ from unbag.cli._reproduce import engine_of
 from unbag.lab import RayEngine
 
 MESSAGES = [
-    (lambda: RayEngine(cpus=-1), "A task's cpus must not be negative: -1 came. Leave it out."),
+    (lambda: RayEngine(cpus=-1), "A task's cpus must not be negative: -1 given. Leave it out."),
     (
         lambda: engine_of("spark"),
-        "An engine must be here or ray: 'spark' came. Leave it out to work in this process.",
+        "An engine must be here or ray: 'spark' given. Leave it out to work in this process.",
     ),
     (
         lambda: engine_of("here", cpus=2, address="auto"),

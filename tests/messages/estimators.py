@@ -68,52 +68,52 @@ MESSAGES = [
     (
         lambda: ONE.fit(X, np.full(80, 0.5), bag=np.zeros(80, int)),
         (
-            "There must be at least two bags: 1 came (n_samples=80). One bag says nothing about "
+            "There must be at least two bags: 1 given (n_samples=80). One bag says nothing about "
             "who is who in it."
         ),
     ),
     (
         lambda: ONE.fit(X, np.ones(80)),
-        "There must be at least two classes: only class 1.0 came. Nothing can be learned from "
+        "There must be at least two classes: only class 1.0 given. Nothing can be learned from "
         "one class; with partial_fit, pass classes=.",
     ),
     (
         lambda: BagClassifier(hidden=(), epochs=1).fit(X, LABELS).partial_fit(X, LABELS + 1),
         (
-            "A label must be one of the classes [np.int64(0), np.int64(1)]: 2 came. Fit anew with "
+            "A label must be one of the classes [np.int64(0), np.int64(1)]: 2 given. Fit anew with "
             "all classes."
         ),
     ),
     (
         lambda: ONE.fit(X, Y[:-1], bag=BAG),
-        "y must have one entry for each row: 79 came for 80 rows. Give each row its own.",
+        "y must have one entry for each row: 79 given for 80 rows. Give each row its own.",
     ),
     (
         lambda: BagRegressor(epochs=1).fit(X, Y[:-1], bag=BAG),
-        "y must have one entry for each row: 79 came for 80 rows. Give each row its own.",
+        "y must have one entry for each row: 79 given for 80 rows. Give each row its own.",
     ),
     (lambda: ONE.fit(X, None), "requires y to be passed, but the target y is None"),
     (lambda: BagRegressor().fit(X, None), "requires y to be passed, but the target y is None"),
     (
         lambda: ONE.fit(X, Y, bag=BAG, sample_weight=np.ones(80)),
-        "Rows in bags must not have weights: sample_weight came with bag. A report speaks of "
+        "Rows in bags must not have weights: sample_weight given with bag. A report speaks of "
         "its whole bag; declare noise with Bags(noise=...) instead.",
     ),
     (
         lambda: ONE.fit(X, LABELS, sample_weight=np.zeros(80)),
         "Sample weights must be finite, not negative, not all zero, and one for each of 80 "
-        "rows: an array of shape (80,) and sum 0 came. Leave the weights out for equal ones.",
+        "rows: an array of shape (80,) and sum 0 given. Leave the weights out for equal ones.",
     ),
     (
         lambda: BagClassifier(loss="hinge").fit(X, Y, bag=BAG),
         (
-            "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. "
+            "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' given. "
             "Choose one of these."
         ),
     ),
     (
         lambda: BagClassifier(loss="poisson").fit(X, Y, bag=BAG),
-        "A loss of a classifier must be one of probabilities: poisson came, which is one of "
+        "A loss of a classifier must be one of probabilities: poisson given, which is one of "
         "counts. Leave loss out, or take BagRegressor.",
     ),
     (
@@ -123,11 +123,11 @@ MESSAGES = [
             "learning_rate (now 1e+38)."
         ),
     ),
-    (lambda: BagScorer("f1"), "A metric must be one of log_loss, auc, brier: 'f1' came. Choose one of these."),
+    (lambda: BagScorer("f1"), "A metric must be one of log_loss, auc, brier: 'f1' given. Choose one of these."),
     (
         lambda: BagScorer("auc")(BagClassifier(hidden=(), epochs=1).fit(X, LABELS), X, 0 * Y, bag=BAG),
         "A metric must be one of log_loss, brier, mean_prediction, mean_report, "
-        "prediction_minus_report: 'auc' came. The AUC is not defined: the mean report is 0, so "
+        "prediction_minus_report: 'auc' given. The AUC is not defined: the mean report is 0, so "
         "one of the two labels is missing.",
     ),
     (
@@ -138,7 +138,7 @@ MESSAGES = [
     (
         lambda: load(file_with("", settings(estimator="BagForest"))),
         (
-            "A model file must hold one of BagClassifier, BagRegressor: BagForest came. Use the "
+            "A model file must hold one of BagClassifier, BagRegressor: BagForest given. Use the "
             "unbag that saved it."
         ),
     ),
@@ -160,7 +160,7 @@ MESSAGES = [
     ),
     (
         lambda: ONE.fit(X, bag_targets(Y, BAG), bag=BAG),
-        "A y of bag_targets must come alone: bag came too. Leave bag= out.",
+        "A y of bag_targets must come alone: bag given too. Leave bag= out.",
     ),
     (
         lambda: ONE.fit(X[1:], bag_targets(Y, BAG)[1:]),
@@ -175,12 +175,12 @@ MESSAGES = [
     ),
     (
         lambda: next(BagKFold().split(X, Y)),
-        "A splitter by bag must know the bags: neither groups= nor a y of bag_targets came. Give "
+        "A splitter by bag must know the bags: neither groups= nor a y of bag_targets given. Give "
         "y=unbag.bag_targets(y, bag).",
     ),
     (
         lambda: next(BagKFold(6).split(X, bag_targets(Y, BAG))),
-        "There must be two bags for each of 6 folds: 10 came. Make fewer folds with n_splits=.",
+        "There must be two bags for each of 6 folds: 10 given. Make fewer folds with n_splits=.",
     ),
     (
         lambda: cross_validate(ONE, from_rows(BAG, Y)),
@@ -188,11 +188,11 @@ MESSAGES = [
     ),
     (
         lambda: cross_validate(ONE, from_rows(BAG, Y, X=X).take([0, 1, 2])),
-        "There must be two bags for each of two folds: 3 came. Get more reports.",
+        "There must be two bags for each of two folds: 3 given. Get more reports.",
     ),
     (
         lambda: to_onnx(BagClassifier(hidden=(), epochs=1).fit(X, LABELS), "model.onnx"),
-        "A model for ONNX must be made of the additive model and trees: one network came. Fit with "
+        "A model for ONNX must be made of the additive model and trees: one network given. Fit with "
         "learner='additive', trees or both, or serve one network with export().",
     ),
     (

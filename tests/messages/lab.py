@@ -41,61 +41,61 @@ MESSAGES = [
     (
         lambda: Way.named("magic"),
         lambda: (
-            f"A method must be one of {', '.join(METHODS)}: 'magic' came. Choose one, or add it."
+            f"A method must be one of {', '.join(METHODS)}: 'magic' given. Choose one, or add it."
         ),
     ),
     (
         lambda: Way.named("upm:magic"),
         (
             "A method's loss must be one of log, square, poisson, cross_entropy, brier: 'magic' "
-            "came. Choose one of these."
+            "given. Choose one of these."
         ),
     ),
     (
         lambda: add_method("upm", abs),
         (
             "A method to add must be a function with a new name of letters, digits and _: 'upm' "
-            "came. See docs/adding.md."
+            "given. See docs/adding.md."
         ),
     ),
     (
         lambda: add_task("mine", toy, model="magic"),
         lambda: (
-            f"A task's model must be one of {', '.join(MODELS)}: 'magic' came. Choose one, or add "
+            f"A task's model must be one of {', '.join(MODELS)}: 'magic' given. Choose one, or add "
             "it."
         ),
     ),
     (
         lambda: Plan("magic"),
         lambda: (
-            f"A plan's task must be one of {', '.join(TASKS)}: 'magic' came. Choose one of these."
+            f"A plan's task must be one of {', '.join(TASKS)}: 'magic' given. Choose one of these."
         ),
     ),
     (
         lambda: Plan("toy", sizes=(600,)).check_data(),
         (
-            "A bag size must leave at least 2 bags: bags of 600 came for the 1000 rows of toy. "
+            "A bag size must leave at least 2 bags: bags of 600 given for the 1000 rows of toy. "
             "Make the bags smaller."
         ),
     ),
     (
         lambda: Plan("toy", sizes=(300,), holdout=0.2).check_data(),
         (
-            "A bag size must leave at least 4 bags: bags of 300 came for the 1000 rows of toy. "
+            "A bag size must leave at least 4 bags: bags of 300 given for the 1000 rows of toy. "
             "Make the bags smaller."
         ),
     ),
     (
         lambda: Plan("toy", sizes=(1.5,)),
-        "A plan's sizes must be a list with at least one int: (1.5,) came. Give one.",
+        "A plan's sizes must be a list with at least one int: (1.5,) given. Give one.",
     ),
     (
         lambda: Plan("toy", methods=()),
-        "A plan's methods must be a list with at least one str: () came. Give one.",
+        "A plan's methods must be a list with at least one str: () given. Give one.",
     ),
     (
         lambda: Plan("toy", epochs=0),
-        "A plan's epochs must be a whole number of at least 1: 0 came. Change it.",
+        "A plan's epochs must be a whole number of at least 1: 0 given. Change it.",
     ),
     (
         lambda: Plan("toy", rates=(0.1, -0.1)),
@@ -107,28 +107,28 @@ MESSAGES = [
     (
         lambda: Plan("toy", holdout=1),
         (
-            "A plan's holdout and smoothing must lie in [0, 1): 1 and 0.1 came. Use 0.2 to hold "
+            "A plan's holdout and smoothing must lie in [0, 1): 1 and 0.1 given. Use 0.2 to hold "
             "out a fifth of the bags."
         ),
     ),
     (
         lambda: Plan("toy", holdout="x"),
         (
-            "A plan's holdout and smoothing must lie in [0, 1): 'x' and 0.1 came. Use 0.2 to hold "
+            "A plan's holdout and smoothing must lie in [0, 1): 'x' and 0.1 given. Use 0.2 to hold "
             "out a fifth of the bags."
         ),
     ),
     (
         lambda: Plan(["toy"]),
-        "A plan's task must be a text: ['toy'] came. Put one name in quotation marks.",
+        "A plan's task must be a text: ['toy'] given. Put one name in quotation marks.",
     ),
     (
         lambda: Plan("toy", methods=5),
-        "A plan's methods must be a list with at least one str: 5 came. Give one.",
+        "A plan's methods must be a list with at least one str: 5 given. Give one.",
     ),
     (
         lambda: preset("magic", "toy"),
-        "A preset must be one of paper, laptop, smoke: 'magic' came. Choose one of these.",
+        "A preset must be one of paper, laptop, smoke: 'magic' given. Choose one of these.",
     ),
     (
         lambda: read_plan(written("bad.toml", "task =")),
@@ -141,7 +141,7 @@ MESSAGES = [
         lambda: read_plan(written("odd.toml", 'task = "toy"\ncolour = 3')),
         "A plan must name a task and may have preset, model, methods, sizes, rates, "
         "repetitions, epochs, batch, smoothing, holdout, start, rows, rates_together, "
-        f"repetitions_together: colour came in {HERE / 'odd.toml'}. Fix it.",
+        f"repetitions_together: colour given in {HERE / 'odd.toml'}. Fix it.",
     ),
     (
         other_format,
@@ -150,7 +150,7 @@ MESSAGES = [
     ),
     (
         lambda: online_preset("smoke", chunks=-1),
-        "A plan's chunks must be a whole number of at least 0: -1 came. Change it.",
+        "A plan's chunks must be a whole number of at least 0: -1 given. Change it.",
     ),
     (
         lambda: online_preset("smoke", rates=(-1.0,)),
@@ -160,7 +160,7 @@ MESSAGES = [
     (
         lambda: OnlineStore(written("newer/plan.json", '{"colour": 3}').parent).plan(),
         "A plan of online runs must have the fields source, model, methods, sizes, rates, "
-        "repetitions, chunks, rows, batch, priors, tuning: colour came in "
+        "repetitions, chunks, rows, batch, priors, tuning: colour given in "
         f"{HERE / 'newer' / 'plan.json'}. Use the unbag that wrote it, or another folder.",
     ),
     (
@@ -181,15 +181,15 @@ MESSAGES = [
         f"test_auc: one in {HERE / 'older'} has task, size. Delete choices.csv there, and run "
         "its plan again.",
     ),
-    (asked, "A task, a plan or a report must be asked for: none came. Try: unbag reproduce adult"),
+    (asked, "A task, a plan or a report must be asked for: none given. Try: unbag reproduce adult"),
     (
         lambda: _pair(["upm"]),
-        "A paired test must have two methods: upm came. Give --compare twice, as --compare upm "
+        "A paired test must have two methods: upm given. Give --compare twice, as --compare upm "
         "--compare anchored:square.",
     ),
     (
         lambda: asked("toy", "smoke", Path("p.toml")),
-        "A plan must come from a preset or from a file: smoke and p.toml came. Leave one out.",
+        "A plan must come from a preset or from a file: smoke and p.toml given. Leave one out.",
     ),
     (
         lambda: asked(report=written("file", "")),

@@ -67,7 +67,7 @@ MESSAGES = [
     ),
     (
         lambda: unbag.fit(BAGS, learner="forest"),
-        f"A learner must be auto or one of {', '.join(LEARNERS)}: 'forest' came. Choose one of "
+        f"A learner must be auto or one of {', '.join(LEARNERS)}: 'forest' given. Choose one of "
         "these, or give a learner of your own.",
     ),
     (
@@ -77,21 +77,21 @@ MESSAGES = [
     ),
     (
         lambda: unbag.fit(COUNTS, learner="additive").predict_proba(X),
-        "Probabilities must come from labels: counts came. Use predict.",
+        "Probabilities must come from labels: counts given. Use predict.",
     ),
     (
         lambda: NetworkColumns.of(X)[0].matrix(X[:, :1]),
-        "Rows must have the shape (2,) of those learned from: (1,) came. Give the same columns.",
+        "Rows must have the shape (2,) of those learned from: (1,) given. Give the same columns.",
     ),
     (
         lambda: NetworkLearner(convolutions=True).fit(BAGS),
         "Convolutions must have images of (rows, height, width, channels): rows of shape (2,) "
-        "came. Give images, or leave convolutions= out.",
+        "given. Give images, or leave convolutions= out.",
     ),
     (
         lambda: _dense(EMPTY),
         "A sparse matrix for a network must have at most 536,870,912 entries: 1,000,000,000 x 10 "
-        "came. Use the additive model or trees, or give the table itself.",
+        "given. Use the additive model or trees, or give the table itself.",
     ),
     (
         lambda: unbag.with_labels(replace(BAGS, X=None), X[:2], [0, 1]),
@@ -99,7 +99,7 @@ MESSAGES = [
     ),
     (
         lambda: unbag.with_labels(BAGS, X[:2], [0, 1, 1]),
-        "There must be one label for each labelled row: 3 came for 2 rows. Give each row its own.",
+        "There must be one label for each labelled row: 3 given for 2 rows. Give each row its own.",
     ),
     (
         lambda: unbag.with_labels(BAGS, X[:2], [0, 2]),
@@ -117,7 +117,7 @@ MESSAGES = [
     ),
     (
         lambda: unbag.with_labels(BAGS, X[:2], [0, 1], offset=[0.0, 1.0]),
-        "An offset must come for bags and labelled rows, or for neither: it came for one of them. "
+        "An offset must come for bags and labelled rows, or for neither: it is given for one of them. "
         "Give offset= for both.",
     ),
     (
@@ -126,22 +126,22 @@ MESSAGES = [
     ),
     (
         lambda: unbag.join(EVENTS, COUNTED, on="bag", counts=["n", "m"], score="old"),
-        "An old score must be one of labels or counts: class counts came. Leave score= out, and "
+        "An old score must be one of labels or counts: class counts given. Leave score= out, and "
         "let its columns be features.",
     ),
     (
         lambda: unbag.BagClassifier().fit(EVENTS.slice(0, 0), [], bag=[]),
-        "There must be at least one row: 0 came (samples). Give some.",
+        "There must be at least one row: 0 given (samples). Give some.",
     ),
     (
         lambda: unbag.BagClassifier(learner="trees", epochs=2).fit(X, Y, bag=ROWS),
-        "Options of training must come with a network: epochs came with learner='trees'. Leave "
+        "Options of training must come with a network: epochs given with learner='trees'. Leave "
         "them out, or say learner='network'.",
     ),
     (
         lambda: unbag.BagClassifier(learner="network", held_out=0.5).fit(X, Y, bag=ROWS),
         "Options of the network learner must be among method, loss, hidden, epochs, batch, "
-        "learning_rate: held_out came. Leave learner= out to train one network with them.",
+        "learning_rate: held_out given. Leave learner= out to train one network with them.",
     ),
     (
         lambda: unbag.BagClassifier(learner="additive").fit(X, Y, bag=ROWS).export(),
@@ -150,17 +150,17 @@ MESSAGES = [
     ),
     (
         lambda: unbag.BagClassifier(epochs=1).fit(X, Y, bag=ROWS, offset=X[:, 0]),
-        "An offset must come to learners that take it: it came with options of one training. "
+        "An offset must come to learners that take it: it is given with options of one training. "
         "Leave these out, or say learner='network'.",
     ),
     (
         lambda: bytes_of("lots"),
-        "A memory must be a number with one of KB, MB, GB, TB: 'lots' came. Write it as 2GB.",
+        "A memory must be a number with one of KB, MB, GB, TB: 'lots' given. Write it as 2GB.",
     ),
-    (lambda: added([]), "There must be at least one part with bags: none came. Give some."),
+    (lambda: added([]), "There must be at least one part with bags: none given. Give some."),
     (
         lambda: SumsFit(LocalParts([]), Terms((Term("shop", 6000),)), "binary"),
-        "A model from sums must have at most 5,000 coefficients: 6,001 came. Leave out columns "
+        "A model from sums must have at most 5,000 coefficients: 6,001 given. Leave out columns "
         "with many levels with features=, or group their levels.",
     ),
     (
@@ -174,7 +174,7 @@ MESSAGES = [
             as_json=False,
             force=False,
         ),
-        "With a limit of the memory the additive model must learn alone: trees came. Leave it out, "
+        "With a limit of the memory the additive model must learn alone: trees given. Leave it out, "
         "or memory=.",
     ),
 ]

@@ -39,12 +39,12 @@ MESSAGES = [
     (
         lambda: simple([0.5, 0.5], "ternary"),
         (
-            "A kind of report must be one of binary, total, histogram: 'ternary' came. Choose one "
+            "A kind of report must be one of binary, total, histogram: 'ternary' given. Choose one "
             "of these."
         ),
     ),
     (
         lambda: simple([0.5, 0.5], exact=0),
-        "The largest exact bag must be 1 or more: 0 came. Use 1 for Gaussians where possible.",
+        "The largest exact bag must be 1 or more: 0 given. Use 1 for Gaussians where possible.",
     ),
 ]

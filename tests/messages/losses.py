@@ -33,7 +33,7 @@ MESSAGES = [
     (
         lambda: losses.log.form("ternary"),
         (
-            "A kind of report must be one of binary, total, histogram: 'ternary' came. Choose one "
+            "A kind of report must be one of binary, total, histogram: 'ternary' given. Choose one "
             "of these."
         ),
     ),
@@ -49,7 +49,7 @@ MESSAGES = [
     ),
     (
         lambda: smoothed(losses.log, 1.5),
-        "Smoothing must lie in [0, 1): 1.5 came. The paper uses 0.1.",
+        "Smoothing must lie in [0, 1): 1.5 given. The paper uses 0.1.",
     ),
     (
         lambda: smoothed(total_only()),
@@ -57,16 +57,16 @@ MESSAGES = [
     ),
     (
         lambda: poisson_loss(link="log"),
-        "A link must be one of exp, softplus: 'log' came. Choose one of these.",
+        "A link must be one of exp, softplus: 'log' given. Choose one of these.",
     ),
     (
         lambda: poisson_loss(cap=0),
-        "A cap must be positive: 0 came. Give the largest count one instance can have.",
+        "A cap must be positive: 0 given. Give the largest count one instance can have.",
     ),
     (
         lambda: from_callable(lambda h, y: h, labels=(1, 2)),
         (
-            "Labels must be 0, 1, ..., c - 1 with c at least 2: (1.0, 2.0) came. Number your "
+            "Labels must be 0, 1, ..., c - 1 with c at least 2: (1.0, 2.0) given. Number your "
             "classes so."
         ),
     ),

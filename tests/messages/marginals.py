@@ -37,21 +37,21 @@ def trained(**settings):
 MESSAGES = [
     (
         lambda: joined(BY_SHOP, kind="histogram"),
-        "Marginal tables must hold totals of labels or of counts: kind 'histogram' came. Say "
+        "Marginal tables must hold totals of labels or of counts: kind 'histogram' given. Say "
         "kind='binary' or kind='total'; give one table for each class.",
     ),
     (
         lambda: join_marginals(EVENTS, [], total="n"),
-        "Marginals must have at least one table: none came. Give a list of them.",
+        "Marginals must have at least one table: none given. Give a list of them.",
     ),
     (
         lambda: joined(BY_SHOP, noise=[1.0, 2.0]),
-        "A noise variance must be given for all tables, or for each: 2 came for 1 tables. Give "
+        "A noise variance must be given for all tables, or for each: 2 given for 1 tables. Give "
         "one number in noise= for each table, or a single one.",
     ),
     (
         lambda: join_marginals(EVENTS, [BY_SHOP, BY_SHOP], total="n"),
-        "A table must have a name of its own: 'by_shop' came twice. Give the tables as a mapping "
+        "A table must have a name of its own: 'by_shop' appears twice. Give the tables as a mapping "
         "of names, and each set of keys once.",
     ),
     (
@@ -96,7 +96,7 @@ MESSAGES = [
     ),
     (
         lambda: limited("_cells", 10),
-        "Cells times coefficients must be at most 10: 5 cells and 7 coefficients came, which makes "
+        "Cells times coefficients must be at most 10: 5 cells and 7 coefficients given, which makes "
         "35. Make keys coarser, or leave out columns with many levels with features=.",
     ),
     (
@@ -107,30 +107,30 @@ MESSAGES = [
     ),
     (
         lambda: evaluate_cells(CELLS, folds=3),
-        "Held-out cells must be two or more in each of two folds or more: 5 observed cells came "
+        "Held-out cells must be two or more in each of two folds or more: 5 observed cells given "
         "for 3 folds. Ask for fewer folds with folds=, or give more tables.",
     ),
     (
         lambda: identifiable(EVENTS, ["shop"]),
-        "Tables that are not there yet must have an expected rate: none came. Give the share of "
+        "Tables that are not there yet must have an expected rate: none given. Give the share of "
         "label 1 that you expect with rate=.",
     ),
     (
         lambda: identifiable(EVENTS, ["shop"], rate=1.5),
-        "A rate must lie between 0 and 1: 1.5 came. Give it with rate=.",
+        "A rate must lie between 0 and 1: 1.5 given. Give it with rate=.",
     ),
     (
         lambda: unbag.fit(CELLS, learner="trees"),
-        "Marginal tables must be learned by the additive model: 'trees' came. Leave learner= out.",
+        "Marginal tables must be learned by the additive model: 'trees' given. Leave learner= out.",
     ),
     (
         lambda: unbag.fit(CELLS, test=0.2),
-        "Marginal tables must be judged by folds of their own cells: test=0.2 came. Leave test= "
+        "Marginal tables must be judged by folds of their own cells: test=0.2 given. Leave test= "
         "out; `Fitted.evaluate` takes cells of further tables.",
     ),
     (
         lambda: unbag.BagClassifier("upm").fit_bags(CELLS),
-        "Marginal tables must be learned by the additive model: method came, which train one "
+        "Marginal tables must be learned by the additive model: method given, which train one "
         "network. Leave them out.",
     ),
     (
@@ -138,12 +138,12 @@ MESSAGES = [
             unbag.random_bags(np.arange(40.0)[:, None], np.arange(40) > 20, size=2, seed=0),
             learner="trees",
         ).evaluate(CELLS),
-        "Cells of marginal tables must judge the additive model alone: trees came. Learn with "
+        "Cells of marginal tables must judge the additive model alone: trees given. Learn with "
         "learner='additive', or evaluate by bags.",
     ),
     (
         lambda: said_of_cells({"on": "bag", "total": "n"}, NOTHING_SAID),
-        "Marginal tables must come without what belongs to bags: --on came too. Leave it out, or "
+        "Marginal tables must come without what belongs to bags: --on given too. Leave it out, or "
         "marginal=; the keys of each table are its other columns.",
     ),
     (
@@ -153,12 +153,12 @@ MESSAGES = [
     ),
     (
         lambda: trained(test=0.2),
-        "Marginal tables must be learned and judged by their own cells: test came. Leave out "
+        "Marginal tables must be learned and judged by their own cells: test given. Leave out "
         "test=.",
     ),
     (
         lambda: ranked(Path("events.csv"), [], [], 0.1, 0.0),
-        "A plan of marginal tables must have candidates: none came. Name the keys of each with "
+        "A plan of marginal tables must have candidates: none given. Name the keys of each with "
         "table=, with commas between them.",
     ),
 ]

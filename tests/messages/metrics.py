@@ -27,7 +27,7 @@ MESSAGES = [
     ),
     (
         lambda: evaluate(lambda X: np.full((60, 3), 1 / 3), BAGS, scale="probability"),
-        "Scores for binary reports must have 1 dimension(s): an array of shape (60, 3) came. "
+        "Scores for binary reports must have 1 dimension(s): an array of shape (60, 3) given. "
         "Give one logit or log rate per instance, or one score per class for histograms.",
     ),
     (
@@ -37,16 +37,16 @@ MESSAGES = [
     ),
     (
         lambda: evaluate(X, BAGS, scale="odds"),
-        "A scale must be score or probability: 'odds' came. Leave it out for scores.",
+        "A scale must be score or probability: 'odds' given. Leave it out for scores.",
     ),
     (
         lambda: evaluate(X[:59], BAGS),
-        "scores must have one entry for each instance: 59 came for 60 instances. Give them in "
+        "scores must have one entry for each instance: 59 given for 60 instances. Give them in "
         "the order of the instances.",
     ),
     (
         lambda: evaluate(np.stack([X, X], axis=1), BAGS),
-        "Scores for binary reports must have 1 dimension(s): an array of shape (60, 2) came. "
+        "Scores for binary reports must have 1 dimension(s): an array of shape (60, 2) given. "
         "Give one logit or log rate per instance, or one score per class for histograms.",
     ),
     (
@@ -63,25 +63,25 @@ MESSAGES = [
     ),
     (
         lambda: evaluate(lambda X: X, random_bags(None, Y, size=6, seed=0)),
-        "A model must have features to score: bags without X came. Give X to the bags, or scores.",
+        "A model must have features to score: bags without X given. Give X to the bags, or scores.",
     ),
     (
         lambda: evaluate(object(), BAGS),
         "A model must have decision_function, predict_proba or predict, or be a function: "
-        "object came. Or give the scores themselves.",
+        "object given. Or give the scores themselves.",
     ),
     (
         lambda: evaluate(X, BAGS)["f1"],
         "A metric must be one of log_loss, brier, auc, mean_prediction, mean_report, "
-        "prediction_minus_report: 'f1' came.",
+        "prediction_minus_report: 'f1' given.",
     ),
     (
         lambda: evaluate(X, BAGS, level=95),
-        "A level must lie between 0 and 1: 95 came. Use 0.95 for intervals of 95%.",
+        "A level must lie between 0 and 1: 95 given. Use 0.95 for intervals of 95%.",
     ),
     (
         lambda: compare(X, -X, BAGS, level=95),
-        "A level must lie between 0 and 1: 95 came. Use 0.95 for intervals of 95%.",
+        "A level must lie between 0 and 1: 95 given. Use 0.95 for intervals of 95%.",
     ),
     (
         lambda: compare(X, Remembering(), NAMED),
@@ -95,7 +95,7 @@ MESSAGES = [
     ),
     (
         lambda: evaluate(np.zeros((60, 2)), THREE),
-        "Class scores must have one column for each class of the reports: 2 came for 3 classes. "
+        "Class scores must have one column for each class of the reports: 2 given for 3 classes. "
         "Give the same classes to both.",
     ),
     (
@@ -113,7 +113,7 @@ MESSAGES = [
         "A predicted count must be below 1e+50: instance 0 has inf (60 such instances). Give "
         "the logarithms of rates as scores; for counts say scale='probability'.",
     ),
-    (lambda: evaluate(X, BAGS, bands=0), "There must be at least one band: 0 came. Ten is usual."),
+    (lambda: evaluate(X, BAGS, bands=0), "There must be at least one band: 0 given. Ten is usual."),
     (
         lambda: evaluate(Remembering(), NAMED),
         "Held-out bags must not overlap the bags that the model learned from: bag 0 is in both "
@@ -127,16 +127,16 @@ MESSAGES = [
     ),
     (
         lambda: Evaluator().compute(),
-        "An evaluation must have bags: none came. Call update with scores and bags first.",
+        "An evaluation must have bags: none given. Call update with scores and bags first.",
     ),
     (
         lambda: Evaluator().update(X, BAGS).update(X, Bags(BAGS.bag, BAGS.report, "total")),
-        "Pieces must be of one kind: total came after binary. Evaluate them apart.",
+        "Pieces must be of one kind: total given after binary. Evaluate them apart.",
     ),
     (
         lambda: Evaluator().update(X, BAGS).merge(Evaluator(["log"]).update(X, BAGS)),
         "Evaluators to merge must have the same losses and kind of report: ['log'] of binary "
-        "came for None of binary. Make them alike.",
+        "given for None of binary. Make them alike.",
     ),
     (
         lambda: (

@@ -14,12 +14,12 @@ MESSAGES = [
             "llp_fc",
             epochs=1,
         ),
-        "The method llp_fc must have reports of the kind binary: total came. Use anchored, which "
+        "The method llp_fc must have reports of the kind binary: total given. Use anchored, which "
         "takes every kind.",
     ),
     (
         lambda: OBJECTIVES["llp_vat"](None, None, Ask(len, jnp.zeros((3, 2), int), None)),
         "The method llp_vat must have features that can be moved a little: features of type int32 "
-        "came. Give them in floating point, or use another method.",
+        "given. Give them in floating point, or use another method.",
     ),
 ]

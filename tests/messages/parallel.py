@@ -13,21 +13,21 @@ LINEAR = unbag.models.linear(1, key=0)
 MESSAGES = [
     (
         lambda: place_on(None, 0),
-        "A microbatch must hold at least one row: 0 came. Leave it out for whole batches.",
+        "A microbatch must hold at least one row: 0 given. Leave it out for whole batches.",
     ),
     (
         lambda: place_on(1000),
-        "There must be as many devices as are asked for: 1000 came and JAX has "
+        "There must be as many devices as are asked for: 1000 given and JAX has "
         f"{len(jax.devices())}. Ask for fewer, or for 'all'.",
     ),
     (
         lambda: place_on("both"),
-        "Devices must be a number, 'all' or devices of JAX: 'both' came. Use 'all'.",
+        "Devices must be a number, 'all' or devices of JAX: 'both' given. Use 'all'.",
     ),
     (
         lambda: unbag.train(LINEAR, BAGS, reference="last", devices=1),
         (
-            "A training with reference='last' must be on one device: devices came. Leave one of "
+            "A training with reference='last' must be on one device: devices given. Leave one of "
             "them out."
         ),
     ),

@@ -11,7 +11,7 @@ BAG, X = np.array([0, 0, 1, 1]), np.zeros((4, 1))
 MESSAGES = [
     (
         lambda: MeanMap().fit(Bags(BAG, [1.0, 2.0], "total", X=X)),
-        "The learner mean_map must have binary reports and no offset: total came. Use additive, "
+        "The learner mean_map must have binary reports and no offset: total given. Use additive, "
         "trees or network.",
     ),
     (
@@ -23,6 +23,6 @@ MESSAGES = [
         lambda: LaplacianMeanMap().operator(
             BagData(np.zeros((4001, 1)), np.arange(4001), np.ones(4001), np.zeros(4001)), 1.0
         ),
-        "The Laplacian mean map must have at most 4,000 bags: 4,001 came. Use mean_map.",
+        "The Laplacian mean map must have at most 4,000 bags: 4,001 given. Use mean_map.",
     ),
 ]

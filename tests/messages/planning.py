@@ -10,7 +10,7 @@ OF_CLASSES = Problem(10, 8, HistogramSpread(1, 1), classes=3)
 MESSAGES = [
     (
         lambda: planning.bags_needed(0, Problem(10, 8, SPREAD)),
-        "beta must be positive: 0 came. It is the regret that you can accept.",
+        "beta must be positive: 0 given. It is the regret that you can accept.",
     ),
     (
         lambda: planning.bags_needed(1e-9, Problem(10, 8, SPREAD)),
@@ -21,21 +21,21 @@ MESSAGES = [
     ),
     (
         lambda: planning.bags_needed(0.1, OF_CLASSES, curvature=Sandwich(1, 1, 1, 1)),
-        "The fast rate must have binary or total reports: full histograms came, for which the "
+        "The fast rate must have binary or total reports: full histograms given, for which the "
         "paper proves none. Leave curvature out.",
     ),
     (
         lambda: planning.bags_needed(0.1, Problem(12, 8, SPREAD), curvature=sandwich(losses.log)),
-        "The fast rate must have a loss that is curved: c1 = 0 and c2 = 0 came. Bound the "
+        "The fast rate must have a loss that is curved: c1 = 0 and c2 = 0 given. Bound the "
         "scores, as in sandwich(loss, (-5, 5)), or leave curvature out.",
     ),
     (
         lambda: sandwich(losses.log, (2, -2)),
-        "A range of scores must go from low to high: (2, -2) came. Use (-5, 5), say.",
+        "A range of scores must go from low to high: (2, -2) given. Use (-5, 5), say.",
     ),
     (
         lambda: planning.bounded_spread(losses.log, (2, -2)),
-        "A range of scores must go from low to high: (2, -2) came. Use (-5, 5), say.",
+        "A range of scores must go from low to high: (2, -2) given. Use (-5, 5), say.",
     ),
     (
         lambda: sandwich(from_callable(lambda z, y: abs(y - z)), (-2, 2)),
@@ -44,6 +44,6 @@ MESSAGES = [
     ),
     (
         lambda: planning.histogram_variance(3),
-        "Either bound or sigma must be given: both or neither came. Bounded losses have a bound.",
+        "Either bound or sigma must be given: both or neither given. Bounded losses have a bound.",
     ),
 ]  # fmt: skip

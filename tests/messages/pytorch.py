@@ -22,12 +22,12 @@ def two_outputs(z, y):
 MESSAGES = [
     (
         lambda: BagLoss(0.3, loss="hinge"),
-        "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. Choose "
+        "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' given. Choose "
         "one of these.",
     ),
     (
         lambda: BagLoss(0.3, method="likelihood", loss=losses.poisson),
-        "The likelihood must go with a loss that reads scores as log does: poisson came. Leave "
+        "The likelihood must go with a loss that reads scores as log does: poisson given. Leave "
         "the loss out.",
     ),
     (
@@ -38,12 +38,12 @@ MESSAGES = [
     ),
     (
         lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, noise=[1, 2], weight=[0.5, 0.5]),
-        "Bags must be weighed by weight= or by noise=: both came. Leave one out.",
+        "Bags must be weighed by weight= or by noise=: both given. Leave one out.",
     ),
     (
         lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, noise=[1.0]),
         (
-            "noise must have one entry for each bag: 1 came for 2 bags. Give them in the order of "
+            "noise must have one entry for each bag: 1 given for 2 bags. Give them in the order of "
             "the bags."
         ),
     ),
@@ -54,13 +54,13 @@ MESSAGES = [
     ),
     (
         lambda: BagLoss(0.3, method="pm"),
-        "A method must be one of anchored, upm, easy, matching, likelihood: 'pm' came. Did you "
+        "A method must be one of anchored, upm, easy, matching, likelihood: 'pm' given. Did you "
         "mean 'upm'? Choose one of these.",
     ),
     (
         lambda: BagLoss(0.3, kind="ternary"),
         (
-            "A kind of report must be one of binary, total, histogram: 'ternary' came. Choose one "
+            "A kind of report must be one of binary, total, histogram: 'ternary' given. Choose one "
             "of these."
         ),
     ),
@@ -72,7 +72,7 @@ MESSAGES = [
     ),
     (
         lambda: BagLoss([0.3, float("nan")]),
-        "A prior must be finite: [0.3, nan] came. Give Bags.prior.",
+        "A prior must be finite: [0.3, nan] given. Give Bags.prior.",
     ),
     (
         lambda: BagLoss(0.3)(torch.tensor([0, torch.nan, 0, torch.nan]), BAG, REPORT, SIZE),
@@ -81,39 +81,39 @@ MESSAGES = [
     ),
     (
         lambda: BagLoss(0.3)(torch.zeros(3), BAG, REPORT, SIZE),
-        "scores must have one entry for each instance: 3 came for 4 instances. Give them in the "
+        "scores must have one entry for each instance: 3 given for 4 instances. Give them in the "
         "order of the instances.",
     ),
     (
         lambda: BagLoss(0.3)(torch.zeros(4, 2), BAG, REPORT, SIZE),
-        "Scores of kind binary must be one per instance: a tensor of shape (4, 2) came. Give "
+        "Scores of kind binary must be one per instance: a tensor of shape (4, 2) given. Give "
         "the last layer of the model 1 output.",
     ),
     (
         lambda: BagLoss(SHARES[0], kind="histogram")(torch.zeros(4, 2), BAG, SHARES, SIZE),
         "Scores of kind histogram must be one per instance and class: a tensor of shape (4, 2) "
-        "came. Give the last layer of the model 3 outputs.",
+        "given. Give the last layer of the model 3 outputs.",
     ),
     (
         lambda: BagLoss(0.3)(Z, BAG, SHARES, SIZE),
-        "Reports of kind binary must be one number for each bag: a tensor of shape (2, 3) came. "
+        "Reports of kind binary must be one number for each bag: a tensor of shape (2, 3) given. "
         "Choose kind= to fit the reports.",
     ),
     (
         lambda: BagLoss(SHARES[0], kind="histogram")(Z, BAG, REPORT, SIZE),
         "Reports of kind histogram must be one row of class shares for each bag: a tensor of "
-        "shape (2,) came. Choose kind= to fit the reports.",
+        "shape (2,) given. Choose kind= to fit the reports.",
     ),
     (
         lambda: BagLoss([0.3, 0.4])(Z, BAG, REPORT, SIZE),
         "A prior must look like one report, of shape (), and with stratum= like one for each "
-        "stratum: one of shape (2,) came without stratum=. Give Bags.prior, and stratum= when "
+        "stratum: one of shape (2,) given without stratum=. Give Bags.prior, and stratum= when "
         "the bags have strata.",
     ),
     (
         lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, stratum=[0, 0]),
         "A prior must look like one report, of shape (), and with stratum= like one for each "
-        "stratum: one of shape () came with stratum=. Give Bags.prior, and stratum= when the "
+        "stratum: one of shape () given with stratum=. Give Bags.prior, and stratum= when the "
         "bags have strata.",
     ),
     (
@@ -131,12 +131,12 @@ MESSAGES = [
     (
         lambda: BagLoss(0.3)(Z, [0, 0, 0, 0], [0.5], [4]),
         "A batch must hold at least two bags, because each bag is centred by the mean of the "
-        "others: 1 came. Give more bags, or a pool of further instances.",
+        "others: 1 given. Give more bags, or a pool of further instances.",
     ),
     (
         lambda: BagLoss(0.3, method="upm")(Z, [0, 0, 0, 0], [0.5], [4]),
         "A batch must hold at least two bags, because each bag is centred by the mean of the "
-        "others: 1 came. Give more bags, or a pool of further instances.",
+        "others: 1 given. Give more bags, or a pool of further instances.",
     ),
     (
         lambda: BagLoss(0.3, method="easy")(Z, BAG, [0.5, torch.nan], SIZE),
@@ -158,7 +158,7 @@ MESSAGES = [
     (
         lambda: BagLoss(0.3)(Z, BAG, REPORT, [2, 2, 2]),
         (
-            "size must have one entry for each bag: 3 came for 2 bags. Give them in the order of "
+            "size must have one entry for each bag: 3 given for 2 bags. Give them in the order of "
             "the bags."
         ),
     ),
@@ -170,7 +170,7 @@ MESSAGES = [
     ),
     (
         lambda: BagLoss(0.3, method="upm")(Z, BAG, REPORT, SIZE, reference=Z),
-        "A reference must go with method='anchored': 'upm' came. Leave it out.",
+        "A reference must go with method='anchored': 'upm' given. Leave it out.",
     ),
     (
         lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, reference=torch.tensor([0.5, torch.inf, 0, 0])),
@@ -185,13 +185,13 @@ MESSAGES = [
     (
         lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, reference=Z[:3]),
         "A reference must be a prediction like a report for each of the 4 instances: one of "
-        "shape (3,) came. Give probabilities or counts as reference=, also where the square "
+        "shape (3,) given. Give probabilities or counts as reference=, also where the square "
         "loss predicts none.",
     ),
     (
         lambda: BagLoss(0.3, loss=from_callable(two_outputs))(torch.zeros(4, 2), BAG, REPORT, SIZE),
         "A reference must be a prediction like a report for each of the 4 instances: one of "
-        "shape (4, 2) came. Give probabilities or counts as reference=, also where the "
+        "shape (4, 2) given. Give probabilities or counts as reference=, also where the "
         "two_outputs loss predicts none.",
     ),
     (
@@ -205,18 +205,18 @@ MESSAGES = [
     (
         lambda: bag_loader(Bags(np.array([0, 1]), [0.5, 0.5], X=np.ones(2)), extra=("names",)),
         (
-            "A further part of a batch must be one of stratum, noise, rows: 'names' came. Choose "
+            "A further part of a batch must be one of stratum, noise, rows: 'names' given. Choose "
             "one of these."
         ),
     ),
     (
         lambda: bag_loader(Bags(np.array([0, 1]), [0.5, 0.5], X=np.ones(2)), batch_size=64),
         "A loader of bags must choose its batches itself, whole bags in a new order: "
-        "batch_size= came. Use batch=, the number of instances, and seed=.",
+        "batch_size= given. Use batch=, the number of instances, and seed=.",
     ),
     (
         lambda: bag_loader(Bags(np.array([0, 0]), [0.5], X=np.ones(2))),
         "An epoch must hold at least two bags, because each bag is centred by the mean of the "
-        "others: 1 came. Give more bags, or a pool of further instances.",
+        "others: 1 given. Give more bags, or a pool of further instances.",
     ),
 ]

@@ -14,12 +14,12 @@ PAIRS = random_bags(None, np.random.default_rng(1).integers(2, size=400), size=2
 MESSAGES = [
     (
         lambda: choose([], BAGS),
-        "There must be candidates to choose among: none came. Give runs, or a mapping of models.",
+        "There must be candidates to choose among: none given. Give runs, or a mapping of models.",
     ),
     (
         lambda: choose([lambda X: X], BAGS),
         (
-            "Candidates must be runs, or a mapping from names to models: a function came. Name "
+            "Candidates must be runs, or a mapping from names to models: a function given. Name "
             "your models in a dict."
         ),
     ),
@@ -29,12 +29,12 @@ MESSAGES = [
     ),
     (
         lambda: choose({"one": X}, BAGS, test=(X, Y)),
-        "A candidate must be a model where test= is given: one came as scores, which are those "
+        "A candidate must be a model where test= is given: one given as scores, which are those "
         "of the held-out bags. Give models, or leave test out.",
     ),
     (
         lambda: choose({"one": X}, BAGS, rule="luck"),
-        "A rule must be paired or tournament: 'luck' came. Choose one of these.",
+        "A rule must be paired or tournament: 'luck' given. Choose one of these.",
     ),
     (
         lambda: choose(dict(enumerate(NOTHING.T)), PAIRS, rule="tournament", beta=1e-3),

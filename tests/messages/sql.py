@@ -59,16 +59,16 @@ MESSAGES = [
     ),
     (
         lambda: ask(method="matching"),
-        "A method in SQL must be one of anchored, upm, easy: 'matching' came. Choose one of these.",
+        "A method in SQL must be one of anchored, upm, easy: 'matching' given. Choose one of these.",
     ),
     (
         lambda: ask(method="anchored"),
-        "Method anchored must have 1 column(s) with a reference prediction: 0 came. Name with "
+        "Method anchored must have 1 column(s) with a reference prediction: 0 given. Name with "
         "reference= one of the events, or one for each class; only anchored has any.",
     ),
     (
         lambda: ask(method="upm", reference="g"),
-        "Method upm must have no column(s) with a reference prediction: 1 came. Name with "
+        "Method upm must have no column(s) with a reference prediction: 1 given. Name with "
         "reference= one of the events, or one for each class; only anchored has any.",
     ),
     (

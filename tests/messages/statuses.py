@@ -8,8 +8,8 @@ MESSAGES = [
     (
         lambda: Bags(BAG, [0.5, 0.5, 0.5], status=["observed", "late", "pending"]),
         "A status must be one of observed, suppressed_by_size, suppressed_by_value, pending, "
-        "interval: bag 1 has late (1 such bag). A report that came is observed; leave status "
-        "out when all came.",
+        "interval: bag 1 has late (1 such bag). A report that given is observed; leave status "
+        "out when all given.",
     ),
     (
         lambda: Bags(BAG, [0.5, NAN, NAN], status=["observed", "interval", "suppressed_by_value"]),
@@ -26,7 +26,7 @@ MESSAGES = [
     (
         lambda: Bags(BAG, [0.5, 0.5, 0.5], status=["observed"]),
         (
-            "status must have one entry for each bag: 1 came for 3 bags. Give them in the order of "
+            "status must have one entry for each bag: 1 given for 3 bags. Give them in the order of "
             "the bags."
         ),
     ),

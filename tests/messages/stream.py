@@ -103,12 +103,12 @@ def learner(**further):
 MESSAGES = [
     (
         lambda: learner().report("a", 0.5),
-        "The bag ids of a stream must be a list: an array of shape () came. Give a list, also of "
+        "The bag ids of a stream must be a list: an array of shape () given. Give a list, also of "
         "one.",
     ),
     (
         lambda: learner().report(["a"], [0.5], size=[16.9]),
-        "A size must be a whole number, or None where it is not known: 16.9 came. Say how many "
+        "A size must be a whole number, or None where it is not known: 16.9 given. Say how many "
         "events the report is about.",
     ),
     (
@@ -126,22 +126,22 @@ MESSAGES = [
     ),
     (
         lambda: StreamSettings(size=0),
-        "A stream's size must be a whole number of at least 1: 0 came. Change it.",
+        "A stream's size must be a whole number of at least 1: 0 given. Change it.",
     ),
-    (lambda: StreamSettings(rate=0.0), "A learning rate must be positive: 0.0 came. Try 0.001."),
+    (lambda: StreamSettings(rate=0.0), "A learning rate must be positive: 0.0 given. Try 0.001."),
     (
         lambda: StreamSettings(method="best"),
-        "A method must be one of anchored, upm, easy, matching, likelihood, labels: 'best' came. "
+        "A method must be one of anchored, upm, easy, matching, likelihood, labels: 'best' given. "
         "Choose one of these.",
     ),
     (
         lambda: StreamSettings(prior=2.0),
-        "A stream's prior must be 'chunk', 'first' or a number between 0 and 1: 2.0 came. Use "
+        "A stream's prior must be 'chunk', 'first' or a number between 0 and 1: 2.0 given. Use "
         "'chunk' when the rate moves.",
     ),
     (
         lambda: StreamSettings(restated="average"),
-        "Restated reports must be dealt with by 'replace' or 'refuse': 'average' came. Choose one.",
+        "Restated reports must be dealt with by 'replace' or 'refuse': 'average' given. Choose one.",
     ),
     (
         lambda: StreamLearner(network()).learn(Chunk(np.ones((2, 3)))),
@@ -150,55 +150,55 @@ MESSAGES = [
     (
         lambda: StreamLearner(network()).learn(Chunk(np.ones((2, 3)), y=np.ones(3))),
         (
-            "y must have one entry for each event: 3 came for 2 events. Give them in the order of "
+            "y must have one entry for each event: 3 given for 2 events. Give them in the order of "
             "the events."
         ),
     ),
     (
         lambda: StreamLearner(network()).events(np.ones((2, 3)), [1]),
         (
-            "bag must have one entry for each event: 1 came for 2 events. Give them in the order "
+            "bag must have one entry for each event: 1 given for 2 events. Give them in the order "
             "of the events."
         ),
     ),
     (
         lambda: StreamLearner(network()).report([1], [0.5, 0.5]),
         (
-            "report must have one entry for each bag: 2 came for 1 bags. Give them in the order of "
+            "report must have one entry for each bag: 2 given for 1 bags. Give them in the order of "
             "the bags."
         ),
     ),
     (
         lambda: StreamLearner(network()).report([1], [0.5], size=[1, 2]),
         (
-            "size must have one entry for each bag: 2 came for 1 bags. Give them in the order of "
+            "size must have one entry for each bag: 2 given for 1 bags. Give them in the order of "
             "the bags."
         ),
     ),
     (
         lambda: StreamLearner(network()).report([1], [0.5], noise=[1, 2]),
         (
-            "noise must have one entry for each bag: 2 came for 1 bags. Give them in the order of "
+            "noise must have one entry for each bag: 2 given for 1 bags. Give them in the order of "
             "the bags."
         ),
     ),
     (
         lambda: StreamLearner(network()).events(np.ones((2, 4)), [1, 1]),
-        "Features must fit the model: X of shape (2, 4) and type float64 came, which it does "
+        "Features must fit the model: X of shape (2, 4) and type float64 given, which it does "
         "not take. Give the features that it was made for.",
     ),
     (
         lambda: StreamLearner(network()).events([["a", "b", "c"]], [1]),
-        "Features must be numbers: X of type <U1 came. Turn words into whole numbers first.",
+        "Features must be numbers: X of type <U1 given. Turn words into whole numbers first.",
     ),
     (
         other_columns,
-        "The features of a stream must keep their shape: (4,) came after (3,). Read other "
+        "The features of a stream must keep their shape: (4,) given after (3,). Read other "
         "columns as another stream, or repair the export.",
     ),
     (
         lambda: StreamLearner(network()).report([date(2024, 1, 2)], [0.5]),
-        "A bag id must be a whole number or a string: datetime.date(2024, 1, 2) came. Turn all "
+        "A bag id must be a whole number or a string: datetime.date(2024, 1, 2) given. Turn all "
         "ids into strings, with str().",
     ),
     (
@@ -217,15 +217,15 @@ MESSAGES = [
     ),
     (
         lambda: online_preset("huge"),
-        "A preset must be one of paper, laptop, smoke: 'huge' came. Choose one of these.",
+        "A preset must be one of paper, laptop, smoke: 'huge' given. Choose one of these.",
     ),
     (
         lambda: online_preset("smoke", source="avazu"),
-        "An online plan's source must be one of criteo, clicks: 'avazu' came. Choose one of these.",
+        "An online plan's source must be one of criteo, clicks: 'avazu' given. Choose one of these.",
     ),
     (
         lambda: online_preset("smoke", sizes=(1024,)),
-        "A bag size must leave at least 2 bags in a chunk: bags of 1024 came for chunks of "
+        "A bag size must leave at least 2 bags in a chunk: bags of 1024 given for chunks of "
         "1024. Make the bags smaller.",
     ),
     (
@@ -242,7 +242,7 @@ MESSAGES = [
     ),
     (
         lambda: follow_example("clicks", PLACE / "m", model="huge", fields={"rows": 4096}, **ONE),
-        "A stream's model must be one of paper, small: 'huge' came. Choose one of these.",
+        "A stream's model must be one of paper, small: 'huge' given. Choose one of these.",
     ),
     (
         lambda: follow_example("avazu", PLACE / "n", model="small", fields={"rows": 4096}, **ONE),

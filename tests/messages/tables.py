@@ -64,26 +64,26 @@ MESSAGES = [
     (
         lambda: told(replaced(TWO, id=[[1], [2]]), id="id"),
         "Ids, strata and levels must be text, numbers, dates or truth values: a column of type "
-        "list<item: int64> came. Write each as one text.",
+        "list<item: int64> given. Write each as one text.",
     ),
     (
         lambda: told(noise=float("nan")),
-        "A noise variance must be finite and not negative: nan came. Give with noise= the variance "
+        "A noise variance must be finite and not negative: nan given. Give with noise= the variance "
         "of the noise on a count, or a column with it.",
     ),
     (
         lambda: told(cap=0),
-        "A cap must be finite and positive: 0 came. Give with cap= the largest count of one event, "
+        "A cap must be finite and positive: 0 given. Give with cap= the largest count of one event, "
         "or leave it out.",
     ),
     (
         lambda: told(prior=1),
-        "A prior must leave something to learn, and so lie inside its range: 1 came. Leave prior= "
+        "A prior must leave something to learn, and so lie inside its range: 1 given. Leave prior= "
         "out to take the size-weighted mean report.",
     ),
     (
         lambda: FeaturePlan.from_json('{"format": 1, "columns": [{"name": 3, "kind": "hash"}]}'),
-        "A planned column must be one that unbag planned: {'name': 3, 'kind': 'hash'} came. Make "
+        "A planned column must be one that unbag planned: {'name': 3, 'kind': 'hash'} given. Make "
         "the plan again.",
     ),
     (
@@ -152,7 +152,7 @@ MESSAGES = [
     (
         lambda: told({"bag": ["a"]}),
         "A table of events must be a frame of pandas or polars, an Arrow table, a DuckDB "
-        "relation or a path: dict came. Turn it into one of these.",
+        "relation or a path: dict given. Turn it into one of these.",
     ),
     (
         lambda: told(folder_of("both", a=TWO, b=b"bag\na\n")),
@@ -180,12 +180,12 @@ MESSAGES = [
     ),
     (
         lambda: told(as_csv(TWO, "none", text=b"")),
-        "A table of events must hold at least one row: none came. Look at the export.",
+        "A table of events must hold at least one row: none given. Look at the export.",
     ),
     (
         lambda: told(as_csv(TWO, "late", text=LATE_MIX)),
         "A column must hold values of one type: 'x' of the events began with double and has "
-        "'many' in line 400002. Mend the file, or plan the column as a category or hash.",
+        "'many' in line 400002. Correct the file, or plan the column as a category or hash.",
     ),
     (
         lambda: told(pd.DataFrame({"bag": ["a", 1]})),
@@ -200,21 +200,21 @@ MESSAGES = [
     ),
     (
         lambda: told(TWO.slice(0, 0)),
-        "A table of events must hold at least one row: none came. Look at the export.",
+        "A table of events must hold at least one row: none given. Look at the export.",
     ),
     (
         lambda: told(reports=SAID.slice(0, 0)),
-        "A table of reports must hold at least one row: none came. Look at the export.",
+        "A table of reports must hold at least one row: none given. Look at the export.",
     ),
     (
         lambda: plan_features(TWO.slice(0, 0)),
-        "A table of events must hold at least one row: none came. Look at the export.",
+        "A table of events must hold at least one row: none given. Look at the export.",
     ),
     (
         lambda: told(proportion="n"),
         (
             "Reports must have a total, counts or a proportion, and one of these only: total "
-            "and proportion came. Name the column of totals with total=, or those of class "
+            "and proportion given. Name the column of totals with total=, or those of class "
             "counts with counts=."
         ),
     ),
@@ -222,40 +222,40 @@ MESSAGES = [
         lambda: told(total=None),
         (
             "Reports must have a total, counts or a proportion, and one of these only: none "
-            "came. Name the column of totals with total=, or those of class counts with "
+            "given. Name the column of totals with total=, or those of class counts with "
             "counts=."
         ),
     ),
     (
         lambda: told(total=None, counts=["n"]),
-        "Class counts must be two columns or more: ['n'] came. Use total= for one.",
+        "Class counts must be two columns or more: ['n'] given. Use total= for one.",
     ),
     (
         lambda: told(cut=3),
         (
             "A cut must have times to compare with: neither those of reports nor those of "
-            "events came. Name a column with as_of= or time=."
+            "events given. Name a column with as_of= or time=."
         ),
     ),
     (
         lambda: told(reports=replaced(SAID, t=[5, 6]), as_of="t", cut=np.nan),
-        "A cut must be a moment: nan came. Leave it out for none.",
+        "A cut must be a moment: nan given. Leave it out for none.",
     ),
     (
         lambda: told(features="age"),
-        "Features must be a list of columns: 'age' came. Write ['age'] for one.",
+        "Features must be a list of columns: 'age' given. Write ['age'] for one.",
     ),
     (
         lambda: told(wrong_sizes="keep"),
         (
-            "What is done with wrong sizes must be one of refuse, leave_out: 'keep' came. "
+            "What is done with wrong sizes must be one of refuse, leave_out: 'keep' given. "
             "Choose one of these."
         ),
     ),
     (
         lambda: told(kind="histogram"),
         (
-            "A kind must fit the columns: histogram came with total. Class counts are a "
+            "A kind must fit the columns: histogram given with total. Class counts are a "
             "histogram, totals and proportions are binary or total; leave it out."
         ),
     ),
@@ -341,7 +341,7 @@ MESSAGES = [
     ),
     (
         lambda: told(reports=replaced(SAID, t=[5, 6]), as_of="t", cut="2026-01-01"),
-        "A cut must be of the kind of the times: '2026-01-01' came and 't' of the reports has "
+        "A cut must be of the kind of the times: '2026-01-01' given and 't' of the reports has "
         "type int64. Give a date for dates, and a number for numbers.",
     ),
     (
@@ -457,17 +457,17 @@ MESSAGES = [
     (
         lambda: FeaturePlan((Column("new", "boolean"),)).apply(pa.table({"new": ["maybe"]})),
         (
-            "A truth value must be one of true, 1, yes, false, 0, no: 'maybe' came in column "
+            "A truth value must be one of true, 1, yes, false, 0, no: 'maybe' given in column "
             "'new'. Plan it as a category."
         ),
     ),
     (
         lambda: FeaturePlan.from_json("{}"),
-        "A plan must be JSON that unbag wrote: something else came. Make it again.",
+        "A plan must be JSON that unbag wrote: something else given. Make it again.",
     ),
     (
         lambda: FeaturePlan.from_json('{"format": 9, "columns": []}'),
-        "A plan must have format 1: 9 came. Use the unbag that wrote it.",
+        "A plan must have format 1: 9 given. Use the unbag that wrote it.",
     ),
     (
         lambda: plan_features(TWO, override=toml("[columns.x\n")),
@@ -476,7 +476,7 @@ MESSAGES = [
     ),
     (
         lambda: plan_features(TWO, override=toml("[x]\nkind = 'drop'\n")),
-        "A file of a plan must have tables [columns.<name>] only: 'x' came in bad.toml. Write "
+        "A file of a plan must have tables [columns.<name>] only: 'x' given in bad.toml. Write "
         "[columns.shop] and below it kind = 'hash'.",
     ),
     (
@@ -492,11 +492,11 @@ MESSAGES = [
     (
         lambda: plan_features(TWO, override={"x": "numerical"}),
         "A planned kind must be one of numeric, category, hash, date, boolean, drop: "
-        "'numerical' came for column 'x'. Did you mean 'numeric'? Choose one.",
+        "'numerical' given for column 'x'. Did you mean 'numeric'? Choose one.",
     ),
     (
         lambda: plan_features(TWO, override={"x": {"kind": "hash", "buckets": 2**25}}),
         "Buckets must be a whole number from 2 to 16777216, a dimension one from 1: 33554432 "
-        "and 0 came for column 'x'. Leave them out to have them chosen.",
+        "and 0 given for column 'x'. Leave them out to have them chosen.",
     ),
 ]

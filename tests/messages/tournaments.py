@@ -18,11 +18,11 @@ def broken(value):
 MESSAGES = [
     (
         lambda: tournament(TWO, ONE, beta=0, groups=9),
-        "beta must be positive: 0 came. It is the regret that you can accept.",
+        "beta must be positive: 0 given. It is the regret that you can accept.",
     ),
     (
         lambda: tournament(TWO, ONE, beta=0.1, delta=1.0),
-        "delta must lie between 0 and 1: 1.0 came. Use 0.05 for 95% confidence.",
+        "delta must lie between 0 and 1: 1.0 given. Use 0.05 for 95% confidence.",
     ),
     (
         lambda: tournament(TWO, ONE, beta=0.1, delta=0.001),
@@ -32,11 +32,11 @@ MESSAGES = [
     ),
     (
         lambda: tournament(TWO, ONE, beta=0.1, groups=9, scale="odds"),
-        "A scale must be score or probability: 'odds' came. Leave it out for scores.",
+        "A scale must be score or probability: 'odds' given. Leave it out for scores.",
     ),
     (
         lambda: tournament(TWO, ONE, beta=0.1, groups=9, clip=0.0),
-        "A clip must be positive: 0.0 came. Use 10, say, for log odds.",
+        "A clip must be positive: 0.0 given. Use 10, say, for log odds.",
     ),
     (
         lambda: tournament(
@@ -47,7 +47,7 @@ MESSAGES = [
     ),
     (
         lambda: tournament(TWO[:1], ONE, beta=0.1, groups=9),
-        "A tournament must have at least two models: 1 came. There is nothing to choose.",
+        "A tournament must have at least two models: 1 given. There is nothing to choose.",
     ),
     (
         lambda: tournament({"a": TWO[0], "b": TWO[1][:-1]}, ONE, beta=0.1, groups=9),
@@ -79,7 +79,7 @@ MESSAGES = [
         lambda: tournament(
             *problem_of("binary", ragged=True)[::-1], beta=0.1, groups=9, split="three"
         ),
-        "The three-way split must have bags of one size: sizes 1 to 8 came. Use split='two'.",
+        "The three-way split must have bags of one size: sizes 1 to 8 given. Use split='two'.",
     ),
     (
         lambda: tournament(
@@ -88,7 +88,7 @@ MESSAGES = [
             beta=0.1,
             groups=1,
         ),
-        "Bags of a tournament must be random throughout: bags with strata came. Hold one "
+        "Bags of a tournament must be random throughout: bags with strata given. Hold one "
         "tournament for each stratum, or compare models by evaluate.",
     ),
 ]

@@ -24,13 +24,13 @@ MESSAGES = [
         lambda: train(model_for("binary"), world()[0], "magic"),
         (
             "A method must be one of anchored, upm, easy, matching, likelihood, labels: 'magic' "
-            "came. Choose one of these."
+            "given. Choose one of these."
         ),
     ),
     (
         lambda: train(model_for("binary"), world()[0], "upm", "hinge"),
         (
-            "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' came. "
+            "A loss must be one of log, square, poisson, cross_entropy, brier: 'hinge' given. "
             "Choose one of these."
         ),
     ),
@@ -46,13 +46,13 @@ MESSAGES = [
     ),
     (
         lambda: train(model_for("binary"), world()[0], "labels"),
-        "The method labels must have bags of one, which are labels: bags of up to 8 came. Make "
+        "The method labels must have bags of one, which are labels: bags of up to 8 given. Make "
         "them with random_bags(X, y, size=1, seed=0).",
     ),
     (
         lambda: train(model_for("binary"), world()[0], "easy", groups=3),
         "Medians of group means must have the method upm and bags of one size, without strata, "
-        "pool and importance: easy, sizes 8 to 8 came. Leave groups out.",
+        "pool and importance: easy, sizes 8 to 8 given. Leave groups out.",
     ),
     (
         lambda: train(
@@ -65,11 +65,11 @@ MESSAGES = [
             importance=np.ones(60),
         ),
         "Medians of group means must have the method upm and bags of one size, without strata, "
-        "pool and importance: upm, sizes 8 to 8, a pool, importance came. Leave groups out.",
+        "pool and importance: upm, sizes 8 to 8, a pool, importance given. Leave groups out.",
     ),
     (
         lambda: train(model_for("binary"), world()[0], "upm", groups=5, batch=24),
-        "The number of groups must lie between 1 and 3, the fewest bags in a batch: 5 came. "
+        "The number of groups must lie between 1 and 3, the fewest bags in a batch: 5 given. "
         "Make the batch larger, or take fewer groups.",
     ),
     (
@@ -89,18 +89,18 @@ MESSAGES = [
     (
         lambda: train(model_for("binary"), world()[0], "likelihood", pool=8, batch=64),
         "A pool must go with a method that takes means over instances, anchored, upm, easy: "
-        "likelihood came. Leave the pool out.",
+        "likelihood given. Leave the pool out.",
     ),
     (
         lambda: train(model_for("total"), world("total")[0], "likelihood", "square"),
         (
-            "The likelihood must go with a loss that reads scores as poisson does: square came. "
+            "The likelihood must go with a loss that reads scores as poisson does: square given. "
             "Leave the loss out."
         ),
     ),
     (
         lambda: train(model_for("binary"), world()[0], pool=1000),
-        "A pool must fit into the bags outside a batch: 1000 came and there are 0 such rows. "
+        "A pool must fit into the bags outside a batch: 1000 given and there are 0 such rows. "
         "Make the pool or the batch smaller.",
     ),
     (

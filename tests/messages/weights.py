@@ -17,7 +17,7 @@ MESSAGES = [
     (
         lambda: weights.upm(SIZE[:1], REPORT[:1], PRIOR),
         "A batch must hold at least two bags, because each bag is centred by the mean of the "
-        "others: 1 came. Give more bags, or a pool of further instances.",
+        "others: 1 given. Give more bags, or a pool of further instances.",
     ),
     (
         lambda: weights.upm(
@@ -30,13 +30,13 @@ MESSAGES = [
     ),
     (
         lambda: weights.upm(SIZE, REPORT, np.ones(3)),
-        "A prior must have one entry per component, of shape (2,): one of shape (3,) came. Take "
+        "A prior must have one entry per component, of shape (2,): one of shape (3,) given. Take "
         "it from Bags.components().",
     ),
     (
         lambda: weights.upm(SIZE, REPORT, PRIOR, stratum=np.zeros(2, int)),
         "A prior must have one entry per component for each stratum, of shape (2, 2): one of "
-        "shape (2,) came. Take it from Bags.components().",
+        "shape (2,) given. Take it from Bags.components().",
     ),
     (
         lambda: weights.upm(SIZE, REPORT, PRIOR, weight=np.array([0.5, 0.6])),
@@ -58,7 +58,7 @@ MESSAGES = [
     (
         lambda: weights.upm(np.ones(3), REPORT, PRIOR),
         (
-            "size must have one entry for each bag: 3 came for 2 bags. Give them in the order of "
+            "size must have one entry for each bag: 3 given for 2 bags. Give them in the order of "
             "the bags."
         ),
     ),
@@ -69,18 +69,18 @@ MESSAGES = [
     ),
     (
         lambda: weights.anchored(BAG, SIZE, REPORT, PRIOR, np.ones((3, 2))),
-        "reference must have one entry for each instance: 3 came for 4 instances. Give them in "
+        "reference must have one entry for each instance: 3 given for 4 instances. Give them in "
         "the order of the instances.",
     ),
     (
         lambda: weights.anchored(BAG, SIZE, REPORT, PRIOR, np.ones((4, 2)), pool=3),
-        "A pool must come with the mean of the reference, reference_mean=: none came. Give its "
+        "A pool must come with the mean of the reference, reference_mean=: none given. Give its "
         "mean over these instances and the pool together.",
     ),
     (
         lambda: weights.upm(SIZE, REPORT, np.stack([PRIOR, PRIOR]), stratum=np.zeros(3, int)),
         (
-            "stratum must have one entry for each bag: 3 came for 2 bags. Give them in the order "
+            "stratum must have one entry for each bag: 3 given for 2 bags. Give them in the order "
             "of the bags."
         ),
     ),
@@ -92,13 +92,13 @@ MESSAGES = [
     (
         lambda: weights.upm(SIZE, REPORT, PRIOR, weight=np.full(3, 1 / 3)),
         (
-            "weight must have one entry for each bag: 3 came for 2 bags. Give them in the order of "
+            "weight must have one entry for each bag: 3 given for 2 bags. Give them in the order of "
             "the bags."
         ),
     ),
     (
         lambda: weights.noise_weights(SIZE, ONES, variance=0),
-        "A label variance must be positive: 0 came. For binary labels it is p (1 - p).",
+        "A label variance must be positive: 0 given. For binary labels it is p (1 - p).",
     ),
     (
         lambda: weights.upm_by_bag(np.ones((4, 2)), BAG, np.array([1, 3]), REPORT, PRIOR),

@@ -273,7 +273,7 @@ def labelled_bags(**options):
 
 
 def rows_by_report(batches):
-    """The rows of each bag that came, as sets, after checking that bag numbers and sizes agree."""
+    """The rows of each bag that given, as sets, after checking that bag numbers and sizes agree."""
     found = []
     for X, bag, report, size in batches:
         assert torch.bincount(bag, minlength=len(size)).tolist() == size.tolist()

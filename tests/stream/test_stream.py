@@ -550,7 +550,7 @@ def test_bad_records_of_a_file_are_counted_in_the_page(tmp_path):
     words = ["stream", str(tmp_path / "train.txt"), "--folder", str(tmp_path / "run"), *STREAM]
     assert CliRunner().invoke(app, words).exit_code == 0
     assert "| fields | 1 |" in (tmp_path / "run" / "report.md").read_text()
-    assert "40 fields, 2 came" in (tmp_path / "run" / QUARANTINE).read_text()
+    assert "40 fields, 2 given" in (tmp_path / "run" / QUARANTINE).read_text()
 
 
 def test_the_view_shows_loss_auc_prior_and_drift():

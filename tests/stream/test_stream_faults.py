@@ -53,7 +53,7 @@ def test_what_was_learned_lasts_when_a_chunk_is_refused(tmp_path):
     for number in (0, 1):  # the shape of the features is remembered when the stream is resumed
         learner = StreamLearner(network(), folder=tmp_path, every=100, **SMALL)
         assert learner.chunks == number
-        with pytest.raises(ValueError, match=r"must keep their shape: \(4,\) came after \(3,\)"):
+        with pytest.raises(ValueError, match=r"must keep their shape: \(4,\) given after \(3,\)"):
             run_stream(lambda position: iter([chunk_of(0), wide][position:]), learner)
         learner.close()
     assert everything(tmp_path)[0].count("\n") == 1

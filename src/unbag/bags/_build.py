@@ -65,7 +65,7 @@ def random_bags(
     if len(size_of_bag) == 0:
         raise broken(
             "Bags must fit into the rows",
-            f"bags of {size} came for {len(y)} rows",
+            f"bags of {size} given for {len(y)} rows",
             "Make the bags smaller.",
         )
     where = np.argsort(chosen)
@@ -191,7 +191,7 @@ def from_rows(
     if (report is None) == (y is None):
         raise broken(
             "Bags must have either reports or labels",
-            "both or neither came",
+            "both or neither given",
             "Give {report} or {y}.",
         )
     if isinstance(status, Mapping):
@@ -314,7 +314,7 @@ def as_ids(ids: Any, thing: str) -> np.ndarray:
     if array.ndim != 1:
         raise broken(
             f"A {thing} must be one value per row",
-            f"an array of shape {array.shape} came",
+            f"an array of shape {array.shape} given",
             "Flatten it.",
         )
     missing = array != array
@@ -328,7 +328,7 @@ def as_ids(ids: Any, thing: str) -> np.ndarray:
     if len(types) > 1:
         raise broken(
             f"A {thing} must be of one type",
-            f"{' and '.join(types)} came",
+            f"{' and '.join(types)} given",
             "Turn all into strings or all into integers.",
         )
     return np.array(list(array))

@@ -68,7 +68,7 @@ def design_bags(
     if not (isinstance(size, int | np.integer) and 1 <= size < 2**53):
         raise broken(
             "A size of bags must be a positive whole number below 2^53",
-            f"{size} came",
+            f"{size} given",
             "Say how many instances.",
         )
     if expected is None:
@@ -111,7 +111,7 @@ def _texts(ids: Any, stratum: Any, salt: str) -> tuple[list[str], list[str], np.
     if "|" in salt:
         raise broken(
             'A salt must not contain "|", which joins the parts of the text',
-            f"{salt!r} came",
+            f"{salt!r} given",
             "Use another.",
         )
     text = _text(ids, "row id")
@@ -127,12 +127,12 @@ def _text(values: Any, thing: str) -> list[str]:
     array = as_ids(values, thing)
     if len(array) == 0:
         raise broken(
-            f"There must be at least one {thing}", "none came", "Give one for each instance."
+            f"There must be at least one {thing}", "none given", "Give one for each instance."
         )
     if not isinstance(array[0], int | np.integer | str) or isinstance(array[0], bool):
         raise broken(
             f"A {thing} to hash must be an integer or a string",
-            f"{type(array[0]).__name__} came",
+            f"{type(array[0]).__name__} given",
             "Write it as text, in the same way in all places.",
         )
     return [str(value) for value in array.tolist()]
@@ -176,7 +176,7 @@ def _expected(expected: Any, strata: list[str], *, stratified: bool) -> np.ndarr
         form = ("a number without strata", "a mapping from strata")[stratified]
         raise broken(
             f"An expected count must be {form}",
-            f"{type(expected).__name__} came",
+            f"{type(expected).__name__} given",
             "Give one count for each stratum, or one for all without strata.",
         )
     counts = {"": expected}

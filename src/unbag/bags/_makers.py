@@ -92,7 +92,7 @@ def make_bags(
     if len(y) < 2 * size or not 0 < label.mean() < 1 or not concentration > 0:
         raise broken(
             "Bags must have rows for two, labels of both sorts and a positive concentration",
-            f"bags of {size} came for {len(y)} rows with a mean label of {label.mean():g}, and a "
+            f"bags of {size} given for {len(y)} rows with a mean label of {label.mean():g}, and a "
             f"concentration of {concentration:g}",
             "Make the bags smaller.",
         )

@@ -33,7 +33,7 @@ REPORT_RULES: Mapping[str, Rule] = {
     "size": Rule("A bag must hold at least one instance", "Drop its report, or add its rows."),
     "status": Rule(
         f"A status must be one of {', '.join(get_args(Status))}",
-        "A report that came is observed; leave status out when all came.",
+        "A report that arrived is observed; leave status out when all arrived.",
     ),
     "hidden": Rule(
         "A report must not be hidden for its value, because leaving it out biases the result: "
@@ -319,7 +319,7 @@ class Reports:
         if len(self.stratum_names) <= last:
             raise broken(
                 "Every stratum must have a name",
-                f"{len(self.stratum_names)} came, and the last stratum is number {last}",
+                f"{len(self.stratum_names)} given, and the last stratum is number {last}",
                 "Give one for each number from 0, or leave {stratum_names} out.",
             )
 
@@ -334,7 +334,7 @@ class Reports:
             raise broken(
                 "A prior must be finite and look like one report (one per stratum), of shape "
                 f"{expected}",
-                f"{shown} of shape {self.known_prior.shape} came",
+                f"{shown} of shape {self.known_prior.shape} given",
                 "Leave it out to take the size-weighted mean report.",
             )
         # the mean of noisy reports, which batches hand on as known, may lie anywhere
@@ -358,7 +358,7 @@ def check_prior(prior: Any, kind: Kind, cap: float | None = None) -> None:
     if not ((prior >= -1e-9) & (prior <= high + 1e-9)).all():
         raise broken(
             f"A prior must lie between 0 and {high:g}, as the mean of labels does",
-            f"{np.array2string(prior, precision=6, threshold=6, separator=', ')} came",
+            f"{np.array2string(prior, precision=6, threshold=6, separator=', ')} given",
             "Leave it out to take the size-weighted mean report.",
         )
 
@@ -485,7 +485,7 @@ def check_form(report: np.ndarray, kind: Kind) -> None:
     if report.ndim != dimensions or len(report) == 0:
         raise broken(
             f"Reports of kind {kind} must have {dimensions} dimension(s), one entry per bag",
-            f"an array of shape {report.shape} came",
+            f"an array of shape {report.shape} given",
             "Use {kind:histogram} for class shares, else one number per bag.",
         )
 

@@ -41,7 +41,7 @@ def split_plan(
     if not 0 < fraction < 1:
         raise broken(
             "A fraction must lie between 0 and 1",
-            f"{fraction} came",
+            f"{fraction} given",
             "Use 0.8 to hold out a fifth.",
         )
     if observed is None:
@@ -111,7 +111,7 @@ def batch_plan(
     """
     if instances < 1:
         raise broken(
-            "A batch must hold at least one instance", f"{instances} came", "The paper uses 4096."
+            "A batch must hold at least one instance", f"{instances} given", "The paper uses 4096."
         )
     groups = _groups(len(size), stratum)
     two_bags(np.array([len(group) for group in groups if len(group)]), of="An epoch")

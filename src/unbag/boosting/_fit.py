@@ -164,25 +164,25 @@ def _check(bags: Bags, held_out: Bags | None, params: Mapping[str, Any], rounds:
     if taken:
         raise broken(
             "Objective and rounds must be chosen with method=, loss= and rounds=",
-            f"{taken[0]} came",
+            f"{taken[0]} given",
             "Leave it out.",
         )
     if bags.kind == "histogram":
         raise broken(
             "Reports to boost from must be binary or total, because each instance has one score",
-            f"{bags.kind} came",
+            f"{bags.kind} given",
             "Use unbag.learners.Trees, or boost each class against the rest.",
         )
     if rounds < 1:
         raise ValueError(
-            f"Rounds must be at least 1: {rounds} came. 600 suit the learning rate of 0.05."
+            f"Rounds must be at least 1: {rounds} given. 600 suit the learning rate of 0.05."
         )
     if bags.X is None or (held_out is not None and held_out.X is None):
         raise broken("Bags to boost from must have features", "X is None", "Make the bags with X.")
     if held_out is not None and held_out.kind != bags.kind:
         raise broken(
             "Held-out bags must report what the others report",
-            f"{held_out.kind} came beside {bags.kind}",
+            f"{held_out.kind} given beside {bags.kind}",
             "Take them from bags.split.",
         )
     if held_out is not None:

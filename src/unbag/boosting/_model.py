@@ -80,7 +80,7 @@ class Boosted(ABC):
         if self.kind != "binary":
             raise broken(
                 "Probabilities must come from binary reports",
-                f"{self.kind} came",
+                f"{self.kind} given",
                 "Use predict for counts.",
             )
         h = self.predict(X)
@@ -124,10 +124,10 @@ def check_names(names: Sequence[str] | None, learned: Sequence[str] | None) -> N
     if names is None or learned is None or list(names) == list(learned):
         return
     pairs = enumerate(zip_longest(names, learned))
-    place, (came, was) = next(pair for pair in pairs if len(set(pair[1])) == 2)
+    place, (given, was) = next(pair for pair in pairs if len(set(pair[1])) == 2)
     raise broken(
         "Columns must be those learned from, in the same order",
-        f"column {place} is {came} and was {was}",
+        f"column {place} is {given} and was {was}",
         "Choose them by name.",
     )
 

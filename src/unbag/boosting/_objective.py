@@ -168,7 +168,7 @@ class BagObjective:
         if not 0 < share <= 1:
             raise broken(
                 "A share of the bags must lie in (0, 1]",
-                f"{share} came",
+                f"{share} given",
                 "Use 1 to listen to all of them.",
             )
         refuse(
@@ -188,7 +188,7 @@ class BagObjective:
         if not np.all((low < prior) & (prior < high)):
             raise broken(
                 f"A prior to boost from must lie inside {self.curve.priors}",
-                f"{np.ravel(prior)[np.argmin((low < prior) & (prior < high))]:.6g} came",
+                f"{np.ravel(prior)[np.argmin((low < prior) & (prior < high))]:.6g} given",
                 "Give more bags, or the prior if it is known.",
             )
         start = losses.LOSSES[self.loss].trivial_score(prior, kind=bags.kind)
@@ -324,12 +324,12 @@ def checked_loss(kind: Kind, method: str, loss: str | None) -> str:
     if loss is not None and loss not in CURVES[kind]:
         raise broken(
             f"A loss to boost with must be {' or '.join(CURVES[kind])} for {kind} reports",
-            f"{loss!r} came",
+            f"{loss!r} given",
             "Leave it out to take the first.",
         )
     if kind == "histogram" and method == "upm":
         raise broken(
-            "Histograms must be boosted by the anchored method", "upm came", "Leave it out."
+            "Histograms must be boosted by the anchored method", "upm given", "Leave it out."
         )
     return loss or BOUNDED[kind]
 

@@ -175,7 +175,7 @@ def _command(words: Sequence[str]) -> str:
 
 
 def tell(text: Any) -> None:
-    """A message for people, on stderr; what came from tables cannot steer the terminal."""
+    """A message for people, on stderr; what tables contain cannot steer the terminal."""
     print(visible(str(text), keep="\n\t"), file=sys.stderr)
 
 

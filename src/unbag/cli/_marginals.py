@@ -131,7 +131,7 @@ def train_cells(
     if wrong:
         raise broken(
             "Marginal tables must be learned and judged by their own cells",
-            f"{' and '.join(wrong)} came",
+            f"{' and '.join(wrong)} given",
             f"Leave out {' and '.join('{' + name + '}' for name in wrong)}.",
         )
     events, *tables = files
@@ -190,7 +190,7 @@ def ranked(
     if not tables:
         raise broken(
             "A plan of marginal tables must have candidates",
-            "none came",
+            "none given",
             "Name the keys of each with {table}, with commas between them.",
         )
     (candidates, own), (known, there) = (

@@ -50,7 +50,7 @@ def train_files(
     if given or settings.get("learner", "additive") != "additive":
         raise broken(
             "With a limit of the memory the additive model must learn alone",
-            f"{', '.join(given) or settings['learner']} came",
+            f"{', '.join(given) or settings['learner']} given",
             "Leave it out, or {memory}.",
         )
     how = {"folds": settings["folds"], "seed": settings["random_state"]}

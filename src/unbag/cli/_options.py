@@ -200,7 +200,7 @@ def said_of_cells(given: Mapping[str, Any], params: Mapping[str, Any]) -> dict[s
     if wrong:
         raise broken(
             "Marginal tables must come without what belongs to bags",
-            f"{', '.join(wrong)} came too",
+            f"{', '.join(wrong)} given too",
             "Leave it out, or {marginal}; the keys of each table are its other columns.",
         )
     if "total" not in said:

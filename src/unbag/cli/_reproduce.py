@@ -167,7 +167,7 @@ def run_and_report(
     if task is None and path is None and report is None:
         raise broken(
             "A task, a plan or a report must be asked for",
-            "none came",
+            "none given",
             "Try: unbag reproduce adult",
         )
     store = RunStore(folder or Path("unbag-store") / (name or getattr(path, "stem", "smoke")))
@@ -189,7 +189,7 @@ def _pair(names: list[str]) -> tuple[Way, Way] | None:
     if names and len(names) != 2:
         raise broken(
             "A paired test must have two methods",
-            f"{', '.join(names)} came",
+            f"{', '.join(names)} given",
             "Give --compare twice, as --compare upm --compare anchored:square.",
         )
     if not names:
@@ -204,7 +204,7 @@ def _plan(task: str | None, name: str | None, path: Path | None, changes: dict[s
     if name is not None:
         raise broken(
             "A plan must come from a preset or from a file",
-            f"{name} and {path} came",
+            f"{name} and {path} given",
             "Leave one out.",
         )
     if task is not None:
@@ -217,7 +217,7 @@ def engine_of(name: str, **resources: Any) -> RayEngine | None:
     if name not in ("here", "ray"):
         raise broken(
             "An engine must be here or ray",
-            f"{name!r} came",
+            f"{name!r} given",
             "Leave it out to work in this process.",
         )
     if name == "ray":

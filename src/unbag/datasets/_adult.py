@@ -59,7 +59,7 @@ def read_adult(part: Literal["data", "test"] = "data") -> tuple[dict[str, np.nda
     if hashlib.sha256(text).hexdigest() != SHA256[part]:
         raise broken(
             f"The shipped file adult.{part} must have sha256 {SHA256[part]}",
-            "another came",
+            "another given",
             "Install unbag again.",
         )
     lines = [line.split(", ") for line in text.decode("ascii").splitlines()]

@@ -92,7 +92,7 @@ def _day(path: Path, dates: np.ndarray) -> np.ndarray:
     if not all(day.isdigit() and 1 <= int(day) <= 31 for day in days):
         raise broken(
             f"A date in {path} must read 2011-01-31 or 31/01/11",
-            f"{dates[0]} came first",
+            f"{dates[0]} was first",
             "Get the file again.",
         )
     return np.array(days, int)

@@ -70,7 +70,7 @@ def read_clicks(
     if rows < 1 or day < 1:
         raise broken(
             "A chunk and a day must have at least one event",
-            f"{rows} and {day} came",
+            f"{rows} and {day} given",
             "Ask for more.",
         )
     number = start

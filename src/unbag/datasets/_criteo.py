@@ -69,7 +69,9 @@ def read_criteo(
     """
     path = Path(path or find_criteo(folder))
     if rows < 1:
-        raise broken("A chunk must have at least one row", f"{rows} came", "The paper takes 65536.")
+        raise broken(
+            "A chunk must have at least one row", f"{rows} given", "The paper takes 65536."
+        )
     faults = Faults(path, quarantine or Quarantine())
     if path.suffix == ".parquet":
         return _read_parquet(path, rows, start, faults)
@@ -134,7 +136,7 @@ class _Lines:
             return self.file.read(BLOCK)
         except (EOFError, OSError) as error:
             given = f"it breaks off or cannot be read ({error})"
-            remedy = "What came before was given out; get the file again and resume."
+            remedy = "What was read before is already out; get the file again and resume."
             raise damaged(self.path, "be whole", given, remedy) from error
 
 
@@ -167,7 +169,7 @@ def _pieces(path: Path, start: int) -> Iterator[tuple[pa.Table, int]]:
         if tuple(file.schema_arrow.names) != NAMES:
             raise broken(
                 f"The schema of {path.name} must be label, I1 to I13, C1 to C26",
-                f"{', '.join(file.schema_arrow.names[:4])}, ... came",
+                f"{', '.join(file.schema_arrow.names[:4])}, ... given",
                 "Choose and name the columns so.",
             )
         first = 0

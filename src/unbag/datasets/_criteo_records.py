@@ -73,7 +73,7 @@ class _BadFieldError(Exception):
 
 
 class Faults:
-    """The bad records of a chunk, and how many came in a row: many of them are a new schema.
+    """The bad records of a chunk, and how many there were in a row: many of them are a new schema.
 
     Parameters
     ----------
@@ -220,11 +220,11 @@ def _fault(line: bytes) -> tuple[str, str]:
     """What is wrong with a line, in one word and in many."""
     fields = line.rstrip(b"\r").split(b"\t")
     if len(fields) != len(NAMES):
-        return "fields", f"a record must have {len(NAMES)} fields, {len(fields)} came"
+        return "fields", f"a record must have {len(NAMES)} fields, {len(fields)} given"
     for name, field in zip(NAMES, fields, strict=True):
         form, kind, rule = _FIELDS[name[0]]
         if not form.fullmatch(field):
-            given = f"{field.decode('utf-8', 'replace')!r} came"
+            given = f"{field.decode('utf-8', 'replace')!r} given"
             return kind, f"{rule}, {given}{f' in {name}' * (name != 'label')}"
     return "record", "a record must be one line of tab-separated fields"
 

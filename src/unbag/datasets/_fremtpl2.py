@@ -66,7 +66,7 @@ def load_fremtpl2(
     table = _read(file.path)
     test = is_test(table["IDpol"])
     if test.all() or not test.any():
-        raise damaged(file.path, "hold more policies", f"{len(test)} came", "Get the whole file.")
+        raise damaged(file.path, "hold more policies", f"{len(test)} given", "Get the whole file.")
     claims, exposure = table["ClaimNb"], table["Exposure"]
     note = ""
     if not file.official and (len(claims), claims.sum()) != (ROWS, CLAIMS):

@@ -72,7 +72,7 @@ def load_higgs(
     if not 0 < test_rows < len(y):
         raise broken(
             "The first rows are for testing and must leave some to train on",
-            f"{test_rows} of {len(y)} came",
+            f"{test_rows} of {len(y)} given",
             "Lower test_rows.",
         )
     notes = []

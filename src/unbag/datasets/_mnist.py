@@ -96,7 +96,7 @@ def _part(images: Path, labels: Path) -> tuple[np.ndarray, np.ndarray]:
     if X.shape[1:] != (28, 28) or y.shape != X.shape[:1]:
         raise broken(
             "MNIST must have images of 28 by 28 and a label for each",
-            f"{X.shape} came in {images} and {y.shape} in {labels}",
+            f"{X.shape} given in {images} and {y.shape} in {labels}",
             "Get both files again.",
         )
     return X.astype(np.float32) / 255, y.astype(np.int32)

@@ -96,7 +96,7 @@ def make_heavy_tailed(
     _sizes(rows, test_rows, features)
     if not freedom > 0:
         raise broken(
-            "Degrees of freedom must be positive", f"{freedom} came", "Use 2.5 for heavy tails."
+            "Degrees of freedom must be positive", f"{freedom} given", "Use 2.5 for heavy tails."
         )
     rng = np.random.default_rng(seed)
     X = rng.standard_t(freedom, size=(rows + test_rows, features))
@@ -162,7 +162,7 @@ def make_campaigns(
     if campaigns < 1:
         raise broken(
             "Data must have at least one campaign",
-            f"{campaigns} came",
+            f"{campaigns} given",
             "Use 1 for data without structure.",
         )
     rng = np.random.default_rng(seed)
@@ -233,12 +233,12 @@ def make_counts(
     if not 0 < least_exposure <= 1:
         raise broken(
             "A least exposure must lie above 0 and be at most 1",
-            f"{least_exposure} came",
+            f"{least_exposure} given",
             "Use 1 for none.",
         )
     if dispersion < 0:
         raise broken(
-            "A dispersion must not be negative", f"{dispersion} came", "Use 0 for Poisson counts."
+            "A dispersion must not be negative", f"{dispersion} given", "Use 0 for Poisson counts."
         )
     rng, n = np.random.default_rng(seed), rows + test_rows
     X = rng.normal(size=(n, features)).astype(np.float32)
@@ -287,6 +287,6 @@ def _sizes(rows: int, test_rows: int, features: int) -> None:
     if min(rows, test_rows, features) < 1:
         raise broken(
             "Made data must have at least one row, test row and feature",
-            f"{rows}, {test_rows} and {features} came",
+            f"{rows}, {test_rows} and {features} given",
             "Ask for more.",
         )

@@ -179,7 +179,7 @@ def _time_of_bags(bags: Bags, time: Any) -> np.ndarray:
                 f"A time must be given for each of {len(bags)} bags or each of {len(bags.bag)} "
                 "instances"
             ),
-            f"an array of shape {time.shape} came",
+            f"an array of shape {time.shape} given",
             "Give them in the order of the bags or of the instances.",
         )
     refuse(
@@ -212,7 +212,7 @@ def _windows(when: np.ndarray, windows: int | Sequence[Any]) -> tuple[np.ndarray
         if windows < 2 or len(when) < 2 * windows:
             raise broken(
                 "Windows must be at least two, with two reports each",
-                f"{windows} came for {len(when)} reports",
+                f"{windows} given for {len(when)} reports",
                 "Use fewer, or wait for more reports.",
             )
         start = np.unique(np.sort(when)[np.arange(windows) * len(when) // windows])

@@ -133,6 +133,6 @@ def check_alarm_level(level: float) -> None:
     if not 0 < level < 1:
         raise broken(
             "A level must lie between 0 and 1",
-            f"{level} came",
+            f"{level} given",
             "It is the chance of a false alarm, say 0.01.",
         )

@@ -104,7 +104,7 @@ def diagnose(
     if not tolerance >= 0:
         raise broken(
             "A tolerance must not be negative",
-            f"{tolerance} came",
+            f"{tolerance} given",
             "Use 0 to take any bias seriously.",
         )
     scores = _checked(bags, scores)

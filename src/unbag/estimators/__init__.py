@@ -47,7 +47,7 @@ def load(path: str | Path) -> BagEstimator:
     if not isinstance(named, str) or named not in kinds:
         raise broken(
             f"A model file must hold one of {', '.join(kinds)}",
-            f"{named} came",
+            f"{named} given",
             "Use the unbag that saved it.",
         )
     try:

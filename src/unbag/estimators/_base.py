@@ -182,7 +182,7 @@ class BagEstimator(BaseEstimator):
         if isinstance(bags, Marginals):
             raise broken(
                 "Marginal tables must be learned by the additive model",
-                f"{', '.join(Training.of(self).given)} came, which train one network",
+                f"{', '.join(Training.of(self).given)} given, which train one network",
                 "Leave them out.",
             )
 
@@ -228,7 +228,7 @@ class BagEstimator(BaseEstimator):
         if len(bags) < 2:
             raise broken(
                 "There must be at least two bags",
-                f"{len(bags)} came (n_samples={_num_samples(X)})",
+                f"{len(bags)} given (n_samples={_num_samples(X)})",
                 "One bag says nothing about who is who in it.",
             )
         return bags
@@ -274,7 +274,7 @@ class BagEstimator(BaseEstimator):
         if _is_table(X):
             validate_data(self, X, reset=reset, skip_check_array=True)  # the names of its columns
             if _num_samples(X) == 0:
-                raise broken("There must be at least one row", "0 came (samples)", "Give some.")
+                raise broken("There must be at least one row", "0 given (samples)", "Give some.")
             if reset or self.takes_tables:
                 return X
             return np.column_stack([np.asarray(column, float) for column in _columns_of(X)])
@@ -293,7 +293,7 @@ class BagEstimator(BaseEstimator):
         if plan is not None and len(plan.names) != X.shape[1]:
             raise broken(
                 "A plan must have made the features",
-                f"{X.shape[1]} came for a plan of {len(plan.names)}",
+                f"{X.shape[1]} given for a plan of {len(plan.names)}",
                 "Give the plan of these bags.",
             )
 
@@ -329,7 +329,7 @@ class BagEstimator(BaseEstimator):
         if training.given and self.learner != "auto":
             raise broken(
                 "Options of training must come with a network",
-                f"{', '.join(training.given)} came with learner={self.learner!r}",
+                f"{', '.join(training.given)} given with learner={self.learner!r}",
                 "Leave them out, or say {learner:network}.",
             )
         return self.learner
@@ -377,7 +377,7 @@ class BagEstimator(BaseEstimator):
         if bags.offset is not None:
             raise broken(
                 "An offset must come to learners that take it",
-                "it came with options of one training",
+                "it is given with options of one training",
                 "Leave these out, or say {learner:network}.",
             )
         self.fitted_, self.evaluation_, self.notes_ = None, None, ()

@@ -98,7 +98,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         if self.loss == "poisson":
             raise broken(
                 "A loss of a classifier must be one of probabilities",
-                "poisson came, which is one of counts",
+                "poisson given, which is one of counts",
                 "Leave loss out, or take BagRegressor.",
             )
         return super()._training()
@@ -119,7 +119,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         if len(y) != count:
             raise broken(
                 "y must have one entry for each row",
-                f"{len(y)} came for {count} rows",
+                f"{len(y)} given for {count} rows",
                 "Give each row its own.",
             )
         if rows.bag is None:
@@ -146,7 +146,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         if len(known) < 2:
             raise broken(
                 "There must be at least two classes",
-                f"only class {known[0]} came",
+                f"only class {known[0]} given",
                 "Nothing can be learned from one class; with partial_fit, pass classes=.",
             )
         return known
@@ -171,7 +171,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         if not known.all():
             raise broken(
                 f"A label must be one of the classes {list(self.classes_)}",
-                f"{y[~known][0]} came",
+                f"{y[~known][0]} given",
                 "Fit anew with all classes.",
             )
         return number

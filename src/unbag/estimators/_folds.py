@@ -70,7 +70,7 @@ class BagKFold(BaseCrossValidator):
             if not carries_bags(y):
                 raise broken(
                     "A splitter by bag must know the bags",
-                    "neither groups= nor a y of bag_targets came",
+                    "neither groups= nor a y of bag_targets given",
                     "Give y=unbag.bag_targets(y, bag).",
                 )
             rows = row_reports(y)
@@ -86,7 +86,7 @@ def _folds(bag: Any, stratum: Any, count: int, seed: int) -> np.ndarray:
     if len(first) < 2 * count:
         raise broken(
             f"There must be two bags for each of {count} folds",
-            f"{len(first)} came",
+            f"{len(first)} given",
             "Make fewer folds with {n_splits}.",
         )
     if stratum is not None:
@@ -154,7 +154,9 @@ def cross_validate(model: Any, bags: Bags, *, folds: int = 5, seed: int = 0) -> 
     fold = folds_of(bags, folds, seed=seed)
     if fold.max() < 1:
         raise broken(
-            "There must be two bags for each of two folds", f"{len(bags)} came", "Get more reports."
+            "There must be two bags for each of two folds",
+            f"{len(bags)} given",
+            "Get more reports.",
         )
     numbers = range(int(fold.max()) + 1)
     models = [_fit_on(clone(model), bags.take(np.flatnonzero(fold != k))) for k in numbers]

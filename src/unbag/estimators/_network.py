@@ -99,7 +99,7 @@ class Training:
         if unknown:
             raise broken(
                 f"Options of the network learner must be among {', '.join(OF_LEARNER)}",
-                f"{', '.join(unknown)} came",
+                f"{', '.join(unknown)} given",
                 "Leave {learner} out to train one network with them.",
             )
         options = {OF_LEARNER[name]: getattr(self, name) for name in self.given}

@@ -52,7 +52,7 @@ def to_onnx(model: Any, path: str | Path) -> Path:
     if not isinstance(fitted, Fitted) or not set(fitted.weights) <= {"additive", "trees"}:
         raise broken(
             "A model for ONNX must be made of the additive model and trees",
-            f"{_made_of(fitted)} came",
+            f"{_made_of(fitted)} given",
             "Fit with {learner:additive}, trees or both, or serve one network with export().",
         )
     _refuse_hashed(fitted)

@@ -64,7 +64,7 @@ class BagRegressor(RegressorMixin, BagEstimator):
         if len(y) != count:
             raise broken(
                 "y must have one entry for each row",
-                f"{len(y)} came for {count} rows",
+                f"{len(y)} given for {count} rows",
                 "Give each row its own.",
             )
         if bag is None:

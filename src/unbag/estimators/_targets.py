@@ -117,7 +117,7 @@ def row_reports(y: Any, bag: Any = None, stratum: Any = None, noise: Any = None)
         shares, names = as_shares(y)
         return RowReports(shares, bag, stratum, noise, names)
     if bag is not None:
-        raise broken("A y of bag_targets must come alone", "bag came too", "Leave {bag} out.")
+        raise broken("A y of bag_targets must come alone", "bag given too", "Leave {bag} out.")
     own = {name: np.array([getattr(one, name) for one in y]) for name in ("bag", "report", "size")}
     _check_whole(own["bag"], own["size"])
     more = [np.array([getattr(one, name) for one in y]) for name in ("stratum", "noise")]
@@ -159,7 +159,7 @@ def row_importance(sample_weight: Any, count: int, *, labelled: bool) -> np.ndar
     if not labelled:
         raise broken(
             "Rows in bags must not have weights",
-            "sample_weight came with bag",
+            "sample_weight given with bag",
             "A report speaks of its whole bag; declare noise with Bags(noise=...) instead.",
         )
     weight = np.asarray(sample_weight, float)
@@ -170,7 +170,7 @@ def row_importance(sample_weight: Any, count: int, *, labelled: bool) -> np.ndar
         raise broken(
             "Sample weights must be finite, not negative, not all zero, and one for each of "
             f"{count} rows",
-            f"an array of shape {weight.shape} and sum {weight.sum():g} came",
+            f"an array of shape {weight.shape} and sum {weight.sum():g} given",
             "Leave the weights out for equal ones.",
         )
     return weight

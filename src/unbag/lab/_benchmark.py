@@ -118,7 +118,7 @@ class Benchmark:
         if min(*self.sizes, self.repetitions) < 1:
             raise broken(
                 "Bag sizes and repetitions of a benchmark must be positive",
-                f"{min(self.sizes)} and {self.repetitions} came",
+                f"{min(self.sizes)} and {self.repetitions} given",
                 "Raise them.",
             )
 

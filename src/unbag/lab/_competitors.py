@@ -227,7 +227,7 @@ def as_learner(thing: Any) -> Any:
         return EstimatorLearner(thing)
     raise broken(
         "A learner to add must be a learner, a module of PyTorch, or have fit and predict_proba",
-        f"{type(thing).__name__} came",
+        f"{type(thing).__name__} given",
         "See docs/adding.md.",
     )
 
@@ -255,7 +255,7 @@ def add_learner(
     if not name.isidentifier() or name in shipped():
         raise broken(
             "A learner to add must have a new name of letters, digits and _",
-            f"{name!r} came",
+            f"{name!r} given",
             "Choose another.",
         )
     learner = as_learner(thing)

@@ -65,7 +65,7 @@ class RayEngine:
             value = getattr(self, name)
             if value < 0:
                 rule = f"A task's {name} must not be negative"
-                raise broken(rule, f"{value} came", "Leave it out.")
+                raise broken(rule, f"{value} given", "Leave it out.")
 
     def __call__(
         self, jobs: Iterator[Job], progress: Progress
@@ -207,7 +207,7 @@ def _differ(here: dict[str, str], there: dict[str, str]) -> str:
     mine, theirs = (
         ", ".join(f"{name} {side.get(name, 'none')}" for name in names) for side in (here, there)
     )
-    return f"Workers must have the unbag of the driver: {mine} came here and {theirs}"
+    return f"Workers must have the unbag of the driver: {mine} given here and {theirs}"
 
 
 def _by_value(ray: Any, function: Any) -> Any:

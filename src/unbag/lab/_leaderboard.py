@@ -145,7 +145,7 @@ def leaderboard(runs: Sequence[BenchmarkRun]) -> Leaderboard:
     if len(whole) < 2:
         raise broken(
             "A leaderboard must have two methods with runs in every block",
-            f"{len(whole)} came",
+            f"{len(whole)} given",
             "Run more methods.",
         )
     losses = {key: float(np.mean([run.test_loss for run in own])) for key, own in by.items()}

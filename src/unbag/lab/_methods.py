@@ -113,7 +113,7 @@ def add_method(
     if not callable(objective) or not name.isidentifier() or name in KNOWN:
         raise broken(
             "A method to add must be a function with a new name of letters, digits and _",
-            f"{name!r} came",
+            f"{name!r} given",
             "See docs/adding.md.",
         )
     METHODS[name] = objective

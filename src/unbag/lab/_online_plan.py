@@ -136,7 +136,7 @@ class OnlinePlan:
         if max(self.sizes) * 2 > self.rows:
             raise broken(
                 "A bag size must leave at least 2 bags in a chunk",
-                f"bags of {max(self.sizes)} came for chunks of {self.rows}",
+                f"bags of {max(self.sizes)} given for chunks of {self.rows}",
                 "Make the bags smaller.",
             )
 

@@ -78,7 +78,7 @@ class OnlineStore(RunFolder):
         if unknown:
             raise broken(
                 f"A plan of online runs must have the fields {', '.join(known)}",
-                f"{', '.join(unknown)} came in {path}",
+                f"{', '.join(unknown)} given in {path}",
                 "Use the unbag that wrote it, or another folder.",
             )
         for name, value in fields.items():

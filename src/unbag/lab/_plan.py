@@ -259,7 +259,7 @@ class Plan:
         if max(self.sizes) * needed > rows:
             raise broken(
                 f"A bag size must leave at least {needed} bags",
-                f"bags of {max(self.sizes)} came for the {rows} rows of {self.task}",
+                f"bags of {max(self.sizes)} given for the {rows} rows of {self.task}",
                 "Make the bags smaller.",
             )
 
@@ -273,7 +273,7 @@ def as_tuple(name: str, value: Any, kind: type) -> tuple:
     if not values or not all(isinstance(v, allowed) and not isinstance(v, bool) for v in values):
         raise broken(
             f"A plan's {name} must be a list with at least one {kind.__name__}",
-            f"{value!r} came",
+            f"{value!r} given",
             "Give one.",
         )
     return tuple(dict.fromkeys(kind(v) for v in values))
@@ -282,7 +282,9 @@ def as_tuple(name: str, value: Any, kind: type) -> tuple:
 def _check_text(name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise broken(
-            f"A plan's {name} must be a text", f"{value!r} came", "Put one name in quotation marks."
+            f"A plan's {name} must be a text",
+            f"{value!r} given",
+            "Put one name in quotation marks.",
         )
 
 
@@ -310,7 +312,7 @@ def check_counts(plan: Any, least: Mapping[str, int]) -> None:
         if not isinstance(value, int) or value < low:
             raise broken(
                 f"A plan's {name} must be a whole number of at least {low}",
-                f"{value!r} came",
+                f"{value!r} given",
                 "Change it.",
             )
     if min(plan.sizes) < 1 or min(plan.rates) <= 0:
@@ -327,7 +329,7 @@ def _check_numbers(plan: Plan) -> None:
     if not all(isinstance(share, int | float) and 0 <= share < 1 for share in shares):
         raise broken(
             "A plan's holdout and smoothing must lie in [0, 1)",
-            f"{plan.holdout!r} and {plan.smoothing!r} came",
+            f"{plan.holdout!r} and {plan.smoothing!r} given",
             "Use 0.2 to hold out a fifth of the bags.",
         )
 
@@ -403,7 +405,7 @@ def read_plan(path: str | Path, **changes: Any) -> Plan:
     if unknown or "task" not in {**given, **changes}:
         raise broken(
             f"A plan must name a task and may have preset, {', '.join(known[1:])}",
-            f"{', '.join(unknown) or 'no task'} came in {path}",
+            f"{', '.join(unknown) or 'no task'} given in {path}",
             "Fix it.",
         )
     given |= changes

@@ -36,7 +36,7 @@ def check_size(cells: Marginals, design: Design) -> None:
     if m * q > LARGEST:
         raise broken(
             f"Cells times coefficients must be at most {LARGEST:,}",
-            f"{m:,} cells and {q:,} coefficients came, which makes {m * q:,}",
+            f"{m:,} cells and {q:,} coefficients given, which makes {m * q:,}",
             "Make keys coarser, or leave out columns with many levels with {features}.",
         )
 

@@ -99,7 +99,7 @@ def bytes_of(memory: str) -> int:
     if not size > 0:
         raise broken(
             f"A memory must be a number with one of {', '.join(UNITS)}",
-            f"{memory!r} came",
+            f"{memory!r} given",
             "Write it as 2GB.",
         )
     return int(size)

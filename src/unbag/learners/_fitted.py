@@ -203,7 +203,7 @@ class Fitted:
         if not isinstance(model, AdditiveModel) or len(self.models) > 1:
             raise broken(
                 "Cells of marginal tables must judge the additive model alone",
-                f"{' and '.join(self.models)} came",
+                f"{' and '.join(self.models)} given",
                 "Learn with {learner:additive}, or evaluate by bags.",
             )
         check_apart(self, cells, None)
@@ -239,7 +239,7 @@ class Fitted:
     def predict_proba(self, X: Any, *, offset: Any = None) -> np.ndarray:
         """The probability of each class, one column for each; see `Fitted.predict`."""
         if self.kind == "total":
-            raise broken("Probabilities must come from labels", "counts came", "Use predict.")
+            raise broken("Probabilities must come from labels", "counts given", "Use predict.")
         h = self.predict(X, offset=offset)
         return h if self.kind == "histogram" else np.stack([1 - h, h], axis=1)
 
@@ -440,7 +440,7 @@ def make_learner(name: str) -> Learner:
     if name not in LEARNERS:
         raise broken(
             f"A learner must be auto or one of {', '.join(LEARNERS)}",
-            f"{name!r} came",
+            f"{name!r} given",
             f"{nearest(str(name), LEARNERS)}Choose one of these, or give a learner of your own.",
         )
     return LEARNERS[name].make()
@@ -613,13 +613,13 @@ def _fit_cells(cells: Any, learner: Any, folds: int, seed: int, test: Any) -> Fi
     if not isinstance(learner, Additive):
         raise broken(
             "Marginal tables must be learned by the additive model",
-            f"{learner!r} came",
+            f"{learner!r} given",
             "Leave {learner} out.",
         )
     if test is not None:
         raise broken(
             "Marginal tables must be judged by folds of their own cells",
-            f"test={test!r} came",
+            f"test={test!r} given",
             "Leave {test} out; `Fitted.evaluate` takes cells of further tables.",
         )
     model = learner.fit(cells.reported(), seed=seed)

@@ -136,7 +136,7 @@ def held_cells(cells: Marginals, learner: Additive, folds: int, seed: int) -> He
     if len(observed) < 2 * folds or folds < 2:
         raise broken(
             "Held-out cells must be two or more in each of two folds or more",
-            f"{len(observed)} observed cells came for {folds} folds",
+            f"{len(observed)} observed cells given for {folds} folds",
             "Ask for fewer folds with {folds}, or give more tables.",
         )
     fold = np.empty(len(cells), np.int64)

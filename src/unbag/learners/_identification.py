@@ -193,11 +193,11 @@ def _rate(cells: Marginals, rate: float | None) -> float:
     if rate is None:
         raise broken(
             "Tables that are not there yet must have an expected rate",
-            "none came",
+            "none given",
             "Give the share of label 1 that you expect with {rate}.",
         )
     if not 0 < rate < 1:
-        raise broken("A rate must lie between 0 and 1", f"{rate:g} came", "Give it with {rate}.")
+        raise broken("A rate must lie between 0 and 1", f"{rate:g} given", "Give it with {rate}.")
     return rate
 
 

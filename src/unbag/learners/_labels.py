@@ -81,7 +81,7 @@ def with_labels(bags: Bags, X: Any, y: Any, *, offset: Any = None) -> BagsWithLa
     if _length(rows) != len(bags.bag) + labelled:
         raise broken(
             "There must be one label for each labelled row",
-            f"{labelled} came for {_length(rows) - len(bags.bag)} rows",
+            f"{labelled} given for {_length(rows) - len(bags.bag)} rows",
             "Give each row its own.",
         )
     stratum, prior = _strata(bags, labelled), None
@@ -150,7 +150,7 @@ def _offsets(bags: Bags, offset: Any, labelled: int) -> np.ndarray | None:
     if (bags.offset is None) != (offset is None):
         raise broken(
             "An offset must come for bags and labelled rows, or for neither",
-            "it came for one of them",
+            "it is given for one of them",
             "Give {offset} for both.",
         )
     if bags.offset is None:

@@ -148,7 +148,7 @@ class NetworkColumns:
         if len(self.shape) != 3:
             raise broken(
                 "Convolutions must have images of (rows, height, width, channels)",
-                f"rows of shape {self.shape} came",
+                f"rows of shape {self.shape} given",
                 "Give images, or leave {convolutions} out.",
             )
         return NetworkForm((), outputs, int(np.prod(self.shape)), image=self.shape)
@@ -159,7 +159,7 @@ class NetworkColumns:
         if self.plan is None and tuple(np.shape(X)[1:]) != self.shape:
             raise broken(
                 f"Rows must have the shape {self.shape} of those learned from",
-                f"{tuple(np.shape(X)[1:])} came",
+                f"{tuple(np.shape(X)[1:])} given",
                 "Give the same columns.",
             )
         return self._centred(raw)
@@ -186,7 +186,7 @@ def _dense(X: Any) -> np.ndarray:
     if np.prod(X.shape, dtype=float) > MOST_ENTRIES:
         raise broken(
             f"A sparse matrix for a network must have at most {MOST_ENTRIES:,} entries",
-            f"{X.shape[0]:,} x {X.shape[1]:,} came",
+            f"{X.shape[0]:,} x {X.shape[1]:,} given",
             "Use the additive model or trees, or give the table itself.",
         )
     return X.toarray()

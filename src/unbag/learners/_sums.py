@@ -283,7 +283,7 @@ def added(some: Iterable[Sums]) -> Sums:
         numbers = {name: getattr(total, name) + getattr(one, name) for name in ADDED}
         total = total._replace(**numbers)
     if total is None:
-        raise broken("There must be at least one part with bags", "none came", "Give some.")
+        raise broken("There must be at least one part with bags", "none given", "Give some.")
     own, residual, noise = (np.concatenate(known) for known in lists)
     return total._replace(own=own, residual=residual, noise=noise)
 
@@ -331,7 +331,7 @@ class SumsFit:
         if len(self.group) > MOST:
             raise broken(
                 f"A model from sums must have at most {MOST:,} coefficients",
-                f"{len(self.group):,} came",
+                f"{len(self.group):,} given",
                 "Leave out columns with many levels with {features}, or group their levels.",
             )
 

@@ -158,7 +158,7 @@ def check_level(level: float) -> None:
     """Refuse a level that no interval can have."""
     if not 0 < level < 1:
         raise broken(
-            "A level must lie between 0 and 1", f"{level} came", "Use 0.95 for intervals of 95%."
+            "A level must lie between 0 and 1", f"{level} given", "Use 0.95 for intervals of 95%."
         )
 
 

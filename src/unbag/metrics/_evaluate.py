@@ -59,7 +59,7 @@ class Evaluator:
     ) -> None:
         check_level(level)
         if bands < 1:
-            raise broken("There must be at least one band", f"{bands} came", "Ten is usual.")
+            raise broken("There must be at least one band", f"{bands} given", "Ten is usual.")
         self.losses, self.level, self.bands, self.ordered = losses, level, bands, ordered
         self.pieces: list[BagSums] = []
         self.kind: Kind | None = None
@@ -94,7 +94,7 @@ class Evaluator:
         if self.kind not in (None, kind):
             raise broken(
                 "Pieces must be of one kind",
-                f"{kind} came after {self.kind}",
+                f"{kind} given after {self.kind}",
                 "Evaluate them apart.",
             )
         self.kind = kind
@@ -108,7 +108,7 @@ class Evaluator:
         if (other.losses, other.kind or self.kind) != (self.losses, self.kind):
             raise broken(
                 "Evaluators to merge must have the same losses and kind of report",
-                f"{other.losses} of {other.kind} came for {self.losses} of {self.kind}",
+                f"{other.losses} of {other.kind} given for {self.losses} of {self.kind}",
                 "Make them alike.",
             )
         self.ordered = self.ordered and (other.ordered or not other.pieces)
@@ -123,7 +123,7 @@ class Evaluator:
         if not self.pieces or self.kind is None:
             raise broken(
                 "An evaluation must have bags",
-                "none came",
+                "none given",
                 "Call update with scores and bags first.",
             )
         sums, losses = merge(self.pieces), chosen_losses(self.losses, self.kind)

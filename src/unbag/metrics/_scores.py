@@ -157,7 +157,7 @@ def scores_of(
     """
     if scale not in (None, *get_args(Scale)):
         raise broken(
-            "A scale must be score or probability", f"{scale!r} came", "Leave it out for scores."
+            "A scale must be score or probability", f"{scale!r} given", "Leave it out for scores."
         )
     loss = loss or _usual(kind)
     if is_array(model):
@@ -165,7 +165,7 @@ def scores_of(
     if X is None:
         raise broken(
             "A model must have features to score",
-            "bags without X came",
+            "bags without X given",
             "Give X to the bags, or scores.",
         )
     for protocol, kinds, read in READINGS:
@@ -175,7 +175,7 @@ def scores_of(
         return _given(np.asarray(model(X), float), kind, scale, loss)
     raise broken(
         "A model must have decision_function, predict_proba or predict, or be a function",
-        f"{type(model).__name__} came",
+        f"{type(model).__name__} given",
         "Or give the scores themselves.",
     )
 
@@ -185,7 +185,7 @@ def _usual(kind: Kind) -> Loss:
 
 
 def is_array(model: Any) -> bool:
-    """Whether scores came in place of a model."""
+    """Whether scores were given in place of a model."""
     if isinstance(model, list | tuple | np.ndarray):
         return True
     return hasattr(model, "__array__") and not callable(model)

@@ -269,7 +269,7 @@ def count_scores(bag: np.ndarray, score: np.ndarray, *values: np.ndarray) -> Sco
 
 
 def merge(pieces: Sequence[BagSums]) -> BagSums:
-    """One table of pieces that came one after the other, or from several machines.
+    """One table of pieces that arrive one after the other, or from several machines.
 
     Bags with names are the same bag when they have the same name: their sums add up, and their
     report must agree. Bags without names are all different.
@@ -325,13 +325,13 @@ def checked_scores(score: Any, bags: Bags) -> np.ndarray:
     if score.ndim != dimensions:
         raise broken(
             f"Scores for {kind} reports must have {dimensions} dimension(s)",
-            f"an array of shape {score.shape} came",
+            f"an array of shape {score.shape} given",
             "Give one logit or log rate per instance, or one score per class for histograms.",
         )
     if dimensions == 2 and score.shape[1] != bags.report.shape[1]:
         raise broken(
             "Class scores must have one column for each class of the reports",
-            f"{score.shape[1]} came for {bags.report.shape[1]} classes",
+            f"{score.shape[1]} given for {bags.report.shape[1]} classes",
             "Give the same classes to both.",
         )
     refuse(

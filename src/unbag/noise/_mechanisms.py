@@ -278,7 +278,7 @@ def _positive(name: str, value: float) -> float:
     if not 0 < value < inf:
         raise broken(
             f"Noise must have a positive, finite {name}",
-            f"{value} came",
+            f"{value} given",
             "Leave noise out for exact reports.",
         )
     return value
@@ -288,7 +288,7 @@ def _chance(delta: float) -> float:
     if not (isfinite(delta) and 0 < delta < 1):
         raise broken(
             "A delta must lie between 0 and 1",
-            f"{delta} came",
+            f"{delta} given",
             "Take less than one over the number of people, or laplace, which needs none.",
         )
     return delta
@@ -298,7 +298,7 @@ def _whole(cap: float) -> float:
     if _positive("cap", cap) % 1:
         raise broken(
             "A cap of whole counts must be a whole number",
-            f"{cap} came",
+            f"{cap} given",
             "Use laplace or gaussian for others.",
         )
     return cap

@@ -57,7 +57,7 @@ def thresholded(bags: Bags, *, minimum_size: int) -> Bags:
     if minimum_size > bags.size.max():
         raise broken(
             "A minimum size must leave some bags",
-            f"{minimum_size} came and the largest bag holds {bags.size.max()}",
+            f"{minimum_size} given and the largest bag holds {bags.size.max()}",
             "Make the bags larger.",
         )
     return replace(bags, status=_marked(bags, bags.size < minimum_size, "suppressed_by_size"))
@@ -139,7 +139,7 @@ def capped(y: Any, *, cap: float, person: Any = None) -> np.ndarray:
     )
     if not cap > 0:
         raise broken(
-            "A contribution cap must be positive", f"{cap} came", "Give the most that one may add."
+            "A contribution cap must be positive", f"{cap} given", "Give the most that one may add."
         )
     if person is None:
         return np.minimum(y, cap)

@@ -43,7 +43,7 @@ def llp_vat(score: Any, batch: Any, ask: Ask) -> Any:
     if not jnp.issubdtype(ask.X.dtype, jnp.inexact):
         raise broken(
             "The method llp_vat must have features that can be moved a little",
-            f"features of type {ask.X.dtype} came",
+            f"features of type {ask.X.dtype} given",
             "Give them in floating point, or use another method.",
         )
     size = jnp.maximum(batch.size, 1)

@@ -214,7 +214,7 @@ def read_bags(bags: Bags, name: str, *, counts: bool = False) -> tuple[PeerColum
         given = bags.kind if bags.kind != "binary" else "an offset"
         raise broken(
             f"The learner {name} must have binary reports and no offset",
-            f"{given} came",
+            f"{given} given",
             "Use additive, trees or network.",
         )
     if counts:

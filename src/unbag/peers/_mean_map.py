@@ -128,7 +128,7 @@ class LaplacianMeanMap(MeanMap):
         if m > MOST_BAGS:
             raise broken(
                 f"The Laplacian mean map must have at most {MOST_BAGS:,} bags",
-                f"{m:,} came",
+                f"{m:,} given",
                 "Use mean_map.",
             )
         share = data.size / data.size.sum()

@@ -60,7 +60,7 @@ def sandwich(
     low, high = max(scores[0], -35.0), min(scores[1], 35.0)
     if not low < high:
         raise broken(
-            "A range of scores must go from low to high", f"{scores} came", "Use (-5, 5), say."
+            "A range of scores must go from low to high", f"{scores} given", "Use (-5, 5), say."
         )
     p = np.linspace(1 / (1 + np.exp(-low)), 1 / (1 + np.exp(-high)), 401)[1:-1]
     inner = np.log(p / (1 - p))

@@ -149,7 +149,7 @@ def bounded_spread(
     low, high = scores
     if not low < high:
         raise broken(
-            "A range of scores must go from low to high", f"{scores} came", "Use (-5, 5), say."
+            "A range of scores must go from low to high", f"{scores} given", "Use (-5, 5), say."
         )
     with np.errstate(all="ignore"):
         ends = loss.components(np.array([low, np.clip(0.0, low, high), high]), kind=kind)
@@ -197,7 +197,7 @@ def histogram_variance(
     if (bound is None) == (sigma is None):
         raise broken(
             "Either bound or sigma must be given",
-            "both or neither came",
+            "both or neither given",
             "Bounded losses have a bound.",
         )
     if bound is not None:

@@ -248,7 +248,7 @@ def bags_needed(
     """
     if not beta > 0:
         raise broken(
-            "beta must be positive", f"{beta} came", "It is the regret that you can accept."
+            "beta must be positive", f"{beta} given", "It is the regret that you can accept."
         )
     problem = _curved(problem, beta, curvature, misfit)
 
@@ -299,13 +299,13 @@ def _curved(
     if isinstance(problem.spread, HistogramSpread):
         raise broken(
             "The fast rate must have binary or total reports",
-            "full histograms came, for which the paper proves none",
+            "full histograms given, for which the paper proves none",
             "Leave curvature out.",
         )
     if not min(curvature.c1, curvature.c2) > 0:
         raise broken(
             "The fast rate must have a loss that is curved",
-            f"c1 = {curvature.c1:g} and c2 = {curvature.c2:g} came",
+            f"c1 = {curvature.c1:g} and c2 = {curvature.c2:g} given",
             "Bound the scores, as in sandwich(loss, (-5, 5)), or leave curvature out.",
         )
     bound = [4 / c * beta for c in (curvature.c1, curvature.c2)]

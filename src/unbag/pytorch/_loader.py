@@ -192,7 +192,7 @@ def bag_loader(
     if own:
         raise broken(
             "A loader of bags must choose its batches itself, whole bags in a new order",
-            f"{own[0]}= came",
+            f"{own[0]}= given",
             "Use batch=, the number of instances, and seed=.",
         )
     left_out = bags.noise is not None and "noise" not in extra

@@ -145,12 +145,12 @@ class BagLoss(torch.nn.Module):
         if reference is not None and self.method != "anchored":
             raise broken(
                 "A reference must go with method='anchored'",
-                f"{self.method!r} came",
+                f"{self.method!r} given",
                 "Leave it out.",
             )
         if weight is not None and noise is not None and self.method != "likelihood":
             raise broken(
-                "Bags must be weighed by weight= or by noise=", "both came", "Leave one out."
+                "Bags must be weighed by weight= or by noise=", "both given", "Leave one out."
             )
 
     def _as_scores(self, scores: torch.Tensor) -> torch.Tensor:

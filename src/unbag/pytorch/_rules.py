@@ -35,7 +35,7 @@ def as_numpy(tensor: torch.Tensor | None) -> Any:
 def check_prior(prior: np.ndarray) -> None:
     """Finite numbers."""
     if not np.isfinite(prior).all():
-        raise broken("A prior must be finite", f"{prior.tolist()} came", "Give Bags.prior.")
+        raise broken("A prior must be finite", f"{prior.tolist()} given", "Give Bags.prior.")
 
 
 def check_shapes(b: Batch, prior: np.ndarray, kind: Kind) -> None:
@@ -45,7 +45,7 @@ def check_shapes(b: Batch, prior: np.ndarray, kind: Kind) -> None:
         one = {True: "row of class shares", False: "number"}[by_class]
         raise broken(
             f"Reports of kind {kind} must be one {one} for each bag",
-            f"a tensor of shape {_given_shape(b.report, kind)} came",
+            f"a tensor of shape {_given_shape(b.report, kind)} given",
             "Choose {kind} to fit the reports.",
         )
     one_report = tuple(b.report.shape[1:]) * by_class
@@ -56,7 +56,7 @@ def check_shapes(b: Batch, prior: np.ndarray, kind: Kind) -> None:
         raise broken(
             f"A prior must look like one report, of shape {one_report}, and with stratum= like "
             "one for each stratum",
-            f"one of shape {prior.shape} came {given} stratum=",
+            f"one of shape {prior.shape} given {given} stratum=",
             "Give Bags.prior, and {stratum} when the bags have strata.",
         )
 
@@ -78,7 +78,7 @@ def check_scores(scores: torch.Tensor, b: Batch, loss: Loss, kind: Kind) -> None
             per, outputs = "instance and class", f"{components} outputs"
         raise broken(
             f"Scores of kind {kind} must be one per {per}",
-            f"a tensor of shape {tuple(scores.shape)} came",
+            f"a tensor of shape {tuple(scores.shape)} given",
             f"Give the last layer of the model {outputs}.",
         )
     refuse(
@@ -130,7 +130,7 @@ def check_reference(reference: torch.Tensor, b: Batch, loss: Loss, kind: Kind) -
         raise broken(
             f"A reference must be a prediction like a report for each of the {len(b.bag)} "
             "instances",
-            f"one of shape {_given_shape(reference, kind)} came",
+            f"one of shape {_given_shape(reference, kind)} given",
             f"Give probabilities or counts as reference=, also where the {loss.name} loss "
             "predicts none.",
         )

@@ -108,7 +108,7 @@ def _references(columns: Columns, method: str, reference: Any) -> tuple[str, ...
     if len(names) != wanted:
         raise broken(
             f"Method {method} must have {wanted or 'no'} column(s) with a reference prediction",
-            f"{len(names)} came",
+            f"{len(names)} given",
             "Name with {reference} one of the events, or one for each class; only anchored has "
             "any.",
         )

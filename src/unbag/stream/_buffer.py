@@ -149,7 +149,7 @@ class Buffer:
             self.store.add(X[taken], score[taken], self._numbers(unique, count)[bag[taken]])
         self.arrived += len(names)
         for i in np.flatnonzero(late):
-            why = f"{late[i]} events came for a bag that was complete or at its end"
+            why = f"{late[i]} events arrived for a bag that was complete or at its end"
             self.aside.add("late event", why, where=unique[i])
         for i in np.flatnonzero(count):
             self._hold(unique[i], int(count[i]))
@@ -236,14 +236,14 @@ class Buffer:
         if bag.events == 0:
             self.early[name] = None
         if bag.report is not None and (bag.report, bag.size, bag.noise) == (report, size, noise):
-            return self._refuse("repeated", "the same report came before", name, report)
+            return self._refuse("repeated", "the same report arrived before", name, report)
         if bag.report is not None and self.restated == "refuse":
             return self._refuse("restated", f"the bag reported {bag.report:g} before", name, report)
         if size is not None and size < bag.events:
             why = f"the report is of {size} events and {bag.events} wait"
             return self._refuse("size", why, name, report)
         if bag.report is not None:
-            why = f"a new report came: {report:g}"
+            why = f"a new report arrived: {report:g}"
             self.aside.add("replaced", why, where=name, record=bag.report)
         bag.report, bag.size, bag.noise = report, size, noise
         self._settle(name)
@@ -268,7 +268,7 @@ class Buffer:
         while self.early and (len(self.early) > self.bound or self._longest_wait() > self.patience):
             name, _ = self.early.popitem(last=False)
             report = self.bags.pop(name).report
-            self.aside.add("unknown bag", "no event of the bag came", where=name, record=report)
+            self.aside.add("unknown bag", "no event of the bag arrived", where=name, record=report)
         names, excess = [], self.waiting - self.bound
         for name, bag in self.bags.items():
             if excess <= 0:

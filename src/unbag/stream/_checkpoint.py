@@ -3,7 +3,7 @@
 Events are written as they arrive, each call in a transaction of its own. A checkpoint is one
 transaction: it replaces the state (parameters, counters, what is known of the bags that wait) and
 deletes the events that only the checkpoint before needed. Whoever is killed at any point finds the
-last checkpoint whole; resuming deletes the events that came after it. The logs are plain text
+last checkpoint whole; resuming deletes the events that arrived after it. The logs are plain text
 beside the database, for people and their tools. They are synced before the transaction, which
 holds their lengths, and resuming cuts them back.
 

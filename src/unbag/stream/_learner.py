@@ -137,7 +137,7 @@ class StreamLearner:
         except TypeError as error:
             raise broken(
                 "Features must fit the model",
-                f"X of shape {X.shape} and type {X.dtype} came, which it does not take",
+                f"X of shape {X.shape} and type {X.dtype} given, which it does not take",
                 "Give the features that it was made for.",
             ) from error
 
@@ -367,7 +367,7 @@ class StreamLearner:
         if low < self._latest:
             why = (
                 f"the clock ran back by {self._latest - low:g}; the events are learned in the "
-                "order they came"
+                "order they arrived"
             )
             self.quarantine.add("clock", why, where=self.position)
         self._latest = max(self._latest, high)

@@ -23,13 +23,13 @@ def features(X: Any, shape: tuple[int, ...] | None) -> np.ndarray:
     if len(X) and X.dtype.kind in "OUSMm":
         raise broken(
             "Features must be numbers",
-            f"X of type {X.dtype} came",
+            f"X of type {X.dtype} given",
             "Turn words into whole numbers first.",
         )
     if len(X) and shape is not None and X.shape[1:] != shape:
         raise broken(
             "The features of a stream must keep their shape",
-            f"{X.shape[1:]} came after {shape}",
+            f"{X.shape[1:]} given after {shape}",
             "Read other columns as another stream, or repair the export.",
         )
     return X
@@ -44,7 +44,7 @@ def names(bag: Any) -> list[Name]:
     if other:
         raise broken(
             "A bag id must be a whole number or a string",
-            f"{other[0]!r} came",
+            f"{other[0]!r} given",
             "Turn all ids into strings, with str().",
         )
     return listed
@@ -55,7 +55,7 @@ def one_each(values: np.ndarray, thing: str) -> None:
     if values.ndim != 1:
         raise broken(
             f"The {thing} of a stream must be a list",
-            f"an array of shape {values.shape} came",
+            f"an array of shape {values.shape} given",
             "Give a list, also of one.",
         )
 
@@ -68,7 +68,7 @@ def sizes(size: Any) -> list[int | None]:
         if k is not None and not (isinstance(k, int | float | np.number) and k == np.floor(k)):
             raise broken(
                 "A size must be a whole number, or None where it is not known",
-                f"{k!r} came",
+                f"{k!r} given",
                 "Say how many events the report is about.",
             )
     return [None if k is None else int(k) for k in given.tolist()]

@@ -71,20 +71,20 @@ class StreamSettings:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 rule = f"A stream's {name} must be a whole number of at least 1"
-                raise broken(rule, f"{value!r} came", "Change it.")
+                raise broken(rule, f"{value!r} given", "Change it.")
         if not self.rate > 0:
-            raise broken("A learning rate must be positive", f"{self.rate} came", "Try 0.001.")
+            raise broken("A learning rate must be positive", f"{self.rate} given", "Try 0.001.")
         if self.prior not in ("chunk", "first") and not (
             isinstance(self.prior, float) and 0 < self.prior < 1
         ):
             raise broken(
                 "A stream's prior must be 'chunk', 'first' or a number between 0 and 1",
-                f"{self.prior!r} came",
+                f"{self.prior!r} given",
                 "Use 'chunk' when the rate moves.",
             )
         if self.restated not in ("replace", "refuse"):
             raise broken(
                 "Restated reports must be dealt with by 'replace' or 'refuse'",
-                f"{self.restated!r} came",
+                f"{self.restated!r} given",
                 "Choose one.",
             )

@@ -117,20 +117,20 @@ class Columns:
         if len(given) != 1:
             raise broken(
                 "Reports must have a total, counts or a proportion, and one of these only",
-                f"{' and '.join(given) or 'none'} came",
+                f"{' and '.join(given) or 'none'} given",
                 "Name the column of totals with {total}, or those of class counts with {counts}.",
             )
         if self.counts is not None and (isinstance(self.counts, str) or len(self.counts) < 2):
             raise broken(
                 "Class counts must be two columns or more",
-                f"{self.counts!r} came",
+                f"{self.counts!r} given",
                 "Use {total} for one.",
             )
         self._check_numbers()
         if self.cut is not None and self.as_of is None and self.time is None:
             raise broken(
                 "A cut must have times to compare with",
-                "neither those of reports nor those of events came",
+                "neither those of reports nor those of events given",
                 "Name a column with {as_of} or {time}.",
             )
         one_of("What is done with wrong sizes", self.wrong_sizes, get_args(Sizes))
@@ -138,7 +138,7 @@ class Columns:
         if self.kind is not None and (self.counts is None) == (self.kind == "histogram"):
             raise broken(
                 "A kind must fit the columns",
-                f"{self.kind} came with {given[0]}",
+                f"{self.kind} given with {given[0]}",
                 "Class counts are a histogram, totals and proportions are binary or total; "
                 "leave it out.",
             )
@@ -147,13 +147,13 @@ class Columns:
         if isinstance(self.noise, int | float) and not 0 <= self.noise < np.inf:
             raise broken(
                 "A noise variance must be finite and not negative",
-                f"{self.noise} came",
+                f"{self.noise} given",
                 "Give with {noise} the variance of the noise on a count, or a column with it.",
             )
         if self.cap is not None and not 0 < self.cap < np.inf:
             raise broken(
                 "A cap must be finite and positive",
-                f"{self.cap} came",
+                f"{self.cap} given",
                 "Give with {cap} the largest count of one event, or leave it out.",
             )
 
@@ -294,12 +294,12 @@ def cut_of(events: Table, reports: Table, columns: Columns) -> float:
         return np.nan
     cut, a_number = as_moment(columns.cut), isinstance(columns.cut, int | float | np.number)
     if not np.isfinite(cut):
-        raise broken("A cut must be a moment", f"{columns.cut} came", "Leave it out for none.")
+        raise broken("A cut must be a moment", f"{columns.cut} given", "Leave it out for none.")
     for table, name in ((events, columns.time), (reports, columns.as_of)):
         if name is not None and a_number != is_number(table.schema.field(name).type):
             raise broken(
                 "A cut must be of the kind of the times",
-                f"{columns.cut!r} came and {name!r} of the {table.thing} has type "
+                f"{columns.cut!r} given and {name!r} of the {table.thing} has type "
                 f"{table.schema.field(name).type}",
                 "Give a date for dates, and a number for numbers.",
             )

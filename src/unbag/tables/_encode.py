@@ -271,7 +271,7 @@ def _boolean_codes(column: Column, values: Any) -> np.ndarray:
     if strange.any():
         raise broken(
             f"A truth value must be one of {', '.join(TRUE + FALSE)}",
-            f"{text[int(np.argmax(strange))].as_py()!r} came in column {column.name!r}",
+            f"{text[int(np.argmax(strange))].as_py()!r} given in column {column.name!r}",
             "Plan it as a category.",
         )
     return np.where(gap, 2, yes.fill_null(False).to_numpy(zero_copy_only=False)).astype(np.int64)

@@ -121,7 +121,7 @@ class Survey:
         if isinstance(features, str):
             raise broken(
                 "Features must be a list of columns",
-                f"{features!r} came",
+                f"{features!r} given",
                 f"Write [{features!r}] for one.",
             )
         self.table, self.most_buckets, self.wishes = table, most_buckets, as_wishes(override)
@@ -307,7 +307,7 @@ class Summary:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts of dates that vary: the season only when it came again, else it is a trend."""
+        """The parts of dates that vary: the season only when it comes again, else it is a trend."""
         year = self.high - self.low >= 366 * DAY
         varies = {"hour": self.clock, "weekday": True, "season": year}
         return tuple(part for part, does in varies.items() if does)

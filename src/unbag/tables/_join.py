@@ -79,7 +79,7 @@ class OldScore(NamedTuple):
         if kind == "histogram":
             raise broken(
                 "An old score must be one of labels or counts",
-                "class counts came",
+                "class counts given",
                 "Leave {score} out, and let its columns be features.",
             )
         inside = bool((values >= 0).all() and (values <= 1).all())
@@ -220,7 +220,7 @@ def _check_prior(prior: Any, columns: Columns) -> None:
     if kind != "histogram" and ((p <= 0) | (p >= {"binary": 1}.get(kind, np.inf))).any():
         raise broken(
             "A prior must leave something to learn, and so lie inside its range",
-            f"{prior} came",
+            f"{prior} given",
             "Leave {prior} out to take the size-weighted mean report.",
         )
 

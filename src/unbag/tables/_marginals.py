@@ -314,7 +314,7 @@ def _check_kind(kind: str) -> None:
     if kind not in ("binary", "total"):
         raise broken(
             "Marginal tables must hold totals of labels or of counts",
-            f"kind {kind!r} came",
+            f"kind {kind!r} given",
             "Say {kind:binary} or {kind:total}; give one table for each class.",
         )
 
@@ -326,7 +326,7 @@ def _named(tables: Sequence[Any] | Mapping[str, Any]) -> list[tuple[str, Table]]
     else:
         pairs = [(_file_name(table), table) for table in tables]
     if not pairs:
-        raise broken("Marginals must have at least one table", "none came", "Give a list of them.")
+        raise broken("Marginals must have at least one table", "none given", "Give a list of them.")
     return [(name, open_table(table, thing=name or "marginal table")) for name, table in pairs]
 
 
@@ -345,7 +345,7 @@ def _variances(noise: Any, tables: int) -> list[str | float]:
     if len(noise) != tables:
         raise broken(
             "A noise variance must be given for all tables, or for each",
-            f"{len(noise)} came for {tables} tables",
+            f"{len(noise)} given for {tables} tables",
             "Give one number in {noise} for each table, or a single one.",
         )
     return list(noise)
@@ -356,7 +356,7 @@ def _refuse_names(names: list[str]) -> None:
     if twice:
         raise broken(
             "A table must have a name of its own",
-            f"{twice[0]!r} came twice",
+            f"{twice[0]!r} appears twice",
             "Give the tables as a mapping of names, and each set of keys once.",
         )
 

@@ -46,7 +46,7 @@ def _from_file(path: Path) -> Mapping[str, Any]:
         strange = sorted(content) or ["columns"]
         raise broken(
             "A file of a plan must have tables [columns.<name>] only",
-            f"{strange[0]!r} came in {path.name}",
+            f"{strange[0]!r} given in {path.name}",
             "Write [columns.shop] and below it kind = 'hash'.",
         )
     return columns
@@ -69,7 +69,7 @@ def _wish(name: str, settings: Any) -> Wish:
     if settings["kind"] not in kinds:
         raise broken(
             f"A planned kind must be one of {', '.join(kinds)}",
-            f"{settings['kind']!r} came for column {name!r}",
+            f"{settings['kind']!r} given for column {name!r}",
             f"{nearest(str(settings['kind']), kinds)}Choose one.",
         )
     values = tuple(str(value) for value in settings.get("values", ()))
@@ -82,7 +82,7 @@ def _checked(name: str, wish: Wish) -> Wish:
     if not whole or wish.buckets == 1 or wish.buckets > MOST_BUCKETS:
         raise broken(
             f"Buckets must be a whole number from 2 to {MOST_BUCKETS}, a dimension one from 1",
-            f"{wish.buckets} and {wish.dimension} came for column {name!r}",
+            f"{wish.buckets} and {wish.dimension} given for column {name!r}",
             "Leave them out to have them chosen.",
         )
     return wish

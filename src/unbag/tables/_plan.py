@@ -211,12 +211,12 @@ class FeaturePlan:
             version, columns = stored["format"], stored["columns"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise broken(
-                "A plan must be JSON that unbag wrote", "something else came", "Make it again."
+                "A plan must be JSON that unbag wrote", "something else given", "Make it again."
             ) from error
         if version != FORMAT:
             raise broken(
                 f"A plan must have format {FORMAT}",
-                f"{version} came",
+                f"{version} given",
                 "Use the unbag that wrote it.",
             )
         return cls(tuple(_column(column) for column in columns))
@@ -255,6 +255,6 @@ def _is_sound(c: Column) -> bool:
 def _unsound(settings: Any) -> Refused:
     return broken(
         "A planned column must be one that unbag planned",
-        f"{str(settings)[:80]} came",
+        f"{str(settings)[:80]} given",
         "Make the plan again.",
     )

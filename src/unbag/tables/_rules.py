@@ -206,7 +206,7 @@ class TablesReport(NamedTuple):
     Parameters
     ----------
     events, reports : int
-        How many came.
+        How many were given.
     bags, observed, instances : int
         Bags that are used, how many of them have a report, and their events.
     left_out : tuple of str
@@ -267,7 +267,7 @@ def tables_report(lines: Iterable[Mapping[str, Any]]) -> TablesReport:
 def _refusal(rule: TableRule, line: Mapping[str, Any]) -> Refusal:
     n = int(line["rows"])
     if rule.thing == "table":
-        return Refusal(rule.rule, line["first"] or "none came", rule.remedy)
+        return Refusal(rule.rule, line["first"] or "none given", rule.remedy)
     offender = line["first"] or f"one {rule.thing} has none"
     return Refusal(rule.rule, offender, rule.remedy, n, rule.thing)
 

@@ -215,7 +215,7 @@ def _from_frame(source: Any, thing: str) -> pa.Table:
         raise broken(
             f"A table of {thing} must be a frame of pandas or polars, an Arrow table, a DuckDB "
             "relation or a path",
-            f"{type(source).__name__} came",
+            f"{type(source).__name__} given",
             "Turn it into one of these.",
         ) from error
     except nw.exceptions.DuplicateError as error:
@@ -462,11 +462,11 @@ def _bad_value(match: re.Match[str], thing: str, names: Sequence[str]) -> Refuse
     return broken(
         "A column must hold values of one type",
         f"{name} of the {thing} began with {kind} and has {value!r} in line {row}",
-        "Mend the file, or plan the column as a category or hash.",
+        "Correct the file, or plan the column as a category or hash.",
     )
 
 
 def no_rows(thing: str) -> Refused:
     """The error for a table without rows."""
     rule = f"A table of {thing} must hold at least one row"
-    return broken(rule, "none came", "Look at the export.")
+    return broken(rule, "none given", "Look at the export.")

@@ -60,7 +60,7 @@ def as_text(column: Any) -> pa.Array:
     if pa.types.is_nested(array.type) or pa.types.is_binary(array.type):
         raise broken(
             "Ids, strata and levels must be text, numbers, dates or truth values",
-            f"a column of type {array.type} came",
+            f"a column of type {array.type} given",
             "Write each as one text.",
         )
     if pa.types.is_timestamp(array.type):

@@ -48,7 +48,7 @@ def read_models(models: Any, bags: Bags) -> tuple[tuple[Any, ...], list[Model]]:
     if len(values) < 2:
         raise broken(
             "A tournament must have at least two models",
-            f"{len(values)} came",
+            f"{len(values)} given",
             "There is nothing to choose.",
         )
     for number, model in enumerate(values):

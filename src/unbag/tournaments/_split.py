@@ -68,7 +68,7 @@ def split_bags(bags: Bags, split: Split, rng: np.random.Generator) -> Parts:
     if split == "three" and smallest != largest:
         raise broken(
             "The three-way split must have bags of one size",
-            f"sizes {smallest} to {largest} came",
+            f"sizes {smallest} to {largest} given",
             "Use {split:two}.",
         )
     if split == "three" or (split == "auto" and smallest == largest):
@@ -114,7 +114,7 @@ def plan_groups(bags: Bags, groups: int, *, split: Split, seed: int) -> tuple[Gr
     if bags.stratum is not None:
         raise broken(
             "Bags of a tournament must be random throughout",
-            "bags with strata came",
+            "bags with strata given",
             "Hold one tournament for each stratum, or compare models by evaluate.",
         )
     rng = np.random.default_rng(seed)

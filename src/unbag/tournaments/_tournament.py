@@ -203,7 +203,7 @@ def tournament(
     """
     if not beta > 0:
         raise broken(
-            "beta must be positive", f"{beta} came", "It is the regret that you can accept."
+            "beta must be positive", f"{beta} given", "It is the regret that you can accept."
         )
     loss.form(bags.kind)
     read, bounds = _reading(loss, bags.kind, scale, clip), _bounds(bags, loss, clip, spread)
@@ -245,10 +245,10 @@ def _reading(
     """From what a model gives to scores that the loss takes."""
     if scale not in ("score", "probability"):
         raise broken(
-            "A scale must be score or probability", f"{scale!r} came", "Leave it out for scores."
+            "A scale must be score or probability", f"{scale!r} given", "Leave it out for scores."
         )
     if clip is not None and not clip > 0:
-        raise broken("A clip must be positive", f"{clip} came", "Use 10, say, for log odds.")
+        raise broken("A clip must be positive", f"{clip} given", "Use 10, say, for log odds.")
 
     def read(given: np.ndarray) -> np.ndarray:
         if scale == "probability":

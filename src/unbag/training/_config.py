@@ -129,7 +129,7 @@ def make_setting(
     if method == "labels" and largest > 1:
         raise broken(
             "The method labels must have bags of one, which are labels",
-            f"bags of up to {largest} came",
+            f"bags of up to {largest} given",
             "Make them with random_bags(X, y, {size:1}, seed=0).",
         )
     _check_pool(config.pool, method)
@@ -167,7 +167,7 @@ def _check_pool(pool: int, method: Method | Objective) -> None:
         raise broken(
             "A pool must go with a method that takes means over instances, "
             f"{', '.join(TAKE_MEANS)}",
-            f"{getattr(method, '__name__', method)} came",
+            f"{getattr(method, '__name__', method)} given",
             "Leave the pool out.",
         )
 
@@ -205,14 +205,14 @@ def check_groups(
         raise broken(
             "Medians of group means must have the method upm and bags of one size, without "
             "strata, pool and importance",
-            f"{', '.join(given)} came",
+            f"{', '.join(given)} given",
             "Leave groups out.",
         )
     fewest = min(len(numbers) for plan in plans for numbers in plan)
     if not 1 <= config.groups <= fewest:
         raise broken(
             f"The number of groups must lie between 1 and {fewest}, the fewest bags in a batch",
-            f"{config.groups} came",
+            f"{config.groups} given",
             "Make the batch larger, or take fewer groups.",
         )
 
@@ -224,6 +224,6 @@ def check_place(config: TrainingConfig, place: Place) -> None:
         first = next(name for name, needed in needs.items() if needed)
         raise broken(
             f"A training with {first} must be on one device",
-            "devices came",
+            "devices given",
             "Leave one of them out.",
         )

@@ -141,7 +141,7 @@ class Loader:
         if len(rows) < self.pool:
             raise broken(
                 "A pool must fit into the bags outside a batch",
-                f"{self.pool} came and there are {len(rows)} such rows",
+                f"{self.pool} given and there are {len(rows)} such rows",
                 "Make the pool or the batch smaller.",
             )
         stratum = np.repeat(self._stratum[others], self.bags.size[others])

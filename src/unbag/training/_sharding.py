@@ -146,7 +146,7 @@ def place_on(devices: Devices | None, microbatch: int | None = None) -> Place:
     if microbatch is not None and microbatch < 1:
         raise broken(
             "A microbatch must hold at least one row",
-            f"{microbatch} came",
+            f"{microbatch} given",
             "Leave it out for whole batches.",
         )
     if devices is None:
@@ -160,14 +160,14 @@ def _chosen(devices: Devices) -> list[Any]:
         return known
     if isinstance(devices, str):
         raise broken(
-            "Devices must be a number, 'all' or devices of JAX", f"{devices!r} came", "Use 'all'."
+            "Devices must be a number, 'all' or devices of JAX", f"{devices!r} given", "Use 'all'."
         )
     if not isinstance(devices, int):
         return list(devices)
     if not 1 <= devices <= len(known):
         raise broken(
             "There must be as many devices as are asked for",
-            f"{devices} came and JAX has {len(known)}",
+            f"{devices} given and JAX has {len(known)}",
             "Ask for fewer, or for 'all'.",
         )
     return known[:devices]

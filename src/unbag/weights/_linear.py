@@ -189,7 +189,7 @@ def anchored(
     if pool is not None and reference_mean is None:
         raise broken(
             "A pool must come with the mean of the reference, reference_mean=",
-            "none came",
+            "none given",
             "Give its mean over these instances and the pool together.",
         )
     report, prior = in_components(report, prior, strata=stratum is not None)

@@ -33,7 +33,7 @@ def noise_weights(
     if not variance > 0:
         raise broken(
             "A label variance must be positive",
-            f"{variance} came",
+            f"{variance} given",
             "For binary labels it is p (1 - p).",
         )
     raw = 1 / (variance + np.asarray(noise, float) / np.asarray(size, float))

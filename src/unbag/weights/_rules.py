@@ -28,7 +28,7 @@ def check_batch(
     if np.shape(prior) != expected:
         raise broken(
             f"A prior must have one entry per component{each}, of shape {expected}",
-            f"one of shape {np.shape(prior)} came",
+            f"one of shape {np.shape(prior)} given",
             "Take it from Bags.components().",
         )
     s, strata = np.zeros(len(size), int), 1
