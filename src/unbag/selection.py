@@ -176,7 +176,7 @@ def choose(
     >>> bags = random_bags(None, rng.uniform(size=40_000) < 1 / (1 + np.exp(-x)), size=20, seed=0)
     >>> choice = choose({"half": x / 2, "right": x, "double": 2 * x, "wrong": -x}, bags)
     >>> choice.name, choice.reason
-    ('right', 'The lowest loss plus two standard errors.')
+    ('right', 'Its loss plus two standard errors is the lowest.')
     >>> for row in choice.table:
     ...     print(f"{row.name:<8} loss {row.loss}  difference {row.difference}")
     right    loss 0.6012 [0.5822, 0.6203]  difference 0.0000 [0.0000, 0.0000]
@@ -336,7 +336,7 @@ def _by_pairs(
     others = [i for group, i in best.items() if group != first]
     if first is None or not others:
         lowest = min(best.values(), key=cautious.__getitem__)
-        return lowest, "The lowest loss plus two standard errors."
+        return lowest, "Its loss plus two standard errors is the lowest."
     habit = best[first]
     against = {i: losses.difference(i, habit, level=level) for i in others}
     surely = [i for i in others if against[i].high < 0]
