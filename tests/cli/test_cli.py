@@ -288,7 +288,7 @@ def test_a_model_is_saved_before_it_is_evaluated(tmp_path, monkeypatch):
 
     events, reports, _ = world(tmp_path, count=400)
     model = tmp_path / "m.unbag"
-    monkeypatch.setattr("unbag.cli._story.evaluate_scored", fail)
+    monkeypatch.setattr("unbag.cli._judgement.judged_by", fail)
     said = run(
         "train", events, reports, *SALES, "--linear", "--epochs", 1, "--out", model, code=1
     ).stderr
@@ -315,7 +315,7 @@ def test_a_disk_that_fills_leaves_the_old_file(tmp_path, monkeypatch):
     events, out = tmp_path / "e.csv", tmp_path / "bags.csv"
     pd.DataFrame({"event": range(10)}).to_csv(events, index=False)
     out.write_text("old")
-    monkeypatch.setattr("unbag.cli._outputs._write", full)
+    monkeypatch.setattr("unbag.tables._outputs._write", full)
     said = run(
         "design", events, "--id", "event", "--size", 2, "--out", out, "--force", code=1
     ).stderr
@@ -353,7 +353,7 @@ def test_select_prints_the_better_model_and_leaves_out_what_any_learned_from(tmp
     marks_of = [unbag.load(path).learned_[:, 1] for path in (good, bad)]
     assert table["bags"] == 1500 - len(np.union1d(*marks_of))
     assert [row["name"] for row in table["table"]] == [str(good), str(bad)]
-    by = ["--rule", "tournament", "--beta", 0.5, "--delta", 0.8]  # so few bags
+    by = ["--rule", "tournament", "--beta", 0.5, "--failure", 0.8]  # so few bags
     assert run(*words, *by).stderr.count("The tournament leaves ") == 1
 
 

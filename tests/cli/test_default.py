@@ -152,6 +152,9 @@ def test_bad_columns_give_finite_predictions_and_words(tmp_path, case):
 
 def test_noise_too_large_to_learn_anything_gives_the_mean_and_says_so(tmp_path):
     events, reports, _ = clicks(tmp_path, by="chance", n=1000)
+    noisy = pd.read_csv(reports)
+    noisy["sales"] += np.random.default_rng(0).normal(0, 1e3, len(noisy))
+    noisy.to_csv(reports, index=False)
     words = [events, reports, *WORDS, *QUICK, "--noise", 1e6, "--out", tmp_path / "m.unbag"]
     said = run("train", *words).stderr
     assert NOTHING in said

@@ -12,14 +12,16 @@ import unbag
 from cases.cli import FOLDER
 from unbag.cli._design import expected_of, open_events
 from unbag.cli._evaluate import bags_for, open_model, unseen
-from unbag.cli._explain import chosen_effects, effects_of
+from unbag.cli._explain import chosen_effects, effects_of, explain
 from unbag.cli._options import as_mapping, check_is_table, noise_variance, numbers_of
 from unbag.cli._outputs import check_output
 from unbag.cli._plan import Contest, _cap, _noise, answers
 from unbag.cli._predict import predictions
+from unbag.cli._recalibrate import check_repair
 from unbag.cli._select import selected
-from unbag.cli._train import _with_labels, joined
+from unbag.cli._train import _with_labels, check_settings, joined
 from unbag.learners import Effect
+from unbag.methods import METHODS
 from unbag.metrics import marks
 from unbag.tables import Columns, write_tables
 
@@ -72,6 +74,19 @@ class Diverged:
 
 
 MESSAGES = [
+    (
+        lambda: check_settings({"method": "best"}),
+        f"A method must be one of {', '.join(METHODS)}, auto: 'best' given. Choose one of these.",
+    ),
+    (
+        lambda: check_repair(SimpleNamespace(old_score_="old"), "both"),
+        "A model that corrects an old score must be recalibrated by its level alone: both were "
+        "asked for. Say fit='intercept'.",
+    ),
+    (
+        lambda: explain(Path("m.unbag"), out=FOLDER / "effects.pdf"),
+        "A picture must be named .svg, .png, .html: effects.pdf was given. Choose such a name.",
+    ),
     (
         lambda: _with_labels(None, Path("labels.csv"), None, alone=False),
         "Labelled events must have a column of labels and be learned by learners: none is named, "

@@ -15,6 +15,7 @@ from unbag.lab._online_plan import online_preset
 from unbag.lab._online_report import write_online_report
 from unbag.lab._online_run import run_online
 from unbag.lab._online_store import OnlineStore
+from unbag.methods import METHODS
 from unbag.stream import FolderInput, StreamLearner, StreamModel, StreamSettings, run_stream
 from unbag.stream._checkpoint import METRICS
 from unbag.stream._folder import _check_end
@@ -131,8 +132,7 @@ MESSAGES = [
     (lambda: StreamSettings(rate=0.0), "A learning rate must be positive: 0.0 given. Try 0.001."),
     (
         lambda: StreamSettings(method="best"),
-        "A method must be one of anchored, upm, easy, matching, likelihood, labels: 'best' given. "
-        "Choose one of these.",
+        f"A method must be one of {', '.join(METHODS)}: 'best' given. Choose one of these.",
     ),
     (
         lambda: StreamSettings(prior=2.0),

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from cases.tables import DAY, FOLDER, LATIN, SAID, TWO, as_csv, as_parquet, told
 from unbag import plan_features
 from unbag.tables import Column, Columns, FeaturePlan, check_tables, open_table, plain_duckdb
+from unbag.tables._reports import report_rows
 from unbag.tables._rules import TWO_KINDS
 
 
@@ -61,6 +62,16 @@ LATE_MIX = b"bag,x\n" + b"a,1\n" * 400_000 + b"b,many\n"
 TWICE = pa.table([[1], [2], [3]], names=["x", "bag", "bag"])
 
 MESSAGES = [
+    (
+        lambda: report_rows(
+            pa.table({"day": ["mon"], "sales": [None], "events": [4.0], "kind": ["interval"]}),
+            Columns(on="day", total="sales", size="events", status="kind"),
+        ),
+        "A report must not be hidden for its value, because leaving it out biases the result: "
+        "whether it is hidden depends on the labels: bag mon has interval (1 such bag). Ask for "
+        "noisy counts or larger bags, so that none is hidden, or accept the bias with "
+        "accept_bias=True.",
+    ),
     (
         lambda: told(replaced(TWO, id=[[1], [2]]), id="id"),
         "Ids, strata and levels must be text, numbers, dates or truth values: a column of type "

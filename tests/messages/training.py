@@ -4,6 +4,7 @@ import numpy as np
 
 from cases.training import model_for, named, world
 from unbag import Bags
+from unbag.methods import METHODS
 from unbag.training import train
 
 
@@ -22,10 +23,7 @@ MESSAGES = [
     ),
     (
         lambda: train(model_for("binary"), world()[0], "magic"),
-        (
-            "A method must be one of anchored, upm, easy, matching, likelihood, labels: 'magic' "
-            "given. Choose one of these."
-        ),
+        f"A method must be one of {', '.join(METHODS)}: 'magic' given. Choose one of these.",
     ),
     (
         lambda: train(model_for("binary"), world()[0], "upm", "hinge"),

@@ -53,7 +53,7 @@ def test_restated_bags_are_left_out_and_told(capsys):
     assert fresh.names.tolist() == bags.names[96:].tolist()
     tell_learned(again, fresh, learned)
     assert capsys.readouterr().err == (
-        "96 bags that the model learned from were left out. 48 of them given with another report "
+        "96 bags that the model learned from were left out. 48 of them have another report "
         "or size than it learned from.\n"
     )
 

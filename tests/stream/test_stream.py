@@ -587,7 +587,7 @@ def test_the_online_experiment_runs_resumes_and_reports(tmp_path):
     assert run_online(plan, store) == 1
     written = write_online_report(plan, store, tmp_path / "report")
     page = (tmp_path / "report" / "online.md").read_text()
-    assert "GeneralUPM needs the prior of each chunk" in page
+    assert "GeneralUPM ahead of PM in" in page
     assert "Regret" in page
     assert "not yet run" not in page
     assert all(path.stat().st_size > 0 for path in written)

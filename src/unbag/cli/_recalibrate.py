@@ -45,12 +45,7 @@ def recalibrate(
 
     check_output(out, force=force, table=False)
     estimator = open_model(model)
-    if estimator.old_score_ is not None and fit == "both":
-        raise broken(
-            "A model that corrects an old score must be recalibrated by its level alone",
-            "both were asked for",
-            "Say {fit:intercept}.",
-        )
+    check_repair(estimator, fit)
     with activity("reading"):
         bags = bags_for(estimator, events, reports, ctx.obj)
         fresh = unseen(bags, estimator.learned_)
@@ -112,3 +107,13 @@ def _network(network: Any, repair: Any) -> Any:
     leaves[-2] = weight * repair.slope.value
     leaves[-1] = np.asarray(repair.apply(bias), np.asarray(bias).dtype)
     return jax.tree.unflatten(tree, leaves)
+
+
+def check_repair(estimator: Any, fit: str) -> None:
+    """Refuse a slope for a model that only corrects an old score."""
+    if estimator.old_score_ is not None and fit == "both":
+        raise broken(
+            "A model that corrects an old score must be recalibrated by its level alone",
+            "both were asked for",
+            "Say {fit:intercept}.",
+        )

@@ -31,7 +31,7 @@ def select(
         Rule, typer.Option(help="paired differences, or the paper's tournament")
     ] = "paired",
     beta: Annotated[float, typer.Option(help="tournament: the regret to allow")] = 0.05,
-    delta: Annotated[float, typer.Option(help="tournament: the chance of failure")] = 0.05,
+    failure: Annotated[float, typer.Option(help="tournament: the chance of failure")] = 0.05,
     page: PageFile = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -47,7 +47,7 @@ def select(
     from unbag.cli._story import selection_story, write_story
 
     check_page(page, force=force)
-    by = {"rule": rule, "beta": beta, "delta": delta}
+    by = {"rule": rule, "beta": beta, "delta": failure}
     with activity("reading"):
         choice, bags = selected(models, events, reports, ctx.obj, **by)
     tell(choice)

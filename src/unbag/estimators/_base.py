@@ -137,7 +137,7 @@ class BagEstimator(BaseEstimator):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         rows, further = row_reports(y, bag, stratum, noise), {"prior": prior, "offset": offset}
-        if rows.bag is None and rows.y.ndim < np.ndim(y):
+        if rows.bag is None and rows.y.ndim < np.asarray(y).ndim:
             column_or_1d(np.asarray(y), warn=True)  # as other estimators warn of a column of labels
         return self._whole(
             lambda learner: learner._fit(X, rows, sample_weight, plan=plan, **further)

@@ -132,6 +132,8 @@ class BagClassifier(ClassifierMixin, BagEstimator):
 
     def _classes_of(self, rows: RowReports, classes: Any) -> np.ndarray:
         """The classes of labels; shares without bags are refused."""
+        if rows.y.dtype.kind == "f":
+            assert_all_finite(rows.y, input_name="y")
         kind = type_of_target(rows.y, input_name="y")
         if kind.startswith(("continuous", "unknown")) or rows.y.ndim > 1:
             raise broken(
