@@ -55,7 +55,7 @@ MESSAGES = [
     (
         lambda: list(read_criteo(cut_gzip())),
         f"The file {FOLDER}/cut.gz must be whole: it breaks off or cannot be read (Compressed "
-        "file ended before the end-of-stream marker was reached). What given before was given "
-        "out; get the file again and resume.",
+        "file ended before the end-of-stream marker was reached). What was read before is "
+        "already out; get the file again and resume.",
     ),
 ]

@@ -8,8 +8,8 @@ MESSAGES = [
     (
         lambda: Bags(BAG, [0.5, 0.5, 0.5], status=["observed", "late", "pending"]),
         "A status must be one of observed, suppressed_by_size, suppressed_by_value, pending, "
-        "interval: bag 1 has late (1 such bag). A report that given is observed; leave status "
-        "out when all given.",
+        "interval: bag 1 has late (1 such bag). A report that arrived is observed; leave status "
+        "out when all arrived.",
     ),
     (
         lambda: Bags(BAG, [0.5, NAN, NAN], status=["observed", "interval", "suppressed_by_value"]),

@@ -83,7 +83,7 @@ def make_bags(
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(60, 2)), np.arange(60) % 3 == 0
     >>> make_bags(X, y, "simple", size=10, seed=0)
-    Bags(6 bags of 4 to 19; 60 instances; binary, prior 0.3333)
+    Bags(6 bags of 4 to 17; 60 instances; binary, prior 0.3333)
     """
     one_of("A way to make bags", how, ("random", *MAKERS))
     if how == "random":

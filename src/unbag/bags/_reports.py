@@ -436,7 +436,7 @@ def reports_too_even(reports: Any) -> bool:
     stratum = np.zeros(len(size), int) if reports.stratum is None else reports.stratum[there]
     s = np.unique(stratum, return_inverse=True)[1]
     prior = (np.bincount(s, weights=size * report) / np.bincount(s, weights=size))[s]
-    varies = size * prior * (1 - prior) + noise > 0
+    varies = size * prior * (1 - prior) > 0  # noise can carry a mean report outside [0, 1]
     free = int(varies.sum()) - len(np.unique(s[varies]))
     if free < 1:
         return False

@@ -34,9 +34,9 @@ class BagKFold(BaseCrossValidator):
     random_state : int
         Which of the possible folds.
 
-    >>> y = bag_targets([0.5, 0.5, 1.0, 0.0], ["a", "a", "b", "c"])
-    >>> [test.tolist() for _, test in BagKFold(3).split(np.zeros(4), y)]
-    [[0, 1], [2], [3]]
+    >>> y = bag_targets([0.5, 0.5, 1.0, 0.0, 1.0], ["a", "a", "b", "c", "d"])
+    >>> [len({y[i].bag for i in test}) for _, test in BagKFold(2).split(np.zeros(5), y)]
+    [2, 2]
     """
 
     __metadata_request__split: ClassVar = {"groups": True}  # with routing they come by themselves
@@ -143,9 +143,10 @@ def cross_validate(model: Any, bags: Bags, *, folds: int = 5, seed: int = 0) -> 
 
     >>> from unbag import BagClassifier, random_bags
     >>> x = np.random.default_rng(0).normal(size=(2000, 1))
-    >>> bags = random_bags(x, x[:, 0] > 0, size=5, seed=0)
+    >>> y = np.random.default_rng(1).random(2000) < 1 / (1 + np.exp(-2 * x[:, 0]))
+    >>> bags = random_bags(x, y, size=5, seed=0)
     >>> found = cross_validate(BagClassifier(learner="additive", folds=2), bags, folds=2)
-    >>> bool(found.evaluation["auc"].value > 0.95)
+    >>> bool(found.evaluation["auc"].value > 0.7)
     True
     """
     if bags.X is None:

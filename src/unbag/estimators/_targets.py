@@ -76,7 +76,7 @@ def bag_targets(report: Any, bag: Any, *, stratum: Any = None, noise: Any = None
         Of each row the `BagReport` of its bag, which knows how many rows the bag has: one that a
         splitter has cut is refused.
 
-    >>> bag_targets([0.5, 0.5, 1.0], ["a", "a", "b"])[0].size
+    >>> int(bag_targets([0.5, 0.5, 1.0], ["a", "a", "b"])[0].size)
     2
     """
     shares, classes = as_shares(report)

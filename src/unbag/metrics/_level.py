@@ -32,7 +32,7 @@ def level_note(predicted: Any, bags: Bags) -> str | None:
     >>> level_note(np.full(4000, 0.2), bags) is None
     True
     >>> level_note(np.full(4000, 0.25), bags)[:58]
-    'The mean prediction, 0.25, is not the mean report, 0.1965:'
+    'The mean prediction, 0.25, is not the mean report, 0.2082:'
     """
     h = np.asarray(predicted, float).reshape(len(bags.bag), -1)
     if len(bags) < FEWEST:

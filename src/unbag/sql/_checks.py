@@ -263,7 +263,7 @@ def _of_spread(bags: Any) -> Look:
     used = used.select("stratum", "size", "noise", "a_1")
     prior = (used.size * used.a_1).sum().over(within) / used.size.sum().over(within)
     used = used.mutate(prior=prior)
-    used = used.filter(used.size * used.prior * (1 - used.prior) + used.noise > 0)
+    used = used.filter(used.size * used.prior * (1 - used.prior) > 0)
     squares, further = spread_terms(used.size, used.a_1, used.prior, used.noise)
     used = used.mutate(squares=squares, further=further)
     sums = used.aggregate(

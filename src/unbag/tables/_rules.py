@@ -130,8 +130,9 @@ RULES: dict[str, TableRule] = {
     ),
     "reports_too_even": TableRule(
         "table", "Reports of bags must vary at least as much as chance makes them",
-        "Look whether {total} names proportions, or whether the reports are rounded, smoothed or "
-        "filled in; where bags were balanced on purpose, say so with {accept_bias:True}.",
+        "Look whether {total} names proportions, whether {noise} is too large, or whether the "
+        "reports are rounded, smoothed or filled in; where bags were balanced on purpose, say so "
+        "with {accept_bias:True}.",
     ),
     "nothing_observed": TableRule(
         "table", "At least one bag must have events and a report",
