@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from learning import labels, log_loss, slope
+from learning import labels, loss_of, slope
+from learning_tasks import Task
 from rich.console import Console
 from scipy.special import expit, logit
 
@@ -63,7 +64,7 @@ def scored(fit: Callable[[], Any], test: pa.Table, truth: np.ndarray) -> list[fl
     model = fit()
     seconds = time.perf_counter() - start
     score = model.scores(test)
-    return [log_loss(score, truth), slope(score, truth), model.misfit, seconds]
+    return [loss_of(score, truth, "binary"), slope(score, truth), model.misfit, seconds]
 
 
 def adult(seeds: int) -> Iterator[Row]:
@@ -113,8 +114,8 @@ def click_tables(
 
 def way(loss: float, prior: float, truth: np.ndarray) -> float:
     """The share of the way from the trivial predictor to the truth."""
-    trivial = log_loss(np.full(len(truth), logit(prior)), truth)
-    return (trivial - loss) / (trivial - log_loss(logit(truth), truth))
+    trivial = loss_of(np.full(len(truth), logit(prior)), truth, "binary")
+    return (trivial - loss) / (trivial - loss_of(logit(truth), truth, "binary"))
 
 
 def clicks(seeds: int) -> Iterator[Row]:
@@ -156,7 +157,7 @@ class Plain:
 
     def __init__(self, labelled: tuple[pa.Table, np.ndarray]) -> None:
         X, y = labelled
-        self.scores = labels(unbag.Bags(np.arange(len(y)), y, X=X), y)
+        self.scores = labels(Task(unbag.Bags(np.arange(len(y)), y, X=X), y, X, y))
 
 
 def hidden(seeds: int) -> Iterator[Row]:
