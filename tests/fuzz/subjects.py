@@ -244,7 +244,8 @@ def _stream():
 def state_of(learner):
     """Everything that a stream rests on: parameters, counters, what waits, and the events."""
     leaves, settled = learner._trainer.save()
-    waiting = learner._store.read([bag.number for bag in learner._buffer.bags.values()])
+    numbers = [bag.number for bag in learner._buffer.bags.values()]
+    waiting = learner._store.read(numbers) if numbers else ()  # a stream at its end has none
     arrays = [leaf.tobytes() for leaf in (*leaves, *waiting)]
     return json.dumps([learner._state(), settled], sort_keys=True, default=str), arrays
 

@@ -81,7 +81,7 @@ def summary_of_cells(cells: Marginals) -> list[str]:
 def notes_on(cells: Marginals) -> list[str]:
     """What was left out, and which columns no model will learn from."""
     columns = getattr(cells.plan, "columns", ())
-    dropped = [f"Column {c.name} is no feature: {c.why}." for c in columns if c.kind == "drop"]
+    dropped = [f"Column {c.name} is left out: {c.why}." for c in columns if c.kind == "drop"]
     return [*cells.notes, *dropped]
 
 

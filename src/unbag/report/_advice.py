@@ -241,8 +241,8 @@ def _recalibrate(story: Story) -> Advice:
         return []
     way = ("low", "high")[gap.value > 0]
     size = value_of(gap).lstrip("-")
-    text = f"Predictions are too {way} on average, by {size}. Recalibrate them in Python:"
-    return [(text, "unbag.recalibrate(model, bags).wrap(model)")]
+    text = f"Predictions are too {way} on average, by {size}. Correct them by newer reports:"
+    return [(text, "unbag recalibrate MODEL EVENTS REPORTS --out better.unbag")]
 
 
 def _longer(story: Story) -> Advice:
