@@ -17,13 +17,10 @@ import unbag
 from unbag.datasets import make_conversions, read_adult
 from unbag.learners import Additive, identifiable
 
-SHORT = "--short" in sys.argv
-NOISE = 2.0
+SHORT, NOISE = "--short" in sys.argv, 2.0
 
 
-def tabulated(
-    events: pa.Table, keys: list[str], label: np.ndarray, seed: int, noise: float = NOISE
-) -> pa.Table:
+def tabulated(events: pa.Table, keys: list[str], label: np.ndarray, seed: int, noise=NOISE):
     """Totals by these keys, with Laplace noise: what a clean room would export."""
     table = events.select(keys).append_column("sales", pa.array(label.astype(float)))
     table = table.group_by(keys).aggregate([("sales", "sum")])
@@ -43,8 +40,7 @@ def clicks() -> None:
     tables = [tabulated(made.events, key, made.label, i) for i, key in enumerate(keys)]
     cells = unbag.join_marginals(made.events, tables, total="sales", noise=NOISE)
     print(cells)
-    told = [f"{one.column} {one.share:.2f}" for one in identifiable(cells)]
-    print("what the tables can tell:", ", ".join(told))
+    print("what the tables can tell:", *(f"{c.column} {c.share:.2f}" for c in identifiable(cells)))
     fitted = unbag.fit(cells, folds=2)
     score, truth = fitted.scores(made.test), made.test_truth
     print(*fitted.verdict, sep="\n")
@@ -56,25 +52,22 @@ def clicks() -> None:
 def adult() -> None:
     (people, rich), (others, truth) = read_adult(), read_adult("test")
     X, test = pa.table(people), pa.table(others)
-    band = np.minimum(people["age"] // 10 * 10, 70)
-    events = X.append_column("age band", pa.array(band))
+    events = X.append_column("age band", pa.array(np.minimum(people["age"] // 10 * 10, 70)))
     keys = [["education", "sex"], ["occupation"], ["age band", "marital-status"]]
 
     def tables(noise: float) -> unbag.tables.Marginals:
         counted = [tabulated(events, key, rich, i, noise) for i, key in enumerate(keys)]
-        return unbag.join_marginals(
-            events, counted, total="sales", noise=noise, features=X.schema.names
-        )
+        said = {"total": "sales", "noise": noise, "features": X.schema.names}
+        return unbag.join_marginals(events, counted, **said)
 
     cells = tables(NOISE)
     bags = unbag.random_bags(X, rich, size=len(rich) // len(cells), seed=0)
     noisy = bags.report + np.random.default_rng(9).laplace(0, 1, len(bags)) / bags.size
+    bags = replace(bags, report=noisy, noise=np.full(len(bags), NOISE))
     reports = {
         f"{len(cells)} totals of three tables, noise variance 2": cells,
         f"{len(cells)} totals of three tables, budget of one bag (variance 18)": tables(9 * NOISE),
-        f"{len(bags)} random bags, noise variance 2": replace(
-            bags, report=noisy, noise=np.full(len(bags), NOISE)
-        ),
+        f"{len(bags)} random bags, noise variance 2": bags,
         f"{len(rich)} labels": unbag.Bags(np.arange(len(rich)), rich, X=X),
     }
     for name, known in list(reports.items())[: 3 if SHORT else 4]:

@@ -132,6 +132,7 @@ def test_too_many_coefficients_and_no_parts_are_refused(binary, monkeypatch):
 
 @pytest.mark.engines
 @pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="Ray is not installed")
+@pytest.mark.filterwarnings("ignore:os.fork")  # Ray starts its processes by a fork of this one
 def test_sums_on_two_ray_workers_are_those_of_one_process(binary, monkeypatch):
     # the niceness that Ray gives its workers lets them starve on a busy machine
     quiet = {
