@@ -168,14 +168,14 @@ def _run(
     follow: bool,
 ) -> None:
     """Files as they come, until there are no more, or until somebody stops it."""
-    told: set[str] = set()
+    shown: set[str] = set()
     while True:
         for arrival in inbox.arrivals(learner.position, settled=follow):
             inbox.feed(arrival, learner, plan)
             view(arrival)
             if chunks is not None and learner.chunks >= chunks:
                 return
-        _tell_aside(inbox, told)
+        _tell_aside(inbox, shown)
         if not follow:
             learner.finish()
             return
@@ -183,12 +183,12 @@ def _run(
         sleep(LOOKS)
 
 
-def _tell_aside(inbox: FolderInput, told: set[str]) -> None:
+def _tell_aside(inbox: FolderInput, shown: set[str]) -> None:
     """Say once of each file why it is not read."""
     for name, why in inbox.aside.items():
-        if f"{name} {why}" not in told:
+        if f"{name} {why}" not in shown:
             tell(f"warning: {name} is set aside: {why}")
-            told.add(f"{name} {why}")
+            shown.add(f"{name} {why}")
 
 
 def _end(learner: StreamLearner, folder: Path) -> Path:

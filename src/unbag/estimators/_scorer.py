@@ -119,11 +119,11 @@ class BagScorer:
 def _estimate(metric: str, h: np.ndarray, rows: RowReports, classes: Any) -> float:
     """A metric of probabilities, with the sign that makes the larger the better."""
     if rows.bag is None:
-        found = evaluate_labels(h, rows.y == classes[1], scale="probability")
+        evaluation = evaluate_labels(h, rows.y == classes[1], scale="probability")
     else:
         bags = from_rows(rows.bag, rows.y.astype(float), stratum=rows.stratum, noise=rows.noise)
-        found = evaluate(h, bags, scale="probability")
-    return SIGNS[metric] * found[metric].value
+        evaluation = evaluate(h, bags, scale="probability")
+    return SIGNS[metric] * evaluation[metric].value
 
 
 SIGNS = {"log_loss": -1, "auc": 1, "brier": -1}

@@ -156,8 +156,8 @@ def _on_task(
     for k in sizes:
         candidates = [cells.duels(a, others, (k,)) for cells in fit]
         duels += max(candidates, key=_evidence, default=[])
-    verdict, told = rule(duels, sizes)
-    return verdict, f"{told} ({_shown(fit[0], (a, *others), sizes)})"
+    verdict, reason = rule(duels, sizes)
+    return verdict, f"{reason} ({_shown(fit[0], (a, *others), sizes)})"
 
 
 def _evidence(duels: Sequence[Duel]) -> tuple[int, int]:
@@ -263,14 +263,14 @@ def _of_ours(cells: Cells, choices: Sequence[Chosen]) -> Iterator[ClaimVerdict]:
 
 def _is_not_worse(duels: Sequence[Duel], sizes: Sequence[int]) -> Judgement:
     """One size against it is enough."""
-    _, told = is_best(duels, sizes)
+    _, reason = is_best(duels, sizes)
     if any(duel.winner < 0 for duel in duels):
-        return NOT_SUPPORTED, told
+        return NOT_SUPPORTED, reason
     if not duels:
         return NOT_RUN, ""
     if any(duel.edge or duel.repetitions < REPETITIONS for duel in duels):
-        return UNDECIDED, told
-    return SUPPORTED, told
+        return UNDECIDED, reason
+    return SUPPORTED, reason
 
 
 def _choice_is_good(choices: Sequence[Chosen]) -> Judgement:

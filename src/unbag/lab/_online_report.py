@@ -198,16 +198,19 @@ def judge_online(plan: OnlinePlan, results: Results) -> ClaimVerdict:
         for other in (pm, easy)
         if (duel := _duel(plan, results, Cell(upm, size, "chunk"), Cell(other, size, "chunk")))
     ]
-    verdict, told = is_best(duels, large)
+    verdict, reason = is_best(duels, large)
     k = max(large)
-    told += f". At {k}: {_always(results, Cell(upm, k, 'chunk'), Cell(pm, k, 'chunk'))}"
+    reason += f". At {k}: {_always(results, Cell(upm, k, 'chunk'), Cell(pm, k, 'chunk'))}"
     aucs = [_mean(results, Cell(way, k, "chunk"), "label_auc") for way in (pm, easy, upm)]
-    told += f"; AUC of PM {aucs[0]}, EasyLLP {aucs[1]}, GeneralUPM {aucs[2]}"
+    reason += f"; AUC of PM {aucs[0]}, EasyLLP {aucs[1]}, GeneralUPM {aucs[2]}"
     events = plan.rows * max(_values(runs, "label_log_loss").shape[1] for runs in results.values())
     if verdict != NOT_RUN and events < PAPER_EVENTS / 2:
-        verdict, told = NOT_COMPARABLE, f"{events:,} of the paper's {PAPER_EVENTS:,} events; {told}"
+        verdict, reason = (
+            NOT_COMPARABLE,
+            f"{events:,} of the paper's {PAPER_EVENTS:,} events; {reason}",
+        )
     return ClaimVerdict(
-        "paper", claim, f"{TITLES[plan.source]}, chunks of {plan.rows:,}", verdict, told
+        "paper", claim, f"{TITLES[plan.source]}, chunks of {plan.rows:,}", verdict, reason
     )
 
 

@@ -99,12 +99,12 @@ def _judged(duels: Sequence[Duel], sizes: Sequence[int], of_size: Callable[..., 
     score = {k: of_size([d.winner for d in duels if d.size == k], default=0) for k in sizes}
     parts = [_at(word, [k for k in sizes if score[k] == value]) for word, value in WORDS.items()]
     doubts = _doubts(duels, [k for k in sizes if score[k] == 0])
-    told = "; ".join(part for part in (*parts, *doubts) if part)
+    reason = "; ".join(part for part in (*parts, *doubts) if part)
     if set(score.values()) == {1}:
-        return SUPPORTED, told
+        return SUPPORTED, reason
     if min(score.values()) < 0 and max(score.values()) < 1:
-        return NOT_SUPPORTED, told
-    return UNDECIDED, told
+        return NOT_SUPPORTED, reason
+    return UNDECIDED, reason
 
 
 EDGE = "a best at an end of the rates or in the last epoch"

@@ -273,8 +273,8 @@ def _untold_stratum(bags: Bags, design: Design) -> np.ndarray | None:
     levels = (design.Z != 0).astype(float)
     together = sparse.csc_array(hot.T @ levels)
     in_one = np.diff(together.indptr) == 1  # columns of Z that only rows of one stratum have
-    told = levels @ in_one.astype(float)
-    return None if (told > 0).all() else stratum
+    counted = levels @ in_one.astype(float)
+    return None if (counted > 0).all() else stratum
 
 
 def _with_levels(design: Design, code: np.ndarray) -> Design:

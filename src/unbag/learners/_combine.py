@@ -172,12 +172,12 @@ def _not_negative(
     """Level and weights; a learner that would be subtracted is left out instead."""
     weights = np.zeros(len(away))
     while True:
-        level, found = _solve(away[kept], bags, dispersion=dispersion)
-        if found.min() >= 0 or kept.sum() == 1:
-            weights[kept] = np.maximum(found, 0)
+        level, best_weights = _solve(away[kept], bags, dispersion=dispersion)
+        if best_weights.min() >= 0 or kept.sum() == 1:
+            weights[kept] = np.maximum(best_weights, 0)
             return level, weights
         kept = kept.copy()
-        kept[np.flatnonzero(kept)[np.argmin(found)]] = False
+        kept[np.flatnonzero(kept)[np.argmin(best_weights)]] = False
 
 
 def _solve(

@@ -476,15 +476,15 @@ def _cross_fit(
             notes.append(f"{learner.name.capitalize()} left out: the time limit was reached.")
             continue
         try:
-            found = fit_folds(_limited(learner, end), bags, fold, seed=seed, progress=progress)
+            fold_fit = fit_folds(_limited(learner, end), bags, fold, seed=seed, progress=progress)
         except Refused as error:
             if len(learners) == 1:
                 raise
             notes.append(f"{learner.name.capitalize()} left out: {error}")
             continue
-        fits[learner.name] = found
-        notes += found.notes
-        scores.append(_at_one_level(found.scores(bags.X), bags))
+        fits[learner.name] = fold_fit
+        notes += fold_fit.notes
+        scores.append(_at_one_level(fold_fit.scores(bags.X), bags))
         if len(fits) == 1:
             random = _look_random(scores[0], bags, fold)
     if not fits:
@@ -539,7 +539,7 @@ def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:
     offset = _offset(bags)
     scores = np.stack(judged) + offset
     evaluation, gain = _judged(scores, trivial + offset, crossed, bags, fold)
-    models = {name: found.final for name, found in crossed.fits.items()}
+    models = {name: fold_fit.final for name, fold_fit in crossed.fits.items()}
     note = PESSIMISTIC.format(folds=int(fold.max()) + 1)
     taught = () if whole.weights.any() else (TAUGHT_NOTHING,)
     notes = (*crossed.notes, *taught, note)

@@ -200,12 +200,12 @@ def column_strengths(scores: Any, table: Any, *, rows: int = 1000, seed: int = 0
     """
     rng = np.random.default_rng(seed)
     some = table.take(np.sort(rng.permutation(table.num_rows)[:rows]))
-    before, found = np.asarray(scores(some), float), {}
+    before, strength = np.asarray(scores(some), float), {}
     for i, name in enumerate(some.column_names):
         shuffled = some.set_column(i, name, some[name].take(rng.permutation(some.num_rows)))
         change = np.asarray(scores(shuffled), float) - before
-        found[name] = float(np.sqrt(np.mean(change**2) / 2))
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+        strength[name] = float(np.sqrt(np.mean(change**2) / 2))
+    return dict(sorted(strength.items(), key=lambda item: -item[1]))
 
 
 def _answer(gain: Estimate) -> Answer:

@@ -101,6 +101,6 @@ def ridge(X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         shrunk = s**2 / (s**2 + penalty)
         leverage = (U**2) @ shrunk + share  # the intercept has its own
         error = (target - U @ (shrunk * projected)) / np.maximum(1 - leverage, 1e-6)
-        found = V.T @ (shrunk / np.maximum(s, 1e-12) * projected)
-        best = min(best, (float(error @ error), found), key=lambda pair: pair[0])
+        coefficients = V.T @ (shrunk / np.maximum(s, 1e-12) * projected)
+        best = min(best, (float(error @ error), coefficients), key=lambda pair: pair[0])
     return np.append(best[1], level - centre @ best[1])
