@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from unbag import Bags, evaluate, random_bags
+from unbag import Bags, evaluate, from_rows, random_bags
 from unbag.learners import fit_folds, folds_of
 from unbag.learners._folds import scores_by_own_fold
 from unbag.metrics import evaluate_folds
@@ -153,3 +153,24 @@ def test_the_evaluation_by_folds_is_unbiased():
     error = difference.std() / np.sqrt(len(difference))
     assert error < 0.005
     assert abs(difference.mean()) < 4 * error
+
+
+def test_the_auc_of_fold_models_is_not_hidden_by_their_levels_of_strata():
+    """Models that know the mean of each stratum in the other folds, and nothing else: each is low
+    where the reports of its own fold are high, which must not look as if it ranked wrongly."""
+    rng = np.random.default_rng(0)
+    strata, folds = 20, 5
+    stratum = np.repeat(np.arange(strata), 25)
+    y = rng.random((len(stratum), 40)) < (0.1 + 0.02 * stratum)[:, None]
+    rows = np.repeat(stratum, 40)
+    bags = from_rows(np.repeat(np.arange(len(stratum)), 40), y=y.ravel(), stratum=rows)
+    fold = np.arange(len(stratum)) % folds
+    sums = [np.bincount(stratum[fold != k], bags.report[fold != k]) for k in range(folds)]
+    models = np.stack(sums) / np.bincount(stratum[fold != 0])
+    own = evaluate_folds(np.log(models / (1 - models))[:, rows], bags, fold)["auc"]
+    positives = [np.bincount(rows, y.ravel() == label) for label in (True, False)]
+    order = np.argsort(models.mean(axis=0))
+    above, below = (count[order] / count.sum() for count in positives)
+    truth = np.sum(above * (np.cumsum(below) - below / 2))
+    assert abs(own.value - truth) < 2 * own.error  # it was 3 standard errors below
+    assert own.low > 0.5

@@ -7,6 +7,7 @@ from scipy.special import expit
 
 import unbag
 from unbag.learners import Additive, fit
+from unbag.learners._fitted import _look_random
 
 
 def clicks(n=12_000, seed=0, publishers=150):
@@ -51,3 +52,16 @@ def test_bags_that_cannot_tell_are_said_to():
     assert model.gain.low < 0
     assert any("cannot tell" in line or "worse than" in line for line in model.verdict)
     assert np.abs(expit(model.scores(X)) - 0.2).mean() < 0.05
+
+
+def test_fold_models_that_differ_in_the_level_of_campaigns_do_not_make_bags_look_not_random():
+    """The models of two folds put a campaign higher or lower; that is no difference of bags."""
+    rng = np.random.default_rng(2)
+    campaign, fold = np.repeat(np.arange(20), 25), np.arange(500) % 5
+    rows = np.repeat(campaign, 40)
+    x = rng.normal(size=len(rows))
+    bag, y = np.repeat(np.arange(500), 40), rng.random(len(rows)) < expit(x)
+    bags = unbag.from_rows(bag, y=y, stratum=rows)
+    levels = rng.normal(0, 0.3, (5, 20))
+    assert _look_random(x + levels[:, rows], bags, fold)
+    assert not _look_random(x + levels[:, rows] + 0.5 * (bag % 2), bags, fold)

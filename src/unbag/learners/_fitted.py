@@ -513,12 +513,17 @@ def _at_one_level(scores: np.ndarray, bags: Bags) -> np.ndarray:
 def _look_random(scores: np.ndarray, bags: Bags, fold: np.ndarray) -> bool:
     """Whether predictions for bags vary between bags as those for random bags do.
 
-    Each fold's model is moved to the common mean score, as its level is its own.
+    The models of two folds differ in their level, and in that of each stratum: bags of one campaign
+    would seem to differ only because their folds' models put that campaign higher or lower. So each
+    fold's model is moved to the common mean score of each stratum.
     """
     if bags.size.max() == 1:
         return True
-    means = scores.mean(axis=1, keepdims=True)
-    own = scores_by_own_fold(scores - means + means.mean(axis=0), fold[bags.bag])
+    stratum = np.zeros(len(bags), int) if bags.stratum is None else bags.stratum
+    level, rows = np.empty_like(scores), stratum[bags.bag]
+    for number in np.unique(rows):
+        level[:, rows == number] = scores[:, rows == number].mean(axis=1, keepdims=True)
+    own = scores_by_own_fold(scores - level + level.mean(axis=0), fold[bags.bag])
     if np.ptp(own) < 1e-9:
         return True
     return diagnose(replace(bags, X=None), own).random

@@ -134,7 +134,7 @@ def _recentred(
     own["T"] = own["T"] + bags.size[:, None] * constant[stratum]
     of_fold = {f: np.stack([getattr(piece, f) for piece in pieces]) for f in ("square", "Q")}
     rest = {name: values[fold, every] for name, values in of_fold.items()}
-    ordered = _ordered(scored, fold, gap["reference"][fold, stratum])
+    ordered = _ordered(scored, fold, stratum, gap["reference"][fold, stratum])
     return pieces[0]._replace(**own, **rest, scores=ordered)
 
 
@@ -146,19 +146,27 @@ def _shares(size: np.ndarray, fold: np.ndarray, stratum: np.ndarray, folds: int)
     return table / table.sum(axis=0)
 
 
-def _ordered(scored: Sequence[ScoredBags], fold: np.ndarray, gap: np.ndarray) -> ScoreCounts:
+def _ordered(
+    scored: Sequence[ScoredBags], fold: np.ndarray, stratum: np.ndarray, gap: np.ndarray
+) -> ScoreCounts:
     """Scores of each bag by its own fold's model, made comparable between folds: the value that has
-    the same rank in the mean of the sorted scores of all folds."""
+    the same rank in the mean of the sorted scores of all folds, in its stratum.
+
+    In its stratum, because the models of two folds differ in their level of each stratum, and each
+    is low where the reports of its own fold are high, which it did not learn from.
+    """
     bags = scored[0].bags
     if bags.kind == "histogram":
         return NO_SCORES
-    row_fold = fold[bags.bag]
-    ranked = [np.sort(one.score) for one in scored]
-    common = np.mean(ranked, axis=0)
-    value, h = np.empty(len(row_fold)), np.empty(len(row_fold))
-    for number, one in enumerate(scored):
-        rows = np.flatnonzero(row_fold == number)
-        value[rows] = common[np.searchsorted(ranked[number], one.score[rows])]
-        h[rows] = one.prediction[rows, 0]
+    value, h = np.empty(len(bags.bag)), np.empty(len(bags.bag))
+    row_fold, row_stratum = fold[bags.bag], stratum[bags.bag]
+    for number in np.unique(stratum):
+        inside = np.flatnonzero(row_stratum == number)
+        ranked = [np.sort(one.score[inside]) for one in scored]
+        common = np.mean(ranked, axis=0)
+        for one, own, k in zip(scored, ranked, range(len(scored)), strict=True):
+            rows = inside[row_fold[inside] == k]
+            value[rows] = common[np.searchsorted(own, one.score[rows])]
+            h[rows] = one.prediction[rows, 0]
     reference = h - gap[bags.bag, 0]
     return count_scores(bags.bag, value, np.ones(len(h)), h, reference)
