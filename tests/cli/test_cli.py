@@ -49,6 +49,14 @@ def test_help_shows_an_example(verb):
     assert run(verb, code=2).stdout == ""
 
 
+def test_help_breaks_lines_at_the_edge_of_the_terminal_only():
+    lines = [line.strip() for line in run("train", "--help").stdout.split("╭")[0].splitlines()]
+    text = "\n".join(lines).split("\n\n")[2]
+    first = [line.split()[0] for line in text.splitlines()]
+    for line, word in zip(text.splitlines(), first[1:], strict=False):
+        assert len(f" {line} {word}") > 79  # the next word would not have fitted
+
+
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_check_says_whether_bags_are_random_by_its_exit_code(tmp_path, ending):
     events, reports, _ = world(tmp_path, ending=ending)
