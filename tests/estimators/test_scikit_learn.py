@@ -226,6 +226,15 @@ def test_names_of_classes_come_from_the_columns_of_shares():
     assert -1.1 < model.score(Shops.X, NAMES[COLOUR]) < -0.5
 
 
+def test_reports_indexed_by_bag_need_not_be_repeated_for_each_row():
+    shares = pd.DataFrame(SHARES).groupby(Shops.bag).mean().sample(frac=1, random_state=0)
+    rows = row_reports(shares, Shops.bag)
+    np.testing.assert_allclose(rows.y, np.stack(list(SHARES.values()), axis=1))
+    assert list(rows.classes) == NAMES.tolist()
+    unknown = row_reports(shares.iloc[1:], Shops.bag)  # one bag has no report: nothing is guessed
+    assert len(unknown.y) == len(shares) - 1
+
+
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_the_names_of_classes_go_with_the_bags(make):
     rows = row_reports(bag_targets(make(SHARES), Shops.bag))

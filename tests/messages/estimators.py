@@ -80,7 +80,7 @@ MESSAGES = [
     (
         lambda: BagClassifier(hidden=(), epochs=1).fit(X, LABELS).partial_fit(X, LABELS + 1),
         (
-            "A label must be one of the classes [np.int64(0), np.int64(1)]: 2 given. Fit anew with "
+            "A label must be one of the classes [0, 1]: 2 given. Fit anew with "
             "all classes."
         ),
     ),
@@ -91,6 +91,14 @@ MESSAGES = [
     (
         lambda: BagRegressor(epochs=1).fit(X, Y[:-1], bag=BAG),
         "y must have one entry for each row: 79 given for 80 rows. Give each row its own.",
+    ),
+    (
+        lambda: ONE.fit(X, Y[:: len(Y) // len(np.unique(BAG))], bag=BAG),
+        (
+            "y must have one entry for each row: 10 given for 80 rows, as many as there are bags "
+            "(10). Give each row what its bag reported, as in y[bag] for bags numbered from 0, or "
+            "a pandas Series or DataFrame indexed by the bag ids."
+        ),
     ),
     (lambda: ONE.fit(X, None), "requires y to be passed, but the target y is None"),
     (lambda: BagRegressor().fit(X, None), "requires y to be passed, but the target y is None"),

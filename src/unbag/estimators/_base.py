@@ -111,8 +111,9 @@ class BagEstimator(BaseEstimator):
             categories, dates or truth values, with missing ones.
         y : array or frame
             With `bag`, for each row the proportion, the mean count or the row of class shares that
-            its bag reported; the columns of a frame of shares name the classes. Without, labels or
-            counts, or what `unbag.bag_targets` made, which carries the bags.
+            its bag reported, or a pandas object with one entry for each bag, indexed by the ids in
+            `bag`; the columns of a frame of shares name the classes. Without, labels or counts, or
+            what `unbag.bag_targets` made, which carries the bags.
         bag : array, optional
             Id of each row's bag.
         sample_weight : array, optional

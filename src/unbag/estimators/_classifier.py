@@ -15,7 +15,7 @@ from unbag.bags import Bags
 from unbag.estimators._base import BagEstimator, Targets
 from unbag.estimators._network import Training
 from unbag.estimators._scorer import estimate_loss, refuse_cut_bags
-from unbag.estimators._targets import RowReports, row_importance, row_reports
+from unbag.estimators._targets import RowReports, check_rows, row_importance, row_reports
 
 
 class BagClassifier(ClassifierMixin, BagEstimator):
@@ -116,12 +116,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
 
     def _first_targets(self, rows: RowReports, count: int, classes: Any) -> Targets:
         y = rows.y
-        if len(y) != count:
-            raise broken(
-                "y must have one entry for each row",
-                f"{len(y)} given for {count} rows",
-                "Give each row its own.",
-            )
+        check_rows(rows, count)
         if rows.bag is None:
             self.classes_ = self._classes_of(rows, classes)
         elif rows.classes is not None:
@@ -172,7 +167,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         known = self.classes_[number] == y
         if not known.all():
             raise broken(
-                f"A label must be one of the classes {list(self.classes_)}",
+                f"A label must be one of the classes {self.classes_.tolist()}",
                 f"{y[~known][0]} given",
                 "Fit anew with all classes.",
             )

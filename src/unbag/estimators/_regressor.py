@@ -13,7 +13,7 @@ from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.estimators._base import BagEstimator, Targets
 from unbag.estimators._scorer import estimate_loss, refuse_cut_bags
-from unbag.estimators._targets import RowReports, row_importance, row_reports
+from unbag.estimators._targets import RowReports, check_rows, row_importance, row_reports
 
 
 class BagRegressor(RegressorMixin, BagEstimator):
@@ -61,12 +61,7 @@ class BagRegressor(RegressorMixin, BagEstimator):
 
     def _targets(self, rows: RowReports, count: int) -> Targets:
         y, bag = column_or_1d(np.asarray(rows.y, float), warn=True), rows.bag
-        if len(y) != count:
-            raise broken(
-                "y must have one entry for each row",
-                f"{len(y)} given for {count} rows",
-                "Give each row its own.",
-            )
+        check_rows(rows, count)
         if bag is None:
             bag = np.arange(count)
         return y, bag, "total"

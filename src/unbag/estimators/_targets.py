@@ -114,7 +114,7 @@ def row_reports(y: Any, bag: Any = None, stratum: Any = None, noise: Any = None)
         Of each row.
     """
     if not carries_bags(y):
-        shares, names = as_shares(y)
+        shares, names = as_shares(_of_rows(y, bag))
         return RowReports(shares, bag, stratum, noise, names)
     if bag is not None:
         raise broken("A y of bag_targets must come alone", "bag given too", "Leave {bag} out.")
@@ -123,6 +123,39 @@ def row_reports(y: Any, bag: Any = None, stratum: Any = None, noise: Any = None)
     more = [np.array([getattr(one, name) for one in y]) for name in ("stratum", "noise")]
     further = [None if values[0] is None else values for values in more]
     return RowReports(own["report"], own["bag"], *further, classes=y[0].classes)
+
+
+def _of_rows(y: Any, bag: Any) -> Any:
+    """Reports of bags that are indexed by the bags' names, as in pandas, for each row."""
+    if bag is None or not hasattr(y, "reindex") or len(y) == len(bag):
+        return y
+    names = np.unique(np.asarray(bag))
+    missing = names[~np.isin(names, np.asarray(y.index))]
+    if len(missing) or not y.index.is_unique:
+        return y  # then its length is refused
+    return y.loc[np.asarray(bag)]
+
+
+def check_rows(rows: RowReports, count: int) -> None:
+    """Refuse a y of another length than X.
+
+    Parameters
+    ----------
+    rows : RowReports
+        What is said of each row.
+    count : int
+        The number of rows of X.
+    """
+    if len(rows.y) == count:
+        return
+    given, remedy = f"{len(rows.y)} given for {count} rows", "Give each row its own."
+    if rows.bag is not None and len(rows.y) == len(np.unique(np.asarray(rows.bag))):
+        given += f", as many as there are bags ({len(rows.y)})"
+        remedy = (
+            "Give each row what its bag reported, as in y[bag] for bags numbered from 0, or a "
+            "pandas Series or DataFrame indexed by the bag ids."
+        )
+    raise broken("y must have one entry for each row", given, remedy)
 
 
 def _check_whole(bag: np.ndarray, size: np.ndarray) -> None:
