@@ -23,7 +23,7 @@ def naive(events, keys, noise, rate, spread):
     """The expected posterior covariance, with dense matrices and one precision for each column."""
     S = plan_marginals(events, keys).S.toarray()
     terms, design = terms_of(events)
-    X = design.Z.toarray() @ design.T.toarray()
+    X = design.Z.csr().toarray() @ design.T.toarray()
     d = rate * (1 - rate)
     V = d * S @ S.T + noise * np.eye(len(S))
     J = d * S @ X

@@ -15,7 +15,8 @@ from unbag.learners._cells import check_size, fit_cells
 from unbag.learners._counts import Counts, Spread, counts_of
 from unbag.learners._evidence import Evidence, Fit, fit_evidence
 from unbag.learners._protocol import Progress
-from unbag.learners._terms import DataWarning, Design, Sparse, Term, Terms, terms_of
+from unbag.learners._slots import Slots
+from unbag.learners._terms import DataWarning, Design, Term, Terms, terms_of
 from unbag.tables import FeaturePlan, Marginals
 
 EXACT, DRAWS = 1000, 256
@@ -144,7 +145,7 @@ class AdditiveModel:
         Z, (_, classes, directions) = self.terms.matrix(X), self.factor.shape
         flat = self.terms.basis() @ self.factor.reshape(len(self.factor), -1).astype(float)
         for start in range(0, max(Z.shape[0], 1), ROWS):
-            part = Z[start : start + ROWS] @ flat
+            part = Z.take(slice(start, start + ROWS)) @ flat
             yield part.reshape(-1, classes, directions)
 
     def effects(self) -> list[Effect]:
@@ -268,20 +269,23 @@ def _untold_stratum(bags: Bags, design: Design) -> np.ndarray | None:
     """The stratum of each instance, unless there is one only or a column of levels tells it."""
     if bags.stratum is None or len(np.unique(bags.stratum)) < 2:
         return None
-    stratum = bags.stratum[bags.bag]
-    hot = sparse.csr_array((np.ones(len(stratum)), (np.arange(len(stratum)), stratum)))
-    levels = (design.Z != 0).astype(float)
-    together = sparse.csc_array(hot.T @ levels)
-    in_one = np.diff(together.indptr) == 1  # columns of Z that only rows of one stratum have
-    counted = levels @ in_one.astype(float)
-    return None if (counted > 0).all() else stratum
+    stratum, strata = bags.stratum[bags.bag], bags.strata
+    entries = [(slice(None), slot.place) for slot in design.Z.slots if slot.place is not None]
+    raw = design.Z.raw
+    if raw is not None:
+        entries.append((np.repeat(np.arange(raw.shape[0]), np.diff(raw.indptr)), raw.indices))
+    known = np.zeros(len(stratum), bool)
+    for rows, place in entries:
+        pairs = np.unique(place.astype(np.int64) * strata + stratum[rows]) // strata
+        level, times = np.unique(pairs[pairs >= 0], return_counts=True)
+        known[rows] |= np.isin(place, level[times == 1])  # only rows of one stratum have this level
+    return None if known.all() else stratum
 
 
 def _with_levels(design: Design, code: np.ndarray) -> Design:
     """The design with one more group of levels."""
-    rows, levels = np.arange(len(code)), int(code.max()) + 1
-    hot = sparse.csr_array((np.ones(len(code)), (rows, code)), shape=(len(code), levels))
-    Z = sparse.csr_array(sparse.hstack([design.Z, hot], format="csr"))
+    Z = design.Z.with_levels(code)
+    levels = Z.shape[1] - design.Z.shape[1]
     T = sparse.csr_array(sparse.block_diag([design.T, sparse.eye_array(levels)], format="csr"))
     number = design.group.max(initial=-1) + 1
     return Design(Z, T, np.append(design.group, np.full(levels, number)))
@@ -291,7 +295,7 @@ def _model(problem: Evidence, fit: Fit, terms: Terms, *, seed: int) -> AdditiveM
     """The fitted model; strata that no column tells go into its intercept with their mean."""
     state, size = fit.state, len(terms.group)
     b, factor = state.b.copy(), _factor(problem, fit, seed)
-    share = np.asarray(problem.design.Z.mean(axis=0)).ravel()[len(terms.share) :]
+    share = problem.design.Z.mean()[len(terms.share) :]
     b[0] += share @ b[size:]
     factor[0] += np.tensordot(share, factor[size:], axes=1)
     return AdditiveModel(
@@ -335,11 +339,11 @@ def _symmetric(A: np.ndarray) -> np.ndarray:
     return A
 
 
-def _strength(Z: Sparse, terms: Terms, b: np.ndarray) -> np.ndarray:
+def _strength(Z: Slots, terms: Terms, b: np.ndarray) -> np.ndarray:
     """The standard deviation of each term over the rows; of classes the largest."""
     level, start, strengths = terms.basis() @ b, 1, []
     for term in terms.terms:
-        part = Z[:, start : start + term.width] @ level[start : start + term.width]
+        part = Z.within(start, start + term.width) @ level
         strengths.append(part.std(axis=0).max(initial=0))
         start += term.width
     return np.array(strengths)
@@ -358,10 +362,7 @@ def _grid(term: Term, terms: Terms, share: np.ndarray) -> tuple[tuple[Any, ...],
     else:
         value = np.array([term.low, term.high])
     value = np.append(value, np.nan) if term.missing else value
-    rows = np.zeros((len(value), term.width))
-    for place, entry in term.entries(value):
-        there = place >= 0
-        rows[np.flatnonzero(there), place[there]] = entry[there]
+    rows = Slots((len(value), term.width), tuple(term.slots(value, 0))).csr().toarray()
     at = tuple(float(v) if np.isfinite(v) else None for v in value)
     return at, rows
 

@@ -23,7 +23,7 @@ from unbag.bags import Bags, Kind
 from unbag.learners._overlap import Border, blocks_of, factored
 
 if TYPE_CHECKING:
-    from unbag.learners._terms import Sparse
+    from unbag.learners._slots import Sparse
 
 STEEPEST = 30.0
 """Scores beyond this are taken to be here: probabilities then stay above the rounding error."""
@@ -210,21 +210,16 @@ class Counts:
         own = self.S @ self.slope(moments.h)
         return spread_of(own, self.count - moments.mean, self.noise, self.kind, known)
 
-    def jacobian(self, Z: Sparse, h: np.ndarray) -> Sparse:
-        """The derivative of the means by the coefficients of each column of Z, classes one after
-        the other."""
+    def slopes(self, h: np.ndarray) -> list[list[np.ndarray]]:
+        """The derivative of each instance's part in the means by its scores: of the means in rows
+        (the contrasts of classes), of the scores in columns."""
         if self.kind != "histogram":
-            return _weighted(self.S, self.slope(h)) @ Z
-        C, Q = self.classes, contrasts(self.classes)
-        pair = {}
-        for c in range(C):
-            for k in range(c, C):
-                slope = h[:, c] * ((c == k) - h[:, k])
-                pair[c, k] = pair[k, c] = _weighted(self.S, slope) @ Z
-        rows = [
-            [sum(Q[r, c] * pair[c, k] for c in range(C)) for k in range(C)] for r in range(C - 1)
+            return [[self.slope(h)]]
+        mixed = contrasts(self.classes) @ h.T
+        return [
+            [h[:, k] * (q - mix) for k, q in enumerate(contrast)]
+            for contrast, mix in zip(contrasts(self.classes), mixed, strict=True)
         ]
-        return sparse.csr_array(sparse.block_array(rows, format="csr"))
 
     def log_likelihood(self, moments: CountMoments, whitener: Whitener, spread: Spread) -> float:
         """The log density of the counts, up to a constant.
@@ -323,11 +318,6 @@ def counts_of(bags: Bags) -> Counts:
 def contrasts(classes: int) -> np.ndarray:
     """An orthonormal basis of what class counts tell besides their sum, (classes - 1, classes)."""
     return linalg.helmert(classes)
-
-
-def _weighted(S: Sparse, weight: np.ndarray) -> Sparse:
-    """S diag(weight), without a product of matrices."""
-    return sparse.csr_array((S.data * weight[S.indices], S.indices, S.indptr), shape=S.shape)
 
 
 def _blocks(S: Sparse, h: np.ndarray, noise: np.ndarray) -> Blocks:

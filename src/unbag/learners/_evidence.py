@@ -23,14 +23,17 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from unbag.learners._counts import CountMoments, Counts, Spread, Whitener
+from unbag.learners._jacobian import Split, as_they_are
 from unbag.learners._overlap import Linearised, misfit_by_evidence
-from unbag.learners._posterior import FLAT, Space, Split, as_they_are, split_design
+from unbag.learners._posterior import FLAT, Space
 from unbag.learners._protocol import Progress
 
 if TYPE_CHECKING:
     from unbag.learners._terms import Design
 
 AS_DECLARED = Spread()
+Place = tuple[np.ndarray, np.ndarray, CountMoments]
+"""Coefficients, and the scores and moments there."""
 LONGEST = 4.0
 """The largest change of a score in one step."""
 FURTHEST = 10.0
@@ -186,14 +189,19 @@ class Evidence:
         b[self.split.order] = x
         return b.reshape(self.counts.classes, -1).T
 
-    def linearise(self, b: np.ndarray, spread: Spread) -> Linear:
-        """The model that is linear about these coefficients."""
-        score = self.score(b)
-        moments = self.counts.moments(score)
+    def linearise(
+        self, b: np.ndarray, spread: Spread, known: tuple[np.ndarray, CountMoments] | None = None
+    ) -> Linear:
+        """The model that is linear about these coefficients; scores and moments may be known."""
+        score, moments = known or self._moments(b)
         whitener = self.counts.whitener(moments.h, spread)
         J = self.split.jacobian(self.counts, moments.h, whitener)
         space = Space(J, seed=self.seed, space=self.space)
         return Linear(b, spread, score, moments, whitener, space)
+
+    def _moments(self, b: np.ndarray) -> tuple[np.ndarray, CountMoments]:
+        score = self.score(b)
+        return score, self.counts.moments(score)
 
     def converge(
         self,
@@ -211,9 +219,9 @@ class Evidence:
         """
         precision = self.precisions(of_group)
         posterior = linear.space.posterior(self.pack(precision))
-        b, score, gain, converged = linear.b, linear.score, np.inf, False
+        b, score, moments = linear.b, linear.score, linear.moments
+        gain, converged = np.inf, False
         for _ in range(most):
-            moments = self.counts.moments(score)
             whitener = self.counts.whitener(moments.h, spread)
             gradient = self._gradient(moments, whitener) - precision * b
             step = self.unpack(posterior.solve(self.pack(gradient)))
@@ -222,15 +230,16 @@ class Evidence:
                 converged = True
                 break
             if gain > SLOW * before:
-                linear = self.linearise(b, spread)
+                linear = self.linearise(b, spread, (score, moments))
                 posterior = linear.space.posterior(self.pack(precision))
                 step = self.unpack(posterior.solve(self.pack(gradient)))
                 gain = float((gradient * step).sum())
-            b, score, moved = self._move(b, score, step, precision, whitener)
-            if not moved:
+            after = self._moved((b, score, moments), step, precision, whitener)
+            if after is None:
                 break
+            b, score, moments = after
         if linear.b is not b or linear.spread != spread:
-            linear = self.linearise(b, spread)
+            linear = self.linearise(b, spread, (score, moments))
             posterior = linear.space.posterior(self.pack(precision))
         value = self.counts.log_likelihood(linear.moments, linear.whitener, spread)
         evidence = value + self._prior(b, of_group) - posterior.logdet / 2
@@ -240,31 +249,28 @@ class Evidence:
         """J' V^-1 (c - M), without the matrix J."""
         residual = whitener(self.counts.observed - moments.mean)
         of_score = self.counts.back(whitener.adjoint(residual), moments.h)
-        return self.design.T.T @ (self.design.Z.T @ of_score)
+        return self.design.T.T @ self.design.Z.tdot(of_score)
 
-    def _move(
-        self,
-        b: np.ndarray,
-        score: np.ndarray,
-        step: np.ndarray,
-        precision: np.ndarray,
-        whitener: Whitener,
-    ) -> tuple[np.ndarray, np.ndarray, bool]:
+    def _moved(
+        self, place: Place, step: np.ndarray, precision: np.ndarray, whitener: Whitener
+    ) -> Place | None:
         """As much of the step as lowers the squares, at the covariance of where it started."""
+        b, score, moments = place
         along = self.design.Z @ (self.design.T @ step)
         length = min(1.0, LONGEST / max(np.abs(along).max(initial=0), 1e-300))
-        before = self._squares(b, score, precision, whitener)
+        before = self._squares(b, moments, precision, whitener)
         for _ in range(12):
             new, new_score = b + length * step, score + length * along
-            if self._squares(new, new_score, precision, whitener) <= before + 1e-9 * abs(before):
-                return new, new_score, True
+            after = self.counts.moments(new_score)
+            if self._squares(new, after, precision, whitener) <= before + 1e-9 * abs(before):
+                return new, new_score, after
             length /= 2
-        return b, score, False
+        return None
 
     def _squares(
-        self, b: np.ndarray, score: np.ndarray, precision: np.ndarray, whitener: Whitener
+        self, b: np.ndarray, moments: CountMoments, precision: np.ndarray, whitener: Whitener
     ) -> float:
-        residual = whitener(self.counts.observed - self.counts.moments(score).mean)
+        residual = whitener(self.counts.observed - moments.mean)
         return float(residual @ residual + (precision * b**2).sum()) / 2
 
     def _prior(self, b: np.ndarray, of_group: np.ndarray) -> float:
@@ -345,7 +351,7 @@ def fit_evidence(
     most : int
         Updates of the precisions.
     """
-    problem = Evidence(design, counts, split_design(design, counts), hyperprior or Hyperprior(),
+    problem = Evidence(design, counts, Split(design, counts), hyperprior or Hyperprior(),
                        space, seed)  # fmt: skip
     # threads that wait for each other make small factorisations many times slower on a busy machine
     small = min(*counts.S.shape, design.T.shape[1]) < FEW

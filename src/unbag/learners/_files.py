@@ -236,8 +236,8 @@ class _Stored:
         bags = join(events, reports, self.columns, features=())
         bags = bags.take(np.flatnonzero(bags.observed))
         self.marks = join_marks(self.marks, marks(bags))
-        read = self.terms.read(events.take(pa.array(bags.rows)))
-        stored = stored_part(bags, self.terms, read, folds=self.folds, seed=[self.seed, part])
+        Z = self.terms.matrix(events.take(pa.array(bags.rows)))
+        stored = stored_part(bags, Z, folds=self.folds, seed=[self.seed, part])
         self.files.append(self.folder / f"{part}.part")
         self.files[-1].write_bytes(pickle.dumps(stored, protocol=5))
 

@@ -172,7 +172,7 @@ def judged_cells(model: AdditiveModel, held: Marginals, other: Marginals) -> Hel
         d = h * (1 - h)
     own, (rate, scatter) = held.S @ d, mean_rate(other)
     usual_own = model.dispersion * held.size * variance_at(rate, model.kind)
-    J = (held.S @ sparse.diags_array(d) @ Z) @ T
+    J = (held.S @ sparse.diags_array(d) @ Z.csr()) @ T
     uncertain = ((J @ model.factor[:, 0].astype(float)) ** 2).sum(axis=1)
     variance = model.dispersion * own + (model.misfit * own) ** 2 + held.noise + uncertain
     usual = np.maximum(usual_own + held.noise, 1e-9)

@@ -17,7 +17,8 @@ from scipy import linalg, sparse
 from unbag._rules import broken
 from unbag.learners._cells import check_size
 from unbag.learners._counts import Counts, Spread
-from unbag.learners._posterior import FLAT, split_design
+from unbag.learners._jacobian import Split
+from unbag.learners._posterior import FLAT
 from unbag.learners._terms import Design, Terms, terms_of
 from unbag.tables import Marginals, plan_marginals
 
@@ -167,8 +168,7 @@ def rank_tables(
         known = plan_marginals(events, given, noise=given_noise, features=features)
     terms, design = terms_of(planned.X)
     precision, _ = _prior(terms, design, spread)
-    mean = np.asarray((design.Z.T @ design.Z / design.Z.shape[0]).todense())
-    mean = design.T.T @ (mean @ design.T)
+    mean = design.T.T @ (_products(design) @ design.T)
     without = _variance(design, known, precision, rate, mean)
     ranked = []
     for number, name in enumerate(planned.tables):
@@ -219,13 +219,18 @@ class _Planned(NamedTuple):
         return self.S.shape[0]
 
 
+def _products(design: Design) -> np.ndarray:
+    """The mean products of the columns of Z."""
+    Z = design.Z.csr()
+    return np.asarray((Z.T @ Z / Z.shape[0]).todense())
+
+
 def _prior(
     terms: Terms, design: Design, spread: float
 ) -> tuple[np.ndarray, dict[str, tuple[slice, np.ndarray]]]:
     """Precisions with which every term has this spread over the events; the terms' covariances."""
     T, share = terms.basis(), terms.share
-    second = np.asarray((design.Z.T @ design.Z / design.Z.shape[0]).todense())
-    second -= np.outer(share, share)
+    second = _products(design) - np.outer(share, share)
     precision, products, row, column = np.full(T.shape[1], FLAT), {}, 1, 1
     for term in terms.terms:
         rows, columns = slice(row, row + term.width), slice(column, column + term.count)
@@ -249,7 +254,7 @@ def _posterior(design: Design, cells: Any, precision: np.ndarray, rate: float) -
     nothing = np.zeros(len(cells))
     counts = Counts(cells.S, nothing, cells.noise, np.zeros(n))
     h = np.full(n, rate)
-    split = split_design(design, counts)
+    split = Split(design, counts)
     J = split.jacobian(counts, h, counts.whitener(h, Spread()))
     H = J.gram()
     H[np.diag_indices_from(H)] += precision[split.order]

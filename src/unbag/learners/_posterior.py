@@ -7,125 +7,18 @@ random probes).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 
-if TYPE_CHECKING:
-    from unbag.learners._counts import Counts
-    from unbag.learners._terms import Design, Sparse
+from unbag.learners._jacobian import Jacobian
 
-DENSE = 0.15
-"""A column of the Jacobian with a larger share of entries than this is kept dense."""
 FLAT = 1e-6
 """Prior precision of the intercept: none that matters, yet class scores keep their sum."""
 MOST = 10_000
 """More coefficients and counts than this are solved by conjugate gradients."""
 PROBES, LANCZOS, TOLERANCE = 32, 60, 1e-9
-
-
-class Jacobian(NamedTuple):
-    """A matrix whose first columns are dense and the others sparse: faster than either alone."""
-
-    dense: np.ndarray
-    sparse: Sparse
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Counts and coefficients."""
-        return self.dense.shape[0], self.dense.shape[1] + self.sparse.shape[1]
-
-    def dot(self, b: np.ndarray) -> np.ndarray:
-        """J b."""
-        split = self.dense.shape[1]
-        return self.dense @ b[:split] + self.sparse @ b[split:]
-
-    def tdot(self, r: np.ndarray) -> np.ndarray:
-        """J' r."""
-        return np.concatenate([self.dense.T @ r, self.sparse.T @ r])
-
-    def gram(self) -> np.ndarray:
-        """J' J."""
-        split, (_, q) = self.dense.shape[1], self.shape
-        G = np.empty((q, q))
-        G[:split, :split] = self.dense.T @ self.dense
-        if split < q:
-            G[split:, :split] = self.sparse.T @ self.dense
-            G[:split, split:] = G[split:, :split].T
-            G[split:, split:] = (self.sparse.T @ self.sparse).toarray()
-        return G
-
-    def outer(self, weight: np.ndarray) -> np.ndarray:
-        """J diag(weight) J'."""
-        split = self.dense.shape[1]
-        K = (self.dense * weight[:split]) @ self.dense.T
-        if self.sparse.shape[1]:
-            K += (self.sparse @ sparse.diags_array(weight[split:]) @ self.sparse.T).toarray()
-        return K
-
-    def quadratic(self, P: np.ndarray) -> np.ndarray:
-        """The diagonal of J' P J."""
-        first = np.einsum("mq,mq->q", self.dense, P @ self.dense)
-        columns: Sparse = sparse.csc_array(self.sparse)
-        parts = [first]
-        for start in range(0, columns.shape[1], 512):
-            part = columns[:, start : start + 512]
-            parts.append(np.asarray(part.multiply(P @ part.toarray()).sum(axis=0)).ravel())
-        return np.concatenate(parts)
-
-    def squares(self) -> np.ndarray:
-        """The diagonal of J' J."""
-        return np.concatenate([(self.dense**2).sum(axis=0), self.sparse.power(2).sum(axis=0)])
-
-
-class Split(NamedTuple):
-    """A design whose coefficients are in the order of the Jacobian: dense columns first.
-
-    Parameters
-    ----------
-    dense, sparse : tuple of matrices
-        Z and T of the dense and of the sparse coefficients.
-    order : numpy.ndarray
-        Where each coefficient of the Jacobian stands in b, flattened class by class.
-    """
-
-    dense: tuple[Sparse, Sparse]
-    sparse: tuple[Sparse, Sparse]
-    order: np.ndarray
-
-    def jacobian(self, counts: Counts, h: np.ndarray, whitener: Callable[[Any], Any]) -> Jacobian:
-        """The derivative of the whitened means by the coefficients."""
-        parts = []
-        for Z, T in (self.dense, self.sparse):
-            T = sparse.block_diag([T] * counts.classes, format="csr") if counts.classes > 1 else T
-            parts.append(counts.jacobian(Z, h) @ T)
-        return Jacobian(whitener(parts[0].toarray()), sparse.csr_array(whitener(parts[1])))
-
-
-def as_they_are(A: Any) -> Any:
-    """No whitening."""
-    return A
-
-
-def split_design(design: Design, counts: Counts) -> Split:
-    """Sort the coefficients by how many counts they touch."""
-    Z, T = design.Z, design.T
-    touched = (counts.S @ abs(Z)) @ abs(T)
-    share = np.bincount(touched.indices, minlength=T.shape[1]) / touched.shape[0]
-    if not counts.disjoint:  # whitening then mixes the counts, and no column stays sparse
-        share[:] = 1
-    dense = np.flatnonzero((share > DENSE) | (design.group < 0))
-    other = np.setdiff1d(np.arange(T.shape[1]), dense)
-    parts = []
-    for chosen in (dense, other):
-        basis = sparse.csc_array(T)[:, chosen]
-        rows = np.unique(basis.indices)
-        parts.append((sparse.csr_array(Z[:, rows]), sparse.csr_array(basis[rows])))
-    q = T.shape[1]
-    order = [chosen + k * q for chosen in (dense, other) for k in range(counts.classes)]
-    return Split(parts[0], parts[1], np.concatenate(order))
 
 
 class Posterior(Protocol):

@@ -19,9 +19,10 @@ import numpy as np
 from unbag._rules import broken
 from unbag.bags import Bags, Kind
 from unbag.learners._additive import AdditiveModel, exact_factor
-from unbag.learners._counts import Counts, Spread, contrasts, counts_of, spread_of
+from unbag.learners._counts import Counts, Spread, counts_of, spread_of
 from unbag.learners._evidence import FURTHEST, NEGLIGIBLE, SMALL, Hyperprior
 from unbag.learners._posterior import FLAT, Primal
+from unbag.learners._slots import Slots
 from unbag.learners._terms import Terms
 
 MOST = 5_000
@@ -34,40 +35,6 @@ CLOSE = 1e-2
 START = 100.0
 
 
-class Slot(NamedTuple):
-    """One entry of each row of Z: a level, a bin of a number, or the number itself.
-
-    Parameters
-    ----------
-    start, width : int
-        The columns of Z that it may lie in.
-    place : numpy.ndarray or None
-        The column of each row after `start`, -1 for none; None where it is always the first.
-    value : numpy.ndarray or None
-        Of each entry, float32; None where all are 1.
-    """
-
-    start: int
-    width: int
-    place: np.ndarray | None
-    value: np.ndarray | None
-
-    def score(self, level: np.ndarray) -> np.ndarray:
-        """What the entry adds to the score of each row, (rows, classes)."""
-        if self.value is not None:
-            return np.outer(self.value, level[self.start])
-        own = level[self.start : self.start + self.width]
-        return np.concatenate([own, 0 * own[:1]])[self.place]  # -1 is the last
-
-    def by_bag(self, bag: np.ndarray, bags: int, weight: np.ndarray) -> np.ndarray:
-        """Sums of the entries over the rows of each bag, (bags, width)."""
-        if self.value is not None:
-            return np.bincount(bag, weight * self.value, minlength=bags)[:, None]
-        cell = bag * (self.width + 1) + 1 + np.asarray(self.place)
-        count = np.bincount(cell, weight, minlength=bags * (self.width + 1))
-        return count.reshape(bags, -1)[:, 1:]
-
-
 class BagPart(NamedTuple):
     """Some whole bags in narrow form.
 
@@ -75,38 +42,22 @@ class BagPart(NamedTuple):
     ----------
     bags : Bags
         With observed reports, without features; their rows come bag by bag.
-    slots : tuple of Slot
-        The rows, without the intercept.
+    Z : Slots
+        The rows of the design.
     fold : numpy.ndarray
         The fold of each bag.
     """
 
     bags: Bags
-    slots: tuple[Slot, ...]
+    Z: Slots
     fold: np.ndarray
 
-    def scores(self, level: np.ndarray) -> np.ndarray:
-        """Scores without offset, (rows, classes), from the coefficients of the columns of Z."""
-        score = np.tile(level[0], (len(self.bags.bag), 1))
-        for slot in self.slots:
-            score += slot.score(level)
-        return score
-
-    def by_bag(self, weight: np.ndarray, width: int) -> np.ndarray:
-        """The sums of weighted rows of Z over each bag, (bags, columns of Z).
-
-        Parameters
-        ----------
-        weight : numpy.ndarray
-            Of each row.
-        width : int
-            How many columns Z has.
-        """
-        bag, bags = self.bags.bag, len(self.bags)
-        sums = np.zeros((bags, width))
-        sums[:, 0] = np.bincount(bag, weight, minlength=bags)
-        for slot in self.slots:
-            sums[:, slot.start : slot.start + slot.width] += slot.by_bag(bag, bags, weight)
+    def by_bag(self, weight: np.ndarray) -> np.ndarray:
+        """The sums of weighted rows of Z over each bag, (bags, columns of Z)."""
+        bags, sums = len(self.bags), np.zeros((len(self.bags), self.Z.shape[1]))
+        for slot in self.Z.slots:
+            own = slot.by_count(self.bags.bag, bags, weight)
+            sums[:, slot.start : slot.start + slot.width] += own
         return sums
 
 
@@ -229,7 +180,7 @@ class SumsAt(NamedTuple):
         """The sums of one part."""
         counts, T = counts_of(part.bags), self.terms.basis()
         level = T @ self.b
-        moments = counts.moments(part.scores(level) + counts.offset[:, None])
+        moments = counts.moments(part.Z @ level + counts.offset[:, None])
         whitener = counts.whitener(moments.h, self.spread)
         taken = part.fold != self.without
         every = np.tile(taken, max(counts.classes - 1, 1))  # contrasts of classes, bag by bag
@@ -246,27 +197,15 @@ class SumsAt(NamedTuple):
 
 def _jacobian(counts: Counts, part: BagPart, h: np.ndarray, T: Any) -> np.ndarray:
     """The derivative of the means by the coefficients, classes one after the other."""
-    if counts.kind != "histogram":
-        return part.by_bag(counts.slope(h), T.shape[0]) @ T
-    C, Q, pair = counts.classes, contrasts(counts.classes), {}
-    for c in range(C):
-        for k in range(c, C):
-            slope = h[:, c] * ((c == k) - h[:, k])
-            pair[c, k] = pair[k, c] = part.by_bag(slope, T.shape[0]) @ T
-    blocks = [[sum(Q[r, c] * pair[c, k] for c in range(C)) for k in range(C)] for r in range(C - 1)]
-    return np.block(blocks)
+    return np.block([[part.by_bag(weight) @ T for weight in row] for row in counts.slopes(h)])
 
 
 def _term_moments(terms: Terms, part: BagPart, level: np.ndarray) -> np.ndarray:
     """Sums and sums of squares of each term over the rows, (2, terms, classes)."""
-    rows, classes = len(part.bags.bag), level.shape[1]
-    sums, start = np.zeros((2, len(terms.terms), classes)), 1
+    sums, start = np.zeros((2, len(terms.terms), level.shape[1])), 1
     for number, term in enumerate(terms.terms):
-        added = np.zeros((rows, classes))
-        for slot in part.slots:
-            if start <= slot.start < start + term.width:
-                added += slot.score(level)
-        sums[:, number] = added.sum(axis=0), (added**2).sum(axis=0)
+        own = part.Z.within(start, start + term.width) @ level
+        sums[:, number] = own.sum(axis=0), (own**2).sum(axis=0)
         start += term.width
     return sums
 
@@ -503,36 +442,18 @@ def narrow_part(bags: Bags, terms: Terms, *, folds: int = 1, seed: Any = 0) -> B
         Of the folds.
     """
     bags = bags.take(np.flatnonzero(bags.observed))
-    return stored_part(bags, terms, terms.read(bags.X), folds=folds, seed=seed)
+    return stored_part(bags, terms.matrix(bags.X), folds=folds, seed=seed)
 
 
-def stored_part(bags: Bags, terms: Terms, read: Any, *, folds: int = 1, seed: Any = 0) -> BagPart:
-    """The same, of rows that were read: a number or a code for each term."""
+def stored_part(bags: Bags, Z: Slots, *, folds: int = 1, seed: Any = 0) -> BagPart:
+    """The same, of rows whose design is made."""
     order = np.argsort(bags.bag, kind="stable")
-    slots, start = [], 1
-    for term in terms.terms:
-        for place, entry in term.entries(read[term.name][order]):
-            if term.levels == 0 and not slots_number(slots, start):
-                slots.append(Slot(start, 1, None, entry.astype(np.float32)))
-            else:
-                slots.append(Slot(start, term.width, place.astype(_whole(term.width)), None))
-        start += term.width
     fold = np.random.default_rng(seed).integers(0, folds, len(bags))
     known = {name: getattr(bags, name) for name in ("report", "kind", "noise", "stratum")}
     offset = bags.offset
     if offset is not None:
         offset = offset[order]
-    return BagPart(Bags(bags.bag[order], **known, offset=offset), tuple(slots), fold)
-
-
-def slots_number(slots: Sequence[Slot], start: int) -> bool:
-    """Whether the number of the term that starts here has its slot already."""
-    return bool(slots) and slots[-1].start == start
-
-
-def _whole(width: int) -> Any:
-    """The smallest type of whole numbers for places below a width."""
-    return np.min_scalar_type(-max(width, 1))
+    return BagPart(Bags(bags.bag[order], **known, offset=offset), Z.take(order), fold)
 
 
 def own_fold_scores(terms: Terms, of_fold: np.ndarray) -> Callable[[BagPart], np.ndarray]:
@@ -551,7 +472,7 @@ def own_fold_scores(terms: Terms, of_fold: np.ndarray) -> Callable[[BagPart], np
         fold = part.fold[part.bags.bag]
         score = np.empty((len(fold), of_fold.shape[2]))
         for number, b in enumerate(of_fold):
-            score[fold == number] = part.scores(T @ b)[fold == number]
+            score[fold == number] = (part.Z @ (T @ b))[fold == number]
         if score.shape[1] == 1:
             return score[:, 0]
         return score

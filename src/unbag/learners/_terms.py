@@ -13,12 +13,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from unbag._model_file import Misfit
+from unbag.learners._slots import Slot, Slots, Sparse, as_places
 from unbag.tables import FeaturePlan, levels_of, plan_features
 
 WIDE = 200
@@ -27,8 +29,6 @@ words."""
 MOST_LEVELS, MOST_BUCKETS = 4096, 2**18
 """Text of at most so many values has a coefficient for each; text of more is hashed into so many
 buckets."""
-Sparse = Any
-"""A sparse matrix of SciPy, whose type does not know that it has a shape."""
 
 
 class DataWarning(UserWarning):
@@ -96,26 +96,33 @@ class Term:
         """How many coefficients it has."""
         return sum(count for _, _, count in self.parts)
 
-    def entries(self, values: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Column of Z (-1 for none) and value of each entry, one pair of arrays for each entry of a
-        row."""
-        one = np.ones(len(values))
+    def slots(self, values: np.ndarray, start: int) -> list[Slot]:
+        """The entries of rows in Z, whose columns for this term begin at `start`.
+
+        Parameters
+        ----------
+        values : numpy.ndarray
+            Of the column, one for each row: codes of levels, or numbers.
+        start : int
+            The first column of Z.
+        """
         if self.levels:
-            yield np.where(values < self.levels, values, -1), one
-            return
+            code = np.where(values < self.levels, values, -1)
+            return [Slot(start, self.levels, as_places(code, self.levels))]
         gap = ~np.isfinite(values)
         x = np.clip(np.where(gap, self.mean, values), self.low, self.high)
-        yield np.zeros(len(x), np.int64), (x - self.mean) / self.sd
-        if self.edges:
-            yield np.where(gap, -1, 1 + np.searchsorted(self.edges, x)), one
-        if self.missing:
-            yield np.where(gap, self.width - 1, -1), one
+        slots = [Slot(start, 1, None, ((x - self.mean) / self.sd).astype(np.float32))]
+        if self.edges or self.missing:
+            bins = 1 + np.searchsorted(self.edges, x) if self.edges else -1
+            place = np.where(gap, self.width - 1 if self.missing else -1, bins)
+            slots.append(Slot(start, self.width, as_places(place, self.width)))
+        return slots
 
 
 class Design(NamedTuple):
     """Rows in the form that the evidence takes: X = Z T, and the group of each coefficient."""
 
-    Z: Sparse
+    Z: Slots
     T: Sparse
     group: np.ndarray
     """Number of the prior variance of each coefficient, -1 for the intercept, which has none."""
@@ -166,23 +173,18 @@ class Terms:
             start += levels
         return sparse.csr_array(sparse.block_diag(blocks, format="csr"))
 
-    def matrix(self, X: Any) -> Sparse:
-        """The matrix Z of these rows."""
-        if not self.terms:
-            return sparse.csr_array(np.ones((_length(X), 1)))
-        values = self.read(X)
-        rows = len(next(iter(values.values()))) if values else _length(X)
-        places, entries = [np.zeros(rows, np.int64)], [np.ones(rows)]
-        start = 1
-        for term in self.terms:
-            if not term.raw:
-                for place, entry in term.entries(values[term.name]):
-                    places.append(np.where(place < 0, -1, place + start))
-                    entries.append(entry)
-            start += term.width
-        narrow_part = _from_slots(places, entries, start)
-        raw = [term for term in self.terms if term.raw]
-        return narrow_part if not raw else sparse.csr_array(narrow_part + self._raw_part(X, start))
+    def matrix(self, X: Any) -> Slots:
+        """The matrix Z of these rows, one column of X at a time."""
+        starts = accumulate((term.width for term in self.terms), initial=1)
+        of = {term.name: (term, start) for term, start in zip(self.terms, starts, strict=False)}
+        rows, width = None, 1 + sum(term.width for term in self.terms)
+        slots = [Slot(0, 1)]
+        for name, values in self._columns(X):
+            term, start = of[name]
+            slots += term.slots(values, start)
+            rows = len(values)
+        raw = self._raw_part(X, width) if any(term.raw for term in self.terms) else None
+        return Slots((rows if rows is not None else _length(X), width), tuple(slots), raw)
 
     def _raw_part(self, X: Any, width: int) -> Sparse:
         """Columns of a matrix that are taken as they are, at their places in Z."""
@@ -201,17 +203,11 @@ class Terms:
         where = (part.row, np.asarray(place)[part.col])
         return sparse.csr_array((data, where), shape=(part.shape[0], width))
 
-    def read(self, X: Any) -> dict[str, np.ndarray]:
-        """One array for each term that is not raw: a number or a code for each row."""
-        if isinstance(X, dict):  # rows that were read before
-            return X
-        if self.plan is None:
-            return {t.name: _dense_column(X, t.start) for t in self.terms if not t.raw}
-        return self.plan.narrow(X)
-
-    def design(self, X: Any) -> Design:
-        """The design of these rows."""
-        return Design(self.matrix(X), self.basis(), self.group)
+    def _columns(self, X: Any) -> Iterator[tuple[str, np.ndarray]]:
+        """Name and values of each column that is not raw: a number or a code for each row."""
+        if self.plan is not None:
+            return self.plan.narrow_columns(X)
+        return ((t.name, np.asarray(X[:, t.start], float)) for t in self.terms if not t.raw)
 
     def labels(self, term: Term) -> tuple[str, ...]:
         """What the levels of a term are called."""
@@ -273,7 +269,7 @@ def terms_of(X: Any, *, steps: int = 20, plan: FeaturePlan | None = None) -> tup
     else:
         terms = _table_terms(X, steps, plan)
     Z = terms.matrix(X)
-    terms = replace(terms, share=np.asarray(Z.mean(axis=0)).ravel())
+    terms = replace(terms, share=Z.mean())
     return terms, Design(Z, terms.basis(), terms.group)
 
 
@@ -285,14 +281,13 @@ def _table_terms(X: Any, steps: int, plan: FeaturePlan | None) -> Terms:
     if dropped:
         warnings.warn(f"Left out of the model: {', '.join(dropped)}.", DataWarning, stacklevel=2)
     levels = {name: known for column in plan.used for name, known in levels_of(column).items()}
-    values = Terms((), plan).read(X)
-    numbers = sum(known is None for known in levels.values())
-    terms = [
-        Term(name, len(known)) if known is not None else
-        number_term(name, values[name], steps=steps, shared=numbers > WIDE)
-        for name, known in levels.items()
-    ]  # fmt: skip
-    return Terms(tuple(terms), plan)
+    made = {name: Term(name, len(known)) for name, known in levels.items() if known is not None}
+    shared = len(levels) - len(made) > WIDE
+    measured = FeaturePlan(tuple(c for c in plan.used if c.kind in ("numeric", "date")))
+    for name, values in measured.narrow_columns(X):
+        if levels[name] is None:
+            made[name] = number_term(name, values, steps=steps, shared=shared)
+    return Terms(tuple(made[name] for name in levels), plan)
 
 
 def number_term(name: str, x: np.ndarray, *, steps: int, shared: bool = False) -> Term:
@@ -407,20 +402,6 @@ def _steps(share: np.ndarray) -> np.ndarray:
     share = share / max(share.sum(), 1e-300)
     centred = above - share @ above
     return centred / np.sqrt(max(float(share @ (centred**2).sum(axis=1)), 1e-12))
-
-
-def _from_slots(places: Sequence[np.ndarray], entries: Sequence[np.ndarray], width: int) -> Sparse:
-    """A sparse matrix of rows that have one entry or none in each slot."""
-    place = np.stack(places, axis=1)
-    there = place >= 0
-    indptr = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-    data = np.stack(entries, axis=1)[there]
-    index = place[there].astype(np.int32)
-    return sparse.csr_array((data, index, indptr.astype(np.int64)), shape=(len(place), width))
-
-
-def _dense_column(X: Any, j: int) -> np.ndarray:
-    return np.asarray(X[:, j], float)
 
 
 def _length(X: Any) -> int:

@@ -273,8 +273,11 @@ class Summary:
         whole = pa.types.is_integer(column.type)
         if not whole and not typed:
             whole = bool(pc.all(pc.equal(column, pc.floor(column))).as_py())
+        self.apart = self.apart and whole
+        if not self.apart:
+            return  # a look at all values is worth it only while they may be ids
         unique = column.unique()
-        self.apart = self.apart and whole and len(unique) == len(column)
+        self.apart = len(unique) == len(column)
         if self.apart:
             self._keep(_mixed(unique.drop_null().cast(pa.int64()).to_numpy().view(np.uint64)))
 

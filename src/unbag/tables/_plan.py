@@ -144,10 +144,14 @@ class FeaturePlan:
         >>> plan.narrow(pa.table({"shop": ["b", None]}))
         {'shop': array([1, 2])}
         """
+        return dict(self.narrow_columns(source))
+
+    def narrow_columns(self, source: Any) -> Iterator[tuple[str, np.ndarray]]:
+        """The same one column after the other, so that one is in memory at a time."""
         table = self._open(source)
         batch = table.read(table.need([column.name for column in self.used]))
-        parts = [narrow(column, batch[column.name]) for column in self.used]
-        return {name: values for part in parts for name, values in part.items()}
+        for column in self.used:
+            yield from narrow(column, batch[column.name]).items()
 
     def reads(self, source: Any) -> bool:
         """Whether a table has every column that the plan reads."""

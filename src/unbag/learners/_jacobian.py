@@ -1,0 +1,209 @@
+"""The derivative of the counts' means by the coefficients: sums of weighted rows over each count.
+
+Columns that many counts touch are kept dense, the others sparse, where only the cells (count,
+column) that some row touches are summed; which these are does not change from step to step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from unbag.learners._slots import Cells, Slots, Sparse
+
+if TYPE_CHECKING:
+    from unbag.learners._counts import Counts
+    from unbag.learners._terms import Design
+
+DENSE = 0.15
+"""A column of the Jacobian with a larger share of entries than this is kept dense."""
+NARROW = 64
+"""Slots of at most so many columns are kept dense as they are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Jacobian:
+    """A matrix whose first columns are dense and the others sparse: faster than either alone.
+
+    Parameters
+    ----------
+    sums : numpy.ndarray
+        Of the dense columns of Z over each count.
+    basis : sparse matrix
+        Which turns these columns into coefficients; `dense` is the product, made where it is used.
+    sparse : sparse matrix
+        The other columns, whose coefficients are the columns of Z.
+    """
+
+    sums: np.ndarray
+    basis: Sparse
+    sparse: Sparse
+
+    @cached_property
+    def dense(self) -> np.ndarray:
+        """The derivatives by the first coefficients."""
+        return self.sums @ self.basis
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Counts and coefficients."""
+        return self.sums.shape[0], self.basis.shape[1] + self.sparse.shape[1]
+
+    def dot(self, b: np.ndarray) -> np.ndarray:
+        """J b."""
+        split = self.basis.shape[1]
+        return self.sums @ (self.basis @ b[:split]) + self.sparse @ b[split:]
+
+    def tdot(self, r: np.ndarray) -> np.ndarray:
+        """J' r."""
+        return np.concatenate([self.basis.T @ (self.sums.T @ r), self.sparse.T @ r])
+
+    def gram(self) -> np.ndarray:
+        """J' J."""
+        (_, q), split, T = self.shape, self.basis.shape[1], self.basis
+        G = np.empty((q, q))
+        G[:split, :split] = T.T @ (self.sums.T @ self.sums) @ T
+        if split < q:
+            G[split:, :split] = (self.sparse.T @ self.sums) @ T
+            G[:split, split:] = G[split:, :split].T
+            G[split:, split:] = (self.sparse.T @ self.sparse).toarray()
+        return G
+
+    def outer(self, weight: np.ndarray) -> np.ndarray:
+        """J diag(weight) J'."""
+        split = self.basis.shape[1]
+        K = (self.dense * weight[:split]) @ self.dense.T
+        if self.sparse.shape[1]:
+            K += (self.sparse @ sparse.diags_array(weight[split:]) @ self.sparse.T).toarray()
+        return K
+
+    def quadratic(self, P: np.ndarray) -> np.ndarray:
+        """The diagonal of J' P J."""
+        first = np.einsum("mq,mq->q", self.dense, P @ self.dense)
+        columns: Sparse = sparse.csc_array(self.sparse)
+        parts = [first]
+        for start in range(0, columns.shape[1], 512):
+            part = columns[:, start : start + 512]
+            parts.append(np.asarray(part.multiply(P @ part.toarray()).sum(axis=0)).ravel())
+        return np.concatenate(parts)
+
+    def squares(self) -> np.ndarray:
+        """The diagonal of J' J."""
+        return np.concatenate([(self.dense**2).sum(axis=0), self.sparse.power(2).sum(axis=0)])
+
+
+class Split:
+    """The sums over counts of the rows of a design, with coefficients in the order of the Jacobian:
+    dense ones first.
+
+    Parameters
+    ----------
+    design : Design
+        Of the instances.
+    counts : Counts
+        Who is counted where.
+    """
+
+    def __init__(self, design: Design, counts: Counts) -> None:
+        S, T = counts.S, sparse.csc_array(design.T)
+        self.counts, self.rows = S.shape[0], _rows_in_order(S)
+        Z = design.Z if self.rows is None else design.Z.take(self.rows)
+        self.count = np.repeat(np.arange(self.counts), np.diff(S.indptr))
+        self.narrow = [slot for slot in Z.slots if slot.width <= NARROW]
+        self.cells = _cells(Z, self.count)
+        # whitening mixes counts that overlap, and then no column stays sparse
+        frequent = np.ones(Z.shape[1], bool)
+        if counts.disjoint:
+            steps = np.diff(sparse.csr_array(T).indptr) != 1  # they stay together
+            frequent = self._frequent(Z.shape[1]) | steps
+        kept = np.flatnonzero(frequent)
+        basis = T[kept]
+        dense = np.flatnonzero(np.diff(sparse.csc_array(basis).indptr))
+        other = np.setdiff1d(np.arange(T.shape[1]), dense)
+        self.basis: Sparse = sparse.csr_array(basis[:, dense])
+        self.place = np.where(frequent, np.cumsum(frequent), np.cumsum(~frequent)) - 1
+        self.width = len(kept), len(other)
+        self._arrange(frequent)
+        order = [
+            chosen + k * T.shape[1] for chosen in (dense, other) for k in range(counts.classes)
+        ]
+        self.order = np.concatenate(order)
+        """Where each coefficient of the Jacobian stands in b, flattened class by class."""
+
+    def _frequent(self, width: int) -> np.ndarray:
+        """Which columns of Z many counts touch."""
+        touched = np.zeros(width)
+        for slot in self.narrow:
+            touched[slot.start : slot.start + slot.width] = self.counts
+        for cells in self.cells:
+            touched += np.bincount(cells.column, minlength=width)
+        return touched > DENSE * self.counts
+
+    def _arrange(self, frequent: np.ndarray) -> None:
+        """Where each cell stands: in the dense matrix, or among the entries of the sparse one."""
+        none = np.empty(0, np.int64)
+        count = np.concatenate([none, *(cells.count for cells in self.cells)])
+        column = np.concatenate([none, *(cells.column for cells in self.cells)])
+        often = frequent[column]
+        self.often, place = np.flatnonzero(often), self.place[column]
+        self.target = count[often] * self.width[0] + place[often]
+        rare = np.flatnonzero(~often)
+        self.rare = rare[np.argsort(count[rare], kind="stable")]
+        number = np.bincount(count[self.rare], minlength=self.counts)
+        self.indptr = np.concatenate([[0], np.cumsum(number)])
+        self.indices = place[self.rare].astype(np.int32)
+
+    def sums(self, weight: np.ndarray) -> tuple[np.ndarray, Sparse]:
+        """The sums of weighted rows over each count, dense columns and sparse ones apart."""
+        if self.rows is not None:
+            weight = weight[self.rows]
+        dense = np.zeros((self.counts, self.width[0]))
+        for slot in self.narrow:
+            start = self.place[slot.start]
+            own = slot.by_count(self.count, self.counts, weight)
+            dense[:, start : start + slot.width] += own
+        data = np.concatenate([np.empty(0), *(cells.sums(weight) for cells in self.cells)])
+        dense.ravel()[self.target] = data[self.often]
+        shape = (self.counts, self.width[1])
+        rest = sparse.csr_array((data[self.rare], self.indices, self.indptr), shape=shape)
+        return dense, rest
+
+    def jacobian(self, counts: Counts, h: np.ndarray, whitener: Callable[[Any], Any]) -> Jacobian:
+        """The derivative of the whitened means by the coefficients."""
+        blocks = [[self.sums(weight) for weight in row] for row in counts.slopes(h)]
+        dense, rest = blocks[0][0]
+        if len(blocks[0]) > 1:
+            dense = np.block([[block[0] for block in row] for row in blocks])
+            rest = sparse.block_array([[block[1] for block in row] for row in blocks])
+        basis = sparse.csr_array(sparse.block_diag([self.basis] * counts.classes))
+        return Jacobian(whitener(dense), basis, sparse.csr_array(whitener(rest)))
+
+
+def _rows_in_order(S: Sparse) -> np.ndarray | None:
+    """The instances that are counted, count by count; None where they are all, in their order."""
+    if S.nnz == S.shape[1] and np.array_equal(S.indices, np.arange(S.shape[1])):
+        return None
+    return S.indices
+
+
+def _cells(Z: Slots, count: np.ndarray) -> list[Cells]:
+    """The cells that entries of wide slots, and of columns that are taken as they are, touch."""
+    cells = []
+    for slot in Z.slots:
+        if slot.width > NARROW and slot.place is not None:
+            place = slot.place.astype(np.int64)
+            cells.append(Cells.of(count, np.where(place < 0, -1, place + slot.start)))
+    if Z.raw is not None:
+        pair = np.repeat(np.arange(len(count)), np.diff(Z.raw.indptr))
+        cells.append(Cells.of(count[pair], Z.raw.indices.astype(np.int64), pair, Z.raw.data))
+    return cells
+
+
+def as_they_are(A: Any) -> Any:
+    """No whitening."""
+    return A
