@@ -160,3 +160,14 @@ def test_noise_too_large_to_learn_anything_gives_the_mean_and_says_so(tmp_path):
     assert NOTHING in said
     assert "cannot tell whether the model is better" in said
     assert np.ptp(predicted(tmp_path, tmp_path / "m.unbag", events)) < 0.1
+
+
+def test_one_network_at_another_level_gets_a_note(tmp_path, monkeypatch):
+    monkeypatch.setattr("unbag.metrics._level.DOUBT", 0.0)  # any difference is beyond doubt
+    events, reports, _ = clicks(tmp_path, by="chance", n=600)
+    model = tmp_path / "m.unbag"
+    words = [*WORDS, "--method", "upm", "--epochs", 1, "--linear", "--test", 0]
+    said = run("train", events, reports, *words, "--out", model).stderr
+    run("predict", model, events, "--out", tmp_path / "s.csv")
+    mean = pd.read_csv(tmp_path / "s.csv").probability.mean()
+    assert f"note: The mean prediction, {mean:.4g}, is not the mean report" in said

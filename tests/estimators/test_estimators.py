@@ -1,6 +1,8 @@
 """scikit-learn's own checks, and ours: bags in fit, in grid searches and in scorers; files that
 come back the same."""
 
+import re
+
 import jax
 import numpy as np
 import pandas as pd
@@ -238,7 +240,7 @@ def test_columns_in_another_order_are_refused(make):
     model = BagClassifier(hidden=(), epochs=1).fit(make({"a": X[:, 0], "b": X[:, 1]}), y, bag=bag)
     with pytest.raises(ValueError, match="same order"):
         model.predict(make({"b": X[:, 1], "a": X[:, 0]}))
-    with pytest.raises(ValueError, match="contains NaN"):
+    with pytest.raises(ValueError, match="row 0 has NaN in column 0"):
         model.predict(make({"a": X[:, 0] * np.nan, "b": X[:, 1]}))
 
 
@@ -440,9 +442,14 @@ def test_a_file_that_is_not_there_is_an_error_of_its_own():
         load("nowhere.unbag")
 
 
-def test_nan_features_are_refused_by_scikit_learns_own_message():
-    with pytest.raises(ValueError, match="Input X contains NaN"):
-        ONE.fit(np.where(X > 1, np.nan, X), Y, bag=BAG)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e39, 1e300])
+def test_one_network_refuses_numbers_that_count_as_missing_elsewhere(value):
+    strange = np.where(np.arange(80)[:, None] == 7, value, X)
+    given = "NaN" if np.isnan(value) else value
+    model = BagClassifier(hidden=(), epochs=1).fit(X, Y, bag=BAG)
+    for refused in (lambda: ONE.fit(strange, Y, bag=BAG), lambda: model.predict(strange)):
+        with pytest.raises(ValueError, match=re.escape(f"row 7 has {given} in column 0 (3 such")):
+            refused()
 
 
 def test_the_estimate_from_bags_of_one_is_close_to_the_labels():

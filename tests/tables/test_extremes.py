@@ -1,9 +1,14 @@
 """Numbers that no feature can hold, columns without values, models at another level: all are told."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
+from scipy import sparse
 
+import unbag
 from unbag import join, random_bags
 from unbag.metrics import level_note
 from unbag.tables import ColumnWatch, plan_features
@@ -26,8 +31,39 @@ def test_a_number_beyond_measure_is_told_with_its_row():
     events = EVENTS.set_column(1, "x", pa.array([1.0, 2.0, 1e300, 4.0]))
     summary = join(events, REPORTS, on="bag", total="n").summary
     assert summary.left_out == (
-        "Column x has 1 values beyond 1e+38, the first in row 2: they count as missing.",
+        "Column x has 1 value beyond 1e+38, first in row 2. Such values count as missing.",
     )
+
+
+LEARNERS = [("additive", 1e-12), ("trees", 1e-12), (unbag.learners.NetworkLearner(epochs=2), 1e-6)]
+
+
+@pytest.mark.parametrize(("learner", "tolerance"), LEARNERS)
+@pytest.mark.parametrize("value", [1e39, -1e300, np.inf])
+def test_matrices_and_frames_follow_the_rule_of_files(learner, tolerance, value):
+    """A number beyond measure is missing at training and at prediction, and there is a note."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 2))
+    bag, y = np.arange(240) // 6, rng.random(240) < 1 / (1 + np.exp(-2 * X[:, 0]))
+    share = np.bincount(bag, y)[bag] / 6
+    X[17, 1] = np.nan
+    strange = np.where(np.isnan(X), value, X)
+    note = "Column {} has 1 value beyond 1e+38, first in row 17. Such values count as missing."
+    for made, name in ((np.asarray, 1), (sparse.csr_array, 1), (named, "b")):
+        right, other = (
+            unbag.fit(unbag.from_rows(bag, share, X=made(x)), learner=learner, folds=2)
+            for x in (X, strange)
+        )
+        assert note.format(name) in other.notes and note.format(name) not in right.notes
+        expected = right.predict(made(X))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            np.testing.assert_allclose(other.predict(made(strange)), expected, rtol=tolerance)
+        assert name == "b" or [str(w.message) for w in said] == [note.format(name)]
+
+
+def named(X):
+    return pd.DataFrame(X, columns=["a", "b"])
 
 
 UNKNOWN = "Column shop: no value is one that the model knows. Look at the export."
@@ -45,7 +81,7 @@ UNKNOWN = "Column shop: no value is one that the model knows. Look at the export
         ({"x": [1.0, 2.0], "shop": ["A", None]}, [UNKNOWN]),
         (
             {"x": [1e39, 1.0], "shop": ["a", "b"]},
-            ["Column x: 1 values beyond 1e+38 count as missing."],
+            ["Column x has 1 value beyond 1e+38, first in row 0. Such values count as missing."],
         ),
     ],
 )

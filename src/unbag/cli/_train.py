@@ -267,12 +267,11 @@ def _tell_model(model: Any, out: Path, bags: int, *, judged: bool) -> None:
     if model.choice_ is not None and model.method == "auto":
         tell(f"chosen: {model.choice_.name}. {model.choice_.reason}")
     tell(f"learned from {bags:,} bags: {out}")
-    if model.fitted_ is None:
-        return
-    tell(f"model: {model.fitted_.combination} (weights of the learners)")
-    if judged:
-        tell("The evaluation is from bags that were kept untouched.")
-    for note in model.fitted_.notes:
+    if model.fitted_ is not None:
+        tell(f"model: {model.fitted_.combination} (weights of the learners)")
+        if judged:
+            tell("The evaluation is from bags that were kept untouched.")
+    for note in model.notes_:
         tell(f"note: {note}")
 
 

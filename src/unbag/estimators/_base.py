@@ -25,10 +25,21 @@ from unbag.estimators._network import Training, network
 from unbag.estimators._targets import RowReports, row_importance, row_reports
 from unbag.learners import Fitted, fit
 from unbag.methods import usual_loss
-from unbag.metrics import join_marks, marks
-from unbag.tables import FeaturePlan, Marginals, OldScore, is_number, open_table, plan_features
+from unbag.metrics import join_marks, level_note, marks
+from unbag.tables import (
+    LARGEST,
+    FeaturePlan,
+    Marginals,
+    OldScore,
+    count,
+    is_known,
+    is_number,
+    open_table,
+    plan_features,
+)
 
 Targets = tuple[np.ndarray, Any, Kind]
+AT_ONCE = 65_536  # rows that one network predicts together
 
 
 class BagEstimator(BaseEstimator):
@@ -250,11 +261,12 @@ class BagEstimator(BaseEstimator):
         if _is_table(X):
             X = self._matrix_of(X, reset=reset)
         elif not reset and self.plan_ is not None and np.shape(X)[1:] == (len(self.plan_.names),):
-            X = check_array(X, dtype="float64")  # what the plan made of a table
+            X = check_array(X, dtype="float64", ensure_all_finite=False)  # the plan made it
         else:
-            X = validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=np.float64)
+            X = self._numbers(X, reset=reset)
         if sparse.issparse(X):
             X = X.toarray()
+        _refuse_gaps(X)
         if reset:
             self._set_scale(X)
         return ((X - self.mean_) / self.scale_).astype(np.float32)
@@ -268,7 +280,7 @@ class BagEstimator(BaseEstimator):
         if self.plan_ is not None and self.plan_.reads(X):
             return self.plan_.apply(X)
         columns = [np.asarray(column, float) for column in _columns_of(X)]
-        return check_array(np.column_stack(columns), input_name="X")
+        return check_array(np.column_stack(columns), input_name="X", ensure_all_finite=False)
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         """Rows as the learners take them: tables as they are, else a matrix of numbers."""
@@ -279,14 +291,18 @@ class BagEstimator(BaseEstimator):
             if reset or self.takes_tables:
                 return X
             return np.column_stack([np.asarray(column, float) for column in _columns_of(X)])
-        options: dict[str, Any] = {"accept_sparse": ["csr", "csc"], "dtype": np.float64}
-        X = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan", **options)
+        X = self._numbers(X, reset=reset)
         if self.plan_ is not None and (reset or self._read_from_matrix):
             self._check_plan(X)
             return self._named_columns(X)
         if not reset and self.takes_tables:
             return pa.table(dict(zip(self.feature_names_in_, X.T, strict=True)))
         return X
+
+    def _numbers(self, X: Any, *, reset: bool) -> Any:
+        """A matrix in double precision; which of its numbers are usable is another question."""
+        options: dict[str, Any] = {"accept_sparse": ["csr", "csc"], "dtype": np.float64}
+        return validate_data(self, X, reset=reset, ensure_all_finite=False, **options)
 
     def _check_plan(self, X: Any) -> None:
         """Refuse a matrix that the plan has not made."""
@@ -387,7 +403,18 @@ class BagEstimator(BaseEstimator):
         self.runs_, self.run_, self.choice_ = trained
         self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, self.run_.loss
         self.method_ = self.run_.method  # with "auto", the one that was chosen
+        if importance is None:  # weighted rows have another mean
+            self.notes_ = self._level_notes(bags)
         self._remember(bags)
+
+    def _level_notes(self, bags: Bags) -> tuple[str, ...]:
+        """A note where the network predicts another mean than the bags report."""
+        parts = np.array_split(bags.X, len(bags.X) // AT_ONCE + 1)
+        h = np.concatenate([np.asarray(self._link(self.model_(part))) for part in parts])
+        if bags.kind == "binary":
+            h = h[:, 1]
+        note = level_note(h, bags)
+        return () if note is None else (note,)
 
     def _training(self) -> Training:
         """The options of one training, checked."""
@@ -599,7 +626,20 @@ def _all_numbers(X: Any) -> bool:
     if not all(is_number(kind) for kind in table.schema.types):
         return False
     columns = table.read(table.schema.names).columns
-    return not any(np.isnan(np.asarray(column, float)).any() for column in columns)
+    return all(is_known(np.asarray(column, float)).all() for column in columns)
+
+
+def _refuse_gaps(X: np.ndarray) -> None:
+    """Refuse numbers that one network cannot take: it has no place for missing ones."""
+    row, column = np.nonzero(~is_known(X))
+    if len(row):
+        value = repr(float(X[row[0], column[0]])).replace("nan", "NaN")
+        raise broken(
+            f"Numbers for one network must not be missing, infinite or beyond {LARGEST:g}",
+            f"row {row[0]} has {value} in column {column[0]} ({count(len(row), 'such value')})",
+            "Fill them in, or leave the options of training out: the default learners take them "
+            "as missing.",
+        )
 
 
 def _plain(value: Any) -> Any:

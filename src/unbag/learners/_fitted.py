@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -31,6 +32,7 @@ from unbag.learners._folds import (
 from unbag.learners._held_cells import held_cells, judged_cells
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._stacked import Stacked, StackedModel
+from unbag.learners._terms import DataWarning
 from unbag.learners._trees import TreeColumns, Trees, TreesModel, load_lightgbm
 from unbag.learners._verdict import OFFSET_ALONE, Verdict, labelled_rows, verdict_of
 from unbag.metrics import (
@@ -45,7 +47,7 @@ from unbag.metrics import (
     scores_on,
 )
 from unbag.peers import PEERS
-from unbag.tables import Marginals
+from unbag.tables import Marginals, in_range
 
 
 class Entry(NamedTuple):
@@ -218,6 +220,10 @@ class Fitted:
         X : table or matrix
             Rows as they were at training.
         """
+        if _is_matrix(X):
+            X, beyond = in_range(X)
+            for note in beyond:
+                warnings.warn(note, DataWarning, stacklevel=2)
         return self.combination.apply(np.stack([self.models[n].scores(X) for n in self.weights]))
 
     def predict(self, X: Any, *, offset: Any = None) -> np.ndarray:
@@ -346,7 +352,9 @@ def fit(
     if isinstance(test, float | int):
         bags, untouched = bags.split(1 - test, seed=seed)
     bags, within = _within_constants(_as_read(bags.reported()))
-    notes += [*within, *getattr(bags, "notes", ())]
+    X, beyond = in_range(bags.X)
+    bags = replace(bags, X=X)
+    notes += dict.fromkeys([*within, *getattr(bags, "notes", ()), *beyond])
     fold = folds_of(bags, folds, seed=seed)
     known = marks(bags) if bags.names is not None and bags.size.max() > 1 else None
     if len(bags) < FEWEST:

@@ -128,7 +128,9 @@ class NetworkColumns:
         count = np.maximum(known.sum(axis=0), 1)
         mean = np.where(known, numbers, 0).sum(axis=0, dtype=float) / count
         away = np.where(known, numbers - mean.astype(numbers.dtype), 0)
-        scale = float(np.sqrt((away**2).sum(dtype=float) / max(known.sum(), 1)))
+        largest = float(np.abs(away).max(initial=0)) or 1.0  # squares in single precision overflow
+        away /= away.dtype.type(largest)
+        scale = largest * float(np.sqrt((away**2).sum(dtype=float) / max(known.sum(), 1)))
         columns = replace(columns, mean=mean, scale=scale or 1.0)
         return columns, columns._centred(raw)
 

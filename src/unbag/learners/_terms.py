@@ -195,11 +195,8 @@ class Terms:
                 scale += [1 / term.sd] * term.levels
                 place += range(start, start + term.levels)
             start += term.width
-        columns = X[:, chosen]
-        if not sparse.issparse(columns):
-            columns = np.nan_to_num(columns)
-        part: Sparse = sparse.coo_array(columns)
-        data = part.data * np.asarray(scale)[part.col]
+        part: Sparse = sparse.coo_array(X[:, chosen])
+        data = np.nan_to_num(part.data) * np.asarray(scale)[part.col]  # 0 where one is missing
         where = (part.row, np.asarray(place)[part.col])
         return sparse.csr_array((data, where), shape=(part.shape[0], width))
 
@@ -349,7 +346,7 @@ def _matrix_terms(X: Any, steps: int) -> tuple[Term, ...]:
     shared = len(numbers) > WIDE
     for j in numbers:
         if sparse.issparse(X):
-            entries = X[:, [j]].data
+            entries = np.nan_to_num(X[:, [j]].data)
             rms = float(np.sqrt(np.mean(entries**2)))
             terms.append(Term(_name(j, j + 1), levels=1, sd=rms, start=j, stop=j + 1,
                               group="numbers" if shared else ""))  # fmt: skip

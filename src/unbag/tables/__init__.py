@@ -13,14 +13,16 @@ from unbag.tables._join import JoinedBags, OldScore, check_tables, join
 from unbag.tables._marginals import Marginals, join_marginals, match_keys, plan_marginals
 from unbag.tables._outputs import write_tables
 from unbag.tables._plan import FeaturePlan, Part
+from unbag.tables._range import in_range
 from unbag.tables._reports import ObservedReports, report_rows
 from unbag.tables._rules import EVEN, LEFT_OUT, RULES, TablesReport, count, tables_report
 from unbag.tables._sources import Table, no_rows, open_table, plain_arrow, watched
-from unbag.tables._values import as_ids, as_moments, as_numbers, is_number, plain
+from unbag.tables._values import LARGEST, as_ids, as_moments, as_numbers, is_known, is_number, plain
 from unbag.tables._watch import ColumnWatch
 
 __all__ = [
     "EVEN",
+    "LARGEST",
     "LEFT_OUT",
     "RULES",
     "Column",
@@ -44,6 +46,8 @@ __all__ = [
     "count",
     "cut_of",
     "ids_are_text",
+    "in_range",
+    "is_known",
     "is_number",
     "join",
     "join_marginals",

@@ -18,6 +18,7 @@ from unbag._rules import broken
 from unbag.tables._encode import DAY, MOST_BUCKETS, Column
 from unbag.tables._overrides import Wish, as_wishes
 from unbag.tables._plan import CSV_TYPES, FeaturePlan
+from unbag.tables._range import beyond_note
 from unbag.tables._sources import Table, no_rows, open_table
 from unbag.tables._values import (
     LARGEST,
@@ -158,10 +159,7 @@ class Survey:
     def notes(self) -> tuple[str, ...]:
         """What a user should know of the values."""
         return tuple(
-            f"Column {s.name} has {s.beyond:,} values beyond {LARGEST:g}, the first in row "
-            f"{s.first}: they count as missing."
-            for s in self.summaries.values()
-            if s.beyond
+            beyond_note(s.name, s.beyond, s.first) for s in self.summaries.values() if s.beyond
         )
 
     def plan(self) -> FeaturePlan:

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from unbag.tables._encode import Column, narrow
 from unbag.tables._plan import FeaturePlan
+from unbag.tables._range import beyond_note
 from unbag.tables._values import LARGEST, as_numbers
 
 
@@ -24,19 +25,22 @@ class ColumnWatch:
         self.rows = 0
         self.known = dict.fromkeys([column.name for column in self.columns], 0)
         self.missing, self.beyond = dict(self.known), dict(self.known)
+        self.first: dict[str, int] = {}  # row of the first number beyond measure, of each column
 
     def add(self, batch: pa.Table) -> None:
         """Look at one more batch."""
-        self.rows += batch.num_rows
         for column in self.columns:
             self._count(column, batch[column.name])
+        self.rows += batch.num_rows
 
     def _count(self, column: Column, values: pa.ChunkedArray) -> None:
         (read,) = narrow(column, values).values()
         if column.kind == "numeric":
             known = missing = np.isfinite(read)
-            large = np.abs(as_numbers(values, name=column.name)) > LARGEST
-            self.beyond[column.name] += int(large.sum())
+            large = np.flatnonzero(np.abs(as_numbers(values, name=column.name)) > LARGEST)
+            self.beyond[column.name] += len(large)
+            if len(large):
+                self.first.setdefault(column.name, self.rows + int(large[0]))
         else:
             known, missing = (read >= 0) & (read < len(column.values)), read < len(column.values)
         self.known[column.name] += int(known.sum())
@@ -53,6 +57,5 @@ class ColumnWatch:
                 none = "all values are" if what == "missing" else "no value is"
                 said.append(f"Column {name}: {none} {what}. Look at the export.")
             if self.beyond[name]:
-                count = f"{self.beyond[name]:,} values beyond {LARGEST:g} count as missing"
-                said.append(f"Column {name}: {count}.")
+                said.append(beyond_note(name, self.beyond[name], self.first[name]))
         return said

@@ -1,0 +1,74 @@
+"""Numbers that features in single precision cannot hold: in rows of any kind they are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from unbag.tables._rules import count
+from unbag.tables._sources import open_table
+from unbag.tables._values import LARGEST, as_numbers, is_number
+
+
+def in_range(X: Any) -> tuple[Any, tuple[str, ...]]:
+    """Rows in which infinite numbers and those beyond 1e38 are missing, and a note on each column
+    that has some. The numbers of a table stay: its plan reads them as missing, see `is_known`.
+
+    Parameters
+    ----------
+    X : frame, Arrow table, NumPy array or sparse matrix
+        One row for each instance.
+
+    >>> in_range(np.array([[1.0, 2.0], [3.0, 1e39]]))[1]
+    ('Column 1 has 1 value beyond 1e+38, first in row 1. Such values count as missing.',)
+    """
+    if not isinstance(X, np.ndarray) and not sparse.issparse(X):
+        table = open_table(X)
+        names = [field.name for field in table.schema if is_number(field.type)]
+        read = table.read(names)
+        return X, _notes((name, as_numbers(read[name], name=name)) for name in names)
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind != "f" or _largest(values) <= LARGEST:
+        return X, ()
+    columns = X.tocsc() if sparse.issparse(X) else X.reshape(len(X), -1)
+    notes = _notes((j, _dense(columns[:, [j]])) for j in range(columns.shape[1]))
+    X = X.copy()
+    values = X.data if sparse.issparse(X) else X
+    values[np.abs(values) > LARGEST] = np.nan
+    return X, notes
+
+
+def _largest(values: np.ndarray) -> float:
+    """The largest absolute value, without a copy of the matrix and whether or not some are NaN."""
+    high, low = (end.reduce(values, axis=None, initial=0) for end in (np.fmax, np.fmin))
+    return max(high, -low)
+
+
+def _dense(column: Any) -> np.ndarray:
+    return (column.toarray() if sparse.issparse(column) else column).ravel()
+
+
+def _notes(columns: Iterable[tuple[Any, np.ndarray]]) -> tuple[str, ...]:
+    beyond = ((name, np.flatnonzero(np.abs(x) > LARGEST)) for name, x in columns)
+    return tuple(beyond_note(name, len(rows), rows[0]) for name, rows in beyond if len(rows))
+
+
+def beyond_note(name: Any, values: int, first: int) -> str:
+    """The sentence on values of a column that count as missing.
+
+    Parameters
+    ----------
+    name : str or int
+        Of the column.
+    values : int
+        How many there are.
+    first : int
+        The row of the first.
+    """
+    return (
+        f"Column {name} has {count(values, 'value')} beyond {LARGEST:g}, first in row {first}. "
+        "Such values count as missing."
+    )
