@@ -54,7 +54,8 @@ def test_matrices_and_frames_follow_the_rule_of_files(learner, tolerance, value)
             unbag.fit(unbag.from_rows(bag, share, X=made(x)), learner=learner, folds=2)
             for x in (X, strange)
         )
-        assert note.format(name) in other.notes and note.format(name) not in right.notes
+        assert note.format(name) in other.notes
+        assert note.format(name) not in right.notes
         expected = right.predict(made(X))
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
