@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.special import expit
 from unbag import losses, weights
 from unbag._arrays import sum_by
 from unbag._rules import broken, one_of, refuse, rows
-from unbag.bags import Bags, Kind, as_components
+from unbag.bags import Bags, Kind, Reports, as_components
 from unbag.methods import BOUNDED, LINEAR, METHODS, Method
 
 METHODS_OF_BOOSTING = tuple(name for name in LINEAR if METHODS[name].leave_one_out)
@@ -136,8 +137,9 @@ class BagObjective:
 
     Parameters
     ----------
-    bags : Bags
-        With reports of any kind.
+    bags : Bags or Reports
+        With reports of any kind. Of reports alone only what is said by bag can be asked:
+        `residual_weights`, `start` and `unit`.
     method : {"anchored", "upm"}
         "anchored" has the current prediction as the reference.
     loss : str, optional
@@ -157,7 +159,7 @@ class BagObjective:
 
     def __init__(
         self,
-        bags: Bags,
+        bags: Bags | Reports,
         *,
         method: Method = "anchored",
         loss: str | None = None,
@@ -181,7 +183,9 @@ class BagObjective:
             given=bags.status,
             remedy="Give bags.reported(), and train on its X.",
         )
-        self.bags = replace(bags, X=None)  # LightGBM copies its objective
+        self.bags: Any = bags
+        if isinstance(bags, Bags):
+            self.bags = replace(bags, X=None)  # LightGBM copies its objective
         self.method, self.share, self.seed, self.calls = method, share, seed, 0
         self.curve, prior = CURVES[bags.kind][self.loss], _prior_of_all(bags)
         low, high = self.curve.priors
@@ -194,7 +198,7 @@ class BagObjective:
         start = losses.LOSSES[self.loss].trivial_score(prior, kind=bags.kind)
         self.start = np.asarray(start) if bags.kind == "histogram" else float(start)
         self.unit = float(np.mean(self.curve.curvature(prior)))
-        self._prior, self._bag_weight = prior, _noise_weights(bags, prior)
+        self.prior, self._bag_weight = prior, _noise_weights(bags, prior)
 
     def __call__(self, score: Any, data: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """What a booster asks for in each round; its data set is not looked at."""
@@ -214,12 +218,15 @@ class BagObjective:
         """
         h = self.predict(score)
         if self.method == "anchored":
-            u, s = len(h) * self._residual_weights(h, draw)[self.bags.bag], 1.0
+            u, s = len(h) * self.residual_weights(self._means(h), draw)[self.bags.bag], 1.0
         else:
             t, s = weights.pseudo_labels(len(h) * self.weights(score, draw=draw))
             u = t - h
-        curvature = np.maximum(self.curve.curvature(h), FLOOR * self.unit)
-        return s * self.curve.gradient(h, u), s * curvature
+        return s * self.curve.gradient(h, u), s * self.curvature(h)
+
+    def curvature(self, h: np.ndarray) -> np.ndarray:
+        """Of each instance at its prediction, at least a part of that at the prior."""
+        return np.maximum(self.curve.curvature(h), FLOOR * self.unit)
 
     def weights(self, score: Any, *, draw: int | None = None) -> np.ndarray:
         """Signed weights of each instance, from all bags or from the draw of a number.
@@ -235,21 +242,31 @@ class BagObjective:
         if self.method == "upm":
             weight = self._weight(draw)
             return weights.upm(b.size, *b.components(), weight=weight, stratum=b.stratum)[b.bag]
-        W = self._residual_weights(h, draw)[b.bag]
+        W = self.residual_weights(self._means(h), draw)[b.bag]
         if b.kind == "histogram":
             return h / len(h) + W
         return as_components(h) / len(h) + np.stack([np.zeros_like(W), W], axis=1)
 
-    def _residual_weights(self, h: np.ndarray, draw: int | None) -> np.ndarray:
+    def _means(self, h: np.ndarray) -> np.ndarray:
+        """The mean prediction of each bag, (bags, classes)."""
+        b = self.bags
+        return sum_by(b.bag, h.reshape(len(h), -1), len(b)) / b.size[:, None]
+
+    def residual_weights(self, mean: np.ndarray, draw: int | None) -> np.ndarray:
         """What `unbag.weights.anchored` adds to h / N, by bag: GeneralUPM of the residuals.
 
         The first of the components (1, y) has no residual, so only the others are reckoned with,
         and no array of the size of the data is made but the prediction.
+
+        Parameters
+        ----------
+        mean : numpy.ndarray
+            The mean prediction of each bag, (bags, classes).
+        draw : int, optional
+            The number of the draw of bags that counts; by default all bags do.
         """
         b = self.bags
-        columns = h.reshape(len(h), -1)
         k = b.size[:, None].astype(float)
-        mean = sum_by(b.bag, columns, len(b)) / k
         stratum = self._stratum
         strata = b.strata
         instances = sum_by(stratum, k, strata)
@@ -282,7 +299,7 @@ class BagObjective:
         steps : int
             How many of Newton's steps.
         """
-        return level_shift(self._checked(score), self._prior, self.bags.kind, steps=steps)
+        return level_shift(self._checked(score), self.prior, self.bags.kind, steps=steps)
 
     def _checked(self, score: Any) -> np.ndarray:
         rows(len(score), len(self.bags.bag), thing="score", of="instance")
@@ -309,11 +326,15 @@ class BagObjective:
     def _drawn(self, draw: int) -> np.ndarray:
         """Bag weights with 0 for the bags that are left out; at least two of each stratum stay."""
         s = self._stratum
-        order = np.lexsort((np.random.default_rng([self.seed, draw]).uniform(size=len(s)), s))
-        count = np.bincount(s)
-        place = np.empty_like(s)
-        place[order] = np.arange(len(s)) - (np.cumsum(count) - count)[s[order]]
-        stays = place < np.maximum(2, np.ceil(self.share * count))[s]
+        u = np.random.default_rng([self.seed, draw]).uniform(size=len(s))
+        if self.bags.stratum is None:
+            count = max(2, ceil(self.share * len(s)))
+            stays = u <= np.partition(u, count - 1)[count - 1]
+        else:
+            order, count = np.lexsort((u, s)), np.bincount(s)
+            place = np.empty_like(s)
+            place[order] = np.arange(len(s)) - (np.cumsum(count) - count)[s[order]]
+            stays = place < np.maximum(2, np.ceil(self.share * count))[s]
         weight = stays * (1.0 if self._bag_weight is None else self._bag_weight)
         return weight / np.bincount(s, weights=weight)[s]
 
@@ -334,13 +355,13 @@ def checked_loss(kind: Kind, method: str, loss: str | None) -> str:
     return loss or BOUNDED[kind]
 
 
-def _prior_of_all(bags: Bags) -> np.ndarray:
+def _prior_of_all(bags: Bags | Reports) -> np.ndarray:
     if bags.stratum is None:
         return np.asarray(bags.prior, float)
     return np.average(bags.prior[bags.stratum], axis=0, weights=bags.size)
 
 
-def _noise_weights(bags: Bags, prior: np.ndarray) -> np.ndarray | None:
+def _noise_weights(bags: Bags | Reports, prior: np.ndarray) -> np.ndarray | None:
     """Noisier reports weigh less; counts are taken to vary as Poisson counts do."""
     if bags.noise is None:
         return None

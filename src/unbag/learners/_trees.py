@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from unbag.bags import Bags, Kind
-from unbag.boosting import BagObjective
+from unbag.bags import Bags, Kind, Reports
+from unbag.boosting import BagObjective, level_shift
 from unbag.learners._booster_text import check_booster
 from unbag.learners._folds import FEWEST, FoldFit, folds_of
 from unbag.learners._protocol import Model, Progress
@@ -270,9 +270,11 @@ class Trees:
             add to them.
         """
         count, columns = int(fold.max()) + 1, TreeColumns.of(bags.X)
-        grown: list[list[_Growth]] = []
-        if len(bags) >= FEWEST and count > 1 and _can_split(columns.matrix(bags.X)):
+        grown: list[list[_Path]] = []
+        data = None
+        if len(bags) >= FEWEST and count > 1:
             data = _Data.of(columns, bags, start)
+        if data is not None:
             end = monotonic() + self.seconds if self.seconds is not None else np.inf
             grown = [
                 self._grow(data, fold, depth, seed, end, progress) for depth in self._depths(bags)
@@ -293,7 +295,7 @@ class Trees:
         seed: int,
         end: float,
         progress: Progress | None,
-    ) -> list[_Growth]:
+    ) -> list[_Path]:
         """All folds, side by side, until held-out bags have not become more likely for a while."""
         folds = range(int(fold.max()) + 1)
         grown = [_Growth(self, data, fold, number, depth, seed) for number in folds]
@@ -308,7 +310,7 @@ class Trees:
                     progress(done, self.rounds, words)
                 if done - JUDGED * int(np.argmin(curve)) >= self.patience or monotonic() > end:
                     break
-        return grown
+        return [one.path() for one in grown]
 
 
 def _can_split(matrix: Any) -> bool:
@@ -334,52 +336,87 @@ def _cores() -> int:
 
 
 class _Data(NamedTuple):
-    """The bags and their binned rows, made once for all boosters."""
+    """The bags, their rows bag by bag, and the binned rows, made once for all boosters."""
 
-    bags: Bags
+    reports: Reports
+    start: np.ndarray
+    """The first row of each bag."""
     binned: Any
     offset: np.ndarray
     """Of each fold and row; one for all folds where they start alike."""
 
     @staticmethod
-    def of(columns: TreeColumns, bags: Bags, start: np.ndarray | None) -> _Data:
+    def of(columns: TreeColumns, bags: Bags, start: np.ndarray | None) -> _Data | None:
+        """None where no column can be split."""
+        if (np.diff(bags.bag) < 0).any():
+            every = np.arange(len(bags))
+            bags, order = bags.take(every), bags.rows_of(every)
+            start = start[:, order] if start is not None else None
+        matrix = columns.matrix(bags.X)
+        if not _can_split(matrix):
+            return None
         params = {"max_bin": 63, "verbosity": -1, "num_threads": 1, "min_data_in_bin": BIN}
         binned = load_lightgbm().Dataset(
-            columns.matrix(bags.X),
+            matrix,
             categorical_feature=columns.categorical,
             # else columns of small tables are dropped, by a usual size of leaves that is not ours
             params=params | {"feature_pre_filter": False},
         )
-        offset = np.zeros(len(bags.bag)) if bags.offset is None else bags.offset
+        offset = np.zeros(1 if start is None else len(bags.bag))
+        if bags.offset is not None:
+            offset = bags.offset
         if bags.kind == "histogram":
             offset = offset[:, None]
         each = offset[None] if start is None else offset + start
-        return _Data(replace(bags, X=None), binned.construct(), each)
+        first = np.cumsum(bags.size) - bags.size
+        return _Data(bags.reports, first, binned.construct(), each.astype(np.float32))
+
+
+class _Path(NamedTuple):
+    """What is left of a booster: its trees, and of each look at held-out bags what these said."""
+
+    kind: Kind
+    text: str
+    curve: list[float]
+    levels: list[Any]
+
+    def model(self, judged: int, columns: TreeColumns) -> TreesModel:
+        """The model after the rounds that were made when held-out bags were asked this time."""
+        rounds, text = JUDGED * judged, ""
+        if rounds:
+            booster = load_lightgbm().Booster(model_str=self.text)
+            text = booster.model_to_string(num_iteration=rounds)
+        return TreesModel(self.kind, columns, (text,), np.asarray(self.levels[rounds], float)[None])
 
 
 class _Growth:
-    """One booster that learns from some of the bags, and what the others say of each round."""
+    """One booster that learns from some of the bags, and what the others say of each round.
+
+    All arrays of rows hold all rows, in single precision: weights and gradients of bags that it
+    does not learn from are 0. To gather the rows of each fold cost more than the trees did.
+    """
 
     def __init__(
         self, trees: Trees, data: _Data, fold: np.ndarray, number: int, depth: int, seed: int
     ) -> None:
-        bags, learns = data.bags, fold != number
-        learned = _enough_in_strata(bags, np.flatnonzero(learns))
-        self.rows, self.held_rows = bags.rows_of(learned), bags.rows_of(np.flatnonzero(~learns))
-        self.held = bags.take(np.flatnonzero(~learns))
+        reports, learns = data.reports, fold != number
+        self.data, self.held = data, reports.take(np.flatnonzero(~learns))
+        self.learned = _enough_in_strata(reports, np.flatnonzero(learns))
+        self.held_rows = np.repeat(~learns, reports.size)
+        self.listens = np.zeros(len(reports), np.float32)
+        self.listens[self.learned] = 1
         draw = int(np.random.default_rng([seed, number]).integers(2**31))
-        part = _dense_strata(bags.take(learned))
+        part = _dense_strata(reports.take(self.learned))
         self.objective = BagObjective(part, share=trees.share, seed=draw)
         self.offset = data.offset[number % len(data.offset)]
+        classes = reports.report.shape[1] if reports.kind == "histogram" else 1
+        self.shape = (reports.size.sum(), classes)[: 1 + (classes > 1)]
         self.level: Any = self.objective.start
-        self.level = self.level + self._shift(0.0, steps=30)
+        self.level = self.level + self._shift(np.zeros(self.shape), steps=30)
         self.levels: list[Any] = []
         self.curve: list[float] = []
-        classes = bags.report.shape[1] if bags.kind == "histogram" else 1
         params = _params(trees, self.objective, depth, draw, len(learns) / learns.sum())
         self.booster = load_lightgbm().Booster({**params, "num_class": classes}, data.binned)
-        self.gradient = np.zeros((len(bags.bag), classes), np.float32)
-        self.hessian = np.zeros_like(self.gradient)
 
     def advance(self) -> None:
         """Some rounds, and a look at the held-out bags before the first of them."""
@@ -391,40 +428,52 @@ class _Growth:
         looks = len(self.levels) % JUDGED == 0
         if looks:  # the level moves slowly, and setting it costs a third of a gradient
             self.level = self.level + self._shift(score, steps=2)
-        total = self.offset + self.level + score
+        total = self._total(score)
         if looks:
             self.curve.append(self._judged(total[self.held_rows]))
-        gradient, hessian = self.objective.derivatives(total[self.rows], draw=len(self.levels) + 1)
         self.levels.append(self.level)
-        columns = self.gradient.shape[1]
-        self.gradient[self.rows] = gradient.reshape(-1, columns)
-        self.hessian[self.rows] = hessian.reshape(-1, columns)
-        if columns == 1:
-            return self.gradient[:, 0], self.hessian[:, 0]
-        return self.gradient, self.hessian
+        h, size = self._predict(total), self.data.reports.size
+        sums = np.add.reduceat(h, self.data.start, axis=0).reshape(len(size), -1)
+        mean = sums[self.learned] / size[self.learned, None]
+        own = self.objective.residual_weights(mean, draw=len(self.levels))
+        by_bag = np.zeros((len(size), *own.shape[1:]), np.float32)
+        by_bag[self.learned] = size[self.learned].sum() * own
+        gradient = self.objective.curve.gradient(h, np.repeat(by_bag, size, axis=0))
+        return gradient, (self.objective.curvature(h).T * np.repeat(self.listens, size)).T
 
-    def _shift(self, score: Any, *, steps: int) -> Any:
-        total = self.offset + self.level + score
-        return self.objective.level(total[self.rows], steps=steps)
+    def _total(self, score: np.ndarray) -> np.ndarray:
+        added = self.offset + np.asarray(self.level, np.float32)
+        return np.add(score, added, dtype=np.float32, casting="unsafe")
+
+    def _predict(self, total: np.ndarray) -> np.ndarray:
+        """Predictions in single precision, for which NumPy's exponential is the fastest."""
+        if self.data.reports.kind != "binary":
+            return self.objective.curve.predict(total)
+        with np.errstate(over="ignore"):  # to infinity, and so to a probability of 0
+            return 1 / (1 + np.exp(-total))
+
+    def _shift(self, score: np.ndarray, *, steps: int) -> Any:
+        there = np.repeat(self.listens > 0, self.data.reports.size)
+        kind = self.data.reports.kind
+        return level_shift(self._total(score)[there], self.objective.prior, kind, steps=steps)
 
     def _judged(self, score: np.ndarray) -> float:
         """Minus the log likelihood of the held-out counts."""
         b = self.held
+        bag, known = np.repeat(np.arange(len(b)), b.size), {"kind": b.kind, "noise": b.noise}
         value = count_likelihood(
-            score, b.bag, b.size, b.components().report, kind=b.kind, exact=1, noise=b.noise
+            score.astype(float), bag, b.size, b.components().report, exact=1, **known
         )
         return float(np.nan_to_num(value.sum(), nan=np.inf))
 
-    def model(self, judged: int, columns: TreeColumns) -> TreesModel:
-        """The model after the rounds that were made when held-out bags were asked this time."""
-        rounds = JUDGED * judged
-        text = self.booster.model_to_string(num_iteration=rounds) if rounds else ""
-        levels = np.asarray(self.levels[rounds], float)[None]
-        return TreesModel(self.objective.bags.kind, columns, (text,), levels)
+    def path(self) -> _Path:
+        """What is left when it has grown."""
+        kind, text = self.data.reports.kind, self.booster.model_to_string(num_iteration=-1)
+        return _Path(kind, text, self.curve, self.levels)
 
 
 def _chosen(
-    grown: list[list[_Growth]],
+    grown: list[list[_Path]],
     number: int,
     columns: TreeColumns,
     bags: Bags,
@@ -448,7 +497,7 @@ def _params(
     trees: Trees, objective: BagObjective, depth: int, seed: int, spread: float
 ) -> dict[str, Any]:
     """LightGBM's parameters; rows of its own fold count in a leaf too, hence `spread`."""
-    size, rows = float(np.mean(objective.bags.size)), len(objective.bags.bag)
+    size, rows = float(np.mean(objective.bags.size)), int(objective.bags.size.sum())
     return {
         "objective": "none",
         "learning_rate": trees.rate,
@@ -467,7 +516,7 @@ def _params(
     }
 
 
-def _enough_in_strata(bags: Bags, numbers: np.ndarray) -> np.ndarray:
+def _enough_in_strata(bags: Reports, numbers: np.ndarray) -> np.ndarray:
     """The bags whose stratum has another bag among these: a lone bag has no mean to be compared
     with."""
     if bags.stratum is None:
@@ -476,7 +525,7 @@ def _enough_in_strata(bags: Bags, numbers: np.ndarray) -> np.ndarray:
     return numbers[count[bags.stratum[numbers]] >= 2]
 
 
-def _dense_strata(bags: Bags) -> Bags:
+def _dense_strata(bags: Reports) -> Reports:
     """The same bags with strata numbered anew, so that none is empty."""
     if bags.stratum is None:
         return bags
