@@ -42,10 +42,36 @@ def _by_sql(reports, said):
         (np.full(BAGS, 6), {"accept_bias": True}, []),
         (np.full(BAGS, 0.3), {"total": None, "proportion": "n"}, [EVEN]),
         (np.zeros(BAGS), {}, []),
+        (COUNT, {"kind": "total"}, []),
+        (np.full(BAGS, 6), {"kind": "total"}, [EVEN]),
+        (np.full(BAGS, SIZE), {"kind": "total"}, [EVEN]),
+        (np.full(BAGS, 7.3), {"kind": "total"}, [EVEN]),
+        (np.full(BAGS, 7.3), {"kind": "total", "accept_bias": True}, []),
+        (np.zeros(BAGS), {"kind": "total"}, []),
+        (COUNT * 0.37, {"kind": "total"}, []),
+        (COUNT / SIZE + 3, {"kind": "total", "noise": 2.0}, [EVEN]),
+        (COUNT + np.sqrt(2) * np.sin(COUNT), {"kind": "total", "noise": 2.0}, []),
     ],
 )
 def test_reports_that_are_none_are_refused_alike_by_join_and_sql(values, said, rules):
     assert refused(values, **said) == rules
+
+
+@pytest.mark.parametrize(
+    ("classes", "rules"),
+    [
+        ({"a": COUNT, "b": SIZE - COUNT}, []),
+        ({"a": COUNT // 2, "b": COUNT - COUNT // 2, "c": SIZE - COUNT}, []),
+        ({"a": np.full(BAGS, 6), "b": COUNT, "c": SIZE - 6 - COUNT}, [EVEN]),
+        ({"a": np.full(BAGS, 5), "b": np.full(BAGS, 15)}, [EVEN]),
+        ({"a": np.full(BAGS, 20), "b": np.zeros(BAGS)}, []),
+    ],
+)
+def test_histograms_are_looked_at_class_by_class(classes, rules):
+    reports = pa.table({"bag": np.arange(BAGS), **classes})
+    said = {"on": "bag", "counts": list(classes)}
+    ours = check_tables(EVENTS, reports, **said).refused
+    assert [r.rule for r in ours] == [r.rule for r in _by_sql(reports, said)] == rules
 
 
 def test_a_diagnosis_does_not_call_equal_reports_random():
@@ -63,5 +89,14 @@ def test_random_bags_are_not_called_too_even(size, rate):
     for bags in (2, 5, 20, 200):
         sizes = rng.integers(max(size // 2, 1), size + 1, bags)
         for _ in range(100):
-            reports = Reports(sizes, rng.binomial(sizes, rate) / sizes)
-            assert not reports_too_even(reports)
+            count, noise = rng.binomial(sizes, rate), rng.laplace(size=bags)
+            noisy = {"noise": np.full(bags, 2.0), "kind": "total"}
+            poisson = {"kind": "total"}
+            assert not reports_too_even(Reports(sizes, count / sizes))
+            assert not reports_too_even(Reports(sizes, (count + noise) / sizes, **noisy))
+            # counts that are all equal are refused whatever chance says: nothing can be learned
+            if count.any():
+                assert not reports_too_even(Reports(sizes, 3 + count / sizes, **poisson))
+            assert not reports_too_even(
+                Reports(sizes, rng.poisson(sizes * rate) / sizes, **poisson)
+            )

@@ -20,21 +20,28 @@ from unbag.bags._reports import (
     label_variance,
     largest_report,
     mean_label_variance,
+)
+from unbag.bags._split import batch_plan
+from unbag.bags._spread import (
+    WHOLE,
+    all_equal,
+    least_variance,
     reports_too_even,
     spread_terms,
     too_even,
 )
-from unbag.bags._split import batch_plan
 
 __all__ = [
     "HIDDEN_BY_VALUE",
     "MAKERS",
     "REPORT_RULES",
+    "WHOLE",
     "Bags",
     "Components",
     "Kind",
     "Reports",
     "Status",
+    "all_equal",
     "as_components",
     "as_ids",
     "batch_plan",
@@ -44,6 +51,7 @@ __all__ = [
     "from_rows",
     "label_variance",
     "largest_report",
+    "least_variance",
     "make_bags",
     "mean_label_variance",
     "random_bags",

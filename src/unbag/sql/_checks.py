@@ -11,7 +11,16 @@ from typing import Any, NamedTuple, get_args
 import ibis
 
 from unbag._rules import Refused
-from unbag.bags import HIDDEN_BY_VALUE, Status, largest_report, spread_terms, too_even
+from unbag.bags import (
+    HIDDEN_BY_VALUE,
+    WHOLE,
+    Status,
+    all_equal,
+    largest_report,
+    least_variance,
+    spread_terms,
+    too_even,
+)
 from unbag.sql._columns import constant, number_words, total
 from unbag.sql._match import NEVER, Request, sum_of_values
 from unbag.tables import EVEN, LEFT_OUT, RULES, TablesReport, tables_report
@@ -66,8 +75,8 @@ def find_faults(events: Any, reports: Any, bags: Any, weighed: Any, request: Req
     bags = _with_strata(bags)
     looks = [_of_events(events), _of_reports(reports, request)]
     looks.append(Look(bags, "bag", _of_bags(bags, request) | _of_strata(bags, request)))
-    if request.columns.reports_are == "binary" and not request.columns.accept_bias:
-        looks.append(_of_spread(bags))
+    if not request.columns.accept_bias:
+        looks.append(_of_spread(bags, request))
     if request.columns.id is not None:
         looks.append(_of_ids(events))
     if request.columns.counts is not None and request.columns.noise is not None:
@@ -256,23 +265,50 @@ def _of_strata(bags: Any, request: Request) -> Looks:
     return finds
 
 
-def _of_spread(bags: Any) -> Look:
-    """Reports that vary less than chance allows, within strata."""
-    within = ibis.window(group_by="stratum")
-    used = bags.filter(bags.usable & _finite(bags.a_1) & _finite(bags.noise))
-    used = used.select("stratum", "size", "noise", "a_1")
-    prior = (used.size * used.a_1).sum().over(within) / used.size.sum().over(within)
-    used = used.mutate(prior=prior)
-    used = used.filter(used.size * used.prior * (1 - used.prior) > 0)
-    squares, further = spread_terms(used.size, used.a_1, used.prior, used.noise)
-    used = used.mutate(squares=squares, further=further)
-    sums = used.aggregate(
-        squares=used.squares.sum(),
-        further=used.further.sum(),
-        free=(used.count() - used.stratum.nunique()).cast("float64").nullif(0),
-    )
+def _of_spread(bags: Any, request: Request) -> Look:
+    """Reports, of any class, that vary less than chance allows within strata."""
+    kind = request.columns.reports_are
+    shares = ["a_1"]  # a_0 is 1 in every bag
+    if kind == "histogram":
+        shares = [name for name in bags.columns if name.startswith("a_")]
+    sound = bags.filter(bags.usable, *(_finite(bags[name]) for name in ("noise", *shares)))
+    each = [
+        sound.select("stratum", "size", "noise", report=name, label=ibis.literal(name))
+        for name in shares
+    ]
+    sums = _spread_sums(ibis.union(*each) if len(each) > 1 else each[0], kind)
     even = too_even(sums.squares, sums.further, sums.free).fill_null(False)
-    return Look(sums, None, {"reports_too_even": (even, ibis.literal(EVEN))})
+    if kind == "total":
+        even = even | all_equal(sums.bags, sums.low, sums.high)
+    whole = sums.aggregate(even=even.any())
+    return Look(
+        whole, None, {"reports_too_even": (whole.even.fill_null(False), ibis.literal(EVEN))}
+    )
+
+
+def _spread_sums(used: Any, kind: Any) -> Any:
+    """The sums over bags that `too_even` and `all_equal` need, of each class."""
+    within = ibis.window(group_by=("label", "stratum"))
+    count = used.size * used.report
+    used = used.mutate(
+        prior=count.sum().over(within) / used.size.sum().over(within),
+        whole=((count - count.round()).abs() <= WHOLE).all().over(ibis.window(group_by="label")),
+    )
+    chance = used.size * ibis.greatest(least_variance(used.prior, kind), constant(0))
+    if kind == "total":
+        chance = ibis.ifelse(used.whole, chance, constant(0))
+    used = used.mutate(chance=chance)
+    squares, further = spread_terms(used.size, used.report, used.prior, used.noise, used.chance)
+    varies = used.chance + used.noise > 0
+    free = varies.sum() - used.stratum.nunique(where=varies)
+    return used.group_by("label").aggregate(
+        squares=squares.sum(where=varies),
+        further=further.sum(where=varies),
+        free=free.cast("float64").nullif(0),
+        bags=used.count(),
+        low=used.report.min(),
+        high=used.report.max(),
+    )
 
 
 def _of_weights(weighed: Any, request: Request) -> Look:

@@ -199,7 +199,7 @@ def _even(bags: BagTable, known: dict[str, Any]) -> Line:
         observed=np.ones(usable.sum(), bool),
         **parts,
     )
-    sound = known["kind"] == "binary" and np.isfinite(np.asarray(parts["report"])).all()
+    sound = np.isfinite(np.asarray(parts["report"], float)).all()
     even = sound and not known["accept_bias"] and reports_too_even(shown)
     return line("reports_too_even", int(even), EVEN)
 
