@@ -13,7 +13,13 @@ from cases.cli import FOLDER
 from unbag.cli._design import expected_of, open_events
 from unbag.cli._evaluate import bags_for, open_model, unseen
 from unbag.cli._explain import chosen_effects, effects_of, explain
-from unbag.cli._options import as_mapping, check_is_table, noise_variance, numbers_of
+from unbag.cli._options import (
+    as_mapping,
+    check_is_table,
+    check_once,
+    noise_variance,
+    numbers_of,
+)
 from unbag.cli._outputs import check_output
 from unbag.cli._plan import Contest, _cap, _noise, answers
 from unbag.cli._predict import predictions
@@ -72,6 +78,8 @@ class Diverged:
     def predict(self, X, offset):
         return np.array([1.0, np.nan])
 
+
+TOTAL = [SimpleNamespace(opts=["--total"], name="total", multiple=False)]
 
 MESSAGES = [
     (
@@ -208,6 +216,11 @@ MESSAGES = [
         lambda: numbers_of(["64;32"], "hidden"),
         "The values of --hidden must be positive whole numbers: 64;32 was given. Write --hidden "
         "64,32 for two layers.",
+    ),
+    (
+        lambda: check_once(TOTAL, ["--total", "red", "--total=blue", "--total", "green"]),
+        "--total takes one value: it is given 3 times. Give counts= in place of total= for one column "
+        "per class, or keep one of them.",
     ),
     (
         lambda: check_is_table(a_table("m.unbag"), "events"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import make_dataclass
 from pathlib import Path
@@ -91,6 +92,12 @@ class Verb(TyperCommand):
 
     stopped = "no file is half-written"
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words."""
+        with self.plain_errors(ctx):
+            check_once(self.params, args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run it."""
         with self.plain_errors(ctx):
@@ -102,6 +109,19 @@ class Verb(TyperCommand):
         """Errors in plain words."""
         words = ctx.meta.get(WORDS, [ctx.info_name])
         return plain_errors(words, example=_example(self.help or ""), stopped=self.stopped)
+
+
+def check_once(options: list[Any], words: list[str]) -> None:
+    """Refuse an option that is given twice but takes one value: the last would win in silence."""
+    given = Counter(word.split("=")[0] for word in words)
+    for option in options:
+        times = sum(given[name] for name in option.opts if name.startswith("--"))
+        if times < 2 or option.multiple:
+            continue
+        remedy = "Keep one of them."
+        if option.name == "total":
+            remedy = "Give {counts} in place of {total} for one column per class, or keep one of them."
+        raise broken(f"{option.opts[0]} takes one value", f"it is given {times} times", remedy)
 
 
 def check_is_table(path: Any, thing: str) -> None:
