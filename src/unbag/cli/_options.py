@@ -120,7 +120,9 @@ def check_once(options: list[Any], words: list[str]) -> None:
             continue
         remedy = "Keep one of them."
         if option.name == "total":
-            remedy = "Give {counts} in place of {total} for one column per class, or keep one of them."
+            remedy = (
+                "Give {counts} in place of {total} for one column per class, or keep one of them."
+            )
         raise broken(f"{option.opts[0]} takes one value", f"it is given {times} times", remedy)
 
 
