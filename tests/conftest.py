@@ -7,13 +7,15 @@ import sys
 import tempfile
 from collections import Counter
 from importlib import import_module
+from pathlib import Path
 
 # Most of the time of the suite is XLA compiling small programs. They are compiled in the cheapest
 # way, and kept in one folder for the run: workers, subprocesses and the tests after `small_memory`
 # load what one of them has compiled.
 STARTED_HERE = "PYTEST_XDIST_WORKER" not in os.environ
 OWN_FOLDER = STARTED_HERE and "JAX_COMPILATION_CACHE_DIR" not in os.environ
-FLAGS = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false"
+CHEAP = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+FLAGS = f"{os.environ.get('XLA_FLAGS', '')} {CHEAP}"
 SETTINGS = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES": "none",
@@ -33,19 +35,36 @@ def compile_cheaply():
         os.environ["XLA_FLAGS"] = FLAGS
 
 
+def keep_bytecode():
+    """Two workers and hundreds of subprocesses import the same files: compile them once, also where
+    the environment says otherwise."""
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
 if STARTED_HERE:
     compile_cheaply()
+keep_bytecode()
 
 import jaxtyping  # noqa: E402
 import pytest  # noqa: E402
 
 collect_ignore_glob = ["cases/*", "messages/[!t]*"]  # no doctests, and slow to import
+LARGE = 2 * 2**30
 CHECKED = ["unbag._arrays", "unbag.weights", "unbag.matching", "unbag.likelihood", "unbag.medians"]
 hook = jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 for name in CHECKED:
     import_module(name)
 
 hook.uninstall()
+
+
+def resident_memory():
+    """Bytes that this process holds; where the system has no such file, more than any limit."""
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        return float("inf")
+    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def pytest_unconfigure():
@@ -66,10 +85,10 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(autouse=True, scope="module")
 def small_memory():
-    """Forget what JAX compiled for the module before: thousands of small programs add up to
+    """Forget what JAX compiled once this process is large: thousands of small programs add up to
     gigabytes."""
     yield
-    if "jax" in sys.modules:
+    if "jax" in sys.modules and resident_memory() > LARGE:
         sys.modules["jax"].clear_caches()
 
 

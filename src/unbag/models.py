@@ -9,6 +9,7 @@ bias that score. With few bags that decides everything; without it, the usual in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -414,9 +415,10 @@ def _embedded(tables: Sequence[jax.Array], bucket: jax.Array) -> list[jax.Array]
 
 
 def _dense(key: Any, inputs: int, outputs: int) -> Dense:
-    return Dense(_usual(key, (inputs, outputs), inputs), jnp.zeros(outputs))
+    return Dense(_usual(key, (inputs, outputs), inputs), jax.device_put(np.zeros(outputs, "f4")))
 
 
+@partial(jax.jit, static_argnums=(1, 2))
 def _usual(key: Any, shape: tuple[int, ...], fan_in: int) -> jax.Array:
     """Flax's default: a truncated normal of variance 1 / fan-in."""
     return jax.random.truncated_normal(key, -2, 2, shape) * (fan_in**-0.5 / 0.87962566103423978)
@@ -424,5 +426,6 @@ def _usual(key: Any, shape: tuple[int, ...], fan_in: int) -> jax.Array:
 
 def _trivial(layer: Dense, start: Any) -> Dense:
     """Zero weights, and the bias that is the start."""
-    bias = jnp.broadcast_to(jnp.asarray(start, layer.bias.dtype), layer.bias.shape)
-    return Dense(jnp.zeros_like(layer.weight), bias)
+    bias = np.broadcast_to(np.asarray(start, layer.bias.dtype), layer.bias.shape)
+    weight = np.zeros(layer.weight.shape, layer.weight.dtype)
+    return Dense(*jax.device_put((weight, bias)))  # `jnp` would compile a program for each shape

@@ -481,13 +481,12 @@ class BagEstimator(BaseEstimator):
             if offset is None:
                 return score
             return score + np.asarray(offset, float).reshape((-1,) + (1,) * (score.ndim - 1))
-        import jax
-        import jax.numpy as jnp  # late, as in `_network`
+        import jax  # late, as in `_network`
 
         X = self._features(X, reset=False)
         with jax.enable_x64(True):
-            model = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), self.model_)
-            return np.asarray(model(jnp.asarray(X, jnp.float64)))
+            model = jax.tree.map(lambda leaf: np.asarray(leaf, float), self.model_)
+            return np.asarray(jax.device_put(model)(jax.device_put(np.asarray(X, float))))
 
     def save(self, path: str | Path, *, force: bool = True) -> None:
         """Write the fitted estimator to one file (safetensors, JSON, no pickle); a failed save
@@ -526,7 +525,7 @@ class BagEstimator(BaseEstimator):
         if self.fitted_ is not None:
             arrays, own = self.fitted_.arrays()
             return {f"fitted.{name}": array for name, array in arrays.items()}, {"fitted": own}
-        import jax
+        import jax  # late, as in `_network`
 
         leaves = jax.tree.leaves(self.model_)
         arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
@@ -560,7 +559,7 @@ class BagEstimator(BaseEstimator):
         if len(hidden) > len(arrays):
             raise Misfit("a network has more layers than arrays")
 
-        import jax
+        import jax  # late, as in `_network`
         import jax.numpy as jnp
 
         def make() -> Any:
@@ -590,7 +589,7 @@ class BagEstimator(BaseEstimator):
                 f"learner={self.learner!r} learned {self.method_}",
                 "Choose one with {method:anchored}, or write the model with to_onnx.",
             )
-        import jax
+        import jax  # late, as in `_network`
         import jax.numpy as jnp
 
         mean, scale = jnp.asarray(self.mean_, jnp.float32), jnp.asarray(self.scale_, jnp.float32)

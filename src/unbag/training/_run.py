@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -103,7 +104,7 @@ class Record:
             self.history.setdefault(name, []).append(np.where(alive, value, np.nan))
         self.best = _choose(self.rule.better(epoch, observed, alive), params, self.best)
         # moments that are not finite would spoil the parameters that the run went back to
-        return state._replace(params=params, moments=jax.tree.map(jnp.nan_to_num, state.moments))
+        return state._replace(params=params, moments=_without_nan(state.moments))
 
     def finished(self) -> bool:
         """Whether nothing more is to be expected."""
@@ -136,7 +137,7 @@ class Record:
 
         def run(s: int, r: int) -> Run:
             return Run(
-                model=model_of(jax.tree.map(lambda leaf: jnp.asarray(leaf[s, r]), best)),
+                model=model_of(jax.tree.map(lambda leaf: jax.device_put(leaf[s, r]), best)),
                 learning_rate=float(rates[r]),
                 seed=int(seeds[s]),
                 epoch=int(self.rule.best_epoch[s, r]),
@@ -162,12 +163,24 @@ def is_sound(params: Any, objective: np.ndarray, limit: float = DIVERGED) -> np.
         Of its size.
     """
     objective = np.asarray(objective)
+    params_finite = np.asarray(_all_finite(params, objective.ndim))
+    return params_finite & np.isfinite(objective) & (np.abs(objective) < limit)
+
+
+# Each of these is one program. Outside of `jit`, JAX compiles one for each operation and each
+# shape of a parameter, which takes longer than the first epochs of a small training.
+@partial(jax.jit, static_argnums=1)
+def _all_finite(params: Any, axes: int) -> Any:
     finite = [
-        jnp.all(jnp.isfinite(leaf), axis=tuple(range(objective.ndim, leaf.ndim)))
+        jnp.all(jnp.isfinite(leaf), axis=tuple(range(axes, leaf.ndim)))
         for leaf in jax.tree.leaves(params)
     ]
-    params_finite = np.asarray(jnp.all(jnp.stack(finite), axis=0))
-    return params_finite & np.isfinite(objective) & (np.abs(objective) < limit)
+    return jnp.all(jnp.stack(finite), axis=0)
+
+
+@jax.jit
+def _without_nan(moments: Any) -> Any:
+    return jax.tree.map(jnp.nan_to_num, moments)
 
 
 def _named(bags: Bags) -> Bags | None:
@@ -176,8 +189,9 @@ def _named(bags: Bags) -> Bags | None:
     return replace(bags, X=None)
 
 
-def _choose(where: np.ndarray, new: Any, old: Any) -> Any:
+@jax.jit
+def _choose(where: Any, new: Any, old: Any) -> Any:
     def pick(a: Any, b: Any) -> Any:
-        return jnp.where(jnp.asarray(where).reshape(where.shape + (1,) * (a.ndim - 2)), a, b)
+        return jnp.where(where.reshape(where.shape + (1,) * (a.ndim - 2)), a, b)
 
     return jax.tree.map(pick, new, old)

@@ -50,7 +50,7 @@ class Place:
         X = fitting(X)
         if self.mesh is not None:
             return X
-        return jnp.asarray(_single(X))
+        return jax.device_put(_single(X))
 
     def batch(self, features: Any, batch: Any) -> Any:
         """What a step is given of the features: all of them, or with a mesh the rows of the batch

@@ -229,6 +229,20 @@ class Trainer:
         return X[batch.row], X[batch.further]
 
     @partial(jax.jit, static_argnums=0)
+    def first_moments(self, params: Any) -> Any:
+        """Of Adam, of all runs, as one program."""
+        return jax.vmap(jax.vmap(self.optimizer.init))(params)
+
+    @partial(jax.jit, static_argnums=0)
+    def first_predictions(self, params: Any, X: Any) -> Any:
+        """Of all rows by all runs, as components."""
+
+        def predictions(params: Any) -> Any:
+            return predict_components(self.setting, self.scores(params, X))
+
+        return jax.vmap(jax.vmap(predictions))(params)
+
+    @partial(jax.jit, static_argnums=0)
     def scores_alone(self, params: Any, X: Any) -> Any:
         """Scores of a single run."""
         return self.scores(params, X)
@@ -265,12 +279,13 @@ def call_model(model: Any, X: Any, key: Any) -> Any:
 
 
 def stack_models(models: Sequence[Any], rates: int) -> Any:
-    """Models stacked along (seeds, rates)."""
+    """Models stacked along (seeds, rates), on the host: JAX would compile programs for each
+    shape."""
 
     def stack(*leaves: Any) -> Any:
         if not eqx.is_inexact_array(leaves[0]):
             return leaves[0]
-        return jnp.repeat(jnp.stack(leaves)[:, None], rates, axis=1)
+        return np.repeat(np.stack(leaves)[:, None], rates, axis=1)
 
     return jax.tree.map(stack, *models)
 
@@ -321,14 +336,10 @@ def start_state(trainer: Trainer, params: Any, X: Any, many: Sequence[Any]) -> T
     many : sequence of Bags
         Of each seed.
     """
-    state = TrainState(params, jax.vmap(jax.vmap(trainer.optimizer.init))(params))
+    state = TrainState(jax.device_put(params), trainer.first_moments(params))
     if trainer.reference == "current" or trainer.setting.method != "anchored":
         return state
-
-    def predictions(params: Any) -> Any:
-        return predict_components(trainer.setting, trainer.scores(params, X))
-
-    value = jax.vmap(jax.vmap(predictions))(params)
+    value = trainer.first_predictions(params, X)
     own = np.zeros(value.shape[:3], np.float32)
     stratum = np.zeros(own.shape, np.int32)
     for seed, bags in enumerate(many):

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from unbag.bags import Bags
@@ -188,7 +187,7 @@ def sweep(
         StopRule(len(seeds), len(learning_rates), config.patience),
         limit=max(DIVERGED, 1000 * max(trivial_value(setting, each) for each in reported)),
     )
-    rates = jnp.asarray(learning_rates, jnp.float32)
+    rates = np.asarray(learning_rates, np.float32)
     _run_epochs(trainer, state, rates, features, loaders, seeds, validation, record, config)
     return record.runs(
         trainer.model,

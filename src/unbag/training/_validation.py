@@ -11,6 +11,7 @@ judge (`unbag.metrics.judge_all`; docs/training.md has numbers).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -196,8 +197,7 @@ class Validation:
         if not self.held_out and self.test is None:
             return {}
         seeds = len(jax.tree.leaves(params)[0])
-        by_seed = [jax.tree.map(lambda leaf, s=s: leaf[s], params) for s in range(seeds)]
-        observed = [self._look(scores, of_seed, seed) for seed, of_seed in enumerate(by_seed)]
+        observed = [self._look(scores, _of_seed(params, seed), seed) for seed in range(seeds)]
         return {name: np.stack([one[name] for one in observed]) for name in observed[0]}
 
     def _look(self, scores: Scores, params: Any, seed: int) -> dict[str, np.ndarray]:
@@ -210,10 +210,10 @@ class Validation:
         return observed
 
     def _from_labels(self, score: Any, y: Any) -> dict[str, np.ndarray]:
-        value = jax.vmap(lambda s: jnp.mean(self.loss.value(s, y, kind=self.kind)))(score)
+        value = np.asarray(_mean_losses(score, y, self.loss, self.kind))
         if self.kind != "binary":
-            return {"test_loss": np.asarray(value)}
-        return {"test_loss": np.asarray(value), "test_auc": labelled_auc(score, y)}
+            return {"test_loss": value}
+        return {"test_loss": value, "test_auc": labelled_auc(score, y)}
 
     def _from_bags(self, score: np.ndarray, seed: int) -> dict[str, np.ndarray]:
         judged = [self._judge(one, (seed, rate)) for rate, one in enumerate(score)]
@@ -260,6 +260,17 @@ def _finite(given: Any) -> Any:
         remedy="Fill the gaps as in the features to train on.",
     )
     return given
+
+
+@jax.jit
+def _of_seed(params: Any, seed: Any) -> Any:
+    """The parameters of one seed, by one program."""
+    return jax.tree.map(lambda leaf: leaf[seed], params)
+
+
+@partial(jax.jit, static_argnums=(2, 3))
+def _mean_losses(score: Any, y: Any, loss: Loss, kind: Kind) -> Any:
+    return jax.vmap(lambda s: jnp.mean(loss.value(s, y, kind=kind)))(score)
 
 
 def labelled_auc(score: Any, y: Any) -> np.ndarray:
