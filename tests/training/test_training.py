@@ -11,10 +11,13 @@ from cases.training import model_for, world
 from unbag import Bags, losses, models, random_bags, weights
 from unbag.likelihood import count_likelihood
 from unbag.methods import usual_loss
-from unbag.training import TrainingConfig, sweep, train
+from unbag.training import TrainingConfig, _objective, sweep, train
 from unbag.training._loader import Loader, Shape, epoch_batches
-from unbag.training._objective import Setting, batch_loss, predict_components
+from unbag.training._objective import Setting
 
+# one program each, where JAX would compile one for every operation
+batch_loss = jax.jit(_objective.batch_loss, static_argnums=0)
+predict_components = jax.jit(_objective.predict_components, static_argnums=0)
 METHODS = ("anchored", "upm", "easy", "matching", "likelihood")
 
 
@@ -48,7 +51,7 @@ def objective_by_hand(bags, method, score, loss, kind):
             / bags.size.mean()
         )
     if method == "anchored":
-        g = np.asarray(predict_components(Setting(method, loss, kind), jnp.asarray(score)), float)
+        g = np.asarray(predict_components(Setting(method, loss, kind), score), float)
         return np.sum(weights.anchored(bags.bag, bags.size, report, prior, g) * f)
     return np.sum(getattr(weights, method)(bags.size, report, prior)[bags.bag] * f)
 
@@ -67,9 +70,9 @@ def test_the_objective_of_a_padded_batch_is_the_formula(method, kind):
     )
     expected = objective_by_hand(bags, method, score.astype(float), loss, kind)
     for shape in (Shape(rows, count), Shape(rows + 7, count + 3)):
-        batch = jax.tree.map(jnp.asarray, loader.arrays(plan, 0, shape))
+        batch = loader.arrays(plan, 0, shape)
         setting = Setting(method, loss, kind, largest=int(bags.size.max()))
-        z = jnp.asarray(score)[batch.row]
+        z = score[batch.row]
 
         def objective(z, s=setting, b=batch):
             return batch_loss(s, z, b, predict_components(s, z), None, None)
@@ -108,7 +111,8 @@ def test_a_step_is_adam_on_the_formula():
     run = train(model, bags, "upm", learning_rate=0.1, epochs=1, batch=10**6)
     report, prior = bags.components()
     W = weights.upm(bags.size, report, prior)[bags.bag]
-    gradient = jax.grad(lambda m: jnp.sum(W * losses.log.components(m(bags.X))))(model)
+    slope = jax.jit(jax.grad(lambda m: jnp.sum(W * losses.log.components(m(bags.X)))))
+    gradient = slope(model)
     adam = optax.adam(0.1)
     updates, _ = adam.update(gradient, adam.init(model))
     expected = optax.apply_updates(model, updates)
@@ -121,7 +125,7 @@ def test_a_sweep_is_its_runs_one_by_one(method):
     sets = [world(seed=s)[0] for s in (0, 1)]
     held_out = [world(seed=s + 10)[0] for s in (0, 1)]
     options = {"epochs": 3, "batch": 100}
-    make = lambda seed: models.mlp(3, (4,), key=seed)
+    make = lambda seed: model_for("binary", seed)
     together = sweep(
         make, sets, method, learning_rates=(1e-3, 1e-2), seeds=(5, 6), held_out=held_out, **options
     )
@@ -153,8 +157,7 @@ def test_a_sweep_is_its_runs_one_by_one(method):
 def test_the_same_seed_gives_the_same_run_and_another_seed_another():
     bags, _ = world()
     runs = [
-        train(models.mlp(3, (4,), key=0), bags, seed=seed, epochs=2, batch=100)
-        for seed in (1, 1, 2)
+        train(model_for("binary", 0), bags, seed=seed, epochs=2, batch=100) for seed in (1, 1, 2)
     ]
     first, again, other = (
         [np.asarray(leaf) for leaf in jax.tree.leaves(run.model)] for run in runs
@@ -227,7 +230,8 @@ def test_labels_are_ordinary_supervision():
     ones = random_bags(bags.X, y[bags.rows], size=1, seed=0)
     run = train(models.linear(3, key=0), ones, "labels", learning_rate=0.1, epochs=1, batch=10**6)
     assert (run.method, run.loss) == ("labels", "log")
-    gradient = jax.grad(lambda m: jnp.mean(losses.log.value(m(ones.X), ones.report[ones.bag])))
+    mean_loss = lambda m: jnp.mean(losses.log.value(m(ones.X), ones.report[ones.bag]))
+    gradient = jax.jit(jax.grad(mean_loss))
     adam, model = optax.adam(0.1), models.linear(3, key=0)
     updates, _ = adam.update(gradient(model), adam.init(model))
     for a, b in zip(
@@ -284,9 +288,7 @@ def test_a_pool_gives_better_means_and_stays_unbiased():
     assert not set(batch.further) & set(batch.row)
     setting = Setting("upm", losses.log, "binary", pool=300)
     score = np.random.default_rng(0).normal(size=960).astype(np.float32)
-    value = batch_loss(
-        setting, jnp.asarray(score[batch.row]), batch, None, None, jnp.asarray(score[batch.further])
-    )
+    value = batch_loss(setting, score[batch.row], batch, None, None, score[batch.further])
     own = bags.take(plan[0])
     W = weights.upm(own.size, own.components().report, bags.components().prior, pool=300)
     f = losses.log.components(score.astype(float))
@@ -303,7 +305,7 @@ def first_batch(bags, loader, *, extra=0):
     rows, count = int(bags.size[plan[0]].sum()), len(plan[0])
     batch = loader.arrays(plan, 0, Shape(rows + 2 * extra, count + extra))
     score = np.random.default_rng(0).normal(size=(len(bags.bag), *bags.report.shape[1:]))
-    return bags.take(plan[0]), jax.tree.map(jnp.asarray, batch), score.astype(np.float32)
+    return bags.take(plan[0]), batch, score.astype(np.float32)
 
 
 @pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
@@ -314,7 +316,7 @@ def test_with_a_pool_the_mean_of_the_anchor_is_taken_over_batch_and_pool(kind):
     own, batch, score = first_batch(bags, Loader(bags, batch=60, seed=0, pool=90), extra=3)
     now, later = score[batch.row], score[batch.further]
     value = batch_loss(setting, now, batch, predict_components(setting, now), None, later)
-    g = np.asarray(predict_components(setting, jnp.asarray(score)), float)
+    g = np.asarray(predict_components(setting, score), float)
     f = loss.components(score.astype(float), kind=kind)
     rows = np.asarray(batch.row)[np.asarray(batch.real)]
     mean = g[np.append(rows, batch.further)].mean(axis=0)
@@ -339,12 +341,10 @@ def unlike_strata():
 @pytest.mark.parametrize("method", ["matching", "likelihood"])
 def test_strata_count_by_their_instances_in_matching_and_by_their_bags_in_the_likelihood(method):
     bags = unlike_strata()
-    batch = jax.tree.map(
-        jnp.asarray, Loader(bags, batch=10**6, seed=0).arrays([np.arange(22)], 0, Shape(90, 25))
-    )
+    batch = Loader(bags, batch=10**6, seed=0).arrays([np.arange(22)], 0, Shape(90, 25))
     score = np.random.default_rng(1).normal(size=78)
     setting = Setting(method, losses.log, "binary", strata=True, largest=9)
-    value = batch_loss(setting, jnp.asarray(score, jnp.float32)[batch.row], batch, None, None, None)
+    value = batch_loss(setting, score[batch.row], batch, None, None, None)
     given = score, bags.bag, bags.size, bags.components().report
     if method == "matching":
         by_bag = unbag.proportion_matching(*given, loss=losses.log, kind="binary")
@@ -362,9 +362,7 @@ def test_a_padded_batch_may_lack_a_stratum(method):
     values = []
     for extra in (0, 3):
         size = int(bags.size[last[0]].sum())
-        batch = jax.tree.map(
-            jnp.asarray, loader.arrays(last, 0, Shape(size + 2 * extra, len(last[0]) + extra))
-        )
+        batch = loader.arrays(last, 0, Shape(size + 2 * extra, len(last[0]) + extra))
         score = bags.X[batch.row, 0]
         values.append(
             float(batch_loss(setting, score, batch, predict_components(setting, score), None, None))
@@ -382,7 +380,7 @@ def test_a_pool_serves_each_stratum_with_its_own_instances(method):
     value = batch_loss(setting, now, batch, predict_components(setting, now), None, later)
     row = np.asarray(batch.row)[np.asarray(batch.real)]
     f = loss.components(score.astype(float))
-    g = np.asarray(predict_components(setting, jnp.asarray(score)), float)
+    g = np.asarray(predict_components(setting, score), float)
     expected, stratum = 0.0, bags.stratum[bags.bag]
     for s, prior in enumerate(bags.components().prior):
         part = own.take(np.flatnonzero(own.stratum == s))
@@ -491,7 +489,7 @@ def test_the_square_loss_matches_reports_outside_0_and_1():
 def test_the_last_visits_of_a_run_are_its_own_when_runs_share_features():
     sets = [world(seed=s)[0] for s in (0, 1)]
     options = {"epochs": 3, "batch": 100, "reference": "last"}
-    make = lambda seed: models.mlp(3, (4,), key=seed)
+    make = lambda seed: model_for("binary", seed)
     together = sweep(make, sets, learning_rates=(1e-2,), seeds=(5, 6), **options)
     for s, seed in enumerate((5, 6)):
         alone = train(make(seed), sets[s], learning_rate=1e-2, seed=seed, **options)
@@ -523,7 +521,7 @@ def test_a_diverging_run_is_stopped_and_reported_and_its_neighbours_go_on():
     bags, _ = world()
     broken = bags.X.copy()
     runs = sweep(
-        lambda seed: models.mlp(3, (4,), key=seed),
+        lambda seed: model_for("binary", seed),
         bags,
         "upm",
         learning_rates=(1e-3, 1e30),
@@ -538,7 +536,7 @@ def test_a_diverging_run_is_stopped_and_reported_and_its_neighbours_go_on():
         UserWarning, match="The training diverged in epoch 1: the model is the last good one"
     ):
         train(
-            models.mlp(3, (4,), key=0),
+            model_for("binary", 0),
             Bags(bags.bag, bags.report, X=broken * 1e30),
             "upm",
             learning_rate=1e30,
@@ -582,12 +580,12 @@ def test_a_bar_shows_the_lowest_losses_on_stderr(capsys):
 
 def test_dropout_weight_decay_and_clipping_do_something():
     bags, _ = world()
-    base = train(models.mlp(3, (8,), key=0), bags, epochs=2)
+    base = train(model_for("binary", 0), bags, epochs=2)
     others = {
-        "dropout": train(models.mlp(3, (8,), key=0, dropout=0.5), bags, epochs=2),
-        "weight decay": train(models.mlp(3, (8,), key=0), bags, epochs=2, weight_decay=1.0),
-        "smoothing": train(models.mlp(3, (8,), key=0), bags, "upm", epochs=2, smoothing=0.1),
-        "clip": train(models.mlp(3, (8,), key=0), bags, epochs=2, clip=1e-6),
+        "dropout": train(models.mlp(3, (5,), key=0, dropout=0.5), bags, epochs=2),
+        "weight decay": train(model_for("binary", 0), bags, epochs=2, weight_decay=1.0),
+        "smoothing": train(model_for("binary", 0), bags, "upm", epochs=2, smoothing=0.1),
+        "clip": train(model_for("binary", 0), bags, epochs=2, clip=1e-6),
     }
     for name, run in others.items():
         assert not np.allclose(
