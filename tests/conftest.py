@@ -92,6 +92,13 @@ def small_memory():
         sys.modules["jax"].clear_caches()
 
 
+def pytest_collection_modifyitems(items):
+    """Long simulations, and code that runs as a user would run it, need no shapes checked."""
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.fixturenames.append("unchecked_shapes")
+
+
 @pytest.fixture
 def unchecked_shapes():
     """Let wrong shapes through to the messages that users see."""

@@ -4,11 +4,27 @@ exact."""
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
+import jaxtyping
 import numpy as np
 
 from unbag.bags import Kind, as_components
+
+T = TypeVar("T")
+
+
+def repeated(items: Iterable[T]) -> Iterator[T]:
+    """The items of a long loop. Shapes are checked for the first only: the check takes twice as
+    long as the work."""
+    try:
+        for number, item in enumerate(items):
+            jaxtyping.config.update("jaxtyping_disable", number > 0)
+            yield item
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from unbag.metrics import Judge, ScoredBags, interval
 from unbag.metrics._randomness import variance_ratio
 from unbag.metrics._sums import collect
 from unbag.training import Run
+from worlds import repeated
 
 CASES = {
     "log": ("binary", losses.log),
@@ -563,25 +564,30 @@ def adult():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("data", ["synthetic", "Adult"])
-def test_intervals_of_95_percent_cover_93_to_97_percent_at_256_bags(data, adult):
-    """2,000 repetitions: the standard error of a coverage of 95% is half a point."""
-    count, k, repetitions = 256, 12, 2000
-    if data == "Adult":
-        model = LogisticRegression(C=1.0, max_iter=300).fit(adult.X[:5000], adult.y[:5000])
-        score, y = model.decision_function(adult.X_test), adult.y_test.astype(float)
-    else:
-        x, y = world(200_000)
-        score = 1.3 * x + 0.4
+def test_intervals_of_95_percent_cover_93_to_97_percent_at_256_bags(adult):
+    """1,000 repetitions on each of two tables: the standard error of a coverage of 95% is half a
+    point for both together, and 0.7 for one; the limits are 4 of them away."""
+    model = LogisticRegression(C=1.0, max_iter=300).fit(adult.X[:5000], adult.y[:5000])
+    x, y = world(200_000)
+    adult_coverage = coverage(model.decision_function(adult.X_test), adult.y_test.astype(float))
+    synthetic_coverage = coverage(1.3 * x + 0.4, y)
+    for metric, share in adult_coverage.items():
+        other = synthetic_coverage[metric]
+        assert 0.93 <= (share + other) / 2 <= 0.97, (metric, share, other)
+        assert min(share, other) >= 0.922, (metric, share, other)
+        assert max(share, other) <= 0.978, (metric, share, other)
+
+
+def coverage(score, y, *, repetitions=1000, count=256, k=12):
+    """How often the interval of each metric holds its value on all rows."""
     truth = evaluate_labels(score, y, bands=1)
     bag, hits = np.repeat(np.arange(count), k), {"log_loss": 0, "brier": 0, "auc": 0}
-    for repetition in range(repetitions):
+    for repetition in repeated(range(repetitions)):
         row = np.random.default_rng([7, repetition]).integers(len(y), size=count * k)
         found = evaluate(score[row], Bags(bag, y[row].reshape(count, k).mean(axis=1)), bands=1)
         for metric in hits:
             hits[metric] += found[metric].low <= truth[metric].value <= found[metric].high
-    shares = {metric: count / repetitions for metric, count in hits.items()}
-    assert all(0.93 <= share <= 0.97 for share in shares.values()), shares
+    return {metric: count / repetitions for metric, count in hits.items()}
 
 
 def test_bags_that_follow_campaigns_are_warned_of_and_random_ones_are_not():
