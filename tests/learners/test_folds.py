@@ -1,3 +1,4 @@
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -174,3 +175,21 @@ def test_the_auc_of_fold_models_is_not_hidden_by_their_levels_of_strata():
     truth = np.sum(above * (np.cumsum(below) - below / 2))
     assert abs(own.value - truth) < 2 * own.error  # it was 3 standard errors below
     assert own.low > 0.5
+
+
+def test_what_fold_models_learn_of_strata_is_judged_without_bias():
+    """All labels of a small world, each with its probability: the mean of the estimates is the mean
+    loss of the models, which know the mean label of each stratum in the other fold."""
+    p = np.array([0.2, 0.2, 0.6, 0.6])  # of bags of two rows; folds 0 1 0 1
+    fold, stratum, rows = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1]), np.repeat(np.arange(4), 2)
+    estimate = truth = 0.0
+    for labels in itertools.product([0, 1], repeat=8):
+        y = np.array(labels).reshape(4, 2)
+        chance = np.prod(np.where(y == 1, p[:, None], 1 - p[:, None]))
+        other = (y.sum(axis=1)[[1, 0, 3, 2]] + 1) / 4  # what the model of a bag's fold learned
+        score = np.log(other / (1 - other))
+        by_model = np.stack([score[[0, 0, 2, 2]], score[[1, 1, 3, 3]]])[:, rows]
+        bags = from_rows(rows, y=y.ravel(), stratum=stratum[rows])
+        estimate += chance * evaluate_folds(by_model, bags, fold)["log_loss"].value
+        truth += chance * np.mean(-p * np.log(other) - (1 - p) * np.log(1 - other))
+    assert estimate == pytest.approx(truth, rel=1e-9)

@@ -9,8 +9,11 @@ j of fold k become
 
     S_j - k_j (m_k - m),   G_j - k_j (g_k - g)
 
-and the estimate is that of the mean loss of the fold models, once - mean (g_k - g)(m_k - m), which
-takes no label, is added.
+and the estimate is that of the mean loss of the fold models, once two things are added. One takes
+no label, - mean (g_k - g)(m_k - m). The other is mean (r_j - p)(m_k - m), with r_j the report of a
+bag and p the mean report (of the stratum): what model k says of a stratum on average must be judged
+by the reports of fold k alone. The others taught it, and with many strata it would look better than
+it is.
 
 The interval must know that folds share bags. Let i and j be bags of different folds, and a_ij what
 the label noise of bag i, by way of the model that learned from it, puts into the product of bag j.
@@ -80,8 +83,8 @@ def evaluate_folds(
     chosen = chosen_losses(losses, bags.kind)
     scored = [ScoredBags.of(score, bags, chosen[0]) for score in scores]
     pieces = [collect(one, chosen, ordered=False) for one in scored]
-    sums = _recentred(scored, pieces, fold)
     ranked = [_sums_of_ranks(one.score, bags) for one in scored]
+    sums = _recentred(scored, pieces, ranked, fold)
     products = [np.concatenate([p.S, r], axis=1) for p, r in zip(pieces, ranked, strict=True)]
     sums = sums._replace(drift=_drift(np.stack(products), Judge(sums), fold))
     return summarise(sums, chosen, bags.kind, level=level, bands_wanted=bands, source="bags")
@@ -113,16 +116,22 @@ def _drift(S: np.ndarray, judge: Judge, fold: np.ndarray) -> np.ndarray:
 
 
 def _recentred(
-    scored: Sequence[ScoredBags], pieces: Sequence[BagSums], fold: np.ndarray
+    scored: Sequence[ScoredBags],
+    pieces: Sequence[BagSums],
+    ranked: Sequence[np.ndarray],
+    fold: np.ndarray,
 ) -> BagSums:
     """Sums of each bag by its own fold's model, moved to the common means."""
-    bags = scored[0].bags
-    every, stratum = np.arange(len(bags)), np.unique(pieces[0].stratum, return_inverse=True)[1]
+    bags, first = scored[0].bags, pieces[0]
+    every, stratum = np.arange(len(bags)), np.unique(first.stratum, return_inverse=True)[1]
     own: dict[str, np.ndarray] = {}
     gap: dict[str, np.ndarray] = {}
     share = _shares(bags.size, fold, stratum, len(scored))
-    for name in ("prediction", "reference", "T", "S"):
-        values = np.stack([getattr(piece, name) for piece in pieces])
+    sums = {
+        name: np.stack([getattr(piece, name) for piece in pieces])
+        for name in ("prediction", "reference", "T", "S")
+    }
+    for name, values in (sums | {"rank": np.stack(ranked)}).items():
         wide = (1,) * (values.ndim - 2)
         n = np.bincount(stratum, weights=bags.size).reshape(-1, *wide)
         means = np.stack([sum_by(stratum, one, int(stratum.max()) + 1) / n for one in values])
@@ -131,11 +140,28 @@ def _recentred(
         own[name] = values[fold, every] - moved
     together = np.sum(gap["reference"][:, :, None, :] * gap["S"], axis=-1)
     constant = -np.sum(share[:, :, None] * together, axis=0)
-    own["T"] = own["T"] + bags.size[:, None] * constant[stratum]
+    residual = _residuals(first, stratum)
+    by_label = {
+        name: np.einsum("bc,bmc->bm", residual, gap[name][fold, stratum]) for name in ("S", "rank")
+    }
+    own["T"] = own["T"] + bags.size[:, None] * constant[stratum] + by_label["S"]
+    own["rank"] = by_label["rank"][:, 0]
     of_fold = {f: np.stack([getattr(piece, f) for piece in pieces]) for f in ("square", "Q")}
     rest = {name: values[fold, every] for name, values in of_fold.items()}
     ordered = _ordered(scored, fold, stratum, gap["reference"][fold, stratum])
-    return pieces[0]._replace(**own, **rest, scores=ordered)
+    return first._replace(**own, **rest, scores=ordered)
+
+
+def _residuals(sums: BagSums, stratum: np.ndarray) -> np.ndarray:
+    """k_j (r_j - p) of each bag with a report, p the mean report of its stratum, times the share of
+    the stratum's instances that have one; 0 of others."""
+    strata = int(stratum.max()) + 1
+    size = np.where(sums.observed, sums.size, 0.0)
+    reported = np.bincount(stratum, size, strata)
+    report = np.where(sums.observed[:, None], sums.report, 0.0)
+    mean = sum_by(stratum, size[:, None] * report, strata) / np.maximum(reported, 1e-300)[:, None]
+    whole = np.bincount(stratum, sums.size, strata) / np.maximum(reported, 1e-300)
+    return (size * whole[stratum])[:, None] * (report - mean[stratum])
 
 
 def _shares(size: np.ndarray, fold: np.ndarray, stratum: np.ndarray, folds: int) -> np.ndarray:

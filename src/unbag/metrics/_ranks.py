@@ -101,7 +101,8 @@ def auc(sums: BagSums, judge: Judge) -> tuple[Estimated, float]:
             counts.instances * above[ranks.entry],
         )
     )
-    joint, p = judge.expectation(T, S[:, None], sums.drift[:, -1]), judge.mean_label(sums)
+    joint = judge.expectation(T + sums.rank, S[:, None], sums.drift[:, -1])
+    p = judge.mean_label(sums)
     parts = joint.parts() + judge.by_size * (moved - judge.k * moved.sum() / n) / n
     scale = p.value * (1 - p.value)
     value = (joint.value - p.value**2 / 2) / scale

@@ -54,11 +54,12 @@ class BagSums(NamedTuple):
     S: np.ndarray  # (bags, metrics, components): sums of f2
     Q: np.ndarray  # (bags, metrics): sum of the loss squared, expected under the reference
     drift: np.ndarray  # (bags, metrics and rank): see `unbag.metrics._folds`; 0 for one model
+    rank: np.ndarray  # (bags,): what folds add to the T of the rank; 0 for one model
     scores: ScoreCounts
 
 
 KEPT = ("report", "noise", "observed", "stratum")  # the same in all parts of a bag
-ADDED = ("size", "prediction", "reference", "square", "T", "S", "Q", "drift")
+ADDED = ("size", "prediction", "reference", "square", "T", "S", "Q", "drift", "rank")
 
 
 class ScoredBags(NamedTuple):
@@ -192,6 +193,7 @@ def empty_sums(bags: Bags, g: np.ndarray) -> BagSums:
         S=nothing[:, :, None],
         Q=nothing,
         drift=nothing,
+        rank=np.zeros(count),
         scores=NO_SCORES,
     )
 
