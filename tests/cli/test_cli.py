@@ -505,8 +505,7 @@ for words in sys.argv[1:]:
 slow = ("jax", "pyarrow", "duckdb", "sklearn", "scipy", "pandas")
 print([name for name in slow if name in sys.modules])
 """
-    verbs = ["plan", "design", "check", "train", "explain", "predict", "evaluate", "recalibrate"]
-    asked = [f"{verb} --help" for verb in (*verbs, "select", "weights", "stream")]
+    asked = [f"{verb} --help" for verb in VERBS_OF_THE_APP]
     command = [sys.executable, "-c", code, "--help", "--version", *asked]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert f"unbag {unbag.__version__}\n" in printed

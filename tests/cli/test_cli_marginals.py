@@ -157,3 +157,12 @@ def test_without_marginal_tables_the_reports_are_missing(shop):
     result = CliRunner().invoke(app, ["check", str(shop / "events.parquet"), "--total", "sales"])
     assert result.exit_code == 2
     assert "reports" in result.stderr
+
+
+@pytest.mark.parametrize("verb", ["check", "train"])
+def test_the_hint_of_an_error_shows_a_command_with_marginal_tables(tmp_path, verb):
+    (tmp_path / "e.csv").write_text("x\n1\n")
+    more = ["--out", tmp_path / "m"] if verb == "train" else []
+    words = [tmp_path / "e.csv", "--marginal", tmp_path / "none.csv", "--total", "n"]
+    said = run(verb, *words, *more, code=1).stderr
+    assert f"hint: a command that works looks like: unbag {verb} events.parquet --marginal" in said

@@ -19,7 +19,7 @@ from unbag.cli._plan import Contest, _cap, _noise, answers
 from unbag.cli._predict import predictions
 from unbag.cli._recalibrate import check_repair
 from unbag.cli._select import selected
-from unbag.cli._train import _with_labels, check_settings, joined
+from unbag.cli._train import _with_labels, check_settings, joined, parted
 from unbag.learners import Effect
 from unbag.methods import METHODS
 from unbag.metrics import marks
@@ -76,6 +76,11 @@ class Diverged:
 TOTAL = [SimpleNamespace(opts=["--total"], name="total", multiple=False)]
 
 MESSAGES = [
+    (
+        lambda: parted(SEEN, 0.2, 0),
+        "There must be at least 4 bags to keep some of them for the evaluation: 2 given. Learn "
+        "from all of them, without an evaluation, with test=0.",
+    ),
     (
         lambda: check_settings({"method": "best"}),
         f"A method must be one of {', '.join(METHODS)}, auto: 'best' given. Choose one of these.",

@@ -8,7 +8,7 @@ import numpy as np
 
 from cases.stream import PLACE, SMALL, chunk_of, network, source
 from unbag import models
-from unbag.cli._stream import follow_example, follow_folder
+from unbag.cli._stream import follow_folder
 from unbag.datasets import Chunk
 from unbag.lab import _online_run as online
 from unbag.lab._online_plan import online_preset
@@ -241,30 +241,7 @@ MESSAGES = [
         "folder.",
     ),
     (
-        lambda: follow_example("clicks", PLACE / "m", model="huge", fields={"rows": 4096}, **ONE),
-        "A stream's model must be one of paper, small: 'huge' given. Choose one of these.",
-    ),
-    (
-        lambda: follow_example("avazu", PLACE / "n", model="small", fields={"rows": 4096}, **ONE),
-        "A source must be a folder, clicks, criteo or a file of Criteo's format: 'avazu' is none. "
-        "Look at the path.",
-    ),
-    (
-        lambda: follow_example(
-            "clicks", PLACE / "n", model="small", fields={"rows": 1000, "size": 512}, **ONE
-        ),
-        (
-            "A chunk must hold at least two bags: 1000 rows were given for bags of 512. Give more "
-            "--rows, or a smaller --bag-size."
-        ),
-    ),
-    (
-        lambda: follow_folder(inbox(), PLACE / "o", None, {}, {}, follow=False, **ONE),
-        "A folder of files must have the column of the bag's id named: none was named. Name it "
-        "with on=, and the totals with total=.",
-    ),
-    (
-        lambda: follow_folder(inbox(), PLACE / "o", SALES, {}, {}, follow=False, **ONE),
+        lambda: follow_folder(inbox(), PLACE / "o", SALES, None, {}, follow=False, **ONE),
         f"A stream must find events in its folder: {PLACE / 'inbox'} has no file of them. Add "
         "files of events, or wait for them with follow=True.",
     ),

@@ -175,6 +175,8 @@ def test_the_command_learns_predicts_and_goes_on_with_new_files(tmp_path):
     assert run(*words).stdout.strip() == str(state / "report.html")
     fall(inbox, {"e2.csv": events[800:], "r2.csv": reports[100:]}, start=2_000)
     assert "resumed after chunk 5, 2 files" in run(*words).stderr
+    assert "'chunk', 'first' or a number" in run(*words, "--prior", "often", code=1).stderr
+    assert "resumed as it was begun" in run(*words, "--seed", 1, code=1).stderr
     out = tmp_path / "s.csv"
     run("predict", state, inbox / "e2.csv", "--id", "event", "--out", out)
     p = pd.read_csv(out).probability

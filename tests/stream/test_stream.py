@@ -48,7 +48,7 @@ from unbag.lab._online_run import _runs, run_online
 from unbag.lab._online_store import OnlineStore, best_rate
 from unbag.metrics import evaluate, evaluate_labels
 from unbag.stream import StreamLearner, View, _checkpoint, run_stream
-from unbag.stream._checkpoint import METRICS, QUARANTINE, StreamStore
+from unbag.stream._checkpoint import METRICS, StreamStore
 
 METHODS = ("anchored", "upm", "easy", "matching", "likelihood", "labels")
 
@@ -504,53 +504,6 @@ def test_a_killed_process_resumes_to_the_same_bits(tmp_path):
     assert same(whole, again)
     assert everything(tmp_path / "whole") == everything(tmp_path / "cut")
     assert again.events_learned == whole.events_learned
-
-
-# --- the command line and the experiment ---
-
-STREAM = ["--rows", "512", "--bag-size", "32", "--batch", "256", "--model", "small", "--every", "2"]
-
-
-def test_the_command_line_follows_a_stream_resumes_it_and_ends_with_a_page(tmp_path):
-    cut, whole = str(tmp_path / "cut"), str(tmp_path / "whole")
-    call = lambda *words: CliRunner().invoke(app, ["stream", "clicks", *words, *STREAM])
-    assert call("--folder", whole, "--chunks", "4").exit_code == 0
-    assert call("--folder", cut, "--chunks", "2").exit_code == 0
-    again = call("--folder", cut, "--chunks", "4")
-    assert again.exit_code == 0
-    assert "resumed after chunk 2" in again.stderr
-    assert again.stdout == f"{cut}/report.html\n"
-    assert (
-        "2,048 events were learned from, in 4 chunks."
-        in (tmp_path / "cut" / "report.html").read_text()
-    )
-    assert everything(tmp_path / "cut") == everything(tmp_path / "whole")
-    assert (tmp_path / "cut" / "report.md").read_text() == (
-        tmp_path / "whole" / "report.md"
-    ).read_text()
-    assert (
-        "4 chunks, 2,048 events learned, 0 waiting" in (tmp_path / "cut" / "report.md").read_text()
-    )
-    assert (tmp_path / "cut" / "stream.png").stat().st_size > 10_000
-    wrong = call("--folder", cut, "--chunks", "4", "--rate", "0.1")
-    assert wrong.exit_code == 1
-    assert "\n\nhint: " in wrong.stderr
-    assert (
-        "'chunk', 'first' or a number"
-        in call("--folder", str(tmp_path / "x"), "--prior", "often").stderr
-    )
-
-
-def test_bad_records_of_a_file_are_counted_in_the_page(tmp_path):
-    from unbag.datasets import write_clicks
-
-    write_clicks(tmp_path / "train.txt", 1100)
-    with (tmp_path / "train.txt").open("a") as file:
-        file.write("1\ttruncated\n")
-    words = ["stream", str(tmp_path / "train.txt"), "--folder", str(tmp_path / "run"), *STREAM]
-    assert CliRunner().invoke(app, words).exit_code == 0
-    assert "| fields | 1 |" in (tmp_path / "run" / "report.md").read_text()
-    assert "40 fields, 2 given" in (tmp_path / "run" / QUARANTINE).read_text()
 
 
 def test_the_view_shows_loss_auc_prior_and_drift():

@@ -5,6 +5,7 @@ import sys
 try:
     from unbag.cli._app import app
 except KeyboardInterrupt:  # while libraries are loaded nothing is begun yet
+    print("stopped", file=sys.stderr)
     sys.exit(130)
 
 __all__ = ["app"]

@@ -7,28 +7,16 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import jax
 import typer
 
 from unbag.cli._console import tell
-from unbag.cli._options import Verb
+from unbag.cli._options import stopped_verb
 from unbag.cli._reproduce import said
-from unbag.lab import (
-    benchmark_preset,
-    leaderboard,
-    of_blocks,
-    read_benchmark,
-    run_benchmark,
-    write_leaderboard,
-)
 
 CHANGES = ("tasks", "bags_by", "sizes", "methods", "repetitions", "rows")
 
 
-class COMMAND(Verb):
-    """Says what to know after Ctrl-C."""
-
-    stopped = "finished runs are kept; the same words go on"
+COMMAND = stopped_verb("finished runs are kept; the same words go on")
 
 
 def benchmark(
@@ -66,6 +54,17 @@ def benchmark(
 
     Example: unbag benchmark --add my_method.py
     """
+    import jax
+
+    from unbag.lab import (
+        benchmark_preset,
+        leaderboard,
+        of_blocks,
+        read_benchmark,
+        run_benchmark,
+        write_leaderboard,
+    )
+
     for path in add or ():
         runpy.run_path(str(path))
     if preset == "quick":  # most of its time would be spent on optimising small programs

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.status import Status
 
 from unbag.cli._console import tell
 from unbag.cli._options import stopped_verb
 from unbag.cli._reproduce import PRESETS, ForceReport, Methods, Rates, Sizes, check_report, said
-from unbag.lab import OnlineRun, OnlineStore, online_preset, run_online, write_online_report
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+    from unbag.lab import OnlineRun
 
 COMMAND = stopped_verb("finished runs are kept; the same words go on")
 
@@ -46,6 +48,10 @@ def online(
 
     Example: unbag online --preset smoke --report online
     """
+    from rich.console import Console
+
+    from unbag.lab import OnlineStore, online_preset, run_online, write_online_report
+
     changes = said(ctx, "chunks", "repetitions", "source", "rows", "tuning")
     many = said(ctx, "sizes", "rates", "methods")
     changes |= {name: tuple(values) for name, values in many.items()}

@@ -108,7 +108,10 @@ class Verb(TyperCommand):
     def plain_errors(self, ctx: Any) -> Any:
         """Errors in plain words."""
         words = ctx.meta.get(WORDS, [ctx.info_name])
-        return plain_errors(words, example=_example(self.help or ""), stopped=self.stopped)
+        example = _example(self.help or "")
+        if any(word.split("=")[0] == "--marginal" for word in words):
+            example = f"{WORKS}: {OF_CELLS[ctx.info_name]}"
+        return plain_errors(words, example=example, stopped=self.stopped)
 
 
 def check_once(options: list[Any], words: list[str]) -> None:
@@ -143,7 +146,17 @@ def _example(help: str) -> str:
     >>> _example("Do it. Example: unbag check a.csv b.csv --on bag --total sales")
     'a command that works looks like: unbag check a.csv b.csv --on bag --total sales'
     """
-    return f"a command that works looks like: {' '.join(help.partition('Example: ')[2].split())}"
+    return f"{WORKS}: {' '.join(help.partition('Example: ')[2].split())}"
+
+
+WORKS = "a command that works looks like"
+OF_CELLS = {
+    "check": "unbag check events.parquet --marginal by_day.csv --marginal by_country.csv --total "
+    "sales",
+    "train": "unbag train events.parquet --marginal by_day.csv --marginal by_country.csv --total "
+    "sales --out model.unbag",
+}
+"""The examples of the verbs that take marginal tables."""
 
 
 def stopped_verb(stopped: str) -> type[Verb]:
@@ -151,21 +164,19 @@ def stopped_verb(stopped: str) -> type[Verb]:
     return type("StoppedVerb", (Verb,), {"stopped": stopped})
 
 
-def table_verb(*, without: tuple[str, ...] = (), required: bool = True) -> type[Verb]:
+def table_verb(*, without: tuple[str, ...] = ()) -> type[Verb]:
     """A verb with an option for each field of `Columns`, which it finds in `ctx.obj`.
 
     Parameters
     ----------
     without : tuple of str
         Fields that the verb does not take.
-    required : bool
-        Whether there is nothing to do without `--on`; else `ctx.obj` is None where it is not given.
     """
     names = [name for name in (*COLUMN_HELP, *NOISE_HELP) if name not in without]
 
     class TableVerb(Verb):
         def __init__(self, *args: Any, params: list[Any], **further: Any) -> None:
-            columns = [option for option in _column_options(required) if option.name in names]
+            columns = [option for option in _column_options() if option.name in names]
             super().__init__(*args, params=[*params, *columns], **further)
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -180,14 +191,14 @@ def table_verb(*, without: tuple[str, ...] = (), required: bool = True) -> type[
             with self.plain_errors(ctx):
                 if ctx.params.get("marginal"):
                     ctx.obj = said_of_cells(said, ctx.params)
-                elif said["on"] is not None:
+                else:
                     ctx.obj = columns_of(said)
             return super().invoke(ctx)
 
     return TableVerb
 
 
-def _column_options(required: bool) -> list[Any]:
+def _column_options() -> list[Any]:
     """What Typer makes of the fields of `Columns` and of noise: an option with its help for
     each."""
     options: list[Any] = []
@@ -198,8 +209,7 @@ def _column_options(required: bool) -> list[Any]:
         panel = {True: "Noise of the reports", False: "Columns"}[name in NOISE_HELP]
         option = typer.Option(*words, help=help, rich_help_panel=panel)
         options.append((name, Annotated[kind, option], default))
-    if required:
-        options[0] = ("on", Annotated[str, options[0][1].__metadata__[0]])
+    options[0] = ("on", Annotated[str, options[0][1].__metadata__[0]])  # there is no default
     app = typer.Typer(add_completion=False)
     app.command()(make_dataclass("ColumnOptions", options))
     return [option for option in typer.main.get_command(app).params if option.name != "help"]

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unbag._rules import broken
 from unbag.cli._console import tell
 from unbag.cli._options import stopped_verb
-from unbag.lab import (
-    Plan,
-    RayEngine,
-    RunStore,
-    Way,
-    data_of,
-    download,
-    plan_table,
-    preset,
-    read_plan,
-    run_plan,
-    write_report,
-)
+
+if TYPE_CHECKING:
+    from unbag.lab import Plan, RayEngine, RunStore, Way
 
 PRESETS = "smoke (a minute), laptop (hours), paper (the whole grid)"
 Sizes = Annotated[list[int] | None, typer.Option("--size", help="bag size; may be repeated")]
@@ -164,6 +154,8 @@ def run_and_report(
     resources : dict, optional
         For `RayEngine`.
     """
+    from unbag.lab import RunStore, download, write_report
+
     if task is None and path is None and report is None:
         raise broken(
             "A task, a plan or a report must be asked for",
@@ -194,11 +186,15 @@ def _pair(names: list[str]) -> tuple[Way, Way] | None:
         )
     if not names:
         return None
+    from unbag.lab import Way
+
     first, second = (Way.named(name) for name in names)
     return first, second
 
 
 def _plan(task: str | None, name: str | None, path: Path | None, changes: dict[str, Any]) -> Plan:
+    from unbag.lab import preset, read_plan
+
     if path is None:
         return preset(name or "smoke", str(task), **changes)
     if name is not None:
@@ -221,6 +217,8 @@ def engine_of(name: str, **resources: Any) -> RayEngine | None:
             "Leave it out to work in this process.",
         )
     if name == "ray":
+        from unbag.lab import RayEngine
+
         return RayEngine(**resources)
     if resources:
         raise broken(
@@ -232,6 +230,8 @@ def engine_of(name: str, **resources: Any) -> RayEngine | None:
 
 
 def _make(plan: Plan, store: RunStore, engine: RayEngine | None) -> None:
+    from unbag.lab import data_of, plan_table, run_plan
+
     note = data_of(plan.task).note
     if note:
         tell(f"{plan.task}: {note}")

@@ -1,83 +1,64 @@
-"""`unbag stream`: learn from files that fall into a folder, or from an example."""
+"""`unbag stream`: learn from files that fall into a folder."""
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbag._rules import broken, one_of
+from unbag._rules import broken
 from unbag.cli._console import tell
 from unbag.cli._options import Encoding, Features, table_verb
 
 if TYPE_CHECKING:
-    from unbag.datasets import Chunks
-    from unbag.stream import FolderInput, StreamLearner
+    from unbag.stream import FolderInput, StreamLearner, StreamSettings
     from unbag.tables import Columns
 
 NOT_HERE = ("counts", "kind", "stratum", "score", "cut", "wrong_sizes", "cap")
-EXAMPLES = ("clicks", "criteo")
-EXAMPLE = "Of the examples (clicks, criteo)"
 LOOKS = 1.0
 """Seconds between looks into the folder."""
-USUAL = {"method": "likelihood", "rate": 0.005, "batch": 512, "rows": 4096}
-"""Of a folder; the examples have those of the paper."""
-OF_EXAMPLES = {"method": "anchored", "rate": 1e-3, "batch": 4096, "rows": 2**16}
 
 
-COMMAND = table_verb(without=NOT_HERE, required=False)
+COMMAND = table_verb(without=NOT_HERE)
 COMMAND.stopped = "the same words go on from the last checkpoint"
 
 
 def stream(
     ctx: typer.Context,
     source: Annotated[
-        str,
-        typer.Argument(
-            help="a folder into which files of events and of reports fall; or an example: clicks "
-            "(made-up), criteo (in the data folder), a file of its format"
-        ),
+        Path, typer.Argument(help="the folder into which files of events and of reports fall")
     ],
     folder: Annotated[
-        Path, typer.Option(help="for the model, checkpoints and the report; resumed if it has any")
-    ],
+        Path | None,
+        typer.Option(
+            help="for the model, checkpoints and the report; resumed if it has any; by default "
+            "beside SOURCE, with -run at the end of its name"
+        ),
+    ] = None,
     follow: Annotated[
         bool, typer.Option("--follow", help="wait for more files until Ctrl-C")
     ] = False,
     features: Features = None,
     encoding: Encoding = None,
     method: Annotated[
-        str | None,
+        str,
         typer.Option(
-            help="likelihood (usual: bags need not be random), anchored (usual for examples), upm, "
-            "easy, matching or labels"
+            help="likelihood, for which bags need not be random; anchored, upm, easy, matching or "
+            "labels"
         ),
-    ] = None,
+    ] = "likelihood",
     loss: Annotated[str, typer.Option(help="by default the method's usual one")] = "",
-    rate: Annotated[
-        float | None, typer.Option(help="learning rate of Adam; 0.005, of examples 0.001")
-    ] = None,
+    rate: Annotated[float, typer.Option(help="learning rate of Adam")] = 0.005,
     prior: Annotated[str, typer.Option(help="chunk, first, or a number")] = "chunk",
     chunks: Annotated[
         int | None, typer.Option(help="stop after so many; by default at the end of the source")
     ] = None,
-    rows: Annotated[
-        int | None, typer.Option(help="events learned together, a chunk; 4096, of examples 65536")
-    ] = None,
-    batch: Annotated[
-        int | None, typer.Option(help="events in a step; 512, of examples 4096")
-    ] = None,
+    rows: Annotated[int, typer.Option(help="events learned together, a chunk")] = 4096,
+    batch: Annotated[int, typer.Option(help="events in a step")] = 512,
     seed: Annotated[int, typer.Option()] = 0,
     every: Annotated[int, typer.Option(help="chunks between checkpoints")] = 8,
-    bag_size: Annotated[
-        int, typer.Option(help="of the bags that are drawn", rich_help_panel=EXAMPLE)
-    ] = 512,
-    model: Annotated[
-        str, typer.Option(help="paper (deep embeddings) or small", rich_help_panel=EXAMPLE)
-    ] = "paper",
 ) -> None:
     """Learn from a folder into which files of events and of reports fall, in any order. Each event
     is predicted first, and learned from when the report of its bag is there. The same words go on
@@ -89,19 +70,23 @@ def stream(
 
     Example: unbag stream inbox --on bag --total sales --size events --folder run --follow
     """
-    usual = OF_EXAMPLES
-    if ctx.obj is not None or (Path(source).is_dir() and source not in EXAMPLES):
-        usual = USUAL
-    fields: dict[str, Any] = {"loss": loss, "prior": _number_or_name(prior), "seed": seed}
-    given = {"method": method, "rate": rate, "batch": batch, "rows": rows}
-    fields |= usual | {name: value for name, value in given.items() if value is not None}
-    count = {"chunks": chunks, "every": every}
-    if usual is OF_EXAMPLES:
-        fields["size"] = bag_size
-        print(follow_example(source, folder, model=model, fields=fields, **count))
-    else:
-        how = {"features": features or None, "override": encoding}
-        print(follow_folder(Path(source), folder, ctx.obj, fields, how, follow=follow, **count))
+    from unbag.stream import StreamSettings
+
+    settings = StreamSettings(
+        method=method,
+        loss=loss,
+        rate=rate,
+        prior=_number_or_name(prior),
+        chunk=rows,
+        batch=batch,
+        seed=seed,
+        source=f"{source.name}: {ctx.obj}",
+    )
+    if folder is None:
+        folder = source.with_name(f"{source.name}-run")
+    how = {"features": features or None, "override": encoding}
+    count = {"chunks": chunks, "every": every, "follow": follow}
+    print(follow_folder(source, folder, ctx.obj, settings, how, **count))
 
 
 def _number_or_name(text: str) -> str | float:
@@ -115,8 +100,8 @@ def _number_or_name(text: str) -> str | float:
 def follow_folder(
     source: Path,
     folder: Path,
-    columns: Columns | None,
-    fields: dict[str, Any],
+    columns: Columns,
+    settings: StreamSettings,
     how: dict[str, Any],
     *,
     chunks: int | None,
@@ -124,14 +109,8 @@ def follow_folder(
     follow: bool,
 ) -> Path:
     """Learn from the files of a folder with a live view; returns the path of the report page."""
-    from unbag.stream import FolderInput, StreamSettings, View, learner_of
+    from unbag.stream import FolderInput, View, learner_of
 
-    if columns is None:
-        raise broken(
-            "A folder of files must have the column of the bag's id named",
-            "none was named",
-            "Name it with {on}, and the totals with {total}.",
-        )
     folder.mkdir(parents=True, exist_ok=True)
     inbox = FolderInput(source, folder, columns)
     setup = inbox.setup(**how)
@@ -145,9 +124,7 @@ def follow_folder(
             )
         sleep(LOOKS)
         setup = inbox.setup(**how)
-    fields = fields | {"chunk": fields["rows"], "source": f"{source.name}: {columns}"}
-    fields.pop("rows")
-    learner = learner_of(setup, StreamSettings(**fields), folder, every=every)
+    learner = learner_of(setup, settings, folder, every=every)
     if learner.chunks:
         tell(f"resumed after chunk {learner.chunks}, {learner.position} files")
     try:
@@ -198,54 +175,6 @@ def _end(learner: StreamLearner, folder: Path) -> Path:
         return write_report(learner, folder)
     finally:
         learner.close()
-
-
-def follow_example(
-    source: str, folder: Path, *, model: str, chunks: int | None, every: int, fields: dict[str, Any]
-) -> Path:
-    """Learn from labelled events in bags that are drawn, with a live view, from where the folder
-    stands; returns the path of the report page."""
-    from unbag.lab import NETWORKS
-    from unbag.stream import StreamLearner, StreamSettings, View, run_stream
-
-    one_of("A stream's model", model, NETWORKS)
-    rows = fields.pop("rows")
-    fields["source"] = f"{source} in chunks of {rows}"
-    settings = StreamSettings(**fields)
-    size = {"labels": 1}.get(settings.method, settings.size)
-    if rows < 2 * size:
-        raise broken(
-            "A chunk must hold at least two bags",
-            f"{rows} rows were given for bags of {size}",
-            "Give more --rows, or a smaller --bag-size.",
-        )
-    learner = StreamLearner(NETWORKS[model](settings.seed), settings, folder=folder, every=every)
-    if learner.chunks:
-        tell(f"resumed after chunk {learner.chunks}")
-    try:
-        with View(learner, chunks) as view:
-            run_stream(_chunks(source, rows, learner), learner, chunks=chunks, progress=view)
-        return write_report(learner, folder)
-    finally:
-        learner.close()
-
-
-def _chunks(name: str, rows: int, learner: StreamLearner) -> Chunks:
-    from unbag.datasets import read_clicks, read_criteo
-
-    if name == "clicks":
-        return lambda position: read_clicks(rows=rows, start=position)
-    path = None
-    if name != "criteo":
-        path = Path(name)
-        if not path.exists():
-            raise broken(
-                "A source must be a folder, clicks, criteo or a file of Criteo's format",
-                f"{name!r} is none",
-                "Look at the path.",
-            )
-    read = partial(read_criteo, path, rows=rows, quarantine=learner.quarantine)
-    return lambda position: read(start=position)
 
 
 def write_report(learner: StreamLearner, folder: Path) -> Path:

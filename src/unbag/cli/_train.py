@@ -50,6 +50,7 @@ LEARNERS = (
     "unbag.peers, such as mean_map; repeat"
 )
 TRAINING = ("method", "loss", "epochs", "held_out", "hidden")
+FEWEST = 4  # bags, two to learn from and two to judge
 TEST = 0.2
 """The share of the bags that judges one network that was trained by itself."""
 NEXT = {
@@ -179,6 +180,8 @@ def train(
         judged = judged_by(model, judging)
         evaluation = judged.evaluation
         verdict = verdict or judged.verdict  # folds have more bags to say it with
+    if evaluation is None and verdict is None:
+        tell("note: no bag was kept for an evaluation: how good this model is, is not known.")
     if evaluation is not None:
         print_evaluation(evaluation, as_json=as_json, verdict=verdict and list(verdict))
     if verdict is not None:
@@ -303,6 +306,13 @@ def parted(bags: Any, test: float, seed: int) -> tuple[Any, Any]:
     """The bags to learn from, and those that only evaluate in the end, or None."""
     if test == 0:
         return bags, None
+    reported = bags.reported()
+    if len(reported) < FEWEST:
+        raise broken(
+            f"There must be at least {FEWEST} bags to keep some of them for the evaluation",
+            f"{len(reported)} given",
+            "Learn from all of them, without an evaluation, with {test:0}.",
+        )
     return bags.split(1 - test, seed=seed)
 
 
