@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from unbag.learners._counts import Counts, Diagonal
 from unbag.learners._slots import Cells, Slots, Sparse
 
 if TYPE_CHECKING:
-    from unbag.learners._counts import Counts
     from unbag.learners._terms import Design
 
 DENSE = 0.15
@@ -158,15 +158,18 @@ class Split:
         self.indptr = np.concatenate([[0], np.cumsum(number)])
         self.indices = place[self.rare].astype(np.int32)
 
-    def sums(self, weight: np.ndarray) -> tuple[np.ndarray, Sparse]:
-        """The sums of weighted rows over each count, dense columns and sparse ones apart."""
+    def sums(self, weight: np.ndarray, of_count: Any = None) -> tuple[np.ndarray, Sparse]:
+        """The sums of weighted rows over each count, dense columns and sparse ones apart; counts
+        may have weights too."""
         if self.rows is not None:
             weight = weight[self.rows]
+        if of_count is not None:
+            weight = weight * of_count[self.count]
         dense = np.zeros((self.counts, self.width[0]))
         for slot in self.narrow:
             start = self.place[slot.start]
             own = slot.by_count(self.count, self.counts, weight)
-            dense[:, start : start + slot.width] += own
+            dense[:, start : start + slot.width] = own
         data = np.concatenate([np.empty(0), *(cells.sums(weight) for cells in self.cells)])
         dense.ravel()[self.target] = data[self.often]
         shape = (self.counts, self.width[1])
@@ -175,6 +178,9 @@ class Split:
 
     def jacobian(self, counts: Counts, h: np.ndarray, whitener: Callable[[Any], Any]) -> Jacobian:
         """The derivative of the whitened means by the coefficients."""
+        if isinstance(whitener, Diagonal):  # the rows' weights are fewer than the sums
+            dense, rest = self.sums(counts.slope(h), whitener.root)
+            return Jacobian(dense, self.basis, rest)
         blocks = [[self.sums(weight) for weight in row] for row in counts.slopes(h)]
         dense, rest = blocks[0][0]
         if len(blocks[0]) > 1:

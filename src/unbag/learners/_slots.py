@@ -41,7 +41,8 @@ class Slot(NamedTuple):
             return self.value * level[self.start]
         if self.place is None:
             return level[self.start]
-        return np.append(level[self.start : self.start + self.width], 0.0)[self.place]  # -1: last
+        own = np.append(level[self.start : self.start + self.width], 0.0)
+        return own.take(self.place, mode="wrap")  # -1 is the last
 
     def sums(self, weight: np.ndarray) -> np.ndarray:
         """The sums of weighted entries over all rows, one for each of its columns."""

@@ -113,9 +113,9 @@ class Term:
         x = np.clip(np.where(gap, self.mean, values), self.low, self.high)
         slots = [Slot(start, 1, None, ((x - self.mean) / self.sd).astype(np.float32))]
         if self.edges or self.missing:
-            bins = 1 + np.searchsorted(self.edges, x) if self.edges else -1
-            place = np.where(gap, self.width - 1 if self.missing else -1, bins)
-            slots.append(Slot(start, self.width, as_places(place, self.width)))
+            bins = np.searchsorted(self.edges, x) if self.edges else -1
+            place = np.where(gap, self.width - 2 if self.missing else -1, bins)
+            slots.append(Slot(start + 1, self.width - 1, as_places(place, self.width)))
         return slots
 
 
