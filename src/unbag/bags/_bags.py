@@ -95,8 +95,9 @@ class Bags:
             remedy="Number the bags in the order of the reports, or use from_rows for ids of any "
             "kind.",
         )
-        if self.X is not None:
-            rows(_length(self.X), len(self.bag), thing="X", of="instance")
+        X = vars(self).get("X")  # not self.X, which joined bags make on demand
+        if X is not None:
+            rows(_length(X), len(self.bag), thing="X", of="instance")
         if self.offset is not None:
             rows(len(self.offset), len(self.bag), thing="offset", of="instance")
             refuse(
@@ -167,6 +168,15 @@ class Bags:
         """The rows in the form that a model takes: the features."""
         return self.X
 
+    @property
+    def width(self) -> int:
+        """How many numbers the features of an instance are."""
+        return int(np.prod(getattr(self.X, "shape", ())[1:]))
+
+    def bare(self) -> Bags:
+        """The same bags without features."""
+        return replace(self, X=None)
+
     def take(self, numbers: Any) -> Bags:
         """These bags in this order, their instances grouped by bag.
 
@@ -176,13 +186,12 @@ class Bags:
         where = self.rows_of(numbers)
         taken = self.reports.taken(numbers)
         size = taken.pop("size")
-        instances = {name: getattr(self, name) for name in self._of_instances}
+        instances = {name: vars(self).get(name) for name in self._of_instances}
         taken |= {
             name: take_rows(value, where) for name, value in instances.items() if value is not None
         }
-        return replace(
-            self, **{"rows": where, "bag": np.repeat(np.arange(len(numbers)), size), **taken}
-        )
+        bag = np.repeat(np.arange(len(numbers)), size)
+        return replace(self, **{"X": None, "rows": where, "bag": bag, **taken})
 
     def split(self, fraction: float, *, seed: int) -> tuple[Bags, Bags]:
         """Two parts by bag, never by row: about `fraction` of the bags (of each stratum).

@@ -4,7 +4,6 @@ say."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,7 +150,7 @@ def _fit(
         booster = library.grow(objective, bags.X, best, params, None)
     cut = library.cut(booster, best) if best else None
     known = bags.names is not None and bags.size.max() > 1
-    names, learned = names_of(bags.X), replace(bags, X=None) if known else None
+    names, learned = names_of(bags.X), bags.bare() if known else None
     return library.model(
         cut, float(objective.start), bags.kind, objective.loss, np.array(history), names, learned
     )

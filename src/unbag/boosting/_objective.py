@@ -4,7 +4,6 @@ the formulas."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -185,7 +184,7 @@ class BagObjective:
         )
         self.bags: Any = bags
         if isinstance(bags, Bags):
-            self.bags = replace(bags, X=None)  # LightGBM copies its objective
+            self.bags = bags.bare()  # LightGBM copies its objective
         self.method, self.share, self.seed, self.calls = method, share, seed, 0
         self.curve, prior = CURVES[bags.kind][self.loss], _prior_of_all(bags)
         low, high = self.curve.priors

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -121,14 +120,9 @@ def in_lines(listed: list[tuple[str, str]]) -> str:
 
 def diagnose_by_name(bags: JoinedBags) -> Diagnosis:
     """Whether joined bags are random, with the features called as the plan calls them."""
-    import pyarrow as pa
-
     from unbag.diagnosis import diagnose
 
-    if bags.plan is None:
-        return diagnose(bags)
-    named = dict(zip(bags.plan.names, bags.X.T, strict=True))
-    return diagnose(replace(bags, X=pa.table(named)))
+    return diagnose(bags)
 
 
 def _record(summary: TablesReport, diagnosis: Diagnosis | None) -> dict[str, Any]:

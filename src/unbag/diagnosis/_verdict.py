@@ -118,7 +118,7 @@ def diagnose(
         return Diagnosis(EVEN, False, spelled(NOT_REPORTS), labels=label_dispersion(bags))
     drawn, scores = _draw(bags, scores, most, seed)
     layout = BagLayout.of(drawn.bag, drawn.size, drawn.stratum)
-    table, labels = _limited(read_features(drawn.X), seed), label_dispersion(bags)
+    table, labels = _limited(_features(drawn), seed), label_dispersion(bags)
     f = g = np.empty((len(drawn.bag), 0))
     if scores is not None:
         f, g = f2_of(scores, bags.kind, loss or DEFAULTS[bags.kind])
@@ -212,8 +212,7 @@ def _draw(
     bags: Bags, scores: np.ndarray | None, most: float, seed: int
 ) -> tuple[Bags, np.ndarray | None]:
     """All bags, or as many at random as `most` numbers allow."""
-    width = int(np.prod(getattr(bags.X, "shape", ())[1:]))
-    share = most / max(len(bags.bag) * min(width, COLUMNS), 1)
+    share = most / max(len(bags.bag) * min(bags.width, COLUMNS), 1)
     if share >= 1 or len(bags) <= FEWEST:
         return bags, scores
     count = max(ceil(share * len(bags)), FEWEST)
@@ -221,6 +220,14 @@ def _draw(
     if scores is not None:
         scores = scores[bags.rows_of(numbers)]
     return bags.take(numbers), scores
+
+
+def _features(bags: Bags) -> Features:
+    """The features of bags, called as the plan calls them where one made them."""
+    table, names = read_features(bags.X), getattr(getattr(bags, "plan", None), "names", ())
+    if len(names) != len(table.names):
+        return table
+    return table._replace(names=tuple(names))
 
 
 def _limited(table: Features, seed: int) -> Features:

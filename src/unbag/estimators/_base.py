@@ -424,7 +424,7 @@ class BagEstimator(BaseEstimator):
         """Keep the bags learned from, or their marks, so that nobody evaluates on them."""
         self.bags_ = self.learned_ = None
         if bags.size.max() > 1 and isinstance(bags, Bags):
-            self.bags_ = replace(bags, X=None, offset=None)
+            self.bags_ = replace(bags.bare(), offset=None)
             self.learned_ = marks(self.bags_)
 
     def _html_repr(self) -> str:

@@ -47,7 +47,7 @@ from unbag.metrics import (
     scores_on,
 )
 from unbag.peers import PEERS
-from unbag.tables import Marginals, in_range
+from unbag.tables import JoinedBags, Marginals, in_range
 
 
 class Entry(NamedTuple):
@@ -345,13 +345,14 @@ def fit(
     begin = monotonic()
     if isinstance(bags, Marginals):
         return _fit_cells(bags, learner, folds, seed, test)
+    bags = _as_read(bags)
     if bags.X is None:
         raise broken("Bags to learn from must have features", "X is None", "Make them with X.")
-    learners, notes = _learners(learner, _as_read(bags))
+    learners, notes = _learners(learner, bags)
     untouched = test if isinstance(test, Bags) else None
     if isinstance(test, float | int):
         bags, untouched = bags.split(1 - test, seed=seed)
-    bags, within = _within_constants(_as_read(bags.reported()))
+    bags, within = _within_constants(bags.reported())
     X, beyond = in_range(bags.X)
     bags = replace(bags, X=X)
     notes += dict.fromkeys([*within, *getattr(bags, "notes", ()), *beyond])
@@ -374,10 +375,7 @@ def fit(
 
 def _as_read(bags: Bags) -> Bags:
     """Joined bags with the columns as they were in place of the matrix made from them."""
-    table, plan = getattr(bags, "table", None), getattr(bags, "plan", None)
-    if table is None or plan is None or np.shape(bags.X)[1:] != (len(plan.names),):
-        return bags  # also where somebody has put other features in place of that matrix
-    return replace(bags, X=table)
+    return bags.as_read() if isinstance(bags, JoinedBags) else bags
 
 
 def _is_matrix(X: Any) -> bool:
@@ -393,16 +391,19 @@ def _within_constants(bags: Bags) -> tuple[Bags, list[str]]:
     """
     if bags.stratum is not None or _is_matrix(bags.X) or bags.size.mean() < 2:
         return bags, []
-    columns = TreeColumns.of(bags.X)
-    codes, names = columns.matrix(bags.X)[:, columns.categorical], columns.categorical_names
-    first = np.empty((len(bags), codes.shape[1]))
-    first[bags.bag] = codes
-    same = (codes == first[bags.bag]) | (np.isnan(codes) & np.isnan(first[bags.bag]))
-    constant = np.flatnonzero(same.all(axis=0) & (np.ptp(np.nan_to_num(first), axis=0) > 0))
-    stratum = np.unique(first[:, constant], axis=0, return_inverse=True)[1].ravel()
-    if len(constant) == 0 or len(bags) < BAGS_OF_STRATUM * (stratum.max() + 1):
+    constant: dict[str, np.ndarray] = {}
+    for name, code in TreeColumns.of(bags.X).codes(bags.X):
+        first = np.empty(len(bags), code.dtype)
+        first[bags.bag] = code
+        if np.array_equal(code, first[bags.bag]) and np.ptp(first) > 0:
+            constant[name] = first
+    if not constant:
         return bags, []
-    words = ", ".join(names[i] for i in constant)
+    together = np.stack(list(constant.values()), axis=1)
+    stratum = np.unique(together, axis=0, return_inverse=True)[1].ravel()
+    if len(bags) < BAGS_OF_STRATUM * (stratum.max() + 1):
+        return bags, []
+    words = ", ".join(constant)
     note = f"No bag mixes {words}: bags are compared with those of the same {words} only."
     return replace(bags, stratum=stratum), [note]
 
@@ -534,7 +535,7 @@ def _look_random(scores: np.ndarray, bags: Bags, fold: np.ndarray) -> bool:
     own = scores_by_own_fold(scores - level + level.mean(axis=0), fold[bags.bag])
     if np.ptp(own) < 1e-9:
         return True
-    return diagnose(replace(bags, X=None), own).random
+    return diagnose(bags.bare(), own).random
 
 
 def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:

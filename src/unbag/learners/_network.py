@@ -421,7 +421,7 @@ class _Race:
         self.learner, self.bags, self.form = learner, bags, form
         self.folds, self.rates = folds, len(learner.rates)
         self.learns = fold != np.arange(self.folds + 1)[:, None]
-        without = replace(bags, X=None)
+        without = bags.bare()
         self.held = [without.take(np.flatnonzero(~own)) for own in self.learns[:-1]]
         self.held_rows = [bags.rows_of(np.flatnonzero(~own)) for own in self.learns[:-1]]
         self.targets = [mean_report(bags, own) for own in self.learns]

@@ -13,7 +13,7 @@ every round, which made a fit ten times slower on a machine that had other work 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -78,12 +78,22 @@ class TreeColumns:
         """What these columns are called."""
         return [name for name, known in self._levels.items() if known is not None]
 
+    def codes(self, X: Any) -> Iterator[tuple[str, np.ndarray]]:
+        """Name and codes of each column of a table that holds levels."""
+        known = set(self.categorical_names)
+        if self.plan is not None:
+            yield from (pair for pair in self.plan.narrow_columns(X) if pair[0] in known)
+
     def matrix(self, X: Any) -> Any:
         """The matrix of these rows."""
         if self.plan is None:
             return sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X, np.float64)
-        columns = [_as_float(values) for values in self.plan.narrow(X).values()]
-        return np.stack(columns, axis=1)
+        matrix = np.empty((0, len(self._levels)))
+        for place, (_, values) in enumerate(self.plan.narrow_columns(X)):
+            if place == 0:
+                matrix = np.empty((len(values), len(self._levels)))
+            matrix[:, place] = _as_float(values)
+        return matrix
 
     def settings(self) -> dict[str, Any]:
         """The columns as JSON can hold them."""

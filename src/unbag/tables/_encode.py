@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from unbag._rules import broken
 from unbag.bags import stable_hash
-from unbag.tables._values import SECOND, as_moments, as_numbers, as_text, is_known, plain
+from unbag.tables._values import SECOND, as_codes, as_moments, as_numbers, as_text, is_known, plain
 
 FeatureKind = Literal["numeric", "category", "hash", "date", "boolean", "drop"]
 MOST_BUCKETS = 2**24  # single precision holds whole numbers up to here exactly
@@ -129,8 +129,12 @@ def as_read(column: Column, values: Any) -> Any:
     if column.kind in ("category", "hash"):
         return as_text(values).dictionary_encode()
     if column.kind == "numeric":
-        x = as_numbers(values, name=column.name)
-        return pa.array(np.where(is_known(x), x, np.nan), from_pandas=True)
+        array = plain(values)
+        if pa.types.is_integer(array.type):
+            return array  # as narrow as it was
+        x = as_numbers(array, name=column.name)
+        kind = array.type if pa.types.is_floating(array.type) else pa.float64()
+        return pa.array(np.where(is_known(x), x, np.nan), kind, from_pandas=True)
     if column.kind == "date":
         moments = pa.array(as_moments(values, name=column.name), from_pandas=True)
         return moments.cast(pa.int64(), safe=False).cast(pa.timestamp("us"))
@@ -194,12 +198,12 @@ def buckets_of(values: Any, *, column: str, buckets: int) -> np.ndarray:
     >>> buckets_of(pa.array(["a", None, "b"]), column="shop", buckets=100).tolist()
     [88, 0, 26]
     """
-    coded = as_text(values).dictionary_encode()
-    texts = coded.dictionary.to_pylist()
-    bucket = np.zeros(len(texts) + 1, np.int64)  # the last stays 0, for missing values
-    if texts:
-        bucket[:-1] = 1 + stable_hash(texts, [column] * len(texts)) % (buckets - 1)
-    return bucket[coded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+    texts, code = as_codes(values)
+    known = texts.is_valid().to_numpy(zero_copy_only=False)
+    bucket, own = np.zeros(len(texts), np.int64), texts.drop_null().to_pylist()
+    if own:
+        bucket[known] = 1 + stable_hash(own, [column] * len(own)) % (buckets - 1)
+    return bucket[code]
 
 
 def _numeric(column: Column, values: Any) -> np.ndarray:
@@ -216,11 +220,11 @@ def _category(column: Column, values: Any) -> np.ndarray:
 
 
 def _category_codes(column: Column, values: Any) -> np.ndarray:
-    text = as_text(values)
-    index = pc.index_in(text, value_set=pa.array(column.values, pa.string())).fill_null(-1)
-    code = index.to_numpy(zero_copy_only=False).astype(np.int64)
-    code[text.is_null().to_numpy(zero_copy_only=False)] = len(column.values)
-    return code
+    texts, code = as_codes(values)
+    index = pc.index_in(texts, value_set=pa.array(column.values, pa.string())).fill_null(-1)
+    place = index.to_numpy(zero_copy_only=False).astype(np.int64)
+    place[texts.is_null().to_numpy(zero_copy_only=False)] = len(column.values)
+    return place[code]
 
 
 def _hash(column: Column, values: Any) -> np.ndarray:

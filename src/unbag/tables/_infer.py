@@ -22,9 +22,9 @@ from unbag.tables._range import beyond_note
 from unbag.tables._sources import Table, no_rows, open_table
 from unbag.tables._values import (
     LARGEST,
+    as_codes,
     as_moments,
     as_numbers,
-    as_text,
     is_date,
     is_known,
     is_number,
@@ -244,7 +244,7 @@ class Summary:
             self._add_numbers(moment)
             self.clock = self.clock or bool(np.any(np.nan_to_num(moment) % DAY != 0))
         else:
-            self._add_text(as_text(column))
+            self._add_text(*as_codes(column))
 
     def _add_numbers(self, x: np.ndarray) -> None:
         """Mean and squares of two parts: M = M1 + M2 + d^2 n1 n2 / n, d the difference of means."""
@@ -279,9 +279,11 @@ class Summary:
         if self.apart:
             self._keep(_mixed(unique.drop_null().cast(pa.int64()).to_numpy().view(np.uint64)))
 
-    def _add_text(self, text: pa.Array) -> None:
-        self.rows, self.missing = self.rows + len(text), self.missing + text.null_count
-        unique = text.drop_null().unique()
+    def _add_text(self, texts: pa.Array, code: np.ndarray) -> None:
+        times = np.bincount(code, minlength=len(texts))
+        gap = texts.is_null().to_numpy(zero_copy_only=False)
+        self.rows, self.missing = self.rows + len(code), self.missing + int(times[gap].sum())
+        unique = texts.filter(pa.array((times > 0) & ~gap)).unique()
         self._keep(_hashes(unique))
         if self.values is not None and self.kind != "hash":
             self.values |= set(unique.to_pylist())

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
@@ -86,9 +87,22 @@ class OldScore(NamedTuple):
         return OldScore(column, kind == "binary" and inside)
 
 
+class _Matrix:
+    """The matrix of features of joined bags, made when somebody asks for it: learners of tables
+    never do, and it is many times as large as the columns it is made from.
+
+    An X that was given stands in the instance and hides this.
+    """
+
+    def __get__(self, bags: JoinedBags | None, owner: type) -> Any:
+        if bags is None:
+            return None  # the usual value of the field
+        return bags._matrix
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class JoinedBags(Bags):
-    """Bags from tables.
+    """Bags from tables; their `X` is made from `table` by the plan when it is first asked for.
 
     Parameters
     ----------
@@ -107,7 +121,36 @@ class JoinedBags(Bags):
     table: pa.Table | None = None
     old_score: OldScore | None = None
 
+    X = _Matrix()
     _of_instances: ClassVar[tuple[str, ...]] = ("X", "offset", "rows", "table")
+
+    def __post_init__(self) -> None:
+        if vars(self)["X"] is None:
+            del vars(self)["X"]
+        super().__post_init__()
+
+    @cached_property
+    def _matrix(self) -> np.ndarray | None:
+        if self.plan is None or self.table is None:
+            return None
+        return self.plan.features(self.table)
+
+    @property
+    def width(self) -> int:
+        """How many numbers the features of an instance are."""
+        if "X" in vars(self) or self.plan is None:
+            return super().width
+        return len(self.plan.names)
+
+    def bare(self) -> Bags:
+        """The same bags without features."""
+        return replace(self, X=None, table=None)
+
+    def as_read(self) -> JoinedBags:
+        """The bags with the columns as they were as features, unless others were given."""
+        if "X" in vars(self) or self.table is None:
+            return self
+        return replace(self, X=self.table)
 
     def rows_for(self, model: Any) -> Any:
         """The columns as they were, for a model that reads tables; else the matrix of features."""
@@ -299,11 +342,11 @@ class _Pair:
         """The second pass: bag number, row number, features and old score of each event in a kept
         bag."""
         n, columns = matched.summary.instances, self.columns
-        bag, where, X, names = np.empty(n, np.int64), np.empty(n, np.int64), None, []
-        offset, table = None, []
+        bag, where, names = np.empty(n, np.int64), np.empty(n, np.int64), []
+        offset = None
         if plan is not None:
-            X = np.empty((n, len(plan.names)), np.float32)
             names = [column.name for column in plan.used]
+        parts: dict[str, list[Any]] = {name: [] for name in names}
         if columns.score is not None:
             names, offset = list(dict.fromkeys([*names, columns.score])), np.empty(n)
         start = rows = 0
@@ -314,16 +357,24 @@ class _Pair:
             here = slice(start, start + len(kept))
             bag[here] = index.take(pa.array(kept)).to_numpy(zero_copy_only=False)
             where[here] = rows + kept
-            if plan is not None and X is not None:
-                X[here] = plan.features(batch)[kept]
-                table.append(plan.columns_of(batch).take(pa.array(kept)))
+            if plan is not None:
+                read = plan.columns_of(batch).take(pa.array(kept))
+                for name, chunks in parts.items():
+                    chunks += read[name].chunks
             if offset is not None and columns.score is not None:
                 offset[here] = as_numbers(batch[columns.score], name=columns.score)[kept]
             start, rows = here.stop, rows + batch.num_rows
-        read: dict[str, Any] = {"bag": bag, "rows": where, "X": X}
+        made: dict[str, Any] = {"bag": bag, "rows": where}
         if offset is not None and columns.score is not None:
             old = OldScore.of(columns.score, offset, columns.reports_are)
-            read |= {"offset": old.as_scores(offset), "old_score": old}
-        if plan is not None:
-            read["table"] = pa.concat_tables(table).unify_dictionaries().combine_chunks()
-        return read
+            made |= {"offset": old.as_scores(offset), "old_score": old}
+        if plan is not None:  # one column at a time, as each is there twice for a moment
+            made["table"] = pa.table({name: _in_one(parts.pop(name)) for name in list(parts)})
+        return made
+
+
+def _in_one(chunks: list[Any]) -> Any:
+    column = pa.chunked_array(chunks)
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    return column.combine_chunks()

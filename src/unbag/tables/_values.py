@@ -75,6 +75,23 @@ def as_text(column: Any) -> pa.Array:
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
 
 
+def as_codes(column: Any) -> tuple[pa.Array, np.ndarray]:
+    """Texts, and of each value the number of its text (the last is a missing one).
+
+    A dictionary stays one: only its texts are looked at, not all values.
+
+    >>> texts, code = as_codes(pa.array(["b", None, "a", "b"]))
+    >>> texts.to_pylist(), code
+    (['b', 'a', None], array([0, 2, 1, 0], dtype=int32))
+    """
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray) or not pa.types.is_dictionary(array.type):
+        array = as_text(array).dictionary_encode()
+    code = array.indices.cast(pa.int32()).fill_null(len(array.dictionary))
+    texts = pa.concat_arrays([as_text(array.dictionary), pa.nulls(1, pa.string())])
+    return texts, code.to_numpy(zero_copy_only=False)
+
+
 def as_ids(column: Any, *, text: bool) -> pa.Array:
     """Ids as whole numbers, or as text.
 

@@ -4,7 +4,7 @@ keeps the best model of each and notices those that diverge."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -186,7 +186,7 @@ def _without_nan(moments: Any) -> Any:
 def _named(bags: Bags) -> Bags | None:
     if bags.names is None or bags.size.max() == 1:
         return None
-    return replace(bags, X=None)
+    return bags.bare()
 
 
 @jax.jit
