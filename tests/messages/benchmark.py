@@ -37,7 +37,8 @@ MESSAGES = [
     ),
     (
         lambda: Benchmark(sizes=(0, 8)),
-        "Bag sizes and repetitions of a benchmark must be positive: 0 and 2 given. Raise them.",
+        "Bag sizes, repetitions and noise of a benchmark must be positive: 0, 2 and 0 given. Raise them; "
+        "an epsilon of 0 stands for exact counts.",
     ),
     (
         lambda: read_text("task,size,method\nadult,8,a\n"),

@@ -13,7 +13,7 @@ from unbag.cli._console import tell
 from unbag.cli._options import stopped_verb
 from unbag.cli._reproduce import said
 
-CHANGES = ("tasks", "bags_by", "sizes", "methods", "repetitions", "rows")
+CHANGES = ("tasks", "bags_by", "sizes", "methods", "repetitions", "rows", "epsilons")
 
 
 COMMAND = stopped_verb("finished runs are kept; the same words go on")
@@ -22,7 +22,11 @@ COMMAND = stopped_verb("finished runs are kept; the same words go on")
 def benchmark(
     ctx: typer.Context,
     preset: Annotated[
-        str, typer.Option(help="quick (minutes), laptop (hours), night (everything)")
+        str,
+        typer.Option(
+            help="quick (two minutes); rates, noise, bags (rare labels, noisy counts, bags that "
+            "are not random); laptop (hours); night (everything)"
+        ),
     ] = "quick",
     store: Annotated[
         Path | None, typer.Option(help="folder for runs and leaderboard; unbag-benchmark/<preset>")
@@ -49,6 +53,13 @@ def benchmark(
     ] = None,
     repetitions: Annotated[int | None, typer.Option(help="seeds of each setting")] = None,
     rows: Annotated[int | None, typer.Option(help="training rows; 0 for all")] = None,
+    epsilons: Annotated[
+        list[float] | None,
+        typer.Option("--epsilon", help="of Laplace noise on the counts, 0 for none; repeat"),
+    ] = None,
+    so_far: Annotated[
+        bool, typer.Option("--so-far", help="rank what was run before it was stopped; run nothing")
+    ] = False,
 ) -> None:
     """Rank every method of the field on the same bags, and your own beside them.
 
@@ -58,6 +69,8 @@ def benchmark(
 
     from unbag.lab import (
         benchmark_preset,
+        by_kind,
+        finished,
         leaderboard,
         of_blocks,
         read_benchmark,
@@ -67,17 +80,21 @@ def benchmark(
 
     for path in add or ():
         runpy.run_path(str(path))
-    if preset == "quick":  # most of its time would be spent on optimising small programs
+    if preset not in ("laptop", "night"):  # others would mostly optimise small programs
         jax.config.update("jax_disable_most_optimizations", True)
     changes = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in said(ctx, *CHANGES).items()
     }
     plan, folder = benchmark_preset(preset, **changes), store or Path("unbag-benchmark") / preset
-    runs = run_benchmark(plan, folder / "runs.csv", tell=tell)
+    path = folder / "runs.csv"
+    runs = finished(read_benchmark(path)) if so_far else run_benchmark(plan, path, tell=tell)
     outside = [run for path in results or () for run in read_benchmark(path)]
-    board = leaderboard([*runs, *of_blocks(plan, outside)])
     line = " ".join(["unbag", *sys.argv[1:]])
-    written = write_leaderboard(board, folder, line=line)
-    print(board.markdown())
-    tell(f"{', '.join(path.name for path in written)} written: {folder}")
+    for kind, own in by_kind([*runs, *of_blocks(plan, outside)]).items():
+        board, place = leaderboard(own), folder
+        if kind != "binary":
+            place = folder / kind
+        written = write_leaderboard(board, place, line=line)
+        print(board.markdown())
+        tell(f"{', '.join(path.name for path in written)} written: {place}")

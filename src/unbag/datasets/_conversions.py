@@ -68,8 +68,9 @@ def make_conversions(
     seed: int,
     campaigns: int = 40,
     publishers: int = 2_000,
+    rate: float = RATE,
 ) -> Conversions:
-    """Make clicks of campaigns on publishers' pages, of which 3.6% convert, in random bags.
+    """Make clicks of campaigns on publishers' pages, of which few convert, in random bags.
 
     Parameters
     ----------
@@ -79,6 +80,8 @@ def make_conversions(
         Of everything that is drawn.
     campaigns, publishers : int
         How many there are; a few publishers have most of the clicks.
+    rate : float
+        Mean conversion probability.
 
     Examples
     --------
@@ -97,7 +100,7 @@ def make_conversions(
     rng = np.random.default_rng(seed)
     codes, numbers = _draw_columns(rng, rows + test_rows, campaigns, publishers)
     score = _score(rng, codes, numbers, campaigns, publishers)
-    truth = expit(score + _level(score))
+    truth = expit(score + _level(score, rate))
     label = (rng.random(len(truth)) < truth).astype(float)
     events = _table(codes, numbers)
     bag = _bags_within(rng, codes["campaign"][:rows])
@@ -158,9 +161,9 @@ def _effect(drawn: np.ndarray, spread: float) -> np.ndarray:
     return spread * (drawn - drawn.mean()) / drawn.std()
 
 
-def _level(score: np.ndarray) -> float:
+def _level(score: np.ndarray, rate: float) -> float:
     def excess(level: float) -> float:
-        return float(expit(score + level).mean() - RATE)
+        return float(expit(score + level).mean() - rate)
 
     return float(brentq(excess, -20, 20))  # pyright: ignore[reportArgumentType]
 

@@ -16,7 +16,7 @@ from unbag.lab._benchmark import (
 )
 from unbag.lab._competitors import Budget, add_learner, as_learner
 from unbag.lab._engines import EngineError, RayEngine
-from unbag.lab._latex import as_latex
+from unbag.lab._guide import by_kind, finished, guide
 from unbag.lab._leaderboard import (
     Leaderboard,
     Standing,
@@ -34,14 +34,15 @@ from unbag.lab._report import plan_table, write_report
 from unbag.lab._results import best_on_test, read_runs
 from unbag.lab._run import run_plan
 from unbag.lab._store import RunStore
+from unbag.lab._tables import as_latex
 from unbag.lab._tasks import Task, add_model, add_task, data_of, download
 
 __all__ = [
     "NETWORKS", "Benchmark", "BenchmarkRun", "Budget", "EngineError", "Leaderboard", "OnlinePlan",
     "OnlineRun", "OnlineStore", "Plan", "RayEngine", "RunStore", "Standing", "Task", "Way",
     "add_learner", "add_method", "add_model", "add_task", "as_latex", "as_learner",
-    "benchmark_preset", "best_on_test", "critical_difference", "data_of", "download", "leaderboard",
-    "of_blocks", "online_preset", "plan_table", "preset", "read_benchmark", "read_plan",
-    "read_runs", "run_benchmark", "run_online", "run_plan", "write_leaderboard",
-    "write_online_report", "write_report",
+    "benchmark_preset", "best_on_test", "by_kind", "critical_difference", "data_of", "download",
+    "finished", "guide", "leaderboard", "of_blocks", "online_preset", "plan_table", "preset",
+    "read_benchmark", "read_plan", "read_runs", "run_benchmark", "run_online", "run_plan",
+    "write_leaderboard", "write_online_report", "write_report",
 ]  # fmt: skip

@@ -18,12 +18,36 @@ from unbag.bags import MAKERS, Bags, make_bags, random_bags, take_rows
 from unbag.datasets import Dataset
 from unbag.diagnosis import diagnose
 from unbag.lab._competitors import LABELS, Budget, Competitor, competitors
-from unbag.lab._tasks import TASKS, data_of, trivial_score
+from unbag.lab._tasks import TASKS, data_of, title_of, trivial_score
 from unbag.methods import usual_loss
+from unbag.noise import laplace, noisy
 from unbag.training import labelled_auc
 
 WAYS = ("random", *MAKERS)
+SHORT = ("trivial", "test_auc", "seconds", "rate")
+"""Columns whose fifth digit nobody needs."""
 QUICK = Budget((16,), 20, 2, (1e-2,))
+
+
+class Block(NamedTuple):
+    """A setting in which methods are ranked.
+
+    Parameters
+    ----------
+    task, bags_by, size : str, str, int
+        The data, how bags are made, and of which size.
+    epsilon : float
+        Of the Laplace noise on every count; 0 for exact counts.
+    """
+
+    task: str
+    bags_by: str
+    size: int
+    epsilon: float = 0.0
+
+    def __str__(self) -> str:
+        noise = f", epsilon {self.epsilon:g}" if self.epsilon else ""
+        return f"{title_of(self.task)}, {self.bags_by}, {self.size}{noise}"
 
 
 class BenchmarkRun(NamedTuple):
@@ -49,6 +73,10 @@ class BenchmarkRun(NamedTuple):
         Of CPU to learn, with whatever JAX compiles; other work on the machine does not count.
     note : str
         Why there is no result.
+    epsilon : float
+        Of the Laplace noise on every count; 0 for exact counts.
+    rate : float
+        Mean label of the bags; NaN where it is not known.
     """
 
     task: str
@@ -65,16 +93,18 @@ class BenchmarkRun(NamedTuple):
     test_auc: float = np.nan
     seconds: float = np.nan
     note: str = ""
+    epsilon: float = 0.0
+    rate: float = np.nan
 
     @property
     def key(self) -> tuple:
         """What makes it this run and no other."""
-        return self[:7]
+        return (*self[:7], self.epsilon)
 
     @property
-    def block(self) -> tuple[str, str, int]:
+    def block(self) -> Block:
         """The setting whose repetitions are averaged."""
-        return self.task, self.bags_by, self.size
+        return Block(self.task, self.bags_by, self.size, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -93,12 +123,14 @@ class Benchmark:
         First rows used; 0 for all.
     budget : Budget
         Of networks.
+    epsilons : tuple of float
+        Of the Laplace noise on every count; 0 for exact counts.
 
     >>> Benchmark(("adult",), sizes=(16, 64), methods=("upm", "em"), repetitions=3).count()
     12
     """
 
-    tasks: tuple[str, ...] = ("adult", "gaussian")
+    tasks: tuple[str, ...] = ("adult",)
     bags_by: tuple[str, ...] = ("random",)
     sizes: tuple[int, ...] = (16, 128)
     methods: tuple[str, ...] = ()
@@ -106,6 +138,7 @@ class Benchmark:
     rows: int = 4096
     test_rows: int = 8192
     budget: Budget = QUICK
+    epsilons: tuple[float, ...] = (0.0,)
 
     def __post_init__(self) -> None:
         for names, thing, known in (
@@ -115,11 +148,11 @@ class Benchmark:
         ):
             for name in names:
                 one_of(thing, name, known)
-        if min(*self.sizes, self.repetitions) < 1:
+        if min(*self.sizes, self.repetitions) < 1 or not min(self.epsilons) >= 0:
             raise broken(
-                "Bag sizes and repetitions of a benchmark must be positive",
-                f"{min(self.sizes)} and {self.repetitions} given",
-                "Raise them.",
+                "Bag sizes, repetitions and noise of a benchmark must be positive",
+                f"{min(self.sizes)}, {self.repetitions} and {min(self.epsilons):g} given",
+                "Raise them; an epsilon of 0 stands for exact counts.",
             )
 
     def named(self) -> dict[str, Competitor]:
@@ -127,39 +160,48 @@ class Benchmark:
         everybody = competitors()
         return {name: everybody[name] for name in self.methods or everybody}
 
-    def blocks(self) -> list[tuple[str, str, int]]:
-        """Settings: task, way and size; counts and classes have random bags only."""
-        every = product(self.tasks, self.bags_by, self.sizes)
-        return [b for b in every if TASKS[b[0]].kind == "binary" or b[1] == "random"]
+    def blocks(self) -> list[Block]:
+        """Settings, random bags first; counts and classes have random bags only."""
+        every = product(self.bags_by, self.tasks, self.sizes, self.epsilons)
+        blocks = [Block(task, way, size, epsilon) for way, task, size, epsilon in every]
+        return [b for b in blocks if TASKS[b.task].kind == "binary" or b.bags_by == "random"]
 
     def runs(self) -> Iterator[BenchmarkRun]:
-        """Every run without its result, set of bags by set of bags."""
-        text = repr(tuple(self.budget))
-        for (task, way, size), seed in product(self.blocks(), range(self.repetitions)):
-            for name, who in self.named().items():
-                if TASKS[task].kind in who.kinds:
-                    yield BenchmarkRun(task, way, size, seed, self.rows, text, name)
+        """Every run without its result, set of bags by set of bags.
+
+        Repetitions are outermost, so that a benchmark that is stopped early has seen every block.
+        """
+        text, named = repr(tuple(self.budget)), self.named()
+        for seed, block in product(range(self.repetitions), self.blocks()):
+            for name, who in named.items():
+                if TASKS[block.task].kind in who.kinds:
+                    about = (*block[:3], seed, self.rows, text, name)
+                    yield BenchmarkRun(*about, epsilon=block.epsilon)
 
     def count(self) -> int:
         """The number of runs."""
         return sum(1 for _ in self.runs())
 
 
+EVERY = (
+    "adult", "clicks", "criteo", "higgs", "bike-sharing", "motor-claims", "mnist", "cifar-animal",
+)  # fmt: skip
+"""One task of each kind of data, the cheap ones first."""
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {},
+    "rates": {"tasks": ("clicks-1", "clicks-5", "clicks-20"), "sizes": (16,), "rows": 8192},
+    "noise": {"sizes": (64,), "rows": 8192, "epsilons": (0.0, 1.0, 0.3)},
+    "bags": {"sizes": (64,), "bags_by": ("random", "simple", "feature")},
     "laptop": {
-        "tasks": ("adult", "gaussian", "mnist", "higgs"),
+        "tasks": EVERY,
         "bags_by": ("random", "simple", "feature"),
         "sizes": (16, 64, 256),
         "repetitions": 3,
-        "rows": 16_384,
+        "rows": 8192,
         "budget": Budget((32,), 40, 3),
     },
     "night": {
-        "tasks": (
-            "adult", "gaussian", "heavy-tailed", "clicks", "mnist", "cifar-animal", "cifar-cat",
-            "higgs", "bike-sharing", "motor-claims",
-        ),
+        "tasks": (*EVERY, "cifar-cat", "gaussian", "heavy-tailed"),
         "bags_by": WAYS,
         "sizes": (8, 32, 128, 512),
         "repetitions": 3,
@@ -167,7 +209,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "budget": Budget(),
     },
 }  # fmt: skip
-"""`quick`: minutes. `laptop`: hours. `night`: every task and every way to make bags."""
+"""`quick`: two minutes. `rates`, `noise` and `bags`: rare labels, noisy counts, and bags that are
+not random. `laptop`: hours. `night`: every task and every way to make bags."""
 
 
 def benchmark_preset(name: str, **changes: Any) -> Benchmark:
@@ -175,7 +218,7 @@ def benchmark_preset(name: str, **changes: Any) -> Benchmark:
 
     Parameters
     ----------
-    name : {"quick", "laptop", "night"}
+    name : {"quick", "rates", "noise", "bags", "laptop", "night"}
         Which one.
     **changes : Any
         Fields of `Benchmark`.
@@ -210,19 +253,19 @@ def run_benchmark(
     """
     known = {run.key: run for run in read_benchmark(path)}
     wanted, who = list(benchmark.runs()), benchmark.named()
-    bags_of: tuple[Any, Any] = (None, None)
+    facts, place = None, None
     for number, run in enumerate(wanted, 1):
         if run.key in known:
             continue
-        place = (*run.block, run.repetition)
-        if place != bags_of[0]:
-            bags_of = (place, _drawn(run, benchmark.test_rows))
-        done = _made(run, who[run.method], benchmark.budget, *bags_of[1])
+        if facts is None or place != (run.block, run.repetition):
+            place, facts = (run.block, run.repetition), _drawn(run, benchmark.test_rows)
+        done = _made(run, who[run.method], benchmark.budget, facts)
         _append(path, done)
         known[run.key] = done
         if tell is not None:
             result = done.note or f"{done.test_loss:.4f} in {done.seconds:.1f} s"
-            tell(f"{number}/{len(wanted)} {place} {run.method}: {result}")
+            where = f"{run.block}, repetition {run.repetition}"
+            tell(f"{number}/{len(wanted)} {where}, {run.method}: {result}")
     return [known[run.key] for run in wanted]
 
 
@@ -234,7 +277,7 @@ class _Facts(NamedTuple):
     trivial: float
 
 
-def _drawn(run: BenchmarkRun, test_rows: int) -> tuple[_Facts]:
+def _drawn(run: BenchmarkRun, test_rows: int) -> _Facts:
     """The bags of a repetition, the same rows in bags of one, and what holds for all methods."""
     data, kind = _apart(data_of(run.task)), TASKS[run.task].kind
     rows = np.arange(min(run.rows or len(data.y), len(data.y)))
@@ -249,17 +292,18 @@ def _drawn(run: BenchmarkRun, test_rows: int) -> tuple[_Facts]:
     if data.offset is not None and data.offset_test is not None:
         data = data._replace(offset=data.offset[rows], offset_test=data.offset_test[test])
         about |= {"offset": data.offset}
-    make = random_bags
-    if run.bags_by != "random":
-        about["how"] = run.bags_by
-        make = make_bags
-    bags = make(data.X, data.y, size=run.size, **about)
-    about.pop("how", None)
     alone = random_bags(data.X, data.y, size=1, **about)
+    if run.bags_by == "random":
+        bags = random_bags(data.X, data.y, size=run.size, **about)
+    else:
+        bags = make_bags(data.X, data.y, run.bags_by, size=run.size, seed=run.repetition)
     score = trivial_score(data, bags.prior, kind)
     alike = _with_offset(np.broadcast_to(score, (len(test), *np.shape(score))), data)
     trivial = float(np.mean(usual_loss("any", kind).value(alike, data.y_test, kind=kind)))
-    return (_Facts(bags, alone, data, diagnose(bags, most=2e6).random, trivial),)
+    random = diagnose(bags, most=2e6).random
+    if run.epsilon:
+        bags = noisy(bags, laplace(epsilon=run.epsilon), seed=run.repetition)
+    return _Facts(bags, alone, data, random, trivial)
 
 
 def _apart(data: Dataset) -> Dataset:
@@ -279,6 +323,8 @@ def _made(run: BenchmarkRun, who: Competitor, budget: Budget, facts: _Facts) -> 
     """The run with its result; a refusal is a result too."""
     data, kind = facts.data, TASKS[run.task].kind
     run = run._replace(bags=len(facts.bags), random=facts.random, trivial=facts.trivial)
+    if kind == "binary":
+        run = run._replace(rate=float(np.mean(data.y)))
     bags = facts.bags
     if run.method == LABELS:
         bags = facts.alone
@@ -340,7 +386,7 @@ def _append(path: Path, run: BenchmarkRun) -> None:
         writer = csv.writer(file, lineterminator="\n")
         if new:
             writer.writerow(BenchmarkRun._fields)
-        short = {name: f"{getattr(run, name):.5g}" for name in ("trivial", "test_auc", "seconds")}
+        short = {name: f"{getattr(run, name):.5g}" for name in SHORT}
         short["test_loss"] = f"{run.test_loss:.6f}"
         writer.writerow([short.get(name, value) for name, value in run._asdict().items()])
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from unbag.lab._choice import ALL, Chosen
 from unbag.lab._methods import Way
-from unbag.lab._plan import BATCH, Experiment, title_of
+from unbag.lab._plan import BATCH, Experiment
 from unbag.lab._results import (
     Average,
     Metric,
@@ -23,7 +23,7 @@ from unbag.lab._results import (
     experiments_of,
     full_runs,
 )
-from unbag.lab._tasks import TASKS
+from unbag.lab._tasks import TASKS, title_of
 from unbag.lab._variance import BagDeviation
 from unbag.lab._verdicts import (
     ERRORS,

@@ -17,15 +17,13 @@ import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from unbag._rules import broken
-from unbag.lab._benchmark import BenchmarkRun
+from unbag.lab._benchmark import BenchmarkRun, Block
 from unbag.lab._competitors import LABELS, competitors
 from unbag.lab._figures import save_figure
-from unbag.lab._latex import as_latex
-from unbag.lab._plan import title_of
+from unbag.lab._tables import as_latex, as_markdown
 from unbag.plots import Interval, draw_intervals, new_figure
 
 LEVEL = 0.05
-Block = tuple[str, str, int]
 
 
 class Standing(NamedTuple):
@@ -91,11 +89,11 @@ class Leaderboard(NamedTuple):
     def markdown(self) -> str:
         """Ranks as a table."""
         rows = [self._cells(s) for s in self.standings]
-        return _markdown(HEADER, rows)
+        return as_markdown(HEADER, rows)
 
     def losses_markdown(self) -> str:
         """Mean test losses, a row for each method and a column for each block."""
-        header = ["method", *(_short(block) for block in self.blocks)]
+        header = ["method", *(str(block) for block in self.blocks)]
         rows = [self._losses(s.method, s.title) for s in self.standings]
         rows.append(["prior", *(f"{self.trivial[block]:.4f}" for block in self.blocks)])
         if any(name == LABELS for name, _ in self.losses):
@@ -103,7 +101,7 @@ class Leaderboard(NamedTuple):
         rows.append(["bags", *(str(self.bags[block]) for block in self.blocks)])
         words = {True: "yes", False: "no"}
         rows.append(["look random?", *(words[self.random[block]] for block in self.blocks)])
-        return _markdown(header, rows)
+        return as_markdown(header, rows)
 
     def latex(self) -> str:
         """Ranks as a table for a paper; who is not clearly behind the best is bold."""
@@ -201,7 +199,9 @@ def _standing(
     runs: Sequence[Sequence[BenchmarkRun]],
     ends: Sequence[tuple[float, float]],
 ) -> Standing:
-    far = np.array([(t - value) / (t - c) for value, (t, c) in zip(losses, ends, strict=True)])
+    trivial, ceiling = np.transpose(ends)
+    room = np.where(trivial > ceiling, trivial - ceiling, np.nan)  # labels may teach nothing either
+    far = (trivial - losses) / room
     aucs = [np.mean([run.test_auc for run in own]) for own in runs]
     seconds = [run.seconds for own in runs for run in own]
     known, finite = ~np.isnan(losses), np.isfinite(far)
@@ -249,13 +249,3 @@ def _page(board: Leaderboard, line: str) -> str:
     words = f"Friedman's test: p = {board.chance:.2g}. Critical difference: {board.critical:.2f}."
     parts += [f"{words} {rule}\n", "![Mean ranks](ranks.svg)\n", "## Mean test loss\n"]
     return "\n".join([*parts, board.losses_markdown()])
-
-
-def _short(block: Block) -> str:
-    task, way, size = block
-    return f"{title_of(task)}, {way}, {size}"
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows), ""])

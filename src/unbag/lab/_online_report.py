@@ -18,14 +18,15 @@ from unbag.lab._methods import LOOKS, OUR_LOOK, Way
 from unbag.lab._online_plan import Cell, OnlinePlan
 from unbag.lab._online_store import OnlineStore, finals
 from unbag.lab._results import mean_and_error
+from unbag.lab._tables import as_markdown
 from unbag.lab._verdicts import (
     LARGE,
     NOT_COMPARABLE,
     NOT_RUN,
     ClaimVerdict,
     Duel,
-    as_markdown,
     is_best,
+    verdict_table,
 )
 from unbag.plots import CurveLook, Level, Series, draw_curves, new_figure
 
@@ -68,7 +69,7 @@ def write_online_report(plan: OnlinePlan, store: OnlineStore, folder: str | Path
     if np.isfinite(_values(next(iter(results.values())), "true_log_loss")).all():
         page.append("## Regret: log loss above that of the true probability\n")
         page.append(_table(plan, results, "regret"))
-    page += ["## The claim\n", as_markdown([judge_online(plan, results)])]
+    page += ["## The claim\n", verdict_table([judge_online(plan, results)])]
     (folder / "online.md").write_text("\n".join(page))
     return [*written, folder / "online.md"]
 
@@ -111,14 +112,14 @@ def _named(cell: Cell) -> str:
 
 def _table(plan: OnlinePlan, results: Results, metric: str) -> str:
     sizes = sorted({cell.size for cell in results if cell.way.method != "labels"})
-    lines = [f"| | {' | '.join(f'k = {k}' for k in sizes)} |", f"|---|{'---|' * len(sizes)}"]
+    rows = []
     for name in dict.fromkeys(_named(cell) for cell in results):
         cells = {cell.size: runs for cell, runs in results.items() if _named(cell) == name}
         if name == "labels":
             cells = dict.fromkeys(sizes, cells[1])
         numbers = [_number(plan, cells.get(k, []), metric) for k in sizes]
-        lines.append(f"| {name} | {' | '.join(numbers)} |")
-    return "\n".join([*lines, ""])
+        rows.append([name, *numbers])
+    return as_markdown(["", *(f"k = {k}" for k in sizes)], rows)
 
 
 def _number(plan: OnlinePlan, runs: Sequence[dict[str, Any]], metric: str) -> str:

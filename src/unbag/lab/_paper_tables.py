@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from unbag.lab._latex import as_latex
 from unbag.lab._methods import Way
 from unbag.lab._plan import Experiment
 from unbag.lab._plots import details_of, name_of
 from unbag.lab._results import METRICS, Average, Metric, Runs, best_cells, full_runs, in_order
+from unbag.lab._tables import as_latex
 
 Cells = Mapping[tuple[Way, int], Average]
 BETTER = {"test_loss": min, "test_auc": max}

@@ -72,13 +72,6 @@ class Experiment(NamedTuple):
         return "-".join(parts)
 
 
-def title_of(task: str) -> str:
-    """What figures and tables call a task; one that is not known here has its name."""
-    if task in TASKS:
-        return TASKS[task].title
-    return task
-
-
 def _experiment(given: RunSettings | Plan) -> Experiment:
     return Experiment(*(getattr(given, name) for name in Experiment._fields))
 

@@ -32,7 +32,7 @@ from unbag.lab._results import (
 )
 from unbag.lab._store import RunStore, write_csv
 from unbag.lab._tasks import TASKS
-from unbag.lab._verdicts import ClaimVerdict, as_markdown
+from unbag.lab._verdicts import ClaimVerdict, verdict_table
 from unbag.report import Claim, experiments_page, write_page
 
 ZOOM = tuple(2**i for i in range(4, 11))  # the paper leaves 2^11 and what is below 2^4 out
@@ -160,8 +160,8 @@ def _sizes(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -
 def _claims_page(verdicts: Sequence[ClaimVerdict], ours: Sequence[ClaimVerdict]) -> str:
     rule = str(_verdicts.__doc__).partition("\n\n")[2].strip()
     return (
-        f"# The paper says, we see\n\n{rule}\n\n{as_markdown(verdicts)}\n"
-        f"## Our own claims, and the theory\n\n{as_markdown(ours, says='claim')}"
+        f"# The paper says, we see\n\n{rule}\n\n{verdict_table(verdicts)}\n"
+        f"## Our own claims, and the theory\n\n{verdict_table(ours, says='claim')}"
     )
 
 

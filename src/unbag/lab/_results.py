@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from unbag.lab._methods import WAYS, Way, curve_of
 from unbag.lab._plan import Experiment
+from unbag.lab._tables import as_markdown
 
 if TYPE_CHECKING:
     from unbag.lab._choice import Chosen
@@ -315,7 +316,7 @@ def experiment_table(everything: Sequence[Runs], experiment: Experiment, metric:
     lines = _by_size(best_cells(mine, metric), {runs.size: runs.bags for runs in mine})
     if metric == "test_loss" and mine:
         lines.append(["(trivial)", *([f"{mine[0].trivial:.4f}"] * (len(lines[0]) - 1))])
-    return _markdown(lines)
+    return as_markdown(lines[0], lines[1:])
 
 
 def choice_table(
@@ -331,18 +332,18 @@ def choice_table(
         (Way.read(name), size): average_of([c for c in mine if c.size == size], name)
         for name, size in dict.fromkeys((c.among, c.size) for c in mine)
     }
-    return _markdown(_by_size(cells, bags))
+    header, *rows = _by_size(cells, bags)
+    return as_markdown(header, rows)
 
 
 def _by_size(cells: dict[tuple[Way, int], Average], bags: dict[int, int]) -> list[list[str]]:
     sizes = sorted({size for _, size in cells})
-    header = [["bags of", *map(str, sizes)], ["---"] * (len(sizes) + 1)]
     rows = [
         [way.title, *(str(cells.get((way, k), "")) for k in sizes)]
         for way in in_order([way for way, _ in cells])
     ]
-    return [*header, ["number of bags", *(str(bags[k]) for k in sizes)], *rows]
-
-
-def _markdown(lines: Sequence[Sequence[str]]) -> str:
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return [
+        ["bags of", *map(str, sizes)],
+        ["number of bags", *(str(bags[k]) for k in sizes)],
+        *rows,
+    ]

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache, partial
 from inspect import signature
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
+import pyarrow as pa
 
 from unbag import datasets, models
 from unbag._rules import one_of
@@ -36,6 +37,8 @@ class Task(NamedTuple):
         Of the reports.
     outputs : int
         How many scores the model gives for a row.
+    data : {"table", "images", "made"}
+        What the rows are, for comparisons by kind of data.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Task(NamedTuple):
     paper_rows: int | None = None
     kind: Kind = "binary"
     outputs: int = 1
+    data: Literal["table", "images", "made"] = "table"
 
 
 Build = Callable[..., Any]
@@ -77,7 +81,7 @@ def add_task(name: str, load: Callable[[], Dataset], **about: Any) -> None:
     load : callable
         Gives labelled training and test data.
     **about : Any
-        `model`, `title`, `paper_rows`, `kind` and `outputs`; see `Task`.
+        `model`, `title`, `paper_rows`, `kind`, `outputs` and `data`; see `Task`.
     """
     task = Task(name, load, **about)
     one_of("A task's model", task.model, MODELS, "Choose one, or add it.")
@@ -113,6 +117,13 @@ def _beside(X: np.ndarray, offset: np.ndarray) -> np.ndarray:
     return np.concatenate([X, offset[:, None].astype(X.dtype)], axis=1)
 
 
+def title_of(task: str) -> str:
+    """What figures and tables call a task; one that is not known here has its name."""
+    if task in TASKS:
+        return TASKS[task].title
+    return task
+
+
 def download(name: str) -> None:
     """Fetch the files of a task that are not there, where they can be fetched."""
     load: Any = TASKS[name].load
@@ -135,35 +146,57 @@ def trivial_score(data: Dataset, prior: Any, kind: Kind) -> Any:
     return score - np.log(np.mean(np.exp(data.offset)))
 
 
-def _load_clicks() -> Dataset:
+def _load_clicks(rate: float = 0.036) -> Dataset:
     """Clicks of campaigns, of which few convert: a table with categories of many levels."""
-    made = datasets.make_conversions(100_000, 50_000, seed=0)
+    made = datasets.make_conversions(100_000, 50_000, seed=0, rate=rate)
     drawn = np.random.default_rng(1).uniform(size=len(made.test_truth)) < made.test_truth
     events, test = cast(Any, made.events), cast(Any, made.test)  # tables stand for arrays here
     names, labels = tuple(made.events.column_names), (made.label.astype(float), drawn.astype(float))
     return Dataset(events, labels[0], test, labels[1], names, "clicks", truth_test=made.test_truth)
 
 
+CRITEO_ROWS, CRITEO_TRAIN = 120_000, 80_000
+
+
+def _load_criteo() -> Dataset:
+    """Advertisements and whether they were clicked: the first rows of Criteo's file, or of the
+    sample that is there, as 39 columns of codes; the last third is the test."""
+    chunk = next(datasets.read_criteo(rows=CRITEO_ROWS))
+    names = tuple(f"c{j}" for j in range(chunk.X.shape[1]))
+    columns = [pa.array(column).cast(pa.string()) for column in chunk.X.T]
+    table = cast(Any, pa.table(dict(zip(names, columns, strict=True))))
+    label, split = np.asarray(chunk.y, float), min(CRITEO_TRAIN, 2 * len(chunk.y) // 3)
+    return Dataset(table[:split], label[:split], table[split:], label[split:], names, "criteo")
+
+
 def _add_shipped() -> None:
     add_task("adult", datasets.load_adult, title="Adult", paper_rows=32_561)
+    images: dict[str, Any] = {"model": "cnn", "data": "images"}
     mnist = partial(datasets.load_mnist, images=True)
-    add_task("mnist", mnist, model="cnn", title="MNIST, even or odd", paper_rows=60_000)
-    cifar = {"model": "cnn", "paper_rows": 50_000}
+    add_task("mnist", mnist, title="MNIST, even or odd", paper_rows=60_000, **images)
     animal = partial(datasets.load_cifar10, "animal_machine", images=True)
-    add_task("cifar-animal", animal, title="CIFAR-10, animal or machine", **cifar)
+    title = "CIFAR-10, animal or machine"
+    add_task("cifar-animal", animal, title=title, paper_rows=50_000, **images)
     cat = partial(datasets.load_cifar10, "cat_rest", images=True)
-    add_task("cifar-cat", cat, title="CIFAR-10, cat or not", **cifar)
+    add_task("cifar-cat", cat, title="CIFAR-10, cat or not", paper_rows=50_000, **images)
     higgs: dict[str, Any] = {"model": "deep", "paper_rows": 10_990_000}
     add_task("higgs", datasets.load_higgs, title="Higgs, 21 features", **higgs)
     every = partial(datasets.load_higgs, high_level=True)
     add_task("higgs-all", every, title="Higgs, 28 features", **higgs)
-    digits, classes = partial(datasets.load_mnist, "digits"), {"kind": "histogram", "outputs": 10}
+    digits = partial(datasets.load_mnist, "digits")
+    classes: dict[str, Any] = {"kind": "histogram", "outputs": 10, "data": "images"}
     add_task("mnist-digits", digits, title="MNIST, ten digits", **classes)
     made = {"rows": 32_768, "test_rows": 16_384, "seed": 0}
-    add_task("gaussian", partial(datasets.make_gaussian, **made), title="made Gaussian")
+    gaussian = partial(datasets.make_gaussian, **made)
+    add_task("gaussian", gaussian, title="made Gaussian", data="made")
     heavy = partial(datasets.make_heavy_tailed, **made)
-    add_task("heavy-tailed", heavy, title="made heavy-tailed")
-    add_task("clicks", _load_clicks, title="made clicks")
+    add_task("heavy-tailed", heavy, title="made heavy-tailed", data="made")
+    add_task("clicks", _load_clicks, title="made clicks", data="made")
+    for percent in (1, 5, 20):
+        clicks = partial(_load_clicks, percent / 100)
+        title = f"made clicks, {percent}%"
+        add_task(f"clicks-{percent}", clicks, title=title, data="made")
+    add_task("criteo", _load_criteo, title="Criteo sample")
     add_task("bike-sharing", datasets.load_bike_sharing, title="bike sharing", kind="total")
     add_task("motor-claims", datasets.load_fremtpl2, title="French motor claims", kind="total")
 

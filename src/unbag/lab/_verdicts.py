@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from unbag.lab._tables import as_markdown
+
 LARGE = (256, 512, 1024)  # bag sizes; the paper gives no borders
 SMALL = (2, 4, 8, 16, 32)
 REPETITIONS, ERRORS = 5, 2.0
@@ -126,7 +128,7 @@ def _doubts(duels: Sequence[Duel], sizes: Sequence[int]) -> list[str]:
     return [f"undecided at {', '.join(there)}: {reason}" for reason, there in reasons.items()]
 
 
-def as_markdown(verdicts: Sequence[ClaimVerdict], *, says: str = "the paper says") -> str:
+def verdict_table(verdicts: Sequence[ClaimVerdict], *, says: str = "the paper says") -> str:
     """Verdicts as a numbered table.
 
     Parameters
@@ -136,6 +138,5 @@ def as_markdown(verdicts: Sequence[ClaimVerdict], *, says: str = "the paper says
     says : str
         What the column of the claims is called.
     """
-    lines = [f"| | {says} | where | verdict | we see |", "| --- | --- | --- | --- | --- |"]
-    rows = [f"| {i} | {' | '.join(verdict[1:])} |" for i, verdict in enumerate(verdicts, 1)]
-    return "\n".join([*lines, *rows, ""])
+    rows = [[str(i), *verdict[1:]] for i, verdict in enumerate(verdicts, 1)]
+    return as_markdown(["", says, "where", "verdict", "we see"], rows)

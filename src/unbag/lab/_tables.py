@@ -1,4 +1,4 @@
-"""Tables as LaTeX, for papers."""
+"""Tables as Markdown, for pages, and as LaTeX, for papers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,25 @@ ESCAPES = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "^": "\\textasciicircum{}",
     "±": "$\\pm$",
 }
+
+
+def as_markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose cells are text.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Of each column.
+    rows : sequence of sequence of str
+        Cells.
+
+    >>> print(as_markdown(["method", "loss"], [["a", "0.3"]]), end="")
+    | method | loss |
+    | --- | --- |
+    | a | 0.3 |
+    """
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def as_latex(

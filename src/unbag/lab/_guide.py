@@ -1,0 +1,173 @@
+"""Runs of benchmarks in, the page's tables "which method, when?" out: nothing from memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from unbag.lab._benchmark import WAYS, BenchmarkRun
+from unbag.lab._competitors import DEFAULT
+from unbag.lab._leaderboard import Leaderboard, Standing, leaderboard
+from unbag.lab._tables import as_markdown
+from unbag.lab._tasks import TASKS
+
+Level = tuple[float, str] | None
+"""Where a row of a table stands, and what it says; None for runs that the table leaves out."""
+
+
+class Factor(NamedTuple):
+    """Something that the best method may depend on.
+
+    Parameters
+    ----------
+    title : str
+        Of the table.
+    level : callable
+        From a run to its row.
+    plain : str
+        The row that every task has; tasks that have no other are left out. Empty: all stay.
+    """
+
+    title: str
+    level: Callable[[BenchmarkRun], Level]
+    plain: str = ""
+
+
+def _clean(run: BenchmarkRun) -> bool:
+    """Bags that were drawn at random, with exact counts."""
+    return run.bags_by == "random" and not run.epsilon
+
+
+def _size(run: BenchmarkRun) -> Level:
+    return (run.size, f"bags of {run.size}") if _clean(run) else None
+
+
+def _number(run: BenchmarkRun) -> Level:
+    if not _clean(run):
+        return None
+    for most in (32, 128, 512):
+        if run.bags <= most:
+            return most, f"up to {most} bags"
+    return 1e9, "more than 512 bags"
+
+
+def _rate(run: BenchmarkRun) -> Level:
+    if not _clean(run) or np.isnan(run.rate):
+        return None
+    for most in (2, 10, 30):
+        if 100 * run.rate <= most:
+            return most, f"up to {most}% have the label"
+    return 100, "more than 30% have the label"
+
+
+def _noise(run: BenchmarkRun) -> Level:
+    if run.bags_by != "random":
+        return None
+    if not run.epsilon:
+        return 0, EXACT
+    return 1 / run.epsilon, f"epsilon {run.epsilon:g}, variance {2 / run.epsilon**2:.3g}"
+
+
+def _data(run: BenchmarkRun) -> Level:
+    task = TASKS.get(run.task)
+    if task is None or not _clean(run):
+        return None
+    if task.kind == "total":
+        return 3, "counts"
+    names = {"made": "made data", "table": "tables", "images": "images"}
+    return list(names).index(task.data), names[task.data]
+
+
+def _way(run: BenchmarkRun) -> Level:
+    if run.epsilon:
+        return None
+    if run.bags_by == "random":
+        return 0, RANDOM
+    return 1 + WAYS.index(run.bags_by), f"bags by {run.bags_by}"
+
+
+EXACT, RANDOM = "exact counts", "random bags"
+FACTORS = (
+    Factor("Bag size", _size),
+    Factor("Number of bags", _number),
+    Factor("Rate of the label", _rate),
+    Factor("Noise on the counts", _noise, EXACT),
+    Factor("Kind of data", _data),
+    Factor("Random or not", _way, RANDOM),
+)
+
+
+def guide(runs: Sequence[BenchmarkRun]) -> str:
+    """Tables in Markdown of the three best methods, one table for each thing that may decide.
+
+    A row ranks the methods that took part in all its settings, as a leaderboard does; the number
+    beside a method is its way from the prior (0) to a network with labels (1).
+
+    Parameters
+    ----------
+    runs : sequence of BenchmarkRun
+        Of any benchmarks; settings that miss methods should be left out (`finished`).
+    """
+    return "\n".join(_section(factor, runs) for factor in FACTORS)
+
+
+def _section(factor: Factor, runs: Sequence[BenchmarkRun]) -> str:
+    levels = {run: factor.level(run) for run in runs}
+    if factor.plain:
+        changed = {run.task for run, level in levels.items() if level and level[1] != factor.plain}
+        levels = {run: level for run, level in levels.items() if run.task in changed}
+    rows = []
+    for level in sorted({level for level in levels.values() if level}):
+        board = leaderboard([run for run in levels if levels[run] == level])
+        rows.append(_row(level[1], board))
+    header = ["when", "settings", "methods", "first", "second", "third", "unbag.fit"]
+    return f"### {factor.title}\n\n{as_markdown(header, rows)}"
+
+
+def _row(name: str, board: Leaderboard) -> list[str]:
+    best = [_shown(standing) for standing in board.standings[:3]]
+    best += [""] * (3 - len(best))
+    place = [i for i, s in enumerate(board.standings, 1) if s.method == DEFAULT]
+    default = "".join(f"place {i}, {_shown(board.standings[i - 1], name=False)}" for i in place)
+    return [name, str(len(board.blocks)), str(len(board.standings)), *best, default]
+
+
+def _shown(standing: Standing, *, name: bool = True) -> str:
+    way = f"{standing.way:.2f}" if np.isfinite(standing.way) else "-"
+    return f"{standing.title} {way}" if name else way
+
+
+def finished(runs: Sequence[BenchmarkRun]) -> list[BenchmarkRun]:
+    """The runs of the settings in which no method is missing that others of its kind have.
+
+    Parameters
+    ----------
+    runs : sequence of BenchmarkRun
+        Of one benchmark that was perhaps stopped; one file of runs.
+    """
+    methods: dict[tuple, set[str]] = {}
+    wanted: dict[str, set[str]] = {}
+    for run in runs:
+        methods.setdefault((run.block, run.repetition), set()).add(run.method)
+        wanted.setdefault(_kind(run), set()).add(run.method)
+    return [r for r in runs if methods[r.block, r.repetition] >= wanted[_kind(r)]]
+
+
+def by_kind(runs: Sequence[BenchmarkRun]) -> dict[str, list[BenchmarkRun]]:
+    """Runs on labels, totals and classes apart: few methods take all of them.
+
+    Parameters
+    ----------
+    runs : sequence of BenchmarkRun
+        Of one benchmark.
+    """
+    groups: dict[str, list[BenchmarkRun]] = {}
+    for run in runs:
+        groups.setdefault(_kind(run), []).append(run)
+    return groups
+
+
+def _kind(run: BenchmarkRun) -> str:
+    return TASKS[run.task].kind if run.task in TASKS else "binary"
