@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from unbag.bags import Bags
 from unbag.peers._bag_regression import ridge
-from unbag.peers._choice import choose_by_counts, level_of, slope_and_level
-from unbag.peers._linear import BagData, LinearModel, read_bags
-
-if TYPE_CHECKING:
-    from unbag.learners import Progress
+from unbag.peers._choice import LinearPeer
+from unbag.peers._linear import BagData
 
 
 @dataclass(frozen=True)
-class AlterSVM:
+class AlterSVM(LinearPeer):
     """The alternating proportion-SVM of Yu, Liu, Kumar, Jebara and Chang (2013), linear.
 
         min over w, labels  |w|^2 / 2 + C sum_i hinge(label_i z_i)^2,  each bag with its count
@@ -42,40 +38,21 @@ class AlterSVM:
 
     name: ClassVar[str] = "alter_svm"
     title: ClassVar[str] = "alter-SVM"
-    needs_random_bags: ClassVar[bool] = False
-    model: ClassVar[type] = LinearModel
+    guesses_labels: ClassVar[bool] = True
+    stretched: ClassVar[bool] = True
 
-    def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> LinearModel:
-        """A linear model whose margins are made probabilities.
+    def settings(self) -> tuple[float, ...]:
+        """Costs."""
+        return self.costs
 
-        Parameters
-        ----------
-        bags : Bags
-            Binary, with features and reports in [0, 1].
-        seed : int
-            Of the folds that choose, and of the solver.
-        progress : Progress, optional
-            Not used.
-        """
-        columns, data = read_bags(bags, self.name, counts=True)
-        chosen, held = choose_by_counts(self._scores, data, self.costs, seed=seed)
-        slope, _ = slope_and_level(held, data)
-        w = self.alternate(data, chosen)
-        level = level_of(slope * (data.X @ w[:-1] + w[-1]), data.prior)
-        return LinearModel(columns, w[:-1], w[-1]).rescaled(slope, level)
-
-    def _scores(self, data: BagData, cost: float) -> Any:
-        w = self.alternate(data, cost)
-        return lambda X: X @ w[:-1] + w[-1]
-
-    def alternate(self, data: BagData, cost: float) -> np.ndarray:
+    def coefficients(self, data: BagData, setting: float) -> np.ndarray:
         """Coefficients and intercept after the last round.
 
         Parameters
         ----------
         data : BagData
             To learn from.
-        cost : float
+        setting : float
             C, divided by the number of rows.
         """
         from sklearn.exceptions import ConvergenceWarning
@@ -83,7 +60,7 @@ class AlterSVM:
 
         w = ridge(data.means, data.report, data.size)
         label = best_labels(data.X @ w[:-1], data)
-        svm = LinearSVC(C=cost / len(label), max_iter=300, random_state=0)
+        svm = LinearSVC(C=setting / len(label), max_iter=300, random_state=0)
         for _ in range(self.rounds):
             if np.ptp(label) == 0:  # all bags are of one class: any constant is right
                 return np.append(np.zeros(data.X.shape[1]), 2.0 * label[0] - 1)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from unbag.bags import Bags
-from unbag.peers._linear import LinearModel, cosines, read_bags
-
-if TYPE_CHECKING:
-    from unbag.learners import Progress
+from unbag.peers._choice import LinearPeer
+from unbag.peers._linear import BagData, LinearModel, PeerColumns, cosines
 
 PENALTIES = np.logspace(-6, 2, 17)
 SAMPLE = 1000
@@ -20,7 +17,7 @@ SAMPLE = 1000
 
 
 @dataclass(frozen=True)
-class BagMeans:
+class BagMeans(LinearPeer):
     """Ridge regression of the proportions on the mean rows of bags: what one writes in an hour.
 
         min  sum_j k_j (a_j - b - w . mean_j x)^2 + penalty |w|^2
@@ -31,22 +28,9 @@ class BagMeans:
 
     name: ClassVar[str] = "bag_means"
     title: ClassVar[str] = "ridge on bag means"
-    needs_random_bags: ClassVar[bool] = False
-    model: ClassVar[type] = LinearModel
 
-    def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> LinearModel:
-        """A linear probability.
-
-        Parameters
-        ----------
-        bags : Bags
-            Binary, with features.
-        seed : int
-            Of the random features.
-        progress : Progress, optional
-            Not used.
-        """
-        columns, data = read_bags(bags, self.name)
+    def fit_data(self, columns: PeerColumns, data: BagData, seed: int) -> LinearModel:
+        """A linear probability; see `LinearPeer.fit_data`."""
         waves = self._waves(data.X, seed)
         means = data._replace(X=cosines(data.X, waves)).means
         w = ridge(means, data.report, data.size)

@@ -1,16 +1,20 @@
-"""One of several settings, chosen from bags alone."""
+"""One of several settings, chosen from bags alone, and the learners that have one to choose."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize, root_scalar
 from scipy.special import expit
 
+from unbag.bags import Bags
 from unbag.likelihood import count_likelihood
-from unbag.peers._linear import BagData
+from unbag.peers._linear import BagData, LinearModel, PeerColumns, read_bags
+
+if TYPE_CHECKING:
+    from unbag.learners import Progress
 
 FOLDS = 3
 Setting = TypeVar("Setting")
@@ -104,3 +108,73 @@ def slope_and_level(score: np.ndarray, data: BagData) -> tuple[float, float]:
 
     slope = float(np.exp(minimize(value, [0.0], method="Nelder-Mead", bounds=[(-5, 5)]).x[0]))
     return slope, level_of(slope * score, data.prior)
+
+
+class LinearPeer:
+    """A learner of a linear logit, one setting of which is chosen from bags.
+
+    A subclass has a `name`, a `title`, `settings` and `coefficients`. Where `guesses_labels` is
+    set, reports must be possible counts. Where `stretched` is set, its scores are no logits, or too
+    small ones, and get slope and level from the counts of bags that were not learned from.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    guesses_labels: ClassVar[bool] = False
+    stretched: ClassVar[bool] = False
+    needs_random_bags: ClassVar[bool] = False
+    model: ClassVar[type] = LinearModel
+
+    def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> LinearModel:
+        """A linear model of these bags.
+
+        Parameters
+        ----------
+        bags : Bags
+            Binary, with features; where labels are guessed, with reports in [0, 1].
+        seed : int
+            Of the folds that choose, and of whatever is drawn.
+        progress : Progress, optional
+            Not used.
+        """
+        columns, data = read_bags(bags, self.name, counts=self.guesses_labels)
+        return self.fit_data(columns, data, seed)
+
+    def fit_data(self, columns: PeerColumns, data: BagData, seed: int) -> LinearModel:
+        """The model of bags that were read.
+
+        Parameters
+        ----------
+        columns, data : PeerColumns, BagData
+            What `read_bags` gave.
+        seed : int
+            Of the folds that choose.
+        """
+        chosen, held = choose_by_counts(self._scores, data, self.settings(), seed=seed)
+        w = self.coefficients(data, chosen)
+        model = LinearModel(columns, w[:-1], w[-1])
+        if not self.stretched:
+            return model
+        slope, _ = slope_and_level(held, data)
+        level = level_of(slope * (data.X @ w[:-1] + w[-1]), data.prior)
+        return model.rescaled(slope, level)
+
+    def settings(self) -> Sequence[Any]:
+        """What to choose from."""
+        raise NotImplementedError
+
+    def coefficients(self, data: BagData, setting: Any) -> np.ndarray:
+        """Coefficients, then the intercept.
+
+        Parameters
+        ----------
+        data : BagData
+            To learn from.
+        setting : object
+            One of the settings.
+        """
+        raise NotImplementedError
+
+    def _scores(self, data: BagData, setting: Any) -> Callable[[np.ndarray], np.ndarray]:
+        w = self.coefficients(data, setting)
+        return lambda X: X @ w[:-1] + w[-1]

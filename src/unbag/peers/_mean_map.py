@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from unbag._rules import broken
-from unbag.bags import Bags
-from unbag.peers._choice import choose_by_counts
-from unbag.peers._linear import BagData, LinearModel, fit_logistic, read_bags
-
-if TYPE_CHECKING:
-    from unbag.learners import Progress
+from unbag.peers._choice import LinearPeer
+from unbag.peers._linear import BagData, fit_logistic
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 SMOOTHNESS = (0.01, 1.0)
@@ -23,7 +19,7 @@ MOST_BAGS = 4000
 
 
 @dataclass(frozen=True)
-class MeanMap:
+class MeanMap(LinearPeer):
     """Mean map, Quadrianto, Smola, Caetano and Le (2009).
 
     The mean row of a bag is b_j = a_j m1 + (1 - a_j) m0 when bags differ in their proportions
@@ -40,36 +36,15 @@ class MeanMap:
 
     name: ClassVar[str] = "mean_map"
     title: ClassVar[str] = "mean map"
-    needs_random_bags: ClassVar[bool] = False
-    model: ClassVar[type] = LinearModel
 
-    def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> LinearModel:
-        """A logistic model, its penalty chosen from bags.
-
-        Parameters
-        ----------
-        bags : Bags
-            Binary, with features.
-        seed : int
-            Of the folds that choose.
-        progress : Progress, optional
-            Not used.
-        """
-        columns, data = read_bags(bags, self.name)
-        chosen, _ = choose_by_counts(self._scores, data, self._settings(), seed=seed)
-        w = self._fit(data, chosen)
-        return LinearModel(columns, w[:-1], w[-1])
-
-    def _settings(self) -> list[Any]:
+    def settings(self) -> list[tuple[float, float]]:
+        """Smoothness and penalty."""
         return [(0.0, penalty) for penalty in self.penalties]
 
-    def _fit(self, data: BagData, setting: Any) -> np.ndarray:
+    def coefficients(self, data: BagData, setting: tuple[float, float]) -> np.ndarray:
+        """Coefficients, then the intercept; see `LinearPeer.coefficients`."""
         smoothness, penalty = setting
         return fit_logistic(data.X, self.operator(data, smoothness), data.prior, penalty)
-
-    def _scores(self, data: BagData, setting: Any) -> Any:
-        w = self._fit(data, setting)
-        return lambda X: X @ w[:-1] + w[-1]
 
     def operator(self, data: BagData, smoothness: float) -> np.ndarray:
         """Half the mean operator, the estimate of mean (y - 1/2) x.
@@ -111,7 +86,8 @@ class LaplacianMeanMap(MeanMap):
     name: ClassVar[str] = "laplacian_mean_map"
     title: ClassVar[str] = "Laplacian mean map"
 
-    def _settings(self) -> list[Any]:
+    def settings(self) -> list[tuple[float, float]]:
+        """Smoothness and penalty."""
         return list(product(self.smoothnesses, self.penalties))
 
     def operator(self, data: BagData, smoothness: float) -> np.ndarray:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, logit
 
-from unbag.bags import Bags
-from unbag.peers._choice import choose_by_counts, level_of, slope_and_level
+from unbag.peers._choice import LinearPeer
 from unbag.peers._counts import count_evidence
-from unbag.peers._linear import BagData, LinearModel, fit_logistic, read_bags
-
-if TYPE_CHECKING:
-    from unbag.learners import Progress
+from unbag.peers._linear import BagData, fit_logistic
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
 
 
 @dataclass(frozen=True)
-class PseudoLabelEM:
+class PseudoLabelEM(LinearPeer):
     """Expectation maximisation: labels are missing, and their counts are known.
 
     E: q_i = P(y_i = 1 | scores and count of the bag), exactly. M: logistic regression with the
@@ -40,40 +36,20 @@ class PseudoLabelEM:
 
     name: ClassVar[str] = "em"
     title: ClassVar[str] = "EM"
-    needs_random_bags: ClassVar[bool] = False
-    model: ClassVar[type] = LinearModel
+    guesses_labels: ClassVar[bool] = True
 
-    def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> LinearModel:
-        """A logistic model of the labels that it guesses.
+    def settings(self) -> tuple[float, ...]:
+        """Penalties."""
+        return self.penalties
 
-        Parameters
-        ----------
-        bags : Bags
-            Binary, with features and reports in [0, 1].
-        seed : int
-            Of the folds that choose the penalty.
-        progress : Progress, optional
-            Not used.
-        """
-        columns, data = read_bags(bags, self.name, counts=True)
-        chosen, held = choose_by_counts(self._scores, data, self.penalties, seed=seed)
-        w = self._learn(data, chosen)
-        return self._finished(LinearModel(columns, w[:-1], w[-1]), data, held)
-
-    def _finished(self, model: LinearModel, data: BagData, held: np.ndarray) -> LinearModel:
-        return model
-
-    def _scores(self, data: BagData, penalty: float) -> Any:
-        w = self._learn(data, penalty)
-        return lambda X: X @ w[:-1] + w[-1]
-
-    def _learn(self, data: BagData, penalty: float) -> np.ndarray:
+    def coefficients(self, data: BagData, setting: float) -> np.ndarray:
+        """Coefficients, then the intercept; see `LinearPeer.coefficients`."""
         q, w = data.report[data.bag], None
         for _ in range(self.rounds):
-            w = fit_soft_labels(data.X, q, penalty, start=w, steps=5)
+            w = fit_soft_labels(data.X, q, setting, start=w, steps=5)
             score = data.X @ w[:-1] + w[-1]
             q = expit(score + count_evidence(score, data.bag, data.positives))
-        return fit_soft_labels(data.X, q, penalty, start=w, steps=100)
+        return fit_soft_labels(data.X, q, setting, start=w, steps=100)
 
 
 @dataclass(frozen=True)
@@ -111,15 +87,11 @@ class BeliefPropagation(PseudoLabelEM):
 
     name: ClassVar[str] = "belief_propagation"
     title: ClassVar[str] = "belief propagation"
+    stretched: ClassVar[bool] = True
 
-    def _learn(self, data: BagData, penalty: float) -> np.ndarray:
-        return fit_soft_labels(data.X, self._labels(data), penalty)
-
-    def _finished(self, model: LinearModel, data: BagData, held: np.ndarray) -> LinearModel:
-        slope, _ = slope_and_level(held, data)
-        stretched = model.rescaled(slope, 0.0)
-        score = data.X @ stretched.coefficients + stretched.intercept
-        return stretched.rescaled(1.0, level_of(score, data.prior))
+    def coefficients(self, data: BagData, setting: float) -> np.ndarray:
+        """Coefficients, then the intercept; see `LinearPeer.coefficients`."""
+        return fit_soft_labels(data.X, self._labels(data), setting)
 
     def _labels(self, data: BagData) -> np.ndarray:
         from sklearn.neighbors import NearestNeighbors
