@@ -50,7 +50,7 @@ from unbag.report import (
 )
 from unbag.report._advice import next_steps
 from unbag.report._sections import best_curves
-from unbag.report._svg import embed
+from unbag.report._svg import picture_of
 from unbag.selection import Choice, Compared
 from unbag.tables import TablesReport
 
@@ -200,7 +200,7 @@ PICTURES = {
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_pictures_are_xml_with_their_words_and_colours_of_the_page_only(name):
-    svg = embed(PICTURES[name], EVIL, name="one")
+    svg = picture_of(PICTURES[name], EVIL, name="one").svg
     tree = ElementTree.fromstring(svg)
     assert tree.get("aria-label") == tree[0].text == EVIL
     styles = "; ".join(part.get("style", "") for part in tree.iter())
@@ -210,12 +210,13 @@ def test_pictures_are_xml_with_their_words_and_colours_of_the_page_only(name):
         "none",
         *(f"var(--{c})" for c in ("ink", "soft", "rule", "c0", "c1")),
     }
-    assert svg == embed(PICTURES[name], EVIL, name="one")
+    assert svg == picture_of(PICTURES[name], EVIL, name="one").svg
 
 
 def test_names_of_curves_stay_as_the_user_wrote_them():
     texts = [
-        part.text for part in ElementTree.fromstring(embed(PICTURES["gap"], "w", name="a")).iter()
+        part.text
+        for part in ElementTree.fromstring(picture_of(PICTURES["gap"], "w", name="a").svg).iter()
     ]
     for text in (f"{EVIL} 日本 $x$", "_b", "level", EVIL):
         assert text in texts
@@ -223,7 +224,7 @@ def test_names_of_curves_stay_as_the_user_wrote_them():
 
 def test_two_pictures_on_a_page_share_no_id():
     ids = [
-        set(re.findall(r' id="([^"]+)"', embed(PICTURES["gap"], "w", name=name)))
+        set(re.findall(r' id="([^"]+)"', picture_of(PICTURES["gap"], "w", name=name).svg))
         for name in ("one", "two")
     ]
     assert ids[0]

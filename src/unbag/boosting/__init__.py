@@ -25,8 +25,7 @@ All noise of the reports is in t, and trees fit noise quickly. These defaults ta
 - Boosting starts at the prior; held-out bags choose the number of rounds, then all bags are learned
   from.
 
-`objective` is what both libraries call in each round, `fitting` calls them, `holding` keeps what
-they made. They are imported only when used.
+`BagObjective` is what both libraries call in each round; they are imported only when used.
 """
 
 from unbag.boosting._fit import fit_lightgbm, fit_xgboost

@@ -80,21 +80,8 @@ def fit_xgboost(
 
     Parameters
     ----------
-    bags : Bags
-        With features X and binary reports or totals.
-    held_out : Bags, optional
-        Bags to choose with. By default a fifth of the bags, and after the choice all bags are
-        learned from.
-    method : {"anchored", "upm"}
-        See `BagObjective`.
-    loss : str, optional
-        See `BagObjective`.
-    rounds : int
-        How many to try.
-    share : float
-        See `BagObjective`; by default each round listens to half of the bags.
-    seed : int
-        Of the split, of the draws of bags and of XGBoost.
+    bags, held_out, method, loss, rounds, share, seed : Bags, str, int and float
+        As in `fit_lightgbm`.
     **params : object
         XGBoost's own, which replace the defaults here: learning_rate 0.05, max_depth 1 (3 from
         3,000 bags on), min_child_weight the curvature of five bags, reg_lambda that of four,

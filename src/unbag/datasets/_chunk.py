@@ -98,10 +98,6 @@ class Quarantine:
         lines, self._lines = self._lines, []
         return lines
 
-    def give_back(self, lines: list[str]) -> None:
-        """Lines that could not be written after all."""
-        self._lines = lines + self._lines
-
     def write(self) -> None:
         """Append what is new to the file."""
         if self.path and self._lines:

@@ -71,16 +71,8 @@ def make_heavy_tailed(
 
     Parameters
     ----------
-    rows, test_rows : int
-        How many rows to train and to test on.
-    seed : int
-        Of everything that is drawn.
-    features : int
-        Number of columns.
-    strength : float
-        |w|; the score has this standard deviation, and 0 means that x says nothing.
-    intercept : float
-        The score at x = 0.
+    rows, test_rows, seed, features, strength, intercept : int and float
+        As in `make_gaussian`.
     freedom : float
         Degrees of freedom.
 
@@ -126,18 +118,10 @@ def make_campaigns(
 
     Parameters
     ----------
-    rows, test_rows : int
-        How many rows to train and to test on.
-    seed : int
-        Of everything that is drawn.
+    rows, test_rows, seed, features, strength, intercept : int and float
+        As in `make_gaussian`.
     campaigns : int
         How many there are.
-    features : int
-        Number of columns.
-    strength : float
-        |w|; the score has this standard deviation, and 0 means that x says nothing.
-    intercept : float
-        The score at x = 0.
     feature_effect : float
         How far apart the campaigns' features are; 0 means not at all.
     label_effect : float
@@ -203,16 +187,8 @@ def make_counts(
 
     Parameters
     ----------
-    rows, test_rows : int
-        How many rows to train and to test on.
-    seed : int
-        Of everything that is drawn.
-    features : int
-        Number of columns.
-    strength : float
-        |w|; the score has this standard deviation, and 0 means that x says nothing.
-    intercept : float
-        The score at x = 0.
+    rows, test_rows, seed, features, strength, intercept : int and float
+        As in `make_gaussian`.
     least_exposure : float
         Exposures are uniform between this and 1; `offset` is their log. 1 means no exposures, no
         offset.

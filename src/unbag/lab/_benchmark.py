@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from unbag.bags import MAKERS, Bags, make_bags, random_bags, take_rows
 from unbag.datasets import Dataset
 from unbag.diagnosis import diagnose
 from unbag.lab._competitors import LABELS, Budget, Competitor, competitors
-from unbag.lab._tasks import TASKS, data_of, title_of, trivial_score
+from unbag.lab._plan import shipped
+from unbag.lab._store import typed
+from unbag.lab._tasks import TASKS, data_of, title_of, trivial_loss
 from unbag.methods import usual_loss
 from unbag.noise import laplace, noisy
 from unbag.training import labelled_auc
@@ -223,8 +225,7 @@ def benchmark_preset(name: str, **changes: Any) -> Benchmark:
     **changes : Any
         Fields of `Benchmark`.
     """
-    one_of("A preset", name, PRESETS)
-    return Benchmark(**{**PRESETS[name], **changes})
+    return Benchmark(**{**shipped(PRESETS, name), **changes})
 
 
 def run_benchmark(
@@ -279,7 +280,9 @@ class _Facts(NamedTuple):
 
 def _drawn(run: BenchmarkRun, test_rows: int) -> _Facts:
     """The bags of a repetition, the same rows in bags of one, and what holds for all methods."""
-    data, kind = _apart(data_of(run.task)), TASKS[run.task].kind
+    data, kind = data_of(run.task), TASKS[run.task].kind
+    if data.offset is not None:  # learners take it beside the features, not as their last column
+        data = data._replace(X=data.X[:, :-1], X_test=data.X_test[:, :-1])
     rows = np.arange(min(run.rows or len(data.y), len(data.y)))
     test = np.arange(min(test_rows or len(data.y_test), len(data.y_test)))
     data = data._replace(
@@ -297,26 +300,11 @@ def _drawn(run: BenchmarkRun, test_rows: int) -> _Facts:
         bags = random_bags(data.X, data.y, size=run.size, **about)
     else:
         bags = make_bags(data.X, data.y, run.bags_by, size=run.size, seed=run.repetition)
-    score = trivial_score(data, bags.prior, kind)
-    alike = _with_offset(np.broadcast_to(score, (len(test), *np.shape(score))), data)
-    trivial = float(np.mean(usual_loss("any", kind).value(alike, data.y_test, kind=kind)))
+    trivial = trivial_loss(data, bags.prior, kind)
     random = diagnose(bags, most=2e6).random
     if run.epsilon:
         bags = noisy(bags, laplace(epsilon=run.epsilon), seed=run.repetition)
     return _Facts(bags, alone, data, random, trivial)
-
-
-def _apart(data: Dataset) -> Dataset:
-    """The data with the offset beside the features, and not as their last column."""
-    if data.offset is None:
-        return data
-    return data._replace(X=data.X[:, :-1], X_test=data.X_test[:, :-1])
-
-
-def _with_offset(score: np.ndarray, data: Dataset) -> np.ndarray:
-    if data.offset_test is None:
-        return score
-    return score + data.offset_test
 
 
 def _made(run: BenchmarkRun, who: Competitor, budget: Budget, facts: _Facts) -> BenchmarkRun:
@@ -335,9 +323,11 @@ def _made(run: BenchmarkRun, who: Competitor, budget: Budget, facts: _Facts) -> 
             warnings.simplefilter("ignore")
             model = learner.fit(bags, seed=run.repetition)
         seconds = time.process_time() - start
-        score = _with_offset(np.asarray(model.scores(data.X_test), float), data)
+        score = np.asarray(model.scores(data.X_test), float)
     except (Refused, ArithmeticError, np.linalg.LinAlgError) as error:
         return run._replace(note=str(error))
+    if data.offset_test is not None:
+        score = score + data.offset_test
     loss = float(np.mean(usual_loss("any", kind).value(score, data.y_test, kind=kind)))
     auc = np.nan
     if kind == "binary":
@@ -356,7 +346,7 @@ def read_benchmark(path: Path) -> list[BenchmarkRun]:
     """
     if not path.exists():
         return []
-    hints, needed = get_type_hints(BenchmarkRun), ("task", "size", "method", "test_loss")
+    needed = ("task", "size", "method", "test_loss")
     with path.open(newline="") as file:
         reader = csv.DictReader(file)
         missing = [name for name in needed if name not in (reader.fieldnames or ())]
@@ -368,15 +358,7 @@ def read_benchmark(path: Path) -> list[BenchmarkRun]:
             )
         rows = [row for row in reader if row.get("test_loss") not in (None, "")]
     usual = {"bags_by": "random", "repetition": 0, "rows": 0, "budget": "", "random": True}
-    return [BenchmarkRun(**{**usual, **_typed(row, hints)}) for row in rows]
-
-
-def _typed(row: dict[str, Any], hints: dict[str, Any]) -> dict[str, Any]:
-    made = {name: row[name] for name in hints if row.get(name) not in (None, "")}
-    return {
-        name: value == "True" if hints[name] is bool else hints[name](value)
-        for name, value in made.items()
-    }
+    return [BenchmarkRun(**{**usual, **typed(BenchmarkRun, row)}) for row in rows]
 
 
 def _append(path: Path, run: BenchmarkRun) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from unbag._rules import broken
 from unbag.bags import Bags, random_bags
 from unbag.lab._methods import SMOOTHING, Way, curve_of, smoothing_of
 from unbag.lab._plan import Experiment, Plan, RunSettings
-from unbag.lab._store import RunStore
+from unbag.lab._store import RunStore, typed
 from unbag.lab._tasks import TASKS, data_of
 from unbag.selection import Candidate, choose
 
@@ -90,7 +90,10 @@ def keep_choices(plan: Plan, store: RunStore) -> None:
         # Of choices of the same thing the one from the most candidates stays, else the newer one.
         widest = sorted([*old, *new], key=lambda choice: choice.candidates)
         kept = {choice.key(): choice for choice in widest}
-        store.write_table(plan.task, "choices", [_row(kept[key]) for key in sorted(kept)])
+        rows = [{**kept[key].experiment._asdict(), **kept[key]._asdict()} for key in sorted(kept)]
+        for row in rows:
+            del row["experiment"]  # its fields stand in its place
+        store.write_table(plan.task, "choices", rows)
 
 
 def read(store: RunStore) -> list[Chosen]:
@@ -103,17 +106,7 @@ def read(store: RunStore) -> list[Chosen]:
             f"one in {store.folder} has {', '.join(rows[0])}",
             "Delete choices.csv there, and run its plan again.",
         )
-    return [Chosen(Experiment(**_typed(Experiment, row)), **_typed(Chosen, row)) for row in rows]
-
-
-def _row(choice: Chosen) -> dict[str, Any]:
-    experiment, *rest = choice
-    return experiment._asdict() | dict(zip(Chosen._fields[1:], rest, strict=True))
-
-
-def _typed(kind: type, row: dict[str, str]) -> dict[str, Any]:
-    """The fields of a row that this kind has, as what they are."""
-    return {name: hint(row[name]) for name, hint in get_type_hints(kind).items() if name in row}
+    return [Chosen(Experiment(**typed(Experiment, row)), **typed(Chosen, row)) for row in rows]
 
 
 def choose_all(plan: Plan, store: RunStore) -> list[Chosen]:

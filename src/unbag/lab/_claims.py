@@ -7,22 +7,13 @@ best over rate and epoch on test, as in the paper.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from unbag.lab._choice import ALL, Chosen
 from unbag.lab._methods import Way
-from unbag.lab._plan import BATCH, Experiment
-from unbag.lab._results import (
-    Average,
-    Metric,
-    Runs,
-    average_of,
-    best_cells,
-    experiments_of,
-    full_runs,
-)
+from unbag.lab._plan import BATCH
+from unbag.lab._results import Cells, Metric, Runs, average_of, cells_of, duel_of, experiments_of
 from unbag.lab._tasks import TASKS, title_of
 from unbag.lab._variance import BagDeviation
 from unbag.lab._verdicts import (
@@ -50,48 +41,21 @@ LARGEST = 2048
 Rule = Callable[[Sequence[Duel], Sequence[int]], Judgement]
 
 
-class Cells(NamedTuple):
-    """The best results of one experiment, by method and bag size."""
-
-    experiment: Experiment
-    metric: Metric
-    best: dict[tuple[Way, int], Average]
-    trivial: float
-    rows: int
-
-    def duel(self, a: Way, b: Way, size: int) -> Duel:
-        """One method against another."""
-        first, second = self.best[a, size], self.best[b, size]
-        gap, error = first.minus(second)
-        sign = {"test_loss": -1, "test_auc": 1}[self.metric]
-        both = set(first.repetitions) & set(second.repetitions)
-        edges = [way.title for way in (a, b) if self.best[way, size].edge]
-        winner = first if sign * gap > 0 else second
-        clear = sign * (winner.mean - self.trivial) > ERRORS * winner.error
-        return Duel(size, sign * gap, error, len(both), " and ".join(edges), bool(clear))
-
-    def duels(self, a: Way, others: Sequence[Way], sizes: Sequence[int]) -> list[Duel]:
-        """One method against all others, at the sizes that all of them have."""
-        there = [k for k in sizes if all((way, k) in self.best for way in (a, *others))]
-        return [self.duel(a, b, k) for k in there for b in others]
+def _duel(cells: Cells, a: Way, b: Way, size: int) -> Duel:
+    """One method against another."""
+    first, second = cells.best[a, size], cells.best[b, size]
+    sign = {"test_loss": -1, "test_auc": 1}[cells.metric]
+    winner = first
+    if sign * first.minus(second)[0] <= 0:
+        winner = second
+    clear = sign * (winner.mean - cells.trivial) > ERRORS * winner.error
+    return duel_of(size, {a: first, b: second}, sign, useful=bool(clear))
 
 
-def cells_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> Cells:
-    """The best results of an experiment with all bags.
-
-    Parameters
-    ----------
-    everything : sequence of Runs
-        All runs of a store.
-    experiment : Experiment
-        Which of them.
-    metric : {"test_loss", "test_auc"}
-        What is to be best.
-    """
-    mine = full_runs(everything, experiment)
-    trivial = {"test_loss": mine[0].trivial, "test_auc": 0.5}[metric]
-    rows = max(runs.bags * runs.size for runs in mine)
-    return Cells(experiment, metric, best_cells(mine, metric), trivial, rows)
+def _duels(cells: Cells, a: Way, others: Sequence[Way], sizes: Sequence[int]) -> list[Duel]:
+    """One method against all others, at the sizes that all of them have."""
+    there = [k for k in sizes if all((way, k) in cells.best for way in (a, *others))]
+    return [_duel(cells, a, b, k) for k in there for b in others]
 
 
 def judge(everything: Sequence[Runs]) -> list[ClaimVerdict]:
@@ -145,7 +109,7 @@ def _on_task(
 ) -> Judgement:
     """By the runs that come nearest to the paper's, at each size."""
     ours = [cells for cells in _experiments(everything, task, metric) if cells.rows]
-    ran = [cells for cells in ours if cells.duels(a, others, sizes)]
+    ran = [cells for cells in ours if _duels(cells, a, others, sizes)]
     if not ran:
         return NOT_RUN, ""
     reason = _obstacle(ran)
@@ -154,7 +118,7 @@ def _on_task(
     fit = [cells for cells in ran if not _obstacle([cells])]
     duels = []
     for k in sizes:
-        candidates = [cells.duels(a, others, (k,)) for cells in fit]
+        candidates = [_duels(cells, a, others, (k,)) for cells in fit]
         duels += max(candidates, key=_evidence, default=[])
     verdict, reason = rule(duels, sizes)
     return verdict, f"{reason} ({_shown(fit[0], (a, *others), sizes)})"
@@ -254,7 +218,7 @@ def _of_ours(cells: Cells, choices: Sequence[Chosen]) -> Iterator[ClaimVerdict]:
     sizes = sorted({size for _, size in cells.best})
     others = [way for way in PAPERS if any((way, k) in cells.best for k in sizes)]
     claim = "anchored with the square loss is worse than PM, EasyLLP or GeneralUPM at no bag size"
-    duels = cells.duels(OURS, others, sizes)
+    duels = _duels(cells, OURS, others, sizes)
     there = sorted({duel.size for duel in duels})
     yield ClaimVerdict("ours", claim, title, *_is_not_worse(duels, there))
     claim = "what held-out bags choose is not worse than the best single method chosen so"

@@ -184,14 +184,15 @@ class ModuleLearner:
         module, loss = deepcopy(self.module), BagLoss(learn.prior, method=self.method)
         optimizer = torch.optim.Adam(module.parameters(), lr=self.rate)
         loader = bag_loader(learn, batch=self.batch, seed=seed)
-        best, kept = np.inf, (module, 0.0)
+        best, kept, report = np.inf, (module, 0.0), held.components().report
         for _ in range(self.epochs):
             for X, bag, report, size in loader:
                 optimizer.zero_grad()
                 loss(module(X.float()).reshape(len(X)), bag, report, size).backward()
                 optimizer.step()
             level = level_of(_module_scores(module, learn.X), prior)
-            value = _unlikely(_module_scores(module, held.X) + level, held)
+            score = _module_scores(module, held.X) + level
+            value = count_likelihood(score, held.bag, held.size, report, exact=1).sum()
             if value < best:
                 best, kept = value, (deepcopy(module), level)
         chosen, level = kept
@@ -204,11 +205,6 @@ def _module_scores(module: Any, rows: Any) -> np.ndarray:
     with torch.no_grad():
         given = torch.as_tensor(np.asarray(rows), dtype=torch.float32)
         return module(given).reshape(len(given)).double().numpy()
-
-
-def _unlikely(score: np.ndarray, bags: Bags) -> float:
-    report = bags.components().report
-    return float(count_likelihood(score, bags.bag, bags.size, report, exact=1).sum())
 
 
 def as_learner(thing: Any) -> Any:

@@ -158,12 +158,15 @@ def leaderboard(runs: Sequence[BenchmarkRun]) -> Leaderboard:
                   [(trivial[b], ceiling[b]) for b in blocks])
         for i, name in enumerate(whole)
     ]  # fmt: skip
+    chance = np.nan
+    if len(ranks) > 2 and len(blocks) > 1:
+        chance = float(friedmanchisquare(*ranks).pvalue)
     return Leaderboard(
         sorted(standings, key=lambda s: s.rank),
         blocks,
         losses,
         critical_difference(len(whole), len(blocks)),
-        _friedman(ranks),
+        chance,
         trivial,
         {block: facts[block].bags for block in blocks},
         {block: facts[block].random for block in blocks},
@@ -183,12 +186,6 @@ def critical_difference(methods: int, blocks: int) -> float:
     """
     q = float(studentized_range.ppf(1 - LEVEL, methods, np.inf)) / np.sqrt(2)
     return float(q * np.sqrt(methods * (methods + 1) / (6 * blocks)))
-
-
-def _friedman(ranks: np.ndarray) -> float:
-    if len(ranks) < 3 or ranks.shape[1] < 2:
-        return np.nan
-    return float(friedmanchisquare(*ranks).pvalue)
 
 
 def _standing(

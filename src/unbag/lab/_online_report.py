@@ -17,7 +17,7 @@ from unbag.lab._figures import GREY, PAPER, save_figure, share_legend
 from unbag.lab._methods import LOOKS, OUR_LOOK, Way
 from unbag.lab._online_plan import Cell, OnlinePlan
 from unbag.lab._online_store import OnlineStore, finals
-from unbag.lab._results import mean_and_error
+from unbag.lab._results import Average, duel_of, mean_and_error
 from unbag.lab._tables import as_markdown
 from unbag.lab._verdicts import (
     LARGE,
@@ -101,9 +101,12 @@ def _values(runs: Sequence[dict[str, Any]], metric: str) -> np.ndarray:
     return np.array([run[metric] for run in runs], float)
 
 
-def _average(runs: Sequence[dict[str, Any]], metric: str) -> tuple[float, float]:
-    """Mean and standard error over repetitions of the average over chunks."""
-    return mean_and_error(_values(runs, metric).mean(axis=1))
+def _average(plan: OnlinePlan, runs: Sequence[dict[str, Any]], metric: str) -> Average:
+    """Over repetitions, of the average over chunks; all runs have the best rate."""
+    values, rate = _values(runs, metric).mean(axis=1), runs[0]["rate"]
+    seeds = tuple(run["repetition"] for run in runs)
+    edge = rate in (min(plan.rates), max(plan.rates))
+    return Average(*mean_and_error(values), values, seeds, rate, edge=edge)
 
 
 def _named(cell: Cell) -> str:
@@ -125,10 +128,8 @@ def _table(plan: OnlinePlan, results: Results, metric: str) -> str:
 def _number(plan: OnlinePlan, runs: Sequence[dict[str, Any]], metric: str) -> str:
     if not runs:
         return ""
-    mean, error = _average(runs, metric)
-    rate = runs[0]["rate"]
-    star = "*" * (rate in (min(plan.rates), max(plan.rates)))
-    return f"{mean:.4f} ± {error:.4f} (rate {rate:.2g}{star})"
+    mean, error, *_, rate, _, edge = _average(plan, runs, metric)
+    return f"{mean:.4f} ± {error:.4f} (rate {rate:.2g}{'*' * edge})"
 
 
 def draw_online(plan: OnlinePlan, results: Results, metric: str, title: str) -> Figure:
@@ -151,7 +152,7 @@ def draw_online(plan: OnlinePlan, results: Results, metric: str, title: str) -> 
     sizes, chunks, levels = [], [], []
     for way in dict.fromkeys(cell.way for cell in shown):
         mine = {cell.size: runs for cell, runs in sorted(shown.items()) if cell.way == way}
-        averages = np.array([_average(runs, metric) for runs in mine.values()])
+        averages = np.array([_average(plan, runs, metric)[:2] for runs in mine.values()])
         if way.method == "labels":
             levels.append(Level("labels", averages[0, 0]))
         else:
@@ -202,7 +203,8 @@ def judge_online(plan: OnlinePlan, results: Results) -> ClaimVerdict:
     verdict, reason = is_best(duels, large)
     k = max(large)
     reason += f". At {k}: {_always(results, Cell(upm, k, 'chunk'), Cell(pm, k, 'chunk'))}"
-    aucs = [_mean(results, Cell(way, k, "chunk"), "label_auc") for way in (pm, easy, upm)]
+    there = [results.get(Cell(way, k, "chunk")) for way in (pm, easy, upm)]
+    aucs = ["not run" if r is None else f"{_average(plan, r, 'label_auc').mean:.4f}" for r in there]
     reason += f"; AUC of PM {aucs[0]}, EasyLLP {aucs[1]}, GeneralUPM {aucs[2]}"
     events = plan.rows * max(_values(runs, "label_log_loss").shape[1] for runs in results.values())
     if verdict != NOT_RUN and events < PAPER_EVENTS / 2:
@@ -217,20 +219,15 @@ def judge_online(plan: OnlinePlan, results: Results) -> ClaimVerdict:
 
 def _duel(plan: OnlinePlan, results: Results, a: Cell, b: Cell) -> Duel | None:
     """Two methods over the whole stream, by log loss."""
-    means = [
-        {run["repetition"]: float(np.mean(run["label_log_loss"])) for run in results.get(cell, ())}
-        for cell in (a, b)
-    ]
-    both = sorted(means[0].keys() & means[1].keys())
-    if len(both) < 2:
+    if a not in results or b not in results:
         return None
-    lead, error = mean_and_error(np.array([means[1][s] - means[0][s] for s in both]))
-    ends = (min(plan.rates), max(plan.rates))
-    edges = [cell.way.title for cell in (a, b) if results[cell][0]["rate"] in ends]
+    pair = {cell.way: _average(plan, results[cell], "label_log_loss") for cell in (a, b)}
+    duel = duel_of(a.size, pair, -1, useful=True)
+    if duel.repetitions < 2:
+        return None
     # the trivial predictor has an AUC of 0.5; chunks keep no trivial loss
-    winner = results[a] if lead > 0 else results[b]
-    useful = _average(winner, "label_auc")[0] > 0.5
-    return Duel(a.size, lead, error, len(both), " and ".join(edges), useful)
+    winner = results[a] if duel.lead > 0 else results[b]
+    return duel._replace(useful=_average(plan, winner, "label_auc").mean > 0.5)
 
 
 def _always(results: Results, a: Cell, b: Cell) -> str:
@@ -239,9 +236,3 @@ def _always(results: Results, a: Cell, b: Cell) -> str:
     mine, other = (_values(results[cell], "label_log_loss").mean(axis=0)[1:] for cell in (a, b))
     better = int((mine < other).sum())
     return f"{a.way.title} ahead of {b.way.title} in {better} of {len(mine)} chunks after the first"
-
-
-def _mean(results: Results, cell: Cell, metric: str) -> str:
-    if cell not in results:
-        return "not run"
-    return f"{_average(results[cell], metric)[0]:.4f}"

@@ -6,14 +6,14 @@ A method is as good as the best where their mean paired difference is within one
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 from unbag.lab._methods import Way
 from unbag.lab._plan import Experiment
 from unbag.lab._plots import details_of, name_of
-from unbag.lab._results import METRICS, Average, Metric, Runs, best_cells, full_runs, in_order
+from unbag.lab._results import METRICS, Average, Cells, Runs, cells_of, in_order
 from unbag.lab._tables import as_latex
 
-Cells = Mapping[tuple[Way, int], Average]
 BETTER = {"test_loss": min, "test_auc": max}
 
 
@@ -34,36 +34,30 @@ def latex_page(
         Two methods: a paired t test at each bag size stands below every table.
     """
     parts = ["% made by unbag reproduce --report ... --latex; needs \\usepackage{booktabs}"]
-    for experiment in experiments:
-        mine = full_runs(everything, experiment)
-        for metric in METRICS.values():
-            cells = best_cells(mine, metric)
-            if any(way.method != "labels" for way, _ in cells):
-                caption = f"{experiment.data} ({details_of(experiment, mine)})"
-                caption += f": {name_of(metric, experiment)}, mean and standard error."
-                parts.append(_table(cells, caption, metric, mine[0].trivial, compare))
+    for experiment, metric in product(experiments, METRICS.values()):
+        cells = cells_of(everything, experiment, metric)
+        if cells.learned:
+            caption = f"{experiment.data} ({details_of(cells)})"
+            caption += f": {name_of(metric, experiment)}, mean and standard error."
+            parts.append(_table(cells, caption, compare))
     return "\n\n".join(parts) + "\n"
 
 
-def _table(
-    cells: Cells, caption: str, metric: Metric, trivial: float, compare: tuple[Way, Way] | None
-) -> str:
-    sizes = sorted({size for way, size in cells if way.method != "labels"})
-    ways = in_order([way for way, _ in cells if way.method != "labels"])
+def _table(results: Cells, caption: str, compare: tuple[Way, Way] | None) -> str:
+    cells = results.learned
+    sizes, ways = sorted({size for _, size in cells}), in_order([way for way, _ in cells])
     rows = [[way.title, *(str(cells.get((way, k), "")) for k in sizes)] for way in ways]
-    foot = [
-        ["labels", *[str(cell)] * len(sizes)]
-        for (way, _), cell in cells.items()
-        if way.method == "labels"
-    ]
-    if metric == "test_loss":
-        foot.append(["trivial", *[f"{trivial:.4f}"] * len(sizes)])
+    foot = []
+    if results.labels is not None:
+        foot.append(["labels", *[str(results.labels)] * len(sizes)])
+    if results.metric == "test_loss":
+        foot.append(["trivial", *[f"{results.trivial:.4f}"] * len(sizes)])
     if compare:
         foot.append(_tests(cells, compare, sizes))
     best, level = [], []
     for column, k in enumerate(sizes, 1):
         there = {row: cells[way, k] for row, way in enumerate(ways) if (way, k) in cells}
-        first = BETTER[metric](there, key=lambda row: there[row].mean)
+        first = BETTER[results.metric](there, key=lambda row: there[row].mean)
         best.append((first, column))
         level += [(row, column) for row in there if row != first and _as_good(there, row, first)]
     header = ["bags of", *map(str, sizes)]
@@ -75,7 +69,9 @@ def _as_good(there: Mapping[int, Average], row: int, first: int) -> bool:
     return abs(gap) <= error
 
 
-def _tests(cells: Cells, compare: tuple[Way, Way], sizes: Sequence[int]) -> list[str]:
+def _tests(
+    cells: Mapping[tuple[Way, int], Average], compare: tuple[Way, Way], sizes: Sequence[int]
+) -> list[str]:
     """p values of a paired t test between two methods."""
     a, b = compare
     both = [k for k in sizes if (a, k) in cells and (b, k) in cells]

@@ -14,7 +14,7 @@ import numpy as np
 
 from unbag._rules import broken, one_of
 from unbag.lab._methods import SMOOTHING, WAYS, Way, smoothing_of
-from unbag.lab._tasks import MODELS, TASKS, data_of
+from unbag.lab._tasks import MODELS, TASKS, data_of, title_of
 from unbag.losses import LOSSES
 
 STARTS = ("usual", "trivial")

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from unbag.lab._figures import experiments_figure
 from unbag.lab._methods import LOOKS, OUR_LOOK, Way
 from unbag.lab._plan import Experiment
-from unbag.lab._results import Metric, Runs, best_cells, full_runs, in_order
+from unbag.lab._results import Cells, Metric, Runs, cells_of, in_order
 from unbag.lab._tasks import TASKS
 from unbag.plots import CurveLook, Point, Result
 
@@ -73,52 +73,40 @@ def result_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric
     metric : {"test_loss", "test_auc"}
         What counts.
     """
-    mine = full_runs(everything, experiment)
-    cells = best_cells(mine, metric)
-    learned = {pair: cell for pair, cell in cells.items() if pair[0].method != "labels"}
-    if not learned:
+    cells = cells_of(everything, experiment, metric)
+    if not cells.learned:
         return None
-    ways = in_order([way for way, _ in learned])
+    ways = in_order([way for way, _ in cells.learned])
     methods: dict[str, list[Point]] = {way.title: [] for way in ways}
-    for (way, size), cell in sorted(learned.items()):
+    for (way, size), cell in sorted(cells.learned.items()):
         methods[way.title].append(Point(size, cell.mean, cell.error, cell.edge))
-    trivial = {"test_loss": mine[0].trivial, "test_auc": 0.5}
-    levels = {"trivial predictor": trivial[metric]}
-    labels = [cell.mean for (way, _), cell in cells.items() if way.method == "labels"]
-    if labels:
-        levels["labels"] = labels[0]
-    better = {"test_loss": "lower", "test_auc": "higher"}
+    levels = {"trivial predictor": cells.trivial}
+    if cells.labels is not None:
+        levels["labels"] = cells.labels.mean
+    sizes = {size for _, size in cells.learned}
     return Result(
         data=experiment.data,
-        details=details_of(experiment, mine),
+        details=details_of(cells),
         metric=name_of(metric, experiment),
-        better=better[metric],
-        bags=dict(sorted((runs.size, runs.bags) for runs in mine if runs.way.method != "labels")),
+        better={"test_loss": "lower", "test_auc": "higher"}[metric],
+        bags={size: count for size, count in cells.bags.items() if size in sizes},
         methods=methods,
         levels=levels,
         looks={way.title: _look(way, ways) for way in ways},
     )
 
 
-def details_of(experiment: Experiment, mine: Sequence[Runs]) -> str:
+def details_of(cells: Cells) -> str:
     """What belongs into every caption: network, start and epochs, whether the network is the
-    paper's, and the rows where they are fewer.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        Whose.
-    mine : sequence of Runs
-        Its runs.
-    """
+    paper's, and the rows where they are fewer."""
+    experiment = cells.experiment
     task, parts = TASKS.get(experiment.task), [experiment.details]
     if task is None or not task.paper_rows:
         return experiment.details
-    rows = max(runs.bags * runs.size for runs in mine)
     if task.model == experiment.model:
         parts.append("the paper's network")
-    if rows < 0.9 * task.paper_rows and not experiment.rows:
-        parts.append(f"{rows:,} of the paper's {task.paper_rows:,} rows")
+    if cells.rows < 0.9 * task.paper_rows and not experiment.rows:
+        parts.append(f"{cells.rows:,} of the paper's {task.paper_rows:,} rows")
     return "; ".join(parts)
 
 

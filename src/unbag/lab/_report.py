@@ -18,10 +18,9 @@ from unbag.lab._paper_tables import latex_page
 from unbag.lab._plan import Experiment, Plan
 from unbag.lab._results import (
     METRICS,
-    Metric,
     Runs,
-    best_cells,
     best_rows,
+    cells_of,
     choice_table,
     experiment_table,
     experiments_of,
@@ -112,10 +111,11 @@ def plan_table(plan: Plan, store: RunStore) -> str:
     """
     everything = read_runs(store, task=plan.task)
     title = f"{plan.experiment.title}: {_plots.name_of('test_loss', plan.experiment)}"
-    table = experiment_table(everything, plan.experiment, "test_loss")
     if plan.holdout:
         title += f" of what held-out bags choose, a share of {plan.holdout:g}"
         table = choice_table(everything, _choice.read(store), plan.experiment, plan.holdout)
+    else:
+        table = experiment_table(everything, plan.experiment, "test_loss")
     return f"{title}\n\n{table}"
 
 
@@ -129,7 +129,8 @@ def _figures(
     pictures["paper"] = [experiment for experiment in broadest if experiment]
     written = []
     for name, metric, zoom in product(pictures, METRICS, (False, True)):
-        sizes = {e: set(_sizes(everything, e, METRICS[metric])) for e in pictures[name]}
+        cells = {e: cells_of(everything, e, METRICS[metric]) for e in pictures[name]}
+        sizes = {e: {size for _, size in there.learned} for e, there in cells.items()}
         shown = [e for e in pictures[name] if sizes[e] & (set(ZOOM) if zoom else sizes[e])]
         # Where all sizes lie in the zoom it would be the same figure again.
         new = not zoom or any(sizes[e] - set(ZOOM) for e in shown)
@@ -149,12 +150,6 @@ def _broadest(everything: Sequence[Runs], task: str) -> Experiment | None:
 
     mine = [experiment for experiment in experiments_of(everything) if experiment.task == task]
     return max(mine, key=breadth, default=None)
-
-
-def _sizes(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> list[int]:
-    """Bag sizes of the curves that there are."""
-    cells = best_cells(full_runs(everything, experiment), metric)
-    return [k for way, k in cells if way.method != "labels"]
 
 
 def _claims_page(verdicts: Sequence[ClaimVerdict], ours: Sequence[ClaimVerdict]) -> str:
@@ -183,10 +178,11 @@ def _report_page(
     together = [metric for metric in METRICS if (folder / f"paper-{metric}.svg").exists()]
     parts += [f"![{metric} of the paper's tasks](paper-{metric}.svg)\n" for metric in together]
     for experiment in experiments:
-        details = _plots.details_of(experiment, full_runs(everything, experiment))
+        cells = {name: cells_of(everything, experiment, m) for name, m in METRICS.items()}
+        details = _plots.details_of(cells["log-loss"])
         parts.append(f"## {experiment.data} ({details})\n")
         for name, metric in METRICS.items():
-            if _sizes(everything, experiment, metric):
+            if cells[name].learned:
                 table = experiment_table(everything, experiment, metric)
                 parts.append(f"{_plots.name_of(metric, experiment)}\n\n{table}")
                 parts.append(f"![{name}]({experiment.name}-{name}.svg)\n")

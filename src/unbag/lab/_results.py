@@ -6,7 +6,7 @@ Beside it what a user can get: rate and epoch chosen from held-out bags, and wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from unbag.lab._methods import WAYS, Way, curve_of
 from unbag.lab._plan import Experiment
 from unbag.lab._tables import as_markdown
+from unbag.lab._verdicts import Duel
 
 if TYPE_CHECKING:
     from unbag.lab._choice import Chosen
@@ -92,6 +93,15 @@ class Average(NamedTuple):
         if not error > 0:
             return np.nan
         return float(2 * t.sf(abs(gap / error), common - 1))
+
+
+def duel_of(size: int, pair: Mapping[Way, Average], sign: int, *, useful: bool) -> Duel:
+    """One method against another at a bag size; a positive sign means that higher is better."""
+    first, second = pair.values()
+    gap, error = first.minus(second)
+    both = set(first.repetitions) & set(second.repetitions)
+    edges = [way.title for way, average in pair.items() if average.edge]
+    return Duel(size, sign * gap, error, len(both), " and ".join(edges), useful)
 
 
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
@@ -304,19 +314,59 @@ def full_runs(everything: Sequence[Runs], experiment: Experiment | None) -> list
     return [runs for runs in everything if runs.experiment == experiment and runs.holdout == 0]
 
 
-def best_cells(mine: Sequence[Runs], metric: Metric) -> dict[tuple[Way, int], Average]:
-    """The best results of runs, by method and bag size."""
+class Cells(NamedTuple):
+    """The best results of one experiment with all bags, by method and bag size.
+
+    `trivial` is what a model without features reaches, `rows` how many rows were trained on, and
+    `bags` how many bags there are of each size.
+    """
+
+    experiment: Experiment
+    metric: Metric
+    best: dict[tuple[Way, int], Average]
+    trivial: float
+    rows: int
+    bags: dict[int, int]
+
+    @property
+    def learned(self) -> dict[tuple[Way, int], Average]:
+        """Those that learned from bags."""
+        return {where: a for where, a in self.best.items() if where[0].method != "labels"}
+
+    @property
+    def labels(self) -> Average | None:
+        """What labels reach, if they were run."""
+        return next((a for (way, _), a in self.best.items() if way.method == "labels"), None)
+
+
+def cells_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> Cells:
+    """The best results of an experiment that has runs with all bags.
+
+    Parameters
+    ----------
+    everything : sequence of Runs
+        All runs of a store.
+    experiment : Experiment
+        Which of them.
+    metric : {"test_loss", "test_auc"}
+        What is to be best.
+    """
+    mine = full_runs(everything, experiment)
     best = {(runs.way, runs.size): best_on_test(runs, metric) for runs in mine}
-    return {where: average for where, average in best.items() if average is not None}
+    known = {where: average for where, average in best.items() if average is not None}
+    trivial = {"test_loss": mine[0].trivial, "test_auc": 0.5}[metric]
+    rows = max(runs.bags * runs.size for runs in mine)
+    bags = dict(sorted((runs.size, runs.bags) for runs in mine))
+    return Cells(experiment, metric, known, trivial, rows, bags)
 
 
 def experiment_table(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> str:
     """Methods by bag sizes, in Markdown; the number of bags stands below each size."""
-    mine = full_runs(everything, experiment)
-    lines = _by_size(best_cells(mine, metric), {runs.size: runs.bags for runs in mine})
-    if metric == "test_loss" and mine:
-        lines.append(["(trivial)", *([f"{mine[0].trivial:.4f}"] * (len(lines[0]) - 1))])
-    return as_markdown(lines[0], lines[1:])
+    cells = cells_of(everything, experiment, metric)
+    header, *rows = _by_size(cells.best, cells.bags)
+    if metric == "test_loss":
+        rows.append(["(trivial)", *([f"{cells.trivial:.4f}"] * (len(header) - 1))])
+    return as_markdown(header, rows)
 
 
 def choice_table(

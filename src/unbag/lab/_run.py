@@ -13,14 +13,11 @@ from rich import progress as bars
 from rich.console import Console
 
 import unbag
-from unbag.bags import Kind
-from unbag.datasets import Dataset
 from unbag.lab import _choice, _variance
 from unbag.lab._methods import METHODS
 from unbag.lab._plan import Group, Plan, RunSettings
 from unbag.lab._store import HISTORY, RunStore
-from unbag.lab._tasks import TASKS, build, data_of, trivial_score
-from unbag.methods import usual_loss
+from unbag.lab._tasks import TASKS, build, data_of, trivial_loss, trivial_score
 from unbag.training import Run, sweep
 
 MICROBATCH = {"cnn": 16}
@@ -182,14 +179,13 @@ def train_group(group: Group, progress: Progress | None = None) -> list[dict[str
     rows, seeds = common.rows or len(data.y), group.repetitions
     options: dict[str, Any] = {"rows": rows, "holdout": common.holdout}
     parts = [_choice.drawn(task.name, common.size, seed, **options) for seed in seeds]
-    trivial = {
-        seed: trivial_score(data, learn.prior, task.kind)
-        for seed, (learn, _) in zip(seeds, parts, strict=True)
-    }
-    starts = dict(trivial) if common.start == "trivial" else {}
+    starts: dict[int, Any] = dict.fromkeys(seeds)  # none: the usual initialisation
+    if common.start == "trivial":
+        for seed, (learn, _) in zip(seeds, parts, strict=True):
+            starts[seed] = trivial_score(data, learn.prior, task.kind)
 
     def network(seed: int) -> Any:
-        start = starts.get(seed)
+        start = starts[seed]
         return build(common.model, data, outputs=task.outputs, key=seed, start=start)
 
     def after_epoch(*_: Any) -> None:
@@ -217,21 +213,13 @@ def train_group(group: Group, progress: Progress | None = None) -> list[dict[str
     made = []
     for seed, (learn, held), by_rate in zip(seeds, parts, runs, strict=True):
         facts = {"bags": len(learn), "seconds": seconds, "version": unbag.__version__}
-        facts["trivial"] = _trivial_loss(trivial[seed], data, task.kind)
+        facts["trivial"] = trivial_loss(data, learn.prior, task.kind)
         for rate, run in zip(group.rates, by_rate, strict=True):
             row = _row(common._replace(rate=rate, repetition=seed), run, facts)
             if held is not None:  # for the choice among runs
                 row["scores"] = np.asarray(run.model(data.X[held.rows]))
             made.append(row)
     return made
-
-
-def _trivial_loss(score: Any, data: Dataset, kind: Kind) -> float:
-    """The test loss of a model without features."""
-    alike = np.broadcast_to(score, (len(data.y_test), *np.shape(score)))
-    if data.offset_test is not None:
-        alike = alike + data.offset_test
-    return float(np.mean(usual_loss("any", kind).value(alike, data.y_test, kind=kind)))
 
 
 def _row(settings: RunSettings, run: Run, facts: dict[str, Any]) -> dict[str, Any]:

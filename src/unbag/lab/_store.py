@@ -13,7 +13,7 @@ import csv
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from itertools import groupby
@@ -372,6 +372,15 @@ def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
         writer.writeheader()
         writer.writerows(rows)
     return path
+
+
+def typed(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The cells of a CSV row that are fields of this kind and not empty, as what they are."""
+    known = {name: hint for name, hint in get_type_hints(kind).items() if row.get(name)}
+    return {
+        name: row[name] == "True" if hint is bool else hint(row[name])
+        for name, hint in known.items()
+    }
 
 
 def _sync(file: Any) -> None:

@@ -117,6 +117,15 @@ def _beside(X: np.ndarray, offset: np.ndarray) -> np.ndarray:
     return np.concatenate([X, offset[:, None].astype(X.dtype)], axis=1)
 
 
+def trivial_loss(data: Dataset, prior: Any, kind: Kind) -> float:
+    """The test loss of a model without features."""
+    score = trivial_score(data, prior, kind)
+    alike = np.broadcast_to(score, (len(data.y_test), *np.shape(score)))
+    if data.offset_test is not None:
+        alike = alike + data.offset_test
+    return float(np.mean(usual_loss("any", kind).value(alike, data.y_test, kind=kind)))
+
+
 def title_of(task: str) -> str:
     """What figures and tables call a task; one that is not known here has its name."""
     if task in TASKS:

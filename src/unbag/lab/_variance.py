@@ -13,13 +13,13 @@ touched it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, get_type_hints
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from unbag.datasets import Dataset
-from unbag.lab._store import RunStore
+from unbag.lab._store import RunStore, typed
 from unbag.losses import log
 
 ROWS, BAGS = 5_000, 4_000
@@ -49,9 +49,7 @@ def measure(task: str, data: Dataset, store: RunStore) -> None:
 
 def read(store: RunStore) -> list[BagDeviation]:
     """What was measured, for every task."""
-    kinds = get_type_hints(BagDeviation)
-    rows = store.table("variance")
-    return [BagDeviation(**{name: kinds[name](row[name]) for name in kinds}) for row in rows]
+    return [BagDeviation(**typed(BagDeviation, row)) for row in store.table("variance")]
 
 
 def bag_spread(

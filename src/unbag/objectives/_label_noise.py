@@ -29,12 +29,8 @@ def llp_fc(score: Any, batch: Any, ask: Ask | None = None) -> Any:
 
     Parameters
     ----------
-    score : array
-        Logit of each row.
-    batch : Batches
-        Of the training.
-    ask : Ask, optional
-        Not used.
+    score, batch, ask : array, Batches, Ask
+        As in `debiased_square`.
     """
     partner = partners(batch.weight > 0)
     a, own = batch.report[:, 1], jnp.arange(len(partner))

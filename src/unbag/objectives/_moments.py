@@ -29,12 +29,8 @@ def moments(score: Any, batch: Any, ask: Ask | None = None) -> Any:
 
     Parameters
     ----------
-    score : array
-        Logit of each row.
-    batch : Batches
-        Of the training.
-    ask : Ask, optional
-        Not used.
+    score, batch, ask : array, Batches, Ask
+        As in `debiased_square`.
     """
     predicted = count_profiles(score, batch, ORDER)
     count = jnp.round(batch.size * batch.report[:, 1])

@@ -8,7 +8,7 @@ of bags that a model has not learned from (`unbag.peers.choose_by_counts`).
 
 from unbag.peers._alter_svm import AlterSVM
 from unbag.peers._bag_regression import BagMeans, DistributionRegression
-from unbag.peers._choice import choose_by_counts, level_of
+from unbag.peers._choice import LinearPeer, choose_by_counts, level_of
 from unbag.peers._counts import count_evidence
 from unbag.peers._linear import LinearModel
 from unbag.peers._mean_map import LaplacianMeanMap, MeanMap
@@ -33,6 +33,7 @@ __all__ = [
     "DistributionRegression",
     "LaplacianMeanMap",
     "LinearModel",
+    "LinearPeer",
     "MeanMap",
     "PseudoLabelEM",
     "choose_by_counts",

@@ -58,30 +58,25 @@ def _alike(size: np.ndarray) -> list[np.ndarray]:
 
 
 def _evidence(h: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Of each bag and instance; both laws are kept up to the count only, beyond which none is
+    asked for."""
     bags, k = h.shape
-    before, after = (np.zeros((k + 1, bags, k + 1)) for _ in range(2))
-    before[0, :, 0] = after[k, :, 0] = 1
+    count = count.astype(int)
+    # before[i, j, s]: chance that s of the first i labels are positive
+    before = np.zeros((k + 1, bags, int(count.max()) + 1))
+    # after[i, j, s]: chance that the labels from i on make s the count, so that the two laws meet
+    # at the same s; s beyond the count is impossible
+    after = np.zeros((k + 1, bags, before.shape[2] + 1))
+    before[0, :, 0] = after[k, np.arange(bags), count] = 1
     for i in range(k):
-        before[i + 1] = _added(before[i], h[:, i])
-        after[k - 1 - i] = _added(after[k - i], h[:, k - 1 - i])
-    steps, evidence = np.arange(k + 1), np.zeros((bags, k))
-    wanted = count.astype(int)[:, None] - steps  # what is left for the instances after
-    for i in range(k):
-        law = before[i][:, :, None]
-        ahead = np.stack([_at(after[i + 1], wanted - 1), _at(after[i + 1], wanted)], axis=2)
-        one, zero = np.maximum((law * ahead).sum(axis=1), 1e-300).T
-        evidence[:, i] = np.log(one) - np.log(zero)
-    return np.clip(evidence, -MOST_ODDS, MOST_ODDS)
-
-
-def _added(law: np.ndarray, h: np.ndarray) -> np.ndarray:
-    """The law of a sum with one more label."""
-    new = law * (1 - h)[:, None]
-    new[:, 1:] += law[:, :-1] * h[:, None]
-    return new
-
-
-def _at(law: np.ndarray, where: np.ndarray) -> np.ndarray:
-    """Entries of a law, 0 outside its range."""
-    inside = (where >= 0) & (where < law.shape[1])
-    return np.where(inside, np.take_along_axis(law, np.where(inside, where, 0), axis=1), 0.0)
+        one, last = h[:, i, None], h[:, k - 1 - i, None]
+        before[i + 1] = before[i] * (1 - one)
+        before[i + 1, :, 1:] += before[i, :, :-1] * one
+        after[k - 1 - i] = after[k - i] * (1 - last)
+        after[k - 1 - i, :, :-1] += after[k - i, :, 1:] * last
+    without = {
+        label: np.einsum("ijs,ijs->ji", before[:k], after[1:, :, label : label + before.shape[2]])
+        for label in (0, 1)
+    }
+    one, zero = (np.maximum(without[label], 1e-300) for label in (1, 0))
+    return np.clip(np.log(one) - np.log(zero), -MOST_ODDS, MOST_ODDS)

@@ -11,7 +11,7 @@ from unbag.plots import draw_effect
 from unbag.report._numbers import short
 from unbag.report._page import Grid, Part, Picture, Section, Text
 from unbag.report._story import Story
-from unbag.report._svg import embed
+from unbag.report._svg import picture_of
 
 PICTURES, ROWS = 4, 12
 UNIT = "effect on the score"
@@ -63,4 +63,4 @@ def _picture(number: int, effect: Effect) -> Picture:
     words = f"Effect of {effect.name}: lowest at {low}, highest at {high}"
     few = min(len(effect.at), ROWS)
     height = 3.4 if isinstance(effect.at[0], float) else 1.0 + 0.47 * few
-    return Picture(embed(draw, words, name=f"effect-{number}", height=height), words)
+    return picture_of(draw, words, name=f"effect-{number}", height=height)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from unbag.plots import Point, Result, draw_experiment
 from unbag.report._numbers import many
-from unbag.report._page import Grid, Page, Part, Picture, Section, Text, items, page
-from unbag.report._svg import embed
+from unbag.report._page import Grid, Page, Part, Section, Text, items, page
+from unbag.report._svg import picture_of
 
 
 class Claim(NamedTuple):
@@ -106,11 +106,12 @@ def _cell(point: Point | None) -> str:
 def _section(number: int, result: Result) -> Section:
     words = f"{result.metric} by bag size for {', '.join(result.methods)}: {result.name}"
     address = f"experiment-{number}"
-    picture = embed(partial(draw_experiment, result=result), words, name=address)
     caption = (
         f"{result.metric}, {result.better} is better; bands are one standard error over "
         "repetitions."
     )
+    draw = partial(draw_experiment, result=result)
+    picture = picture_of(draw, words, caption, name=address)
     sizes = list(result.bags)
     rows = [["number of bags", *(f"{result.bags[size]:,}" for size in sizes)]]
     for name, points in result.methods.items():
@@ -119,7 +120,7 @@ def _section(number: int, result: Result) -> Section:
     rows += [[name, *[f"{value:.3f}"] * len(sizes)] for name, value in result.levels.items()]
     title = f"{result.metric} by events in a bag"
     grid = Grid(title, ["", *(f"{size:,}" for size in sizes)], rows)
-    parts: list[Part] = [Picture(picture, caption), grid]
+    parts: list[Part] = [picture, grid]
     return Section(address, f"{result.name}: {result.metric}", parts)
 
 

@@ -14,9 +14,9 @@ from unbag.report._advice import next_steps, summary
 from unbag.report._effects import effects
 from unbag.report._numbers import digits, many, range_of, short, value_of
 from unbag.report._outlook import outlook
-from unbag.report._page import Grid, Page, Part, Picture, Section, Text, items, page
+from unbag.report._page import Grid, Page, Part, Section, Text, items, page
 from unbag.report._story import Facts, LearningCurve, Story, brief, named
-from unbag.report._svg import embed
+from unbag.report._svg import picture_of
 
 MOST = 12  # rows of a table or figure
 CURVES = 6  # more cannot be told apart
@@ -42,6 +42,7 @@ OF_COLUMNS = (
     "Known is the share of the variance of a column's effect that the tables take away: 100% when "
     "they determine it, 0% when they tell nothing, so that the model ignores the column."
 )
+OF_WINDOWS = "Mean report in windows of about as many reports."
 OF_PREDICTIONS = (
     "A model that knows nothing puts every event at the prior; one that knows much spreads them "
     "out."
@@ -158,7 +159,8 @@ def compared(story: Story) -> Section | None:
     ]
     words = f"Loss of {many(len(rows), 'model')} with intervals; {best} was chosen"
     draw = partial(draw_intervals, rows=rows, x="loss, lower is better")
-    picture = embed(draw, words, name="compared", height=1.0 + 0.47 * len(rows))
+    height = 1.0 + 0.47 * len(rows)
+    picture = picture_of(draw, words, OF_INTERVALS, name="compared", height=height)
     d = max(digits(row.loss.error) for row in table)
     header = ["", "loss", "95% interval", "worse than the chosen one by"]
     cells = []
@@ -173,11 +175,7 @@ def compared(story: Story) -> Section | None:
             cell.append("" if row.labelled is None else f"{row.labelled:.3f}")
     who = f"{many(choice.bags, 'bag')} that none of them learned from chose {best}."
     caption = "Loss on held-out bags, and the difference to the chosen model"
-    parts: list[Part] = [
-        Text(f"{who} {choice.reason}"),
-        Picture(picture, OF_INTERVALS),
-        Grid(caption, header, cells),
-    ]
+    parts: list[Part] = [Text(f"{who} {choice.reason}"), picture, Grid(caption, header, cells)]
     if len(table) < len(choice.table):
         parts.append(Text(f"{len(choice.table) - len(table)} more are not shown."))
     return Section("compared", "Methods compared", parts)
@@ -201,7 +199,7 @@ def _learning(story: Story) -> Section | None:
         marks=marks, mark="epoch that was taken", most=most,
     )  # fmt: skip
     words = f"Loss on held-out bags by epoch, for {', '.join(c.name for c in curves)}"
-    parts: list[Part] = [Picture(embed(draw, words, name="curves"), OF_CURVES)]
+    parts: list[Part] = [picture_of(draw, words, OF_CURVES, name="curves")]
     if len(curves) < len(story.curves):
         parts.append(Text(f"{len(story.curves) - len(curves)} more runs are not shown."))
     return Section("curves", "Learning curves", parts)
@@ -301,9 +299,9 @@ def calibration(story: Story) -> Section | None:
         f"Observed against predicted rate in {len(bands)} bands of the score; {off} intervals "
         "miss the diagonal"
     )
-    picture = embed(story.evaluation.draw, words, name="calibration", height=4.6)
+    draw = story.evaluation.draw
     parts = [
-        Picture(picture, OF_CALIBRATION),
+        picture_of(draw, words, OF_CALIBRATION, name="calibration", height=4.6),
         Text(f"{len(bands) - off} of {len(bands)} intervals touch the line."),
     ]
     return Section("calibration", "Do predictions mean what they say?", parts)
@@ -318,8 +316,9 @@ def _predictions(story: Story) -> Section | None:
     low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])
     quantiles = f"a tenth below {low:.2g}, half below {middle:.2g}, a tenth above {high:.2g}"
     words = f"Distribution of {len(values):,} predictions: {quantiles}"
-    picture = embed(partial(draw_predictions, values=values), words, name="scores", height=3.4)
-    return Section("scores", "What it predicts", [Picture(picture, f"{words}. {OF_PREDICTIONS}")])
+    draw, caption = partial(draw_predictions, values=values), f"{words}. {OF_PREDICTIONS}"
+    picture = picture_of(draw, words, caption, name="scores", height=3.4)
+    return Section("scores", "What it predicts", [picture])
 
 
 def _prior_over_time(story: Story) -> Section | None:
@@ -333,9 +332,6 @@ def _prior_over_time(story: Story) -> Section | None:
     )
     parts = [
         Text(drift.verdict, strong=bool(drift.alarm)),
-        Picture(
-            embed(drift.draw, words, name="prior"),
-            "Mean report in windows of about as many reports.",
-        ),
+        picture_of(drift.draw, words, OF_WINDOWS, name="prior"),
     ]
     return Section("prior", "The prior over time", parts)

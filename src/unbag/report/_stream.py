@@ -10,8 +10,8 @@ import numpy as np
 
 from unbag.plots import draw_prior, draw_stream, stream_column
 from unbag.report._numbers import digits, many, short
-from unbag.report._page import Grid, Page, Part, Picture, Section, Text, items, page
-from unbag.report._svg import embed
+from unbag.report._page import Grid, Page, Part, Section, Text, items, page
+from unbag.report._svg import picture_of
 
 METRICS = (
     ("log_loss", "Log loss", "lower is better"),
@@ -107,21 +107,23 @@ def _over_time(rows: Rows, name: str, title: str, meaning: str) -> Section | Non
         return None
     address = name.replace("_", "-")
     words = f"{title} by chunk, {', '.join(known)}"
-    picture = embed(partial(draw_stream, rows=rows, metric=name), words, name=address)
     caption = (
         f"{title} ({meaning}). From reports: the mean over the last chunks, and two standard "
         "errors around it."
     )
-    return Section(address, f"{title} over time", [Picture(picture, caption)])
+    draw = partial(draw_stream, rows=rows, metric=name)
+    picture = picture_of(draw, words, caption, name=address)
+    return Section(address, f"{title} over time", [picture])
 
 
 def _prior(rows: Rows) -> Section | None:
     if not np.isfinite(stream_column(rows, "prior")).any():
         return None
     words = "The prior by chunk; rings where it moved"
-    picture = embed(partial(draw_prior, rows=rows), words, name="prior", height=3.4)
     caption = "Rings: chunks in which the prior was seen to move."
-    return Section("prior", "The prior over time", [Picture(picture, caption)])
+    draw = partial(draw_prior, rows=rows)
+    picture = picture_of(draw, words, caption, name="prior", height=3.4)
+    return Section("prior", "The prior over time", [picture])
 
 
 def _next_steps(rows: Rows, waiting: int, aside: Mapping[str, int]) -> Section:

@@ -42,8 +42,10 @@ REFERENCE = re.compile(r"#(\w+)")
 FINE = re.compile(r"(?<=\.\d\d)\d+")  # digits below a hundredth of a point
 
 
-def embed(draw: Callable[[Any], None], words: str, *, name: str, height: float = 3.8) -> str:
-    """A picture as SVG for the page.
+def picture_of(
+    draw: Callable[[Any], None], words: str, caption: str = "", *, name: str, height: float = 3.8
+) -> Picture:
+    """A picture for a page, with its caption.
 
     Parameters
     ----------
@@ -51,6 +53,8 @@ def embed(draw: Callable[[Any], None], words: str, *, name: str, height: float =
         Draws it.
     words : str
         What is to be seen, for those who cannot see it.
+    caption : str
+        What stands below it; by default the same words.
     name : str
         Begins the ids of this picture, so that no two on a page have the same.
     height : float
@@ -69,26 +73,7 @@ def embed(draw: Callable[[Any], None], words: str, *, name: str, height: float =
         draw(axes)
         draw_legend(axes)
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    return _for_page(text.getvalue(), words, name)
-
-
-def picture_of(
-    draw: Callable[[Any], None], caption: str, *, name: str, height: float = 3.8
-) -> Picture:
-    """A picture for a page, with its caption.
-
-    Parameters
-    ----------
-    draw : function from Axes to None
-        Draws it.
-    caption : str
-        What is to be seen.
-    name : str
-        Begins the ids of this picture.
-    height : float
-        In inches.
-    """
-    return Picture(embed(draw, caption, name=name, height=height), caption)
+    return Picture(_for_page(text.getvalue(), words, name), caption or words)
 
 
 def _for_page(svg: str, words: str, name: str) -> str:
