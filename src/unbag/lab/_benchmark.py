@@ -163,9 +163,10 @@ class Benchmark:
         return {name: everybody[name] for name in self.methods or everybody}
 
     def blocks(self) -> list[Block]:
-        """Settings, random bags first; counts and classes have random bags only."""
-        every = product(self.bags_by, self.tasks, self.sizes, self.epsilons)
-        blocks = [Block(task, way, size, epsilon) for way, task, size, epsilon in every]
+        """Settings, random bags first, and every task before the next bag size; counts and classes
+        have random bags only."""
+        every = product(self.bags_by, self.sizes, self.tasks, self.epsilons)
+        blocks = [Block(task, way, size, epsilon) for way, size, task, epsilon in every]
         return [b for b in blocks if TASKS[b.task].kind == "binary" or b.bags_by == "random"]
 
     def runs(self) -> Iterator[BenchmarkRun]:
@@ -197,7 +198,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "laptop": {
         "tasks": EVERY,
         "bags_by": ("random", "simple", "feature"),
-        "sizes": (16, 64, 256),
+        "sizes": (64, 16, 256),
         "repetitions": 3,
         "rows": 8192,
         "budget": Budget((32,), 40, 3),

@@ -45,21 +45,20 @@ def _size(run: BenchmarkRun) -> Level:
 
 
 def _number(run: BenchmarkRun) -> Level:
-    if not _clean(run):
-        return None
-    for most in (32, 128, 512):
-        if run.bags <= most:
-            return most, f"up to {most} bags"
-    return 1e9, "more than 512 bags"
+    return _band(run.bags, (32, 128, 512), "{} bags") if _clean(run) else None
 
 
 def _rate(run: BenchmarkRun) -> Level:
-    if not _clean(run) or np.isnan(run.rate):
-        return None
-    for most in (2, 10, 30):
-        if 100 * run.rate <= most:
-            return most, f"up to {most}% have the label"
-    return 100, "more than 30% have the label"
+    known = _clean(run) and np.isfinite(run.rate)
+    return _band(100 * run.rate, (2, 10, 30), "{}% have the label") if known else None
+
+
+def _band(value: float, edges: Sequence[int], words: str) -> Level:
+    """The first edge that a value does not exceed."""
+    for most in edges:
+        if value <= most:
+            return most, words.format(f"up to {most}")
+    return np.inf, words.format(f"more than {edges[-1]}")
 
 
 def _noise(run: BenchmarkRun) -> Level:
@@ -85,7 +84,7 @@ def _way(run: BenchmarkRun) -> Level:
         return None
     if run.bags_by == "random":
         return 0, RANDOM
-    return 1 + WAYS.index(run.bags_by), f"bags by {run.bags_by}"
+    return 1 + WAYS.index(run.bags_by), f"`{run.bags_by}` bags"
 
 
 EXACT, RANDOM = "exact counts", "random bags"
@@ -110,7 +109,7 @@ def guide(runs: Sequence[BenchmarkRun]) -> str:
     runs : sequence of BenchmarkRun
         Of any benchmarks; settings that miss methods should be left out (`finished`).
     """
-    return "\n".join(_section(factor, runs) for factor in FACTORS)
+    return "\n".join(filter(None, (_section(factor, runs) for factor in FACTORS)))
 
 
 def _section(factor: Factor, runs: Sequence[BenchmarkRun]) -> str:
@@ -122,6 +121,8 @@ def _section(factor: Factor, runs: Sequence[BenchmarkRun]) -> str:
     for level in sorted({level for level in levels.values() if level}):
         board = leaderboard([run for run in levels if levels[run] == level])
         rows.append(_row(level[1], board))
+    if not rows:
+        return ""
     header = ["when", "settings", "methods", "first", "second", "third", "unbag.fit"]
     return f"### {factor.title}\n\n{as_markdown(header, rows)}"
 
