@@ -28,7 +28,8 @@ RUN = BenchmarkRun("moon", "random", 8, 0, 0, "", "a", test_loss=0.5)
 MESSAGES = [
     (
         lambda: benchmark_preset("week"),
-        "A preset must be one of quick, laptop, night: 'week' given. Choose one of these.",
+        "A preset must be one of quick, rates, noise, bags, laptop, night: 'week' given. Choose one of "
+        "these.",
     ),
     (
         lambda: Benchmark(bags_by=("alphabet",)),

@@ -184,7 +184,7 @@ class ModuleLearner:
         module, loss = deepcopy(self.module), BagLoss(learn.prior, method=self.method)
         optimizer = torch.optim.Adam(module.parameters(), lr=self.rate)
         loader = bag_loader(learn, batch=self.batch, seed=seed)
-        best, kept, report = np.inf, (module, 0.0), held.components().report
+        best, kept, counted = np.inf, (module, 0.0), held.components().report
         for _ in range(self.epochs):
             for X, bag, report, size in loader:
                 optimizer.zero_grad()
@@ -192,7 +192,7 @@ class ModuleLearner:
                 optimizer.step()
             level = level_of(_module_scores(module, learn.X), prior)
             score = _module_scores(module, held.X) + level
-            value = count_likelihood(score, held.bag, held.size, report, exact=1).sum()
+            value = count_likelihood(score, held.bag, held.size, counted, exact=1).sum()
             if value < best:
                 best, kept = value, (deepcopy(module), level)
         chosen, level = kept
