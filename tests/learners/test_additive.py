@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from unbag import Bags, random_bags
 from unbag.learners import Additive, AdditiveModel, DataWarning, Learner, Model
-from unbag.learners._counts import Counts, Spread, counts_of
+from unbag.learners._counts import CountMoments, Counts, Spread, counts_of
 from unbag.learners._evidence import fit_evidence
 from unbag.learners._terms import Terms, number_term, terms_of
 
@@ -96,6 +96,16 @@ def test_totals_with_exposure_have_the_rate_of_their_sums():
     np.testing.assert_allclose(score, np.log(total / exposure.sum()), atol=1e-6)
     low, high = model.interval(np.zeros((1, 0)))
     assert low[0] < np.exp(score[0]) < high[0]
+
+
+def test_a_model_that_explains_every_total_does_not_take_them_for_certain():
+    """Five pretended totals scatter as all do around their mean, so of 45 residuals 5 remain."""
+    rng = np.random.default_rng(0)
+    bags = Bags(np.repeat(np.arange(40), 5), rng.gamma(2.0, 50, size=40), kind="total")
+    counts = counts_of(bags)
+    saturated = CountMoments(np.repeat(bags.report, 5), counts.count)
+    aware = counts.spread(saturated, 39.0).dispersion
+    np.testing.assert_allclose(aware, counts.around_mean.dispersion * 5 / 45)
 
 
 @pytest.mark.parametrize("kind", ["binary", "total", "histogram"])

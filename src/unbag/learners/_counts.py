@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 STEEPEST = 30.0
 """Scores beyond this are taken to be here: probabilities then stay above the rounding error."""
 CALM = 5
-"""Pretended counts that scatter as they should, in the estimate of the spread."""
+"""Pretended counts in the estimate of the spread: labels that scatter as they should, and totals
+that scatter as they do around their mean, of which no column explains anything."""
 SIXTH = 1 / 6
 """Added to counts inside a logarithm, so that none is zero (Nelder and Pregibon, 1987)."""
 LEAST = 1e-12
@@ -208,7 +209,17 @@ class Counts:
         if self.kind == "histogram" or not self.disjoint:
             return Spread()
         own = self.S @ self.slope(moments.h)
-        return spread_of(own, self.count - moments.mean, self.noise, self.kind, known)
+        residual, alone = self.count - moments.mean, 1.0
+        if self.kind == "total":
+            alone = self.around_mean.dispersion
+        return spread_of(own, residual, self.noise, self.kind, known, alone=alone)
+
+    @cached_property
+    def around_mean(self) -> Spread:
+        """The spread of totals around one mean rate."""
+        exposure = self.S @ np.exp(self.offset)
+        mean = exposure * max(self.count.sum(), 0.5) / exposure.sum()
+        return spread_of(mean, self.count - mean, self.noise, self.kind, 1.0)
 
     def slopes(self, h: np.ndarray) -> list[list[np.ndarray]]:
         """The derivative of each instance's part in the means by its scores: of the means in rows
@@ -266,7 +277,13 @@ class Counts:
 
 
 def spread_of(
-    own: np.ndarray, residual: np.ndarray, noise: np.ndarray, kind: Kind, known: float
+    own: np.ndarray,
+    residual: np.ndarray,
+    noise: np.ndarray,
+    kind: Kind,
+    known: float,
+    *,
+    alone: float = 1.0,
 ) -> Spread:
     """The spread with which the squares of the residuals are as large as they should be.
 
@@ -278,12 +295,15 @@ def spread_of(
         Of the labels.
     known : float
         How many coefficients the counts determine; so many residuals are not free.
+    alone : float
+        The dispersion of the pretended counts. A model of a few dozen totals can explain them all,
+        its residuals are then small, totals look certain, and it explains still more; the
+        pretended ones, as dispersed as without any column, stop this.
     """
     squares = residual**2 / max(1 - known / len(residual), 1 / len(residual))
-    # pretended counts without any excess keep a few real ones from finding some by chance
     own, noise = np.append(own, np.full(CALM, own.mean())), np.append(noise, np.zeros(CALM))
     usual = own + noise
-    squares = np.append(squares, usual[len(squares) :])
+    squares = np.append(squares, alone * usual[len(squares) :])
     weight = own if kind == "total" else own**2
 
     def excess(more: float) -> float:

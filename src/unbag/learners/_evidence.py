@@ -397,7 +397,7 @@ def _as_scattered(problem: Evidence, linear: Linear) -> Linear:
     """
     if problem.counts.kind != "total" or not problem.counts.disjoint:
         return linear
-    return problem.linearise(linear.b, problem.counts.spread(linear.moments, 1.0))
+    return problem.linearise(linear.b, problem.counts.around_mean)
 
 
 def _better(problem: Evidence, state: State) -> tuple[State | None, np.ndarray]:

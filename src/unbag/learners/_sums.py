@@ -267,6 +267,7 @@ class SumsFit:
         self.groups = len(terms.groups)
         self.passes = 0
         self.prior = np.zeros(classes)  # the score of the mean report, known when the fit starts
+        self.alone = 1.0  # the dispersion around the mean, likewise
         if len(self.group) > MOST:
             raise broken(
                 f"A model from sums must have at most {MOST:,} coefficients",
@@ -326,6 +327,7 @@ class SumsFit:
         # taken for Poisson counts, large totals would look so certain that columns run away
         sums = place.sums
         spread = spread_of(sums.own, sums.residual, sums.noise, self.kind, 1.0)
+        self.alone = spread.dispersion
         return self._at(place.b, place.of_group, spread)
 
     def _unpack(self, x: np.ndarray) -> np.ndarray:
@@ -387,7 +389,8 @@ class SumsFit:
                 break
         if self.kind == "histogram":
             return of_group, Spread()
-        return of_group, spread_of(sums.own, sums.residual, sums.noise, self.kind, known)
+        spread = spread_of(sums.own, sums.residual, sums.noise, self.kind, known, alone=self.alone)
+        return of_group, spread
 
     def model(self, place: FitState) -> AdditiveModel:
         """The fitted model, with the posterior of its coefficients."""
