@@ -9,8 +9,8 @@ from scipy.special import expit, softmax
 from unbag import Bags, Refused, models, random_bags
 from unbag.boosting import level_shift
 from unbag.learners import LEARNERS, NetworkLearner, NetworkModel, fit, folds_of
-from unbag.learners._fitted import _auto
-from unbag.learners._network import NetworkColumns
+from unbag.learners._network_model import NetworkColumns
+from unbag.learners._table import usual_learners
 from unbag.training import FoldStopRule, Lanes, TrainingConfig
 
 QUICK = NetworkLearner(rates=(1e-2,), hidden=(8,), folds=2, epochs=6, batch=512)
@@ -356,4 +356,4 @@ def test_fit_combines_and_judges_networks():
 def test_networks_are_for_images_wide_matrices_and_few_bags(shape, names):
     rows = shape[0]
     bags = Bags(np.repeat(np.arange(rows // 8), 8), np.zeros(rows // 8), X=np.zeros(shape))
-    assert _auto(bags) == names
+    assert usual_learners(bags) == names

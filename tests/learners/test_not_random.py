@@ -7,7 +7,7 @@ from scipy.special import expit
 
 import unbag
 from unbag.learners import Additive, fit
-from unbag.learners._fitted import _look_random
+from unbag.learners._fit import _look_random
 
 
 def clicks(n=12_000, seed=0, publishers=150):

@@ -12,7 +12,7 @@ from unbag.cli._memory import train_files
 from unbag.datasets import make_conversions
 from unbag.learners import LEARNERS, LocalParts, NetworkLearner, Terms
 from unbag.learners._files import bytes_of
-from unbag.learners._network import NetworkColumns, _dense
+from unbag.learners._network_model import NetworkColumns, _dense
 from unbag.learners._sums import SumsFit, added
 from unbag.learners._terms import Term
 

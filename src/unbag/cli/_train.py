@@ -46,7 +46,7 @@ METHODS = (
     "tries several and bags choose"
 )
 LEARNERS = (
-    "auto (additive and trees; networks for images), additive, trees, network, or one of "
+    "auto (additive and trees; networks for images), additive, trees, stacked, network, or one of "
     "unbag.peers, such as mean_map; repeat"
 )
 TRAINING = ("method", "loss", "epochs", "held_out", "hidden")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from unbag.learners._additive import Additive, AdditiveModel, Effect
 from unbag.learners._combine import Combination, combine
 from unbag.learners._files import FittedFiles, fit_files
-from unbag.learners._fitted import LEARNERS, Entry, Fitted, fit, make_learner
+from unbag.learners._fit import fit
+from unbag.learners._fitted import Fitted
 from unbag.learners._folds import FoldFit, FoldLearner, fit_folds, folds_of
 from unbag.learners._held_cells import evaluate_cells
 from unbag.learners._identification import Identified, RankedTable, identifiable, rank_tables
@@ -16,6 +17,7 @@ from unbag.learners._labels import BagsWithLabels, with_labels
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._stacked import Stacked, StackedModel
 from unbag.learners._sums import BagPart, LocalParts, RayParts, SparkParts, fit_parts, narrow_part
+from unbag.learners._table import LEARNERS, Entry, make_learner
 from unbag.learners._terms import DataWarning, Terms, terms_of
 from unbag.learners._trees import Trees, TreesModel
 from unbag.learners._verdict import Verdict, column_strengths, judge, labelled_rows, verdict_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,7 +162,7 @@ class AdditiveModel:
                 effect, error = effect[:, 0], error[:, 0]
             effects.append(Effect(term.name, float(strength), at, effect, error))
             row, column = rows.stop, columns.stop
-        return sorted(effects, key=_weaker)
+        return sorted(effects, key=attrgetter("strength"), reverse=True)
 
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """The model as arrays and JSON settings."""
@@ -239,36 +240,27 @@ class Additive:
         progress : Progress, optional
             Informed after each step.
         """
+        how: dict[str, Any] = {"space": self.space, "seed": seed, "progress": progress}
         if isinstance(bags, Marginals):
-            return self._fit_cells(bags, seed=seed, progress=progress)
-        bags.reported()  # refuses bags of which none is observed
-        bags = bags.take(np.flatnonzero(bags.observed))
-        X = bags.X if bags.X is not None else np.zeros((len(bags.bag), 0))
-        terms, design = terms_of(X, steps=self.steps, plan=self.plan)
-        counts = counts_of(bags)
-        stratum = _untold_stratum(bags, design)
-        if stratum is not None:
-            design = _with_levels(design, stratum)
-        problem, fit = fit_evidence(design, counts, space=self.space, seed=seed, progress=progress)
-        model = _model(problem, fit, terms, seed=seed)
-        _warn(model, problem, fit)
-        return model
-
-    def _fit_cells(
-        self, cells: Marginals, *, seed: int, progress: Progress | None
-    ) -> AdditiveModel:
-        terms, design = terms_of(cells.X, steps=self.steps, plan=self.plan)
-        check_size(cells, design)
-        problem, fit = fit_cells(design, cells, space=self.space, seed=seed, progress=progress)
+            terms, design = terms_of(bags.X, steps=self.steps, plan=self.plan)
+            check_size(bags, design)
+            problem, fit = fit_cells(design, bags, **how)
+        else:
+            bags.reported()  # refuses bags of which none is observed
+            bags = bags.take(np.flatnonzero(bags.observed))
+            X = bags.X if bags.X is not None else np.zeros((len(bags.bag), 0))
+            terms, design = terms_of(X, steps=self.steps, plan=self.plan)
+            design = _with_strata(design, bags)
+            problem, fit = fit_evidence(design, counts_of(bags), **how)
         model = _model(problem, fit, terms, seed=seed)
         _warn(model, problem, fit)
         return model
 
 
-def _untold_stratum(bags: Bags, design: Design) -> np.ndarray | None:
-    """The stratum of each instance, unless there is one only or a column of levels tells it."""
+def _with_strata(design: Design, bags: Bags) -> Design:
+    """The design with the strata as levels, unless there is one only or a column tells them."""
     if bags.stratum is None or len(np.unique(bags.stratum)) < 2:
-        return None
+        return design
     stratum, strata = bags.stratum[bags.bag], bags.strata
     entries = [(slice(None), slot.place) for slot in design.Z.slots if slot.place is not None]
     raw = design.Z.raw
@@ -279,12 +271,9 @@ def _untold_stratum(bags: Bags, design: Design) -> np.ndarray | None:
         pairs = np.unique(place.astype(np.int64) * strata + stratum[rows]) // strata
         level, times = np.unique(pairs[pairs >= 0], return_counts=True)
         known[rows] |= np.isin(place, level[times == 1])  # only rows of one stratum have this level
-    return None if known.all() else stratum
-
-
-def _with_levels(design: Design, code: np.ndarray) -> Design:
-    """The design with one more group of levels."""
-    Z = design.Z.with_levels(code)
+    if known.all():
+        return design
+    Z = design.Z.with_levels(stratum)
     levels = Z.shape[1] - design.Z.shape[1]
     T = sparse.csr_array(sparse.block_diag([design.T, sparse.eye_array(levels)], format="csr"))
     number = design.group.max(initial=-1) + 1
@@ -329,14 +318,10 @@ def _factor(problem: Evidence, fit: Fit, seed: int) -> np.ndarray:
 
 def exact_factor(posterior: Any, size: int) -> np.ndarray:
     """A root of the posterior covariance of so many coefficients."""
-    return linalg.cholesky(_symmetric(posterior.solve(np.eye(size))), lower=True)
-
-
-def _symmetric(A: np.ndarray) -> np.ndarray:
-    """The symmetric part, with a diagonal that rounding cannot make singular."""
+    A = posterior.solve(np.eye(size))
     A = (A + A.T) / 2
-    A[np.diag_indices_from(A)] *= 1 + 1e-10
-    return A
+    A[np.diag_indices_from(A)] *= 1 + 1e-10  # rounding cannot make it singular
+    return linalg.cholesky(A, lower=True)
 
 
 def _strength(Z: Slots, terms: Terms, b: np.ndarray) -> np.ndarray:
@@ -365,10 +350,6 @@ def _grid(term: Term, terms: Terms, share: np.ndarray) -> tuple[tuple[Any, ...],
     rows = Slots((len(value), term.width), tuple(term.slots(value, 0))).csr().toarray()
     at = tuple(float(v) if np.isfinite(v) else None for v in value)
     return at, rows
-
-
-def _weaker(effect: Effect) -> float:
-    return -effect.strength
 
 
 def _warn(model: AdditiveModel, problem: Evidence, fit: Fit) -> None:

@@ -300,15 +300,16 @@ def spread_of(
         its residuals are then small, totals look certain, and it explains still more; the
         pretended ones, as dispersed as without any column, stop this.
     """
-    squares = residual**2 / max(1 - known / len(residual), 1 / len(residual))
+    n = len(residual)
     own, noise = np.append(own, np.full(CALM, own.mean())), np.append(noise, np.zeros(CALM))
     usual = own + noise
-    squares = np.append(squares, alone * usual[len(squares) :])
+    squares = np.append(residual**2, alone * usual[n:])
+    free = np.append(np.full(n, max(1 - known / n, 1 / n)), np.ones(CALM))
     weight = own if kind == "total" else own**2
 
     def excess(more: float) -> float:
         V = np.maximum(usual + more * weight, LEAST)
-        return float((weight / V * (squares / V - 1)).sum())
+        return float((weight / V * (squares / V - free)).sum())
 
     if excess(0.0) <= 0:
         return Spread()

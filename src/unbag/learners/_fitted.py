@@ -1,107 +1,29 @@
-"""Bags in, the best model we know out: learners cross-fitted, combined, repaired and judged."""
+"""A model that learned from bags: it predicts, says how good it is, and goes into a file."""
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from operator import attrgetter
-from time import monotonic
-from typing import Any, ClassVar, NamedTuple, cast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy import sparse, special
 
 from unbag._notebook import as_html
-from unbag._progress import whom_to_inform
-from unbag._rules import Refused, broken, nearest
+from unbag._rules import broken
 from unbag.bags import Bags, Kind
-from unbag.boosting import level_shift
-from unbag.diagnosis import diagnose
-from unbag.learners._additive import Additive, AdditiveModel, Effect
-from unbag.learners._combine import Combination, combine, slope_of
-from unbag.learners._folds import (
-    FEWEST,
-    FoldFit,
-    fit_folds,
-    folds_of,
-    mean_report,
-    scores_by_own_fold,
-)
-from unbag.learners._held_cells import held_cells, judged_cells
-from unbag.learners._protocol import Learner, Model, Progress
-from unbag.learners._stacked import Stacked, StackedModel
+from unbag.learners._additive import AdditiveModel, Effect
+from unbag.learners._combine import Combination
+from unbag.learners._held_cells import judged_cells
+from unbag.learners._protocol import Model
+from unbag.learners._table import LEARNERS
 from unbag.learners._terms import DataWarning
-from unbag.learners._trees import TreeColumns, Trees, TreesModel, load_lightgbm
-from unbag.learners._verdict import OFFSET_ALONE, Verdict, labelled_rows, verdict_of
-from unbag.metrics import (
-    Estimate,
-    Evaluation,
-    check_apart,
-    evaluate,
-    evaluate_counts,
-    evaluate_folds,
-    level_note,
-    marks,
-    scores_on,
-)
-from unbag.peers import PEERS
+from unbag.learners._verdict import Verdict, verdict_of
+from unbag.metrics import Estimate, Evaluation, check_apart, evaluate, evaluate_counts, scores_on
 from unbag.tables import JoinedBags, Marginals, in_range
 
-
-class Entry(NamedTuple):
-    """A learner as the table knows it.
-
-    Parameters
-    ----------
-    make : callable
-        The learner as it usually is.
-    restore : callable
-        Its model from what a file holds: `Model.restore`.
-    """
-
-    make: Callable[[], Learner]
-    restore: Callable[[dict[str, np.ndarray], dict[str, Any]], Model]
-
-
-def _make_network() -> Learner:
-    from unbag.learners._network import NetworkLearner  # late: it imports JAX, the others do not
-
-    return NetworkLearner()
-
-
-def _restore_network(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Model:
-    from unbag.learners._network import NetworkModel
-
-    return NetworkModel.restore(arrays, settings)
-
-
-LEARNERS: dict[str, Entry] = {
-    "additive": Entry(Additive, AdditiveModel.restore),
-    "trees": Entry(Trees, TreesModel.restore),
-    "network": Entry(_make_network, _restore_network),
-    "stacked": Entry(Stacked, StackedModel.restore),
-    **{peer.name: Entry(cast(Any, peer), peer.model.restore) for peer in PEERS},
-}
-"""The learners by name; a further one is a line here."""
-AUTO = ("additive", "trees")
-"""What `learner="auto"` combines for tables and matrices."""
-WIDE = 200
-"""Matrices of more columns are images, embeddings or the like: `learner="auto"` takes a network."""
-FEW_BAGS = 100
-"""With fewer bags `learner="auto"` takes a network beside the others: measured on Adult (31 and 63
-bags, test log loss lower by .005 on average) and bike sharing (42 and 85 bags: lower in 4 of 4);
-with 127 and 508 bags of Adult it was higher by .002 and .001."""
-PESSIMISTIC = (
-    "The evaluation is of the models of {folds} folds, each learned from the bags of the other "
-    "folds; the final model learned from all bags, so this is slightly pessimistic for it."
-)
-PESSIMISTIC_CELLS = (
-    "The evaluation is of the models of {folds} folds of cells. The final model learned from all "
-    "cells, and knows levels that only a held-out cell counted, so this is pessimistic for it."
-)
-BAGS_OF_STRATUM = 4
 NOT_RANDOM = "the bags are not random"
 
 
@@ -196,11 +118,8 @@ class Fitted:
 
     def evaluate(self, bags: Bags | Marginals) -> Evaluation:
         """What further bags say of the model, in the way in which those of training were judged."""
-        if isinstance(bags, Marginals):
-            return self._evaluate_cells(bags)
-        return _tested(self, bags)
-
-    def _evaluate_cells(self, cells: Any) -> Evaluation:
+        if not isinstance(bags, Marginals):
+            return tested(self, bags)
         model = self.models.get("additive")
         if not isinstance(model, AdditiveModel) or len(self.models) > 1:
             raise broken(
@@ -208,8 +127,8 @@ class Fitted:
                 f"{' and '.join(self.models)} given",
                 "Learn with {learner:additive}, or evaluate by bags.",
             )
-        check_apart(self, cells, None)
-        held = cells.take(np.flatnonzero(cells.observed))
+        check_apart(self, cast(Any, bags), None)
+        held = bags.take(np.flatnonzero(bags.observed))
         return judged_cells(model, held, held).evaluation
 
     def scores(self, X: Any) -> np.ndarray:
@@ -220,7 +139,7 @@ class Fitted:
         X : table or matrix
             Rows as they were at training.
         """
-        if _is_matrix(X):
+        if is_matrix(X):
             X, beyond = in_range(X)
             for note in beyond:
                 warnings.warn(note, DataWarning, stacklevel=2)
@@ -286,364 +205,33 @@ def _under(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
     return {key.removeprefix(start): a for key, a in arrays.items() if key.startswith(start)}
 
 
-def _softmax(score: np.ndarray) -> np.ndarray:
-    return special.softmax(score, axis=1)
+_PREDICT = {"binary": special.expit, "total": np.exp, "histogram": partial(special.softmax, axis=1)}
 
 
-_PREDICT = {"binary": special.expit, "total": np.exp, "histogram": _softmax}
-
-
-def fit(
-    bags: Bags | Marginals,
-    *,
-    learner: str | Learner | Sequence[str | Learner] = "auto",
-    folds: int = 5,
-    seed: int = 0,
-    time_limit: float | None = None,
-    progress: Progress | None = None,
-    test: float | Bags | None = None,
-) -> Fitted:
-    """The best model we know for these bags, chosen and judged from the bags themselves.
-
-    Every learner makes a model for each fold of bags, from the bags of the other folds. The scores
-    that each bag gets from models that never saw it combine the learners, repair level and slope,
-    and judge the result. When bags teach nothing the answer is the prior.
-
-    Parameters
-    ----------
-    bags : Bags or Marginals
-        With features: a table of raw columns, or a matrix. Cells of marginal tables, from
-        `join_marginals`, are learned by the additive model and judged by held-out cells.
-    learner : str, Learner or a sequence of these
-        "auto" for the additive model and trees, with fewer than 100 bags a network beside them, and
-        for images, or more than 200 columns of a matrix, a network alone; a name of
-        `unbag.learners.LEARNERS`, or your own.
-    folds : int
-        How many; fewer where bags are few.
-    seed : int
-        Of the folds and of everything that is drawn.
-    time_limit : float, optional
-        Seconds after which no further learner, and no further round of trees, begins.
-    progress : Progress, optional
-        Informed while learners work.
-    test : float or Bags, optional
-        A share of the bags to keep untouched, or bags that are; `Fitted.test` is what they say.
-
-    Returns
-    -------
-    Fitted
-        The model, with its evaluation.
-
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(4000, 2))
-    >>> from unbag import random_bags
-    >>> bags = random_bags(X, rng.uniform(size=4000) < 1 / (1 + np.exp(-X[:, 0])), size=10, seed=0)
-    >>> fitted = fit(bags, learner="trees")
-    >>> bool(fitted.evaluation["log_loss"].value < 0.68)
-    True
-    """
-    begin = monotonic()
-    if isinstance(bags, Marginals):
-        return _fit_cells(bags, learner, folds, seed, test)
-    bags = _as_read(bags)
-    if bags.X is None:
-        raise broken("Bags to learn from must have features", "X is None", "Make them with X.")
-    learners, notes = _learners(learner, bags)
-    untouched = test if isinstance(test, Bags) else None
-    if isinstance(test, float | int):
-        bags, untouched = bags.split(1 - test, seed=seed)
-    bags, within = _within_constants(bags.reported())
-    X, beyond = in_range(bags.X)
-    bags = replace(bags, X=X)
-    notes += dict.fromkeys([*within, *getattr(bags, "notes", ()), *beyond])
-    fold = folds_of(bags, folds, seed=seed)
-    known = marks(bags) if bags.names is not None and bags.size.max() > 1 else None
-    if len(bags) < FEWEST:
-        fitted = _without_folds(learners[0], bags, seed)
-    else:
-        end = begin + time_limit if time_limit is not None else math.inf
-        crossed = _cross_fit(learners, bags, fold, seed, end, progress or whom_to_inform())
-        fitted = _combined(crossed, bags, fold)
-    table = not _is_matrix(bags.X)
-    level = level_note(fitted.predict(bags.X, offset=bags.offset), bags)
-    notes += [level] if level is not None else []
-    fitted = replace(fitted, notes=(*notes, *fitted.notes), learned_=known, takes_tables=table)
-    if untouched is None:
-        return fitted
-    return replace(fitted, test=_tested(fitted, untouched))
-
-
-def _as_read(bags: Bags) -> Bags:
+def as_read(bags: Bags) -> Bags:
     """Joined bags with the columns as they were in place of the matrix made from them."""
     return bags.as_read() if isinstance(bags, JoinedBags) else bags
 
 
-def _is_matrix(X: Any) -> bool:
+def is_matrix(X: Any) -> bool:
+    """Whether rows come as a matrix or images, not as a table."""
     return isinstance(X, np.ndarray) or sparse.issparse(X)
 
 
-def _within_constants(bags: Bags) -> tuple[Bags, list[str]]:
-    """Bags with strata by the categories that no bag mixes, where nobody gave strata.
-
-    Bags of one campaign each may be random within campaigns and never are without: a bag must be
-    compared with bags of its own campaign only. Where there are fewer than `BAGS_OF_STRATUM` bags
-    for each stratum that would be made, nothing is changed.
-    """
-    if bags.stratum is not None or _is_matrix(bags.X) or bags.size.mean() < 2:
-        return bags, []
-    constant: dict[str, np.ndarray] = {}
-    for name, code in TreeColumns.of(bags.X).codes(bags.X):
-        first = np.empty(len(bags), code.dtype)
-        first[bags.bag] = code
-        if np.array_equal(code, first[bags.bag]) and np.ptp(first) > 0:
-            constant[name] = first
-    if not constant:
-        return bags, []
-    together = np.stack(list(constant.values()), axis=1)
-    stratum = np.unique(together, axis=0, return_inverse=True)[1].ravel()
-    if len(bags) < BAGS_OF_STRATUM * (stratum.max() + 1):
-        return bags, []
-    words = ", ".join(constant)
-    note = f"No bag mixes {words}: bags are compared with those of the same {words} only."
-    return replace(bags, stratum=stratum), [note]
-
-
-def _auto(bags: Bags) -> tuple[str, ...]:
-    """The learners for these bags when nobody names them."""
-    X = bags.X
-    if isinstance(X, np.ndarray) and (X.ndim > 2 or X.shape[1] > WIDE):
-        return ("network",)
-    if bags.observed.sum() < FEW_BAGS:
-        return (*AUTO, "network")
-    return AUTO
-
-
-def _learners(chosen: Any, bags: Bags) -> tuple[list[Learner], list[str]]:
-    """The learners asked for, those that need no random bags first; without trees where LightGBM
-    cannot be loaded and nobody asked for them by name."""
-    notes: list[str] = []
-    names: Sequence[Any] = [chosen] if isinstance(chosen, str) or _is_learner(chosen) else chosen
-    if chosen == "auto":
-        names = _auto(bags)
-        try:
-            load_lightgbm()
-        except ImportError as error:
-            names = [name for name in names if name != "trees"]
-            notes.append(f"Learned without trees: {error}")
-    made = [_learner_of(one) for one in names]
-    return sorted(made, key=attrgetter("needs_random_bags")), notes
-
-
-def _learner_of(one: Any) -> Learner:
-    if _is_learner(one):
-        return one
-    return make_learner(one)
-
-
-def _is_learner(value: Any) -> bool:
-    return hasattr(value, "fit") and hasattr(value, "needs_random_bags")
-
-
-def make_learner(name: str) -> Learner:
-    """The learner of this name, with its usual options."""
-    if name not in LEARNERS:
-        raise broken(
-            f"A learner must be auto or one of {', '.join(LEARNERS)}",
-            f"{name!r} given",
-            f"{nearest(str(name), LEARNERS)}Choose one of these, or give a learner of your own.",
-        )
-    return LEARNERS[name].make()
-
-
-class _Crossed(NamedTuple):
-    """What the learners made: their fits by name, scores (learners, folds, rows, ...), and whether
-    the bags look random."""
-
-    fits: dict[str, FoldFit]
-    scores: np.ndarray
-    random: bool
-    notes: tuple[str, ...]
-
-
-def _cross_fit(
-    learners: Sequence[Learner],
-    bags: Bags,
-    fold: np.ndarray,
-    seed: int,
-    end: float,
-    progress: Progress | None,
-) -> _Crossed:
-    fits: dict[str, FoldFit] = {}
-    scores: list[np.ndarray] = []
-    notes: list[str] = []
-    random = True
-    for learner in learners:
-        if fits and learner.needs_random_bags and not random:
-            notes.append(f"{learner.name.capitalize()} left out: {NOT_RANDOM}, which they need.")
-            continue
-        if fits and monotonic() > end:
-            notes.append(f"{learner.name.capitalize()} left out: the time limit was reached.")
-            continue
-        try:
-            fold_fit = fit_folds(_limited(learner, end), bags, fold, seed=seed, progress=progress)
-        except Refused as error:
-            if len(learners) == 1:
-                raise
-            notes.append(f"{learner.name.capitalize()} left out: {error}")
-            continue
-        fits[learner.name] = fold_fit
-        notes += fold_fit.notes
-        scores.append(_at_one_level(fold_fit.scores(bags.X), bags))
-        if len(fits) == 1:
-            random = _look_random(scores[0], bags, fold)
-    if not fits:
-        raise broken("At least one learner must succeed", "; ".join(notes), "Look at the bags.")
-    return _Crossed(fits, np.stack(scores), random, tuple(notes))
-
-
-def _limited(learner: Learner, end: float) -> Learner:
-    """The learner with what is left of the time, if it can be limited."""
-    if end < math.inf and getattr(learner, "seconds", 0.0) is None:
-        return replace(cast(Any, learner), seconds=max(end - monotonic(), 0.0))
-    return learner
-
-
-def _at_one_level(scores: np.ndarray, bags: Bags) -> np.ndarray:
-    """Scores of each fold's model, (folds, rows, ...), moved so that all have one mean prediction.
-
-    The level of a fold's model is the mean report of the *other* folds, which is high where its own
-    is low; at large bags this alone hides what the model knows. The combination sets the level.
-    """
-    mean, offset = mean_report(bags), _offset(bags)
-    shifts = [level_shift(score + offset, mean, bags.kind) for score in scores]
-    return scores + np.stack(shifts)[:, None]
-
-
-def _look_random(scores: np.ndarray, bags: Bags, fold: np.ndarray) -> bool:
-    """Whether predictions for bags vary between bags as those for random bags do.
-
-    The models of two folds differ in their level, and in that of each stratum: bags of one campaign
-    would seem to differ only because their folds' models put that campaign higher or lower. So each
-    fold's model is moved to the common mean score of each stratum.
-    """
-    if bags.size.max() == 1:
-        return True
-    stratum = np.zeros(len(bags), int) if bags.stratum is None else bags.stratum
-    level, rows = np.empty_like(scores), stratum[bags.bag]
-    for number in np.unique(rows):
-        level[:, rows == number] = scores[:, rows == number].mean(axis=1, keepdims=True)
-    own = scores_by_own_fold(scores - level + level.mean(axis=0), fold[bags.bag])
-    if np.ptp(own) < 1e-9:
-        return True
-    return diagnose(bags.bare(), own).random
-
-
-def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:
-    """The combination of all folds for the final models, and for each fold's models the combination
-    of the other folds, which is what is judged."""
-    names, row_fold = tuple(crossed.fits), fold[bags.bag]
-    own = np.stack([scores_by_own_fold(scores, row_fold) for scores in crossed.scores])
-    whole = combine(names, own, bags)
-    judged, trivial = [], np.empty(own.shape[1:])
-    for number in range(int(fold.max()) + 1):
-        others = np.flatnonzero(fold != number)
-        part = combine(names, own[:, bags.rows_of(others)], bags.take(others))
-        judged.append(part.apply(crossed.scores[:, number]))
-        trivial[row_fold == number] = part.prior
-    offset = _offset(bags)
-    scores = np.stack(judged) + offset
-    evaluation, gain = _judged(scores, trivial + offset, crossed, bags, fold)
-    models = {name: fold_fit.final for name, fold_fit in crossed.fits.items()}
-    note = PESSIMISTIC.format(folds=int(fold.max()) + 1)
-    taught = () if whole.weights.any() else (TAUGHT_NOTHING,)
-    notes = (*crossed.notes, *taught, note)
-    slope = slope_of(scores_by_own_fold(np.stack(judged), row_fold), bags)
-    worth = labelled_rows(scores_by_own_fold(scores, row_fold), bags)
-    fitted = Fitted(
-        bags.kind, models, whole, evaluation, notes=notes, gain=gain, slope=slope, worth=worth
-    )
-    if bags.offset is None:
-        return fitted
-    return replace(fitted, baseline=OFFSET_ALONE)
-
-
-TAUGHT_NOTHING = "These bags teach nothing beyond their mean: the prediction is the prior."
-
-
-def _offset(bags: Bags) -> Any:
+def offset_of(bags: Bags) -> Any:
+    """The offset of each row, in the shape of scores."""
     if bags.offset is None:
         return 0.0
     return bags.offset[:, None] if bags.kind == "histogram" else bags.offset
 
 
-def _judged(
-    scores: np.ndarray, trivial: np.ndarray, crossed: _Crossed, bags: Bags, fold: np.ndarray
-) -> tuple[Evaluation, Estimate]:
-    """What all bags say of the fold models: losses where bags are random, else their likelihood;
-    and how much likelier the reports are than by the prior, which needs no random bags."""
-    why = NOT_RANDOM
-    own = scores_by_own_fold(scores, fold[bags.bag])
-    if crossed.random:
-        try:
-            evaluation = evaluate_folds(scores, bags, fold)
-            gain = evaluate_counts(own, bags, trivial=trivial)["gain_over_prior"]
-            return evaluation, gain
-        except Refused as error:  # a stratum with one report only
-            first = error.refusals[0]
-            why = f"{first.rule}: {first.offender}"  # without a remedy in words of Python
-    by_counts = evaluate_counts(own, bags, trivial=trivial, why=why)
-    return by_counts, by_counts["gain_over_prior"]
-
-
-def _tested(fitted: Fitted, bags: Bags) -> Evaluation:
+def tested(fitted: Fitted, bags: Bags) -> Evaluation:
     """What untouched bags say of the final model, in the way in which all bags were judged."""
-    bags = _as_read(bags)
+    bags = as_read(bags)
     if not fitted.judged_by_counts:
         return evaluate(scores_on(fitted, bags), bags, scale="score")
     bags = bags.reported()
-    trivial = fitted.combination.prior + _offset(bags)
+    trivial = fitted.combination.prior + offset_of(bags)
     shape = fitted.scores(bags.X).shape
     scores, trivial = scores_on(fitted, bags), np.broadcast_to(trivial, shape)
     return evaluate_counts(scores, bags, trivial=trivial, why=NOT_RANDOM)
-
-
-def _without_folds(learner: Learner, bags: Bags, seed: int) -> Fitted:
-    """A model of bags that are too few to judge it."""
-    note = f"{len(bags)} bags are too few to judge a model by: {FEWEST} are needed."
-    return replace(_alone(learner.name, learner.fit(bags, seed=seed), bags), notes=(note,))
-
-
-def _alone(name: str, model: Model, bags: Bags | Marginals) -> Fitted:
-    """One model as it is, with nothing combined or repaired."""
-    centre = np.asarray(model.scores(bags.X), float).mean(axis=0)
-    one = Combination((name,), np.ones(1), centre, centre[None], centre, bags.kind)
-    return Fitted(bags.kind, {name: model}, one)
-
-
-def _fit_cells(cells: Any, learner: Any, folds: int, seed: int, test: Any) -> Fitted:
-    """The additive model of marginal tables, judged by cells that had no part in it."""
-    if isinstance(learner, str) and learner in ("auto", "additive"):
-        learner = Additive()
-    if not isinstance(learner, Additive):
-        raise broken(
-            "Marginal tables must be learned by the additive model",
-            f"{learner!r} given",
-            "Leave {learner} out.",
-        )
-    if test is not None:
-        raise broken(
-            "Marginal tables must be judged by folds of their own cells",
-            f"test={test!r} given",
-            "Leave {test} out; `Fitted.evaluate` takes cells of further tables.",
-        )
-    model = learner.fit(cells.reported(), seed=seed)
-    few = min(folds, int(cells.observed.sum()) // 2)
-    evaluation = gain = slope = None
-    notes = [*cells.notes, f"{len(cells)} cells are too few to judge a model by."]
-    if few >= 2:
-        held = held_cells(cells, learner, few, seed)
-        evaluation, slope = held.evaluation, held.slope
-        gain, notes[-1] = evaluation["gain_over_prior"], PESSIMISTIC_CELLS.format(folds=few)
-    fitted = _alone(learner.name, model, cells)
-    judged = {"evaluation": evaluation, "gain": gain, "slope": slope}
-    return replace(fitted, **judged, notes=tuple(notes), learned_=marks(cells), takes_tables=True)

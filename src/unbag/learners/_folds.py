@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from unbag.bags import Bags
+from unbag.bags import Bags, Reports
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._terms import DataWarning
+from unbag.likelihood import count_likelihood
 
+ReportsOrBags = TypeVar("ReportsOrBags", Bags, Reports)
 FEWEST = 4
 """So many bags are needed for folds: two to learn from and two to judge."""
 
@@ -47,6 +50,50 @@ class FoldLearner(Protocol):
     ) -> FoldFit:
         """Models of all folds, and the final one; see `fit_folds`."""
         ...
+
+
+class ByFolds(FoldLearner):
+    """A learner of which the final model of `fit_folds` is the fit."""
+
+    folds: int
+
+    def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> Any:
+        """The final model of folds of these bags; see `Learner.fit`."""
+        bags = bags.reported()
+        fold = folds_of(bags, self.folds, seed=seed)
+        return self.fit_folds(bags, fold, seed=seed, progress=progress).final
+
+
+def held_loss(score: np.ndarray, bag: np.ndarray, held: Bags | Reports) -> float:
+    """Minus the log likelihood of reports that had no part in the scores, which have their offset;
+    infinite where a learner has run away."""
+    known = {"kind": held.kind, "noise": held.noise}
+    report = held.components().report
+    value = count_likelihood(score.astype(float), bag, held.size, report, exact=1, **known)
+    return float(np.nan_to_num(value.sum(), nan=np.inf))
+
+
+def enough_in_strata(bags: Bags | Reports, numbers: np.ndarray) -> np.ndarray:
+    """The bags whose stratum has another bag among these: a lone bag has no mean to be compared
+    with."""
+    if bags.stratum is None:
+        return numbers
+    count = np.bincount(bags.stratum[numbers], minlength=bags.strata)
+    return numbers[count[bags.stratum[numbers]] >= 2]
+
+
+def dense_strata(bags: ReportsOrBags) -> ReportsOrBags:
+    """The same bags with strata numbered anew, so that none is empty."""
+    if bags.stratum is None:
+        return bags
+    kept, stratum = np.unique(bags.stratum, return_inverse=True)
+    prior = bags.known_prior
+    return replace(
+        bags,
+        stratum=stratum,
+        stratum_names=None,
+        known_prior=prior[kept] if prior is not None else None,
+    )
 
 
 def mean_report(bags: Bags, chosen: np.ndarray | None = None) -> np.ndarray:

@@ -9,6 +9,7 @@ the posterior covariance of the coefficients does not depend on what the tables 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,7 +114,7 @@ def identifiable(
     terms, design = terms_of(cells.X)
     precision, products = _prior(terms, design, spread)
     C = _posterior(design, cells, precision, _rate(cells, rate))
-    return sorted(_identified(terms, C, precision, products), key=_least_known)
+    return sorted(_identified(terms, C, precision, products), key=attrgetter("share"), reverse=True)
 
 
 def rank_tables(
@@ -176,15 +177,7 @@ def rank_tables(
         value = _variance(design, _joined(known, part), precision, rate, mean)
         own = float(part.noise[0])
         ranked.append(RankedTable(name, own, len(part), value, 1 - value / without))
-    return sorted(ranked, key=_least_narrowed)
-
-
-def _least_known(one: Identified) -> float:
-    return -one.share
-
-
-def _least_narrowed(one: RankedTable) -> float:
-    return one.variance
+    return sorted(ranked, key=attrgetter("variance"))
 
 
 def _rate(cells: Marginals, rate: float | None) -> float:

@@ -12,27 +12,30 @@ their likelihood. The final model is the mean over folds and over the networks o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any, cast
+from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import sparse
 
 from unbag import models
-from unbag._model_file import Misfit
-from unbag._rules import broken
-from unbag.bags import Bags, Kind
+from unbag.bags import Bags
 from unbag.boosting import level_shift
-from unbag.learners._folds import FEWEST, FoldFit, folds_of, mean_report
+from unbag.learners._folds import (
+    FEWEST,
+    ByFolds,
+    FoldFit,
+    dense_strata,
+    enough_in_strata,
+    held_loss,
+    mean_report,
+)
+from unbag.learners._network_model import NetworkColumns, NetworkForm, NetworkModel
 from unbag.learners._protocol import Progress
-from unbag.likelihood import count_likelihood
 from unbag.losses import LOSSES
 from unbag.methods import METHODS, PROPER, Method
-from unbag.tables import FeaturePlan, plan_features
 from unbag.training import FoldStopRule, Lanes, Objective, TrainingConfig
 
 FEWEST_ROWS, FEWEST_BAGS = 2048, 16
@@ -43,257 +46,10 @@ SAMPLE = 16_384
 """So many rows tell the level while a network learns; all rows tell that of the result."""
 LEAST_SHARE = 1e-3
 """A network that counts for less is left out of a mean."""
-BLOCK = 8192
-"""Rows that are scored at once."""
-MOST_ENTRIES = 2**29
-"""Of a sparse matrix that is made dense."""
 
 
 @dataclass(frozen=True)
-class NetworkForm:
-    """What a network looks like.
-
-    Parameters
-    ----------
-    hidden : tuple of int
-        Widths of the hidden layers.
-    outputs : int
-        Scores of a row: 1, or one for each class.
-    numbers : int
-        How many columns are numbers; bucket numbers follow.
-    buckets, dimensions : tuple of int
-        Of each embedding.
-    image : tuple of int
-        Height, width and channels, where convolutions are wanted.
-    """
-
-    hidden: tuple[int, ...]
-    outputs: int
-    numbers: int
-    buckets: tuple[int, ...] = ()
-    dimensions: tuple[int, ...] = ()
-    image: tuple[int, ...] = ()
-
-    def make(self, key: int, start: Any) -> Any:
-        """A network that starts at the trivial predictor; embeddings start at zero, so that a value
-        that is rare or new adds nothing."""
-        options: dict[str, Any] = {"key": key, "outputs": self.outputs, "start": start}
-        if self.image:
-            shape = cast(tuple[int, int, int], self.image)
-            return models.Flat(models.cnn(shape, **options), shape)
-        if not self.buckets:
-            return models.mlp(self.numbers, self.hidden, **options)
-        sizes = (self.numbers, self.buckets, self.dimensions)
-        made = models.mixed_network(*sizes, widths=self.hidden, **options)
-        zeros = tuple(jnp.zeros_like(table) for table in made.tables)
-        return eqx.tree_at(lambda network: network.tables, made, zeros)
-
-
-@dataclass(frozen=True, eq=False)
-class NetworkColumns:
-    """How rows become the matrix that a network takes: numbers around 0, then bucket numbers.
-
-    All numbers are divided by one scale and not each by its own: what hardly varies, as the rim of
-    an image, should hardly count.
-
-    Parameters
-    ----------
-    plan : FeaturePlan or None
-        How the columns of a table are read; None for a matrix or images.
-    shape : tuple of int
-        Of a row of a matrix or of images.
-    mean : numpy.ndarray
-        Of each number.
-    scale : float
-        The root of the mean variance of the numbers.
-    """
-
-    plan: FeaturePlan | None
-    shape: tuple[int, ...]
-    mean: np.ndarray
-    scale: float
-
-    @staticmethod
-    def of(X: Any) -> tuple[NetworkColumns, np.ndarray]:
-        """The columns of a table, matrix or images, and the matrix of these rows."""
-        plan, shape = None, ()
-        if isinstance(X, np.ndarray) or sparse.issparse(X):
-            shape = tuple(X.shape[1:])
-        else:
-            plan = plan_features(X)
-        columns = NetworkColumns(plan, shape, np.zeros(0), 1.0)
-        raw = columns._raw(X)
-        numbers = raw[:, : columns.numbers(raw.shape[1])]
-        known = np.isfinite(numbers)
-        count = np.maximum(known.sum(axis=0), 1)
-        mean = np.where(known, numbers, 0).sum(axis=0, dtype=float) / count
-        away = np.where(known, numbers - mean.astype(numbers.dtype), 0)
-        largest = float(np.abs(away).max(initial=0)) or 1.0  # squares in single precision overflow
-        away /= away.dtype.type(largest)
-        scale = largest * float(np.sqrt((away**2).sum(dtype=float) / max(known.sum(), 1)))
-        columns = replace(columns, mean=mean, scale=scale or 1.0)
-        return columns, columns._centred(raw)
-
-    def numbers(self, width: int) -> int:
-        """How many of the columns are numbers."""
-        if self.plan is None:
-            return width
-        return self.plan.numbers
-
-    def form(self, hidden: tuple[int, ...], outputs: int, *, convolutions: bool) -> NetworkForm:
-        """The form of a network for these columns."""
-        if self.plan is not None:
-            plan = self.plan
-            return NetworkForm(hidden, outputs, plan.numbers, plan.buckets, plan.dimensions)
-        if not convolutions:
-            return NetworkForm(hidden, outputs, int(np.prod(self.shape)))
-        if len(self.shape) != 3:
-            raise broken(
-                "Convolutions must have images of (rows, height, width, channels)",
-                f"rows of shape {self.shape} given",
-                "Give images, or leave {convolutions} out.",
-            )
-        return NetworkForm((), outputs, int(np.prod(self.shape)), image=self.shape)
-
-    def matrix(self, X: Any) -> np.ndarray:
-        """The matrix of rows, as those of training became it."""
-        raw = self._raw(X)
-        if self.plan is None and tuple(np.shape(X)[1:]) != self.shape:
-            raise broken(
-                f"Rows must have the shape {self.shape} of those learned from",
-                f"{tuple(np.shape(X)[1:])} given",
-                "Give the same columns.",
-            )
-        return self._centred(raw)
-
-    def _raw(self, X: Any) -> np.ndarray:
-        if self.plan is not None:
-            return self.plan.apply(X)
-        if sparse.issparse(X):
-            X = _dense(X)
-        X = np.asarray(X)
-        if X.dtype != np.float32:
-            X = X.astype(np.float64)
-        return X.reshape(len(X), -1)
-
-    def _centred(self, raw: np.ndarray) -> np.ndarray:
-        """Numbers around 0, where a missing one is taken to be."""
-        count = len(self.mean)
-        numbers = (raw[:, :count] - self.mean.astype(raw.dtype)) / raw.dtype.type(self.scale)
-        numbers = np.where(np.isfinite(numbers), numbers, 0)
-        return np.concatenate([numbers, raw[:, count:]], axis=1)
-
-
-def _dense(X: Any) -> np.ndarray:
-    if np.prod(X.shape, dtype=float) > MOST_ENTRIES:
-        raise broken(
-            f"A sparse matrix for a network must have at most {MOST_ENTRIES:,} entries",
-            f"{X.shape[0]:,} x {X.shape[1]:,} given",
-            "Use the additive model or trees, or give the table itself.",
-        )
-    return X.toarray()
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class NetworkModel:
-    """Networks that learned from bags: a weighted mean of their scores, and a level.
-
-    Parameters
-    ----------
-    kind : {"binary", "total", "histogram"}
-        What the scores mean.
-    columns : NetworkColumns
-        How rows are read.
-    form : NetworkForm
-        Of each network.
-    leaves : list of numpy.ndarray
-        Parameters, each with a leading axis of networks.
-    weights : numpy.ndarray
-        Of each network.
-    level : numpy.ndarray
-        Added to the mean: a number, or one for each class.
-    """
-
-    kind: Kind
-    columns: NetworkColumns
-    form: NetworkForm
-    leaves: list[np.ndarray]
-    weights: np.ndarray
-    level: np.ndarray
-
-    def __repr__(self) -> str:
-        return f"NetworkModel({len(self.weights)} networks of {self.form.hidden}; {self.kind})"
-
-    def scores(self, X: Any) -> np.ndarray:
-        """Logits, log rates or class scores of rows, in double precision, so that they do not
-        depend on which rows come together."""
-        matrix = self.columns.matrix(X)
-        shape = (len(matrix), *self.level.shape)
-        if not len(self.weights) or not len(matrix):
-            return np.broadcast_to(self.level, shape).copy()
-        return self._mean(matrix) + self.level
-
-    def _mean(self, matrix: np.ndarray) -> np.ndarray:
-        params, static = eqx.partition(self.form.make(0, 0.0), eqx.is_inexact_array)
-        structure, parts = jax.tree.structure(params), []
-        with jax.enable_x64(True):
-            leaves = [jnp.asarray(leaf, jnp.float64) for leaf in self.leaves]
-            for start in range(0, len(matrix), BLOCK):
-                X = jnp.asarray(matrix[start : start + BLOCK], jnp.float64)
-
-                def one(own: list[Any], X: Any = X) -> Any:
-                    return eqx.combine(jax.tree.unflatten(structure, own), static)(X)
-
-                parts.append(np.tensordot(self.weights, np.asarray(jax.vmap(one)(leaves)), axes=1))
-        return np.concatenate(parts)
-
-    def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """The model as arrays and settings that JSON can hold."""
-        arrays = {f"leaf_{i}": leaf for i, leaf in enumerate(self.leaves)}
-        arrays |= {"weights": self.weights, "level": self.level, "mean": self.columns.mean}
-        plan = self.columns.plan
-        settings = {
-            "kind": self.kind,
-            "form": asdict(self.form),
-            "shape": list(self.columns.shape),
-            "scale": self.columns.scale,
-            "plan": plan and plan.to_json(),
-        }
-        return arrays, settings
-
-    @classmethod
-    def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> NetworkModel:
-        """The model that `arrays` described."""
-        given = settings["form"]
-        several = ("hidden", "buckets", "dimensions", "image")
-        form = NetworkForm(**{**given, **{name: tuple(given[name]) for name in several}})
-        text = settings["plan"]
-        columns = NetworkColumns(
-            text and FeaturePlan.from_json(text),
-            tuple(settings["shape"]),
-            np.asarray(arrays["mean"], float),
-            settings["scale"],
-        )
-        count = sum(name.startswith("leaf_") for name in arrays)
-        leaves = [np.asarray(arrays[f"leaf_{i}"]) for i in range(count)]
-        level = np.asarray(arrays["level"], float)
-        _check_leaves(form, leaves, len(arrays["weights"]))
-        return cls(settings["kind"], columns, form, leaves, np.asarray(arrays["weights"]), level)
-
-
-def _check_leaves(form: NetworkForm, leaves: list[np.ndarray], networks: int) -> None:
-    """Refuse parameters of other shapes than the form has, before a network of it is built: a form
-    is a few numbers and may ask for any amount of memory."""
-    if max(len(form.hidden), len(form.buckets)) > len(leaves):
-        raise Misfit("a network has more layers than arrays")
-    made = jax.tree.leaves(eqx.filter_eval_shape(form.make, 0, 0.0))
-    shapes = [(networks, *leaf.shape) for leaf in made if hasattr(leaf, "shape")]
-    if networks and shapes != [leaf.shape for leaf in leaves]:
-        raise Misfit("the arrays of a network have other shapes than its form")
-
-
-@dataclass(frozen=True)
-class NetworkLearner:
+class NetworkLearner(ByFolds):
     """Small networks, stopped by the likelihood of the counts of other folds' bags.
 
     Parameters
@@ -332,10 +88,7 @@ class NetworkLearner:
     folds: int = 5
     seconds: float | None = None
 
-    @property
-    def name(self) -> str:
-        """How the command line and reports call it."""
-        return "network"
+    name = "network"
 
     @property
     def needs_random_bags(self) -> bool:
@@ -344,40 +97,15 @@ class NetworkLearner:
             return getattr(self.method, "needs_random_bags", True)
         return METHODS[self.method].needs_random_bags
 
-    def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> NetworkModel:
-        """The mean of the networks of folds of these bags, and of those that learn from all.
-
-        Parameters
-        ----------
-        bags : Bags
-            With a table, a matrix or images as features.
-        seed : int
-            Of the folds, the first parameters and the order of the bags.
-        progress : Progress, optional
-            Informed after each look at the held-out bags.
-        """
-        bags = bags.reported()
-        fold = folds_of(bags, self.folds, seed=seed)
-        return cast(NetworkModel, self.fit_folds(bags, fold, seed=seed, progress=progress).final)
-
     def fit_folds(
         self, bags: Bags, fold: np.ndarray, *, seed: int = 0, progress: Progress | None = None
     ) -> FoldFit:
         """A model for each fold that never learned from the fold's bags, and the final one.
 
-        Parameters
-        ----------
-        bags : Bags
-            With observed reports.
-        fold : numpy.ndarray
-            Fold number of each bag.
-        seed, progress
-            As in `fit`.
+        See `fit_folds`.
         """
         columns, X = NetworkColumns.of(bags.X)
-        outputs = 1
-        if bags.kind == "histogram":
-            outputs = bags.report.shape[1]
+        outputs = bags.report.size // len(bags)
         form = columns.form(self.hidden, outputs, convolutions=self.convolutions)
         count = int(fold.max()) + 1
         kept, learned = self._learnable(replace(bags, X=_with_offset(X, bags)))
@@ -395,12 +123,10 @@ class NetworkLearner:
         everything = np.arange(len(bags))
         if bags.stratum is None or not self.needs_random_bags:
             return everything, replace(bags, **_NO_STRATA)
-        count = np.bincount(bags.stratum)[bags.stratum]
-        if count.min() >= 2:
+        kept = enough_in_strata(bags, everything)
+        if len(kept) == len(bags):
             return everything, bags
-        kept = np.flatnonzero(count >= 2)
-        dense = np.unique(bags.stratum[kept], return_inverse=True)[1]
-        return kept, replace(bags.take(kept), **{**_NO_STRATA, "stratum": dense})
+        return kept, dense_strata(bags.take(kept))
 
 
 _NO_STRATA: dict[str, Any] = {"stratum": None, "stratum_names": None, "known_prior": None}
@@ -430,7 +156,8 @@ class _Race:
         self.sample = np.arange(rows)
         if rows > SAMPLE:
             self.sample = np.sort(rng.choice(rows, SAMPLE, replace=False))
-        config = TrainingConfig(batch=self._batch(), weight_decay=learner.decay)
+        usual = max(FEWEST_ROWS, round(FEWEST_BAGS * float(np.mean(bags.size))))
+        config = TrainingConfig(batch=learner.batch or usual, weight_decay=learner.decay)
         self.lanes = Lanes(
             [self._start(number, seed) for number, _ in self._runs()],
             bags,
@@ -448,10 +175,6 @@ class _Race:
     def _runs(self) -> list[tuple[int, float]]:
         """Number of the fold and rate of each lane."""
         return [(n, rate) for n in range(self.folds + 1) for rate in self.learner.rates]
-
-    def _batch(self) -> int:
-        usual = max(FEWEST_ROWS, round(FEWEST_BAGS * float(np.mean(self.bags.size))))
-        return self.learner.batch or usual
 
     def _start(self, number: int, seed: int) -> Any:
         """The first network of a fold; each fold has its own, which a mean over folds gains by."""
@@ -495,22 +218,11 @@ class _Race:
         known = self.learns[number][self.bags.bag[self.sample]]
         rows = self.sample[known]
         scores = self.lanes.scores(params, np.concatenate([rows, self.held_rows[number]]))
-        held = self.held[number]
-        report = held.components().report
-        values = []
+        held, losses = self.held[number], []
         for score in scores:
             shift = level_shift(score[: len(rows)], self.targets[number], self.bags.kind)
-            value = count_likelihood(
-                score[len(rows) :] + shift,
-                held.bag,
-                held.size,
-                report,
-                kind=held.kind,
-                exact=1,
-                noise=held.noise,
-            )
-            values.append(value.sum())
-        return np.array(values)
+            losses.append(held_loss(score[len(rows) :] + shift, held.bag, held))
+        return np.array(losses)
 
     def _own(self, number: int) -> list[int]:
         """The lanes of a fold."""

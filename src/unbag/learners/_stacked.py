@@ -9,7 +9,7 @@ import numpy as np
 
 from unbag.bags import Bags, Kind
 from unbag.learners._additive import Additive, AdditiveModel
-from unbag.learners._folds import FoldFit, fit_folds, folds_of
+from unbag.learners._folds import ByFolds, FoldFit, fit_folds
 from unbag.learners._protocol import Progress
 from unbag.learners._trees import Trees, TreesModel
 
@@ -57,7 +57,7 @@ class StackedModel:
 
 
 @dataclass(frozen=True)
-class Stacked:
+class Stacked(ByFolds):
     """Trees that start from the additive model's score.
 
     Each fold's trees start from the additive model of the same bags, so neither has learned from
@@ -81,16 +81,6 @@ class Stacked:
 
     name = "stacked"
     needs_random_bags = True
-
-    def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> StackedModel:
-        """The additive model of all bags, and the mean of the trees of their folds.
-
-        See `Learner.fit`.
-        """
-        bags = bags.reported()
-        fold = folds_of(bags, self.folds, seed=seed)
-        fitted: Any = self.fit_folds(bags, fold, seed=seed, progress=progress).final
-        return fitted
 
     def fit_folds(
         self, bags: Bags, fold: np.ndarray, *, seed: int = 0, progress: Progress | None = None

@@ -26,9 +26,15 @@ from scipy import sparse
 from unbag.bags import Bags, Kind, Reports
 from unbag.boosting import BagObjective, level_shift
 from unbag.learners._booster_text import check_booster
-from unbag.learners._folds import FEWEST, FoldFit, folds_of
-from unbag.learners._protocol import Model, Progress
-from unbag.likelihood import count_likelihood
+from unbag.learners._folds import (
+    FEWEST,
+    ByFolds,
+    FoldFit,
+    dense_strata,
+    enough_in_strata,
+    held_loss,
+)
+from unbag.learners._protocol import Progress
 from unbag.tables import FeaturePlan, levels_of, plan_features
 
 JUDGED = 5
@@ -202,7 +208,7 @@ def load_lightgbm() -> Any:
 
 
 @dataclass(frozen=True)
-class Trees:
+class Trees(ByFolds):
     """Boosted trees by LightGBM, stopped by the bags of other folds.
 
     Parameters
@@ -237,22 +243,8 @@ class Trees:
     seconds: float | None = None
     threads: int | None = None
 
-    @property
-    def name(self) -> str:
-        """How the command line and reports call it."""
-        return "trees"
-
-    @property
-    def needs_random_bags(self) -> bool:
-        """Yes: its gradient is GeneralUPM of residuals."""
-        return True
-
-    def fit(self, bags: Bags, *, seed: int = 0, progress: Progress | None = None) -> Model:
-        """The mean of the models of folds of these bags; see `Learner.fit`."""
-        bags = bags.reported()
-        return self.fit_folds(
-            bags, folds_of(bags, self.folds, seed=seed), seed=seed, progress=progress
-        ).final
+    name = "trees"
+    needs_random_bags = True  # its gradient is GeneralUPM of residuals
 
     def fit_folds(
         self,
@@ -265,19 +257,8 @@ class Trees:
     ) -> FoldFit:
         """A model for each fold that never learned from the fold's bags, and their mean.
 
-        Parameters
-        ----------
-        bags : Bags
-            With observed reports.
-        fold : numpy.ndarray
-            Fold number of each bag.
-        seed : int
-            Of everything that is drawn.
-        progress : Progress, optional
-            Informed after some rounds.
-        start : numpy.ndarray, optional
-            Scores of each fold to boost from, (folds, rows) or (folds, rows, classes); the models
-            add to them.
+        See `fit_folds`; the models add to the scores `start` of each fold, if there are any:
+        (folds, rows) or (folds, rows, classes).
         """
         count, columns = int(fold.max()) + 1, TreeColumns.of(bags.X)
         grown: list[list[_Path]] = []
@@ -411,12 +392,12 @@ class _Growth:
     ) -> None:
         reports, learns = data.reports, fold != number
         self.data, self.held = data, reports.take(np.flatnonzero(~learns))
-        self.learned = _enough_in_strata(reports, np.flatnonzero(learns))
+        self.learned = enough_in_strata(reports, np.flatnonzero(learns))
         self.held_rows = np.repeat(~learns, reports.size)
         self.listens = np.zeros(len(reports), np.float32)
         self.listens[self.learned] = 1
         draw = int(np.random.default_rng([seed, number]).integers(2**31))
-        part = _dense_strata(reports.take(self.learned))
+        part = dense_strata(reports.take(self.learned))
         self.objective = BagObjective(part, share=trees.share, seed=draw)
         self.offset = data.offset[number % len(data.offset)]
         classes = reports.report.shape[1] if reports.kind == "histogram" else 1
@@ -440,7 +421,9 @@ class _Growth:
             self.level = self.level + self._shift(score, steps=2)
         total = self._total(score)
         if looks:
-            self.curve.append(self._judged(total[self.held_rows]))
+            held = self.held
+            bag = np.repeat(np.arange(len(held)), held.size)  # rows are bag by bag
+            self.curve.append(held_loss(total[self.held_rows], bag, held))
         self.levels.append(self.level)
         h, size = self._predict(total), self.data.reports.size
         sums = np.add.reduceat(h, self.data.start, axis=0).reshape(len(size), -1)
@@ -466,15 +449,6 @@ class _Growth:
         there = np.repeat(self.listens > 0, self.data.reports.size)
         kind = self.data.reports.kind
         return level_shift(self._total(score)[there], self.objective.prior, kind, steps=steps)
-
-    def _judged(self, score: np.ndarray) -> float:
-        """Minus the log likelihood of the held-out counts."""
-        b = self.held
-        bag, known = np.repeat(np.arange(len(b)), b.size), {"kind": b.kind, "noise": b.noise}
-        value = count_likelihood(
-            score.astype(float), bag, b.size, b.components().report, exact=1, **known
-        )
-        return float(np.nan_to_num(value.sum(), nan=np.inf))
 
     def path(self) -> _Path:
         """What is left when it has grown."""
@@ -524,26 +498,3 @@ def _params(
         "num_threads": 1,
         "verbosity": -1,
     }
-
-
-def _enough_in_strata(bags: Reports, numbers: np.ndarray) -> np.ndarray:
-    """The bags whose stratum has another bag among these: a lone bag has no mean to be compared
-    with."""
-    if bags.stratum is None:
-        return numbers
-    count = np.bincount(bags.stratum[numbers], minlength=bags.strata)
-    return numbers[count[bags.stratum[numbers]] >= 2]
-
-
-def _dense_strata(bags: Reports) -> Reports:
-    """The same bags with strata numbered anew, so that none is empty."""
-    if bags.stratum is None:
-        return bags
-    kept, stratum = np.unique(bags.stratum, return_inverse=True)
-    prior = bags.known_prior
-    return replace(
-        bags,
-        stratum=stratum,
-        stratum_names=None,
-        known_prior=prior[kept] if prior is not None else None,
-    )

@@ -1,0 +1,266 @@
+"""Networks that learned from bags: the matrix they take, their form, and the mean of them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import sparse
+
+from unbag import models
+from unbag._model_file import Misfit
+from unbag._rules import broken
+from unbag.bags import Kind
+from unbag.tables import FeaturePlan, plan_features
+
+BLOCK = 8192
+"""Rows that are scored at once."""
+MOST_ENTRIES = 2**29
+"""Of a sparse matrix that is made dense."""
+
+
+@dataclass(frozen=True)
+class NetworkForm:
+    """What a network looks like.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Widths of the hidden layers.
+    outputs : int
+        Scores of a row: 1, or one for each class.
+    numbers : int
+        How many columns are numbers; bucket numbers follow.
+    buckets, dimensions : tuple of int
+        Of each embedding.
+    image : tuple of int
+        Height, width and channels, where convolutions are wanted.
+    """
+
+    hidden: tuple[int, ...]
+    outputs: int
+    numbers: int
+    buckets: tuple[int, ...] = ()
+    dimensions: tuple[int, ...] = ()
+    image: tuple[int, ...] = ()
+
+    def make(self, key: int, start: Any) -> Any:
+        """A network that starts at the trivial predictor; embeddings start at zero, so that a value
+        that is rare or new adds nothing."""
+        options: dict[str, Any] = {"key": key, "outputs": self.outputs, "start": start}
+        if self.image:
+            shape = cast(tuple[int, int, int], self.image)
+            return models.Flat(models.cnn(shape, **options), shape)
+        if not self.buckets:
+            return models.mlp(self.numbers, self.hidden, **options)
+        sizes = (self.numbers, self.buckets, self.dimensions)
+        made = models.mixed_network(*sizes, widths=self.hidden, **options)
+        zeros = tuple(jnp.zeros_like(table) for table in made.tables)
+        return eqx.tree_at(lambda network: network.tables, made, zeros)
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkColumns:
+    """How rows become the matrix that a network takes: numbers around 0, then bucket numbers.
+
+    All numbers are divided by one scale and not each by its own: what hardly varies, as the rim of
+    an image, should hardly count.
+
+    Parameters
+    ----------
+    plan : FeaturePlan or None
+        How the columns of a table are read; None for a matrix or images.
+    shape : tuple of int
+        Of a row of a matrix or of images.
+    mean : numpy.ndarray
+        Of each number.
+    scale : float
+        The root of the mean variance of the numbers.
+    """
+
+    plan: FeaturePlan | None
+    shape: tuple[int, ...]
+    mean: np.ndarray
+    scale: float
+
+    @staticmethod
+    def of(X: Any) -> tuple[NetworkColumns, np.ndarray]:
+        """The columns of a table, matrix or images, and the matrix of these rows."""
+        plan, shape = None, ()
+        if isinstance(X, np.ndarray) or sparse.issparse(X):
+            shape = tuple(X.shape[1:])
+        else:
+            plan = plan_features(X)
+        columns = NetworkColumns(plan, shape, np.zeros(0), 1.0)
+        raw = columns._raw(X)
+        numbers = raw[:, : columns.numbers(raw.shape[1])]
+        known = np.isfinite(numbers)
+        count = np.maximum(known.sum(axis=0), 1)
+        mean = np.where(known, numbers, 0).sum(axis=0, dtype=float) / count
+        away = np.where(known, numbers - mean.astype(numbers.dtype), 0)
+        largest = float(np.abs(away).max(initial=0)) or 1.0  # squares in single precision overflow
+        away /= away.dtype.type(largest)
+        scale = largest * float(np.sqrt((away**2).sum(dtype=float) / max(known.sum(), 1)))
+        columns = replace(columns, mean=mean, scale=scale or 1.0)
+        return columns, columns._centred(raw)
+
+    def numbers(self, width: int) -> int:
+        """How many of the columns are numbers."""
+        if self.plan is None:
+            return width
+        return self.plan.numbers
+
+    def form(self, hidden: tuple[int, ...], outputs: int, *, convolutions: bool) -> NetworkForm:
+        """The form of a network for these columns."""
+        if self.plan is not None:
+            plan = self.plan
+            return NetworkForm(hidden, outputs, plan.numbers, plan.buckets, plan.dimensions)
+        if not convolutions:
+            return NetworkForm(hidden, outputs, int(np.prod(self.shape)))
+        if len(self.shape) != 3:
+            raise broken(
+                "Convolutions must have images of (rows, height, width, channels)",
+                f"rows of shape {self.shape} given",
+                "Give images, or leave {convolutions} out.",
+            )
+        return NetworkForm((), outputs, int(np.prod(self.shape)), image=self.shape)
+
+    def matrix(self, X: Any) -> np.ndarray:
+        """The matrix of rows, as those of training became it."""
+        raw = self._raw(X)
+        if self.plan is None and tuple(np.shape(X)[1:]) != self.shape:
+            raise broken(
+                f"Rows must have the shape {self.shape} of those learned from",
+                f"{tuple(np.shape(X)[1:])} given",
+                "Give the same columns.",
+            )
+        return self._centred(raw)
+
+    def _raw(self, X: Any) -> np.ndarray:
+        if self.plan is not None:
+            return self.plan.apply(X)
+        if sparse.issparse(X):
+            X = _dense(X)
+        X = np.asarray(X)
+        if X.dtype != np.float32:
+            X = X.astype(np.float64)
+        return X.reshape(len(X), -1)
+
+    def _centred(self, raw: np.ndarray) -> np.ndarray:
+        """Numbers around 0, where a missing one is taken to be."""
+        count = len(self.mean)
+        numbers = (raw[:, :count] - self.mean.astype(raw.dtype)) / raw.dtype.type(self.scale)
+        numbers = np.where(np.isfinite(numbers), numbers, 0)
+        return np.concatenate([numbers, raw[:, count:]], axis=1)
+
+
+def _dense(X: Any) -> np.ndarray:
+    if np.prod(X.shape, dtype=float) > MOST_ENTRIES:
+        raise broken(
+            f"A sparse matrix for a network must have at most {MOST_ENTRIES:,} entries",
+            f"{X.shape[0]:,} x {X.shape[1]:,} given",
+            "Use the additive model or trees, or give the table itself.",
+        )
+    return X.toarray()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NetworkModel:
+    """Networks that learned from bags: a weighted mean of their scores, and a level.
+
+    Parameters
+    ----------
+    kind : {"binary", "total", "histogram"}
+        What the scores mean.
+    columns : NetworkColumns
+        How rows are read.
+    form : NetworkForm
+        Of each network.
+    leaves : list of numpy.ndarray
+        Parameters, each with a leading axis of networks.
+    weights : numpy.ndarray
+        Of each network.
+    level : numpy.ndarray
+        Added to the mean: a number, or one for each class.
+    """
+
+    kind: Kind
+    columns: NetworkColumns
+    form: NetworkForm
+    leaves: list[np.ndarray]
+    weights: np.ndarray
+    level: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"NetworkModel({len(self.weights)} networks of {self.form.hidden}; {self.kind})"
+
+    def scores(self, X: Any) -> np.ndarray:
+        """Logits, log rates or class scores of rows, in double precision, so that they do not
+        depend on which rows come together."""
+        matrix = self.columns.matrix(X)
+        shape = (len(matrix), *self.level.shape)
+        if not len(self.weights) or not len(matrix):
+            return np.broadcast_to(self.level, shape).copy()
+        return self._mean(matrix) + self.level
+
+    def _mean(self, matrix: np.ndarray) -> np.ndarray:
+        params, static = eqx.partition(self.form.make(0, 0.0), eqx.is_inexact_array)
+        structure, parts = jax.tree.structure(params), []
+        with jax.enable_x64(True):
+            leaves = [jnp.asarray(leaf, jnp.float64) for leaf in self.leaves]
+            for start in range(0, len(matrix), BLOCK):
+                X = jnp.asarray(matrix[start : start + BLOCK], jnp.float64)
+
+                def one(own: list[Any], X: Any = X) -> Any:
+                    return eqx.combine(jax.tree.unflatten(structure, own), static)(X)
+
+                parts.append(np.tensordot(self.weights, np.asarray(jax.vmap(one)(leaves)), axes=1))
+        return np.concatenate(parts)
+
+    def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """The model as arrays and settings that JSON can hold."""
+        arrays = {f"leaf_{i}": leaf for i, leaf in enumerate(self.leaves)}
+        arrays |= {"weights": self.weights, "level": self.level, "mean": self.columns.mean}
+        plan = self.columns.plan
+        settings = {
+            "kind": self.kind,
+            "form": asdict(self.form),
+            "shape": list(self.columns.shape),
+            "scale": self.columns.scale,
+            "plan": plan and plan.to_json(),
+        }
+        return arrays, settings
+
+    @classmethod
+    def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> NetworkModel:
+        """The model that `arrays` described."""
+        given = settings["form"]
+        several = ("hidden", "buckets", "dimensions", "image")
+        form = NetworkForm(**{**given, **{name: tuple(given[name]) for name in several}})
+        text = settings["plan"]
+        columns = NetworkColumns(
+            text and FeaturePlan.from_json(text),
+            tuple(settings["shape"]),
+            np.asarray(arrays["mean"], float),
+            settings["scale"],
+        )
+        count = sum(name.startswith("leaf_") for name in arrays)
+        leaves = [np.asarray(arrays[f"leaf_{i}"]) for i in range(count)]
+        level = np.asarray(arrays["level"], float)
+        _check_leaves(form, leaves, len(arrays["weights"]))
+        return cls(settings["kind"], columns, form, leaves, np.asarray(arrays["weights"]), level)
+
+
+def _check_leaves(form: NetworkForm, leaves: list[np.ndarray], networks: int) -> None:
+    """Refuse parameters of other shapes than the form has, before a network of it is built: a form
+    is a few numbers and may ask for any amount of memory."""
+    if max(len(form.hidden), len(form.buckets)) > len(leaves):
+        raise Misfit("a network has more layers than arrays")
+    made = jax.tree.leaves(eqx.filter_eval_shape(form.make, 0, 0.0))
+    shapes = [(networks, *leaf.shape) for leaf in made if hasattr(leaf, "shape")]
+    if networks and shapes != [leaf.shape for leaf in leaves]:
+        raise Misfit("the arrays of a network have other shapes than its form")
