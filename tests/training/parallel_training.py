@@ -15,7 +15,8 @@ METHODS = ("upm", "anchored", "matching", "likelihood")
 
 def main(folder, devices, *others):
     warnings.simplefilter("error")
-    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count={devices}"
     import jax
 
     if others:

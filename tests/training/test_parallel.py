@@ -25,9 +25,7 @@ METHODS = ("upm", "anchored", "matching", "likelihood")
 
 def run_processes(folder, devices, processes):
     """Start them all, wait for them, and read what they wrote."""
-    env = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"} | {
-        "JAX_PLATFORMS": "cpu"
-    }
+    env = {**os.environ, "JAX_PLATFORMS": "cpu"}
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     words = [[address, str(processes), str(n)] if processes > 1 else [] for n in range(processes)]
