@@ -410,7 +410,7 @@ class BagEstimator(BaseEstimator):
     def _level_notes(self, bags: Bags) -> tuple[str, ...]:
         """A note where the network predicts another mean than the bags report."""
         parts = np.array_split(bags.X, len(bags.X) // AT_ONCE + 1)
-        h = np.concatenate([np.asarray(self._link(self.model_(part))) for part in parts])
+        h = np.concatenate([self._link(np.asarray(self.model_(part))) for part in parts])
         if bags.kind == "binary":
             h = h[:, 1]
         note = level_note(h, bags)
