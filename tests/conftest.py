@@ -20,11 +20,14 @@ SETTINGS = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES": "none",
     "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+    # each core has a worker of its own; threads of theirs would wait for each other in busy loops
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
 }
 
 
 def compile_cheaply():
-    """Settings of JAX for this process and those that it starts."""
+    """Settings for this process and those that it starts, before NumPy and JAX are imported."""
     if OWN_FOLDER:
         os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="unbag-tests-")
     os.environ.update(SETTINGS)

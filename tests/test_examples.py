@@ -77,6 +77,7 @@ def run_commands(code: str) -> str:
     return printed
 
 
+@pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_in_the_documentation_runs_and_prints_what_it_says(
     page, monkeypatch, tmp_path, capsys

@@ -40,7 +40,8 @@ BRIEF = {"hidden": (), "epochs": 10, "learning_rate": 0.1}
 
 
 @parametrize_with_checks(
-    [BagClassifier(**BRIEF), BagRegressor(**BRIEF)], expected_failed_checks=lambda estimator: EXPECTED
+    [BagClassifier(**BRIEF), BagRegressor(**BRIEF)],
+    expected_failed_checks=lambda estimator: EXPECTED,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 def test_scikit_learns_checks_pass(estimator, check):

@@ -8,6 +8,7 @@ from unbag import Bags, evaluate, from_rows, random_bags
 from unbag.learners import fit_folds, folds_of
 from unbag.learners._folds import scores_by_own_fold
 from unbag.metrics import evaluate_folds
+from worlds import repeated
 
 
 def world(n=2000, size=20, seed=0, kind="binary", stratum=None):
@@ -139,7 +140,7 @@ def test_the_interval_covers_the_mean_loss_of_fold_models_although_folds_share_b
     Without the doubling of what models learn the share was 84 to 91% (benchmarks/folds.py).
     """
     rng = np.random.default_rng(0)
-    trials = [trial(20, 8.0, rng) for _ in range(300)]
+    trials = [trial(20, 8.0, rng) for _ in repeated(range(300))]
     covered = np.mean([found.low <= true <= found.high for found, true, _ in trials])
     below = np.mean([final <= found.high for found, _, final in trials])
     assert 0.90 < covered < 0.995
@@ -149,7 +150,7 @@ def test_the_interval_covers_the_mean_loss_of_fold_models_although_folds_share_b
 def test_the_evaluation_by_folds_is_unbiased():
     """Centred by other folds' models it would be too high by about 1 / B, here .05: ten sigma."""
     rng = np.random.default_rng(1)
-    trials = [trial(20, 30.0, rng) for _ in range(300)]
+    trials = [trial(20, 30.0, rng) for _ in repeated(range(300))]
     difference = np.array([found.value - true for found, true, _ in trials])
     error = difference.std() / np.sqrt(len(difference))
     assert error < 0.005
