@@ -23,6 +23,7 @@ SETTINGS = {
     # each core has a worker of its own; threads of theirs would wait for each other in busy loops
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
+    "RAY_worker_niceness": "0",  # 15 as a rule: beside other programs a test then takes minutes
 }
 
 
@@ -96,10 +97,14 @@ def small_memory():
 
 
 def pytest_collection_modifyitems(items):
-    """Long simulations, and code that runs as a user would run it, need no shapes checked."""
-    for item in items:
-        if item.get_closest_marker("slow"):
-            item.fixturenames.append("unchecked_shapes")
+    """Files with long tests come first, so that no worker is left with one at the end. Long
+    simulations, and code that runs as a user would run it, need no shapes checked."""
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    for item in slow:
+        item.fixturenames.append("unchecked_shapes")
+    engines = [item for item in items if item.get_closest_marker("engines")]
+    long_files = {item.path for item in (*slow, *engines)}
+    items.sort(key=lambda item: item.path not in long_files)
 
 
 @pytest.fixture

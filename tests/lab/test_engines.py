@@ -27,7 +27,6 @@ on_ray = pytest.mark.skipif(
 pytestmark = pytest.mark.engines
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_DEDUP_LOGS": "0"}
-QUIET["RAY_worker_niceness"] = "0"  # 15 as a rule: beside other programs a test then takes minutes
 CLUSTER = """
 import sys
 from ray.cluster_utils import Cluster

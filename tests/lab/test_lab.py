@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -598,26 +599,32 @@ def test_rate_and_method_are_chosen_by_unbag_choose_from_the_held_out_bags_of_ea
     run_plan(plan, store)
     found = _choice.read(store)
     assert len(found) == 2 * 2 * 3  # sizes, repetitions; two methods and all
-    for one in found:
-        learn, held = unbag.random_bags(toy().X, toy().y, size=one.size, seed=one.repetition).split(
-            0.7, seed=one.repetition
+
+    @cache
+    def bags_of(size, repetition):
+        bags = unbag.random_bags(toy().X, toy().y, size=size, seed=repetition)
+        return bags.split(0.7, seed=repetition)
+
+    @cache
+    def runs_of(size, repetition, way):
+        learn, held = bags_of(size, repetition)
+        return unbag.sweep(
+            lambda seed: MODELS["linear"]((3,), key=seed),
+            learn,
+            way.method,
+            way.loss,
+            learning_rates=plan.rates,
+            seeds=(repetition,),
+            epochs=plan.epochs,
+            smoothing=0.1 if way.loss == "log" else 0.0,
+            held_out=held,
+            test=(toy().X_test, toy().y_test),
         )
-        runs = [
-            unbag.sweep(
-                lambda seed: MODELS["linear"]((3,), key=seed),
-                learn,
-                way.method,
-                way.loss,
-                learning_rates=plan.rates,
-                seeds=(one.repetition,),
-                epochs=plan.epochs,
-                smoothing=0.1 if way.loss == "log" else 0.0,
-                held_out=held,
-                test=(toy().X_test, toy().y_test),
-            )
-            for way in plan.ways
-            if one.among in ("all", str(way))
-        ]
+
+    for one in found:
+        held = bags_of(one.size, one.repetition)[1]
+        ways = [way for way in plan.ways if one.among in ("all", str(way))]
+        runs = [runs_of(one.size, one.repetition, way) for way in ways]
         best = unbag.choose(runs, held).model
         assert (one.method, one.rate, one.epoch) == (best.method, best.learning_rate, best.epoch)
         assert one.test_loss == pytest.approx(best.history["test_loss"][best.epoch - 1], abs=1e-5)
