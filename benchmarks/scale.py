@@ -28,6 +28,7 @@ import numpy as np
 
 OUT = Path(__file__).parent / "results" / "scale.csv"
 BAG, FEATURES, MODELS, CHUNK, LIMIT, WARM = 64, 4, 8, 2**16, "1GB", 2**14
+ROUNDS = 10
 FIELDS = (
     "station",
     "streams",
@@ -103,13 +104,17 @@ def features(folder, rows):
 
 
 def weights(folder, rows):
-    """The target and sample weight of each row, with NumPy."""
+    """The target and sample weight of each row, with NumPy: by bag, then for its rows."""
     from unbag import weights as methods
 
     bags, _ = make_bags(rows, features=False)
-    return lambda: methods.pseudo_labels(
-        methods.upm(bags.size, *bags.components())[bags.bag]
-    ).target[0]
+
+    def work():
+        made = methods.pseudo_labels(methods.upm(bags.size, *bags.components()))
+        target, _ = (by_bag[bags.bag] for by_bag in made)
+        return target[0]
+
+    return work
 
 
 def sql(folder, rows):
@@ -172,11 +177,53 @@ def disk(folder, rows):
     return lambda: fit_files(*paths, on="bag", total="sales", memory=LIMIT, folds=2).fitted.weights
 
 
+def additive(folder, rows):
+    """The additive model of bags in memory, one fit."""
+    from unbag.learners import Additive
+
+    bags, _ = make_bags(rows)
+    return lambda: Additive().fit(bags).scores(np.ones((1, FEATURES)))[0]
+
+
+def trees(folder, rows):
+    """Boosted trees in five folds, ten rounds each."""
+    from unbag.learners import Trees
+
+    bags, _ = make_bags(rows)
+    learner = Trees(rounds=ROUNDS, depth=(3,), patience=ROUNDS + 1)
+    return lambda: learner.fit(bags).rounds
+
+
+def predict(folder, rows):
+    """Scores of the additive model, batch by batch from a file."""
+    import unbag
+    from unbag.learners import Additive
+
+    events, _ = make_files(folder, rows)
+    small = unbag.join(*make_files(folder, WARM), on="bag", total="sales")
+    model = Additive().fit(small.as_read())
+    return lambda: sum(len(model.scores(batch)) for batch in small.plan.tables(events))
+
+
 STATIONS = {
     f.__name__: f
-    for f in (check, join, features, weights, sql, disk, epoch, evaluate, losses, tournament)
+    for f in (
+        check,
+        join,
+        features,
+        weights,
+        sql,
+        disk,
+        additive,
+        trees,
+        epoch,
+        predict,
+        evaluate,
+        losses,
+        tournament,
+    )
 }
-STREAMS = ("check", "features", "sql", "losses")
+STREAMS = ("check", "features", "predict", "sql", "losses")
 
 
 def resident() -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from inspect import cleandoc
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -64,6 +66,15 @@ class LateVerbs(TyperGroup):
 app = typer.Typer(cls=LateVerbs, no_args_is_help=True, add_completion=False)
 
 
+def _keep_compiled() -> None:
+    """Let JAX keep what it compiles for networks, so that the next start need not do it again: in
+    `unbag/compiled` of the user's cache folder, or where $JAX_COMPILATION_CACHE_DIR says."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache / "unbag" / "compiled"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         print(f"unbag {__version__}")
@@ -78,3 +89,4 @@ def main(
     ] = False,
 ) -> None:
     """Learning from label proportions: a model for each instance from totals of groups."""
+    _keep_compiled()

@@ -54,7 +54,7 @@ def diagnose(
     loss: Loss | None = None,
     level: float = 0.01,
     tolerance: float = 0.02,
-    most: float = 5e7,
+    most: float = 1e7,
     seed: int = 0,
 ) -> Diagnosis:
     """Are these bags random? No label is used.

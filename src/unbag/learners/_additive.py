@@ -14,7 +14,8 @@ from scipy import linalg, sparse, special, stats
 from unbag.bags import Bags, Kind
 from unbag.learners._cells import check_size, fit_cells
 from unbag.learners._counts import Counts, Spread, counts_of
-from unbag.learners._evidence import Evidence, Fit, fit_evidence
+from unbag.learners._evidence import Evidence, Fit, State, few_threads, fit_evidence
+from unbag.learners._posterior import Primal
 from unbag.learners._protocol import Progress
 from unbag.learners._slots import Slots
 from unbag.learners._terms import DataWarning, Design, Term, Terms, terms_of
@@ -252,9 +253,7 @@ class Additive:
             terms, design = terms_of(X, steps=self.steps, plan=self.plan)
             design = _with_strata(design, bags)
             problem, fit = fit_evidence(design, counts_of(bags), **how)
-        model = _model(problem, fit, terms, seed=seed)
-        _warn(model, problem, fit)
-        return model
+        return _model(problem, fit, terms, seed=seed)
 
 
 def _with_strata(design: Design, bags: Bags) -> Design:
@@ -281,9 +280,21 @@ def _with_strata(design: Design, bags: Bags) -> Design:
 
 
 def _model(problem: Evidence, fit: Fit, terms: Terms, *, seed: int) -> AdditiveModel:
-    """The fitted model; strata that no column tells go into its intercept with their mean."""
+    """The fitted model, and warnings of what limits it."""
+    state = fit.state
+    with few_threads(problem):
+        precision = problem.pack(problem.precisions(state.precision))
+        posterior = state.linear.space.posterior(precision)
+        model = _made(problem, fit, terms, _factor(problem, fit, posterior, seed))
+        known = float(posterior.gamma.sum()) - problem.counts.classes
+    _warn(model, problem, state, known)
+    return model
+
+
+def _made(problem: Evidence, fit: Fit, terms: Terms, factor: np.ndarray) -> AdditiveModel:
+    """The model; strata that no column tells go into its intercept with their mean."""
     state, size = fit.state, len(terms.group)
-    b, factor = state.b.copy(), _factor(problem, fit, seed)
+    b = state.b.copy()
     share = problem.design.Z.mean()[len(terms.share) :]
     b[0] += share @ b[size:]
     factor[0] += np.tensordot(share, factor[size:], axes=1)
@@ -300,11 +311,11 @@ def _model(problem: Evidence, fit: Fit, terms: Terms, *, seed: int) -> AdditiveM
     )
 
 
-def _factor(problem: Evidence, fit: Fit, seed: int) -> np.ndarray:
+def _factor(problem: Evidence, fit: Fit, posterior: Any, seed: int) -> np.ndarray:
     """A root of the posterior covariance: exact, or of draws d = H^-1 (J' e + lambda^1/2 z)."""
     space = fit.state.linear.space
     precision = problem.pack(problem.precisions(fit.state.precision))
-    posterior, size = space.posterior(precision), len(precision)
+    size = len(precision)
     if size <= EXACT:
         root = exact_factor(posterior, size)
     else:
@@ -318,6 +329,8 @@ def _factor(problem: Evidence, fit: Fit, seed: int) -> np.ndarray:
 
 def exact_factor(posterior: Any, size: int) -> np.ndarray:
     """A root of the posterior covariance of so many coefficients."""
+    if isinstance(posterior, Primal):
+        return posterior.root
     A = posterior.solve(np.eye(size))
     A = (A + A.T) / 2
     A[np.diag_indices_from(A)] *= 1 + 1e-10  # rounding cannot make it singular
@@ -352,11 +365,11 @@ def _grid(term: Term, terms: Terms, share: np.ndarray) -> tuple[tuple[Any, ...],
     return at, rows
 
 
+    if isinstance(posterior, Primal):
+        return posterior.root
 def _warn(model: AdditiveModel, problem: Evidence, fit: Fit) -> None:
     """Say what limits the fit, each with its own words."""
-    state, counts = fit.state, problem.counts
-    precision = problem.pack(problem.precisions(state.precision))
-    known = float(state.linear.space.posterior(precision).gamma.sum()) - counts.classes
+    counts = problem.counts
     checks = (
         _few_bags(model, counts),
         _steep(model),
@@ -368,7 +381,7 @@ def _warn(model: AdditiveModel, problem: Evidence, fit: Fit) -> None:
     )
     for words in checks:
         if words:
-            warnings.warn(words, DataWarning, stacklevel=3)
+            warnings.warn(words, DataWarning, stacklevel=4)
 
 
 def _few_bags(model: AdditiveModel, counts: Counts) -> str:

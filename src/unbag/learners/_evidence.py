@@ -353,10 +353,15 @@ def fit_evidence(
     """
     problem = Evidence(design, counts, Split(design, counts), hyperprior or Hyperprior(),
                        space, seed)  # fmt: skip
-    # threads that wait for each other make small factorisations many times slower on a busy machine
-    small = min(*counts.S.shape, design.T.shape[1]) < FEW
-    with threadpool_limits(1 if small else None, user_api="blas"):
+    with few_threads(problem):
         return problem, _fit(problem, precision, start, most, progress)
+
+
+def few_threads(problem: Evidence) -> threadpool_limits:
+    """One thread for small problems: threads that wait for each other make small factorisations
+    many times slower on a busy machine."""
+    small = min(*problem.counts.S.shape, problem.design.T.shape[1]) < FEW
+    return threadpool_limits(1 if small else None, user_api="blas")
 
 
 def _fit(

@@ -7,6 +7,7 @@ random probes).
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -52,11 +53,16 @@ class Primal:
         self._precision = precision
         self.logdet = 2 * float(np.log(np.diag(self._factor)).sum())
 
+    @cached_property
+    def root(self) -> np.ndarray:
+        """A root of the covariance, H^-1 = root root': the inverse of the factor, turned."""
+        inverse, _ = linalg.get_lapack_funcs(("trtri",), (self._factor,))[0](self._factor, lower=1)
+        return inverse.T
+
     @property
     def gamma(self) -> np.ndarray:
-        """1 - precision (H^-1)_pp, from the inverse of the factor."""
-        inverse, _ = linalg.get_lapack_funcs(("trtri",), (self._factor,))[0](self._factor, lower=1)
-        return 1 - self._precision * np.einsum("ij,ij->j", inverse, inverse)
+        """1 - precision (H^-1)_pp."""
+        return 1 - self._precision * np.einsum("ij,ij->i", self.root, self.root)
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """H^-1 rhs."""
