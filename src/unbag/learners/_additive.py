@@ -247,8 +247,9 @@ class Additive:
             check_size(bags, design)
             problem, fit = fit_cells(design, bags, **how)
         else:
-            bags.reported()  # refuses bags of which none is observed
-            bags = bags.take(np.flatnonzero(bags.observed))
+            bags = bags.reported()  # refuses bags of which none is observed
+            if (np.diff(bags.bag) < 0).any():
+                bags = bags.take(np.arange(len(bags)))  # rows bag by bag
             X = bags.X if bags.X is not None else np.zeros((len(bags.bag), 0))
             terms, design = terms_of(X, steps=self.steps, plan=self.plan)
             design = _with_strata(design, bags)
@@ -313,13 +314,14 @@ def _made(problem: Evidence, fit: Fit, terms: Terms, factor: np.ndarray) -> Addi
 
 def _factor(problem: Evidence, fit: Fit, posterior: Any, seed: int) -> np.ndarray:
     """A root of the posterior covariance: exact, or of draws d = H^-1 (J' e + lambda^1/2 z)."""
-    space = fit.state.linear.space
+    space, rng = fit.state.linear.space, np.random.default_rng([seed, 1])
     precision = problem.pack(problem.precisions(fit.state.precision))
     size = len(precision)
     if size <= EXACT:
         root = exact_factor(posterior, size)
+    elif isinstance(posterior, Primal):
+        root = posterior.root @ rng.normal(size=(size, DRAWS)) / np.sqrt(DRAWS)
     else:
-        rng = np.random.default_rng([seed, 1])
         noise = rng.normal(size=(space.J.shape[0], DRAWS))
         prior = np.sqrt(precision)[:, None] * rng.normal(size=(size, DRAWS))
         root = posterior.solve(space.J.tdot(noise) + prior) / np.sqrt(DRAWS)
@@ -365,9 +367,7 @@ def _grid(term: Term, terms: Terms, share: np.ndarray) -> tuple[tuple[Any, ...],
     return at, rows
 
 
-    if isinstance(posterior, Primal):
-        return posterior.root
-def _warn(model: AdditiveModel, problem: Evidence, fit: Fit) -> None:
+def _warn(model: AdditiveModel, problem: Evidence, state: State, known: float) -> None:
     """Say what limits the fit, each with its own words."""
     counts = problem.counts
     checks = (

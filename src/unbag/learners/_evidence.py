@@ -286,8 +286,8 @@ class Evidence:
         """
         linear, hyper, of_group = state.linear, self.hyperprior, state.precision
         space = linear.space
-        residual = linear.whitener(self.counts.observed - linear.moments.mean)
-        pull = space.J.tdot(residual + space.J.dot(self.pack(state.b)))
+        gradient = self.pack(self._gradient(linear.moments, linear.whitener))
+        pull = gradient + space.squared(self.pack(state.b))
         known = 0.0
         for _ in range(updates):
             posterior = space.posterior(self.pack(self.precisions(of_group)))
@@ -309,12 +309,10 @@ class Evidence:
         precision = self.pack(self.precisions(of_group))
 
         def at(t: float) -> Linearised:
-            whitener, space = linear.whitener, linear.space
-            if t != linear.spread.misfit:
-                whitener = counts.whitener(h, Spread(misfit=t))
-                J = self.split.jacobian(counts, h, whitener)
-                space = Space(J, seed=self.seed, space=self.space)
-            return Linearised(whitener, space.J.dense, space.posterior(precision).solve)
+            whitener = counts.whitener(h, Spread(misfit=t))
+            J = self.split.jacobian(counts, h, whitener)
+            space = Space(J, seed=self.seed, space=self.space)
+            return Linearised(whitener, J.dense, space.posterior(precision).solve)
 
         J = self.split.jacobian(counts, h, as_they_are).dense
         r = counts.observed - linear.moments.mean + J @ self.pack(linear.b)

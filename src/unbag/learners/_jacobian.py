@@ -146,17 +146,19 @@ class Split:
 
     def _arrange(self, frequent: np.ndarray) -> None:
         """Where each cell stands: in the dense matrix, or among the entries of the sparse one."""
-        none = np.empty(0, np.int64)
+        none = np.empty(
+            0, np.int32
+        )  # whole numbers in four bytes: there may be a cell for each row
         count = np.concatenate([none, *(cells.count for cells in self.cells)])
         column = np.concatenate([none, *(cells.column for cells in self.cells)])
-        often = frequent[column]
-        self.often, place = np.flatnonzero(often), self.place[column]
-        self.target = count[often] * self.width[0] + place[often]
-        rare = np.flatnonzero(~often)
+        often, place = frequent[column], self.place.astype(np.int32)[column]
+        self.often = np.flatnonzero(often).astype(np.int32)
+        self.target = count[often].astype(np.int64) * self.width[0] + place[often]
+        rare = np.flatnonzero(~often).astype(np.int32)
         self.rare = rare[np.argsort(count[rare], kind="stable")]
         number = np.bincount(count[self.rare], minlength=self.counts)
         self.indptr = np.concatenate([[0], np.cumsum(number)])
-        self.indices = place[self.rare].astype(np.int32)
+        self.indices = place[self.rare]
 
     def sums(self, weight: np.ndarray, of_count: Any = None) -> tuple[np.ndarray, Sparse]:
         """The sums of weighted rows over each count, dense columns and sparse ones apart; counts

@@ -182,18 +182,23 @@ class Space:
     once."""
 
     def __init__(self, J: Jacobian, *, seed: int = 0, space: str = "auto") -> None:
-        self.J, self._seed = J, seed
+        self.J: Any = J
+        self._seed = seed
         m, q = J.shape
         smaller = "coefficients" if q <= m else "counts"
         automatic = smaller if min(m, q) <= MOST else "gradients"
         self.name = automatic if space == "auto" else space
-        if self.name == "coefficients":
-            self._gram = J.gram()
+        if self.name == "coefficients":  # the products are enough, and J may be large
+            self.gram, self.J = J.gram(), None
+
+    def squared(self, b: np.ndarray) -> np.ndarray:
+        """J' J b."""
+        return self.gram @ b if self.J is None else self.J.tdot(self.J.dot(b))
 
     def posterior(self, precision: np.ndarray) -> Primal | Dual | Iterative:
         """The posterior at these prior precisions."""
         if self.name == "coefficients":
-            return Primal(self._gram, precision)
+            return Primal(self.gram, precision)
         if self.name == "counts":
             return Dual(self.J, precision)
         return Iterative(self.J, precision, seed=self._seed)

@@ -202,7 +202,8 @@ class Cells(NamedTuple):
         unique, cell = np.unique(key, return_inverse=True)
         if len(unique) and unique[0] < 0:
             unique, cell = unique[1:], np.where(cell == 0, len(unique), cell) - 1
-        return Cells(pair, value, cell.astype(np.int32), unique // width, unique % width)
+        where = (unique // width).astype(np.int32), (unique % width).astype(np.int32)
+        return Cells(pair, value, cell.astype(np.int32), *where)
 
     def sums(self, weight: np.ndarray) -> np.ndarray:
         """Of each cell the sum of the weighted entries."""
