@@ -13,6 +13,7 @@ from unbag import Bags, random_bags
 from unbag.learners import Additive, AdditiveModel, DataWarning, Learner, Model
 from unbag.learners._counts import CountMoments, Counts, Spread, counts_of
 from unbag.learners._evidence import fit_evidence
+from unbag.learners._jacobian import Jacobian
 from unbag.learners._terms import Terms, number_term, terms_of
 
 
@@ -374,3 +375,14 @@ def test_a_plain_fit_gives_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Additive().fit(random_bags(X, y, size=10, seed=0))
+
+
+def test_the_diagonal_of_a_quadratic_form_is_that_of_the_dense_product():
+    """Columns that no count, one, some and nearly all have: gathered, or as a matrix product."""
+    rng = np.random.default_rng(0)
+    share = rng.choice([0.0, 0.02, 0.05, 0.4], size=60)
+    J = np.where(rng.random((80, 60)) < share, rng.normal(size=(80, 60)), 0.0)
+    P = np.cov(rng.normal(size=(80, 200)))
+    made = Jacobian(rng.normal(size=(80, 3)), sparse.eye_array(3).tocsr(), sparse.csr_array(J))
+    whole = np.hstack([made.dense, J])
+    np.testing.assert_allclose(made.quadratic(P), np.diag(whole.T @ P @ whole), atol=1e-12)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 DENSE = 0.15
 """A column of the Jacobian with a larger share of entries than this is kept dense."""
+FEW = 16
+"""A column with at most one entry in so many counts is reckoned entry by entry."""
+AT_ONCE = 2**21
+"""Entries of a matrix that are gathered at once."""
 NARROW = 64
 """Slots of at most so many columns are kept dense as they are."""
 
@@ -86,11 +90,22 @@ class Jacobian:
         """The diagonal of J' P J."""
         first = np.einsum("mq,mq->q", self.dense, P @ self.dense)
         columns: Sparse = sparse.csc_array(self.sparse)
-        parts = [first]
-        for start in range(0, columns.shape[1], 512):
-            part = columns[:, start : start + 512]
-            parts.append(np.asarray(part.multiply(P @ part.toarray()).sum(axis=0)).ravel())
-        return np.concatenate(parts)
+        count, rest = np.diff(columns.indptr), np.zeros(columns.shape[1])
+        few = count * FEW <= len(P)
+        # of a level that c bags have only c^2 entries of P count: columns of equal c together
+        for c in np.unique(count[few & (count > 0)]):
+            equal = np.flatnonzero(count == c)
+            for part in np.array_split(equal, len(equal) * c * c // AT_ONCE + 1):
+                place = columns.indptr[part][:, None] + np.arange(c)
+                row, value = columns.indices[place], columns.data[place]
+                product = (P[row[:, :, None], row[:, None, :]] @ value[:, :, None])[:, :, 0]
+                rest[part] = np.sum(value * product, axis=1)
+        many = np.flatnonzero(~few)
+        for start in range(0, len(many), 512):
+            part = many[start : start + 512]
+            dense = columns[:, part].toarray()
+            rest[part] = np.einsum("mq,mq->q", dense, P @ dense)
+        return np.concatenate([first, rest])
 
     def squares(self) -> np.ndarray:
         """The diagonal of J' J."""
