@@ -174,7 +174,8 @@ def _load_criteo() -> Dataset:
     names = tuple(f"c{j}" for j in range(chunk.X.shape[1]))
     columns = [pa.array(column).cast(pa.string()) for column in chunk.X.T]
     table = cast(Any, pa.table(dict(zip(names, columns, strict=True))))
-    label, split = np.asarray(chunk.y, float), min(CRITEO_TRAIN, 2 * len(chunk.y) // 3)
+    label = np.asarray(chunk.y, float)
+    split = min(CRITEO_TRAIN, 2 * len(label) // 3)
     return Dataset(table[:split], label[:split], table[split:], label[split:], names, "criteo")
 
 
