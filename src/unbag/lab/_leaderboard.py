@@ -24,6 +24,8 @@ from unbag.lab._tables import as_latex, as_markdown
 from unbag.plots import Interval, draw_intervals, new_figure
 
 LEVEL = 0.05
+LEAST_ROOM = 0.005
+"""Share of the prior's loss that labels must remove for a way from one to the other to be told."""
 
 
 class Standing(NamedTuple):
@@ -197,7 +199,8 @@ def _standing(
     ends: Sequence[tuple[float, float]],
 ) -> Standing:
     trivial, ceiling = np.transpose(ends)
-    room = np.where(trivial > ceiling, trivial - ceiling, np.nan)  # labels may teach nothing either
+    room = trivial - ceiling
+    room = np.where(room > LEAST_ROOM * trivial, room, np.nan)  # where labels teach nothing either
     far = (trivial - losses) / room
     aucs = [np.mean([run.test_auc for run in own]) for own in runs]
     seconds = [run.seconds for own in runs for run in own]
