@@ -1,7 +1,7 @@
 """Do intervals from folds cover, although folds share bags? A simulation.
 
     python benchmarks/folds.py [--out benchmarks/results/folds.csv] [--trials 600]
-                               [--learners additive]
+                               [--learners additive] [--bags 16 64 256]
 
 The additive learner, or a linear model by least squares on the means of bags with one of three
 penalties, is cross-fitted in five folds, and `evaluate_folds` judges it. The true losses come from
@@ -106,10 +106,11 @@ def main():
     parser.add_argument("--out", type=Path)
     parser.add_argument("--trials", type=int, default=600)
     parser.add_argument("--learners", nargs="+", default=tuple(LEARNERS), choices=tuple(LEARNERS))
+    parser.add_argument("--bags", type=int, nargs="+", default=(16, 64, 256))
     options = parser.parse_args()
     rows, console = [HEADER], Console()
     for learner in options.learners:
-        for count in (16, 64, 256):
+        for count in options.bags:
             rows.append(measure(count, learner, options.trials))
             console.print(*rows[-1])
             if options.out:

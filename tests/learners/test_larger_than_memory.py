@@ -101,7 +101,8 @@ def test_train_with_a_limit_of_the_memory_writes_the_same_model(tables, fitted, 
 def test_what_parts_on_disk_cannot_do_is_refused(tables, tmp_path, more, message):
     files = [str(tables / "events.parquet"), str(tables / "reports.csv")]
     words = ["train", *files, "--on", "bag", "--total", "sales", "--out", str(tmp_path / "m")]
-    result = CliRunner().invoke(app, [*words, "--memory", "1GB", *more])
+    memory = [] if "--memory" in more else ["--memory", "1GB"]
+    result = CliRunner().invoke(app, [*words, *memory, *more])
     assert result.exit_code == 1
     assert message in result.stderr
 
