@@ -73,8 +73,18 @@ def as_bytes(arrays: dict[str, np.ndarray], text: str) -> bytes:
         {name: np.ascontiguousarray(a) for name, a in arrays.items()},
         metadata={"unbag": text, "sha256": BLANK.decode()},
     )
+    content = _with_sorted_header(content)
     digest = hashlib.sha256(content).hexdigest().encode()
     return content.replace(DIGEST % BLANK, DIGEST % digest, 1)
+
+
+def _with_sorted_header(content: bytes) -> bytes:
+    """The same file with the names of its header in order: safetensors writes metadata in an order
+    of chance, and two saves of one model should be the same bytes."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    ordered = json.dumps(json.loads(content[8:end]), sort_keys=True, separators=(",", ":"))
+    header = ordered.encode() + b" " * (-len(ordered) % 8)  # arrays begin at a multiple of 8 bytes
+    return len(header).to_bytes(8, "little") + header + content[end:]
 
 
 def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -11,6 +11,7 @@ from scipy import special
 from typer.testing import CliRunner
 
 import unbag
+from cases.cli import run
 from unbag.cli import app
 from unbag.learners import Additive, identifiable, rank_tables
 

@@ -441,6 +441,14 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_two_saves_of_one_model_are_the_same_bytes(tmp_path):
+    model = BagClassifier(hidden=(), epochs=1).fit(X, Y, bag=BAG)
+    for name in "abcdef":
+        model.save(tmp_path / name)
+    assert len({(tmp_path / name).read_bytes() for name in "abcdef"}) == 1
+    np.testing.assert_array_equal(load(tmp_path / "a").predict_proba(X), model.predict_proba(X))
+
+
 def test_a_file_that_is_not_there_is_an_error_of_its_own():
     with pytest.raises(FileNotFoundError, match="A model file must exist"):
         load("nowhere.unbag")
