@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import array_api_compat as compat
 import numpy as np
 
 from unbag._arrays import (
@@ -242,18 +243,26 @@ def _gaussian_by_class(residual: Any, covariance: Any, noisy: Any) -> Any:
     column', which is the usual elimination unless the variance v of the class was raised to the
     floor.
     """
-    xp = namespace(residual)
-    value, classes = xp.zeros_like(residual[:, 0]), residual.shape[1]
-    for c in range(classes):
+    xp, classes = namespace(residual), residual.shape[1]
+
+    def one_class(c: Any, state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        value, residual, covariance = state
         r, own, column = residual[:, c], covariance[:, c, c], covariance[:, :, c]
         term, v = _gaussian(r, own), _floored(own)
-        if c == classes - 1:  # without noise the last class follows from the others
-            term = xp.where(noisy, term, xp.zeros_like(term))
-        value = value + term
-        residual = residual - column * (r / v)[:, None]
+        counts = noisy | (c < classes - 1)  # without noise the last class follows from the others
+        value = value + xp.where(counts, term, xp.zeros_like(term))
         outer = column[:, :, None] * column[:, None, :]
         covariance = covariance - ((2 - own / v) / v)[:, None, None] * outer
-    return value
+        return value, residual - column * (r / v)[:, None], covariance
+
+    state = (xp.zeros_like(residual[:, 0]), residual, covariance)
+    if compat.is_jax_array(residual):  # written out, 16 classes take minutes to compile
+        import jax
+
+        return jax.lax.fori_loop(0, classes, one_class, state)[0]
+    for c in range(classes):
+        state = one_class(c, state)
+    return state[0]
 
 
 def _log_sum_by(index: Any, log_values: Any, size: Any) -> Any:

@@ -199,6 +199,10 @@ MESSAGES = [
         "'many' in line 400002. Correct the file, or plan the column as a category or hash.",
     ),
     (
+        lambda: told(pd.DataFrame({"bag": ["a"], ("x", 1): [1.0]})),
+        "Names of columns must be text: the events have ('x', 1). Rename the columns.",
+    ),
+    (
         lambda: told(pd.DataFrame({"bag": ["a", 1]})),
         "A column must hold values of one type: the events do not (Expected bytes, got a 'int' "
         "object Conversion failed for column bag with type object). Turn all into one type.",

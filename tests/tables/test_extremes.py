@@ -35,6 +35,20 @@ def test_a_number_beyond_measure_is_told_with_its_row():
     )
 
 
+@pytest.mark.parametrize(("wrong", "odd"), [("0x1F", "0x1F"), ("much", "much"), (None, "0,5")])
+def test_numbers_that_a_stray_value_or_a_comma_turned_into_text_are_no_ids(wrong, odd):
+    x = [f"{i}.5" for i in range(100)] if wrong else [f"{i},5" for i in range(100)]
+    table = pa.table({"x": [*x, wrong or "7"], "shop": ["a", *["b"] * 100]})
+    (why,) = [column.why for column in plan_features(table).columns if column.name == "x"]
+    assert why == (
+        f"most values are numbers and some are not, as {odd!r}; write all as numbers, with a "
+        "decimal point"
+    )
+    events = table.append_column("bag", pa.array(np.arange(101) % 2))
+    said = join(events, REPORTS, on="bag", total="n", accept_bias=True).summary.left_out
+    assert said == (f"Column x is left out: {why}.",)
+
+
 LEARNERS = [("additive", 1e-12), ("trees", 1e-12), (unbag.learners.NetworkLearner(epochs=2), 1e-6)]
 
 

@@ -34,6 +34,10 @@ from unbag.tables._values import (
 MOST_VALUES = 1000  # of a column that is to be one-hot by the user's word
 LIKE_AN_ID = 0.9  # so many distinct values for each row are an id
 FEW_ROWS = 100  # in which whole numbers may differ by chance
+NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"
+MOSTLY = 0.9  # of the texts of a column that was meant to hold numbers
+SOME = 1000  # texts of a batch that are looked at for numbers
 SMALLEST = 4096  # hashes kept to count distinct values, exactly up to here, beyond to about 1.6%
 OF_TYPE = {"numeric": is_number, "date": is_date, "boolean": pa.types.is_boolean}
 
@@ -158,9 +162,12 @@ class Survey:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know of the values."""
-        return tuple(
+        beyond = [
             beyond_note(s.name, s.beyond, s.first) for s in self.summaries.values() if s.beyond
-        )
+        ]
+        dropped = [(s.name, s.why_drop(may_be_id=False)) for s in self.summaries.values()
+                   if s.like_numbers and s.name not in self.wishes]  # fmt: skip
+        return (*beyond, *(f"Column {name} is left out: {why}." for name, why in dropped if why))
 
     def plan(self) -> FeaturePlan:
         """The plan for what the batches had."""
@@ -215,7 +222,8 @@ class Summary:
     `squares` are those of deviations from the mean; `values` is None once they are too many;
     `apart` says whether it has whole numbers of which no batch had one twice; `smallest` are the
     least hashes of its values, from which distinct ones are counted; `beyond` counts numbers that
-    no feature can hold, the first of them in row `first`.
+    no feature can hold, the first of them in row `first`; `numbers` of all `texts` look like
+    numbers, and `odd` is the first that does not.
     """
 
     name: str
@@ -231,6 +239,9 @@ class Summary:
     clock: bool = False
     beyond: int = 0
     first: int = 0
+    texts: int = 0
+    numbers: int = 0
+    odd: str = ""
     apart: bool = True
     smallest: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
 
@@ -284,11 +295,28 @@ class Summary:
         gap = texts.is_null().to_numpy(zero_copy_only=False)
         self.rows, self.missing = self.rows + len(code), self.missing + int(times[gap].sum())
         unique = texts.filter(pa.array((times > 0) & ~gap)).unique()
+        if self.kind == "text":
+            self._note_numbers(unique)
         self._keep(_hashes(unique))
         if self.values is not None and self.kind != "hash":
             self.values |= set(unique.to_pylist())
         if self.kind == "hash" or len(self.values or ()) > self.most:
             self.values = None
+
+    def _note_numbers(self, unique: pa.Array) -> None:
+        """One stray value turns a column of numbers into text, which would pass for ids."""
+        some = unique.slice(0, SOME)
+        number, comma = (pc.match_substring_regex(some, pattern) for pattern in (NUMBER, COMMA))
+        self.texts += len(some)
+        self.numbers += pc.sum(pc.or_(number, comma)).as_py() or 0
+        if self.like_numbers and not self.odd:
+            strange = unique.filter(pc.invert(pc.match_substring_regex(unique, NUMBER)))
+            self.odd = "".join(strange.slice(0, 1).to_pylist())
+
+    @property
+    def like_numbers(self) -> bool:
+        """Whether most texts are numbers, some of them with a decimal comma."""
+        return self.numbers > MOSTLY * self.texts
 
     def _keep(self, hashes: np.ndarray) -> None:
         self.smallest = np.unique(np.concatenate([self.smallest, hashes]))[:SMALLEST]
@@ -328,6 +356,11 @@ class Summary:
         like_an_id = self.distinct > LIKE_AN_ID * known
         many = self.values is None or known > FEW_ROWS
         if self.kind == "text" and many and like_an_id:
+            if self.like_numbers:
+                return (
+                    f"most values are numbers and some are not, as {self.odd!r}; write all as "
+                    "numbers, with a decimal point"
+                )
             return "nearly every row has a different value, as ids do"
         whole = self.kind == "numeric" and self.apart and self.rows > FEW_ROWS
         if whole and may_be_id and like_an_id:

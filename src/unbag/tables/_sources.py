@@ -221,6 +221,12 @@ def _from_frame(source: Any, thing: str) -> pa.Table:
     except nw.exceptions.DuplicateError as error:
         raise _twice(source.columns, thing) from error
     names = list(frame.collect_schema().names())
+    if not all(isinstance(name, str) for name in names):
+        raise broken(
+            "Names of columns must be text",
+            f"the {thing} have {next(n for n in names if not isinstance(n, str))!r}",
+            "Rename the columns.",
+        )
     with plain_arrow(thing, ()):
         if isinstance(frame, nw.LazyFrame):
             frame = frame.collect(backend="pyarrow")
