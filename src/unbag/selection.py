@@ -141,9 +141,9 @@ def choose(
     (`unbag.metrics.judge_all`). Within a method, the learning rate with the lowest loss plus two
     standard errors of that difference wins. Between methods anchored with the square loss stays, if
     it is among them, unless another's difference to it lies below 0 with its whole interval: with
-    few bags nothing is certain, and a habit is better than a dice. Models that you name yourself
-    are one group, without a habit. Bags that are not random choose badly: where predictions show
-    that they are not, there is a warning (BagsNotRandom) and a note.
+    few bags a fixed preference is safer than a noisy choice. Models that you name yourself form one
+    group, without a preference. Bags that are not random choose badly: where predictions show that
+    they are not, there is a warning (BagsNotRandom) and a note.
 
     Parameters
     ----------
@@ -337,14 +337,14 @@ def _by_pairs(
     if first is None or not others:
         lowest = min(best.values(), key=cautious.__getitem__)
         return lowest, "Its loss plus two standard errors is the lowest."
-    habit = best[first]
-    against = {i: losses.difference(i, habit, level=level) for i in others}
+    preferred = best[first]
+    against = {i: losses.difference(i, preferred, level=level) for i in others}
     surely = [i for i in others if against[i].high < 0]
     if not surely:
         reason = f"No other is better beyond doubt ({level:.0%} intervals of paired differences)."
-        return habit, reason
+        return preferred, reason
     winner = min(surely, key=cautious.__getitem__)
-    better = f"better than {listed[habit].name} by {-against[winner].value:.4f}"
+    better = f"better than {listed[preferred].name} by {-against[winner].value:.4f}"
     return winner, f"It is {better}, beyond doubt."
 
 

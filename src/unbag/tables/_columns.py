@@ -75,13 +75,14 @@ class Columns:
     as_of : str, optional
         Column of the reports with the time when each was made; the latest of a bag is used.
     stratum, time, id : str, optional
-        Columns of the events. Only the id is no feature.
+        Columns of the events. All but the id are features as well.
     score : str, optional
         Column of the events with the score of a model that is already there: a logit, or the
         logarithm of a rate. Bags then teach what is to be added to it.
     cut : number, str or date, optional
-        As if it were this moment: reports made then or later are left out, and whole bags with such
-        events; a date is its first moment, so that nothing of that day is used.
+        Use only what was known before this moment: reports made at or after it are left out, and so
+        are bags with events at or after it. A date means its first moment, so nothing of that day
+        is used.
     wrong_sizes : {"refuse", "leave_out"}
         What to do with bags whose reported size is not their number of events.
     cap : float, optional
