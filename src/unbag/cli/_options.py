@@ -110,7 +110,7 @@ class Verb(TyperCommand):
         words = ctx.meta.get(WORDS, [ctx.info_name])
         example = _example(self.help or "")
         if any(word.split("=")[0] == "--marginal" for word in words):
-            example = f"{WORKS}: {OF_CELLS[ctx.info_name]}"
+            example = f"{WORKS}: {CELL_EXAMPLES[ctx.info_name]}"
         return plain_errors(words, example=example, stopped=self.stopped)
 
 
@@ -150,7 +150,7 @@ def _example(help: str) -> str:
 
 
 WORKS = "a command that works looks like"
-OF_CELLS = {
+CELL_EXAMPLES = {
     "check": "unbag check events.parquet --marginal by_day.csv --marginal by_country.csv --total "
     "sales",
     "train": "unbag train events.parquet --marginal by_day.csv --marginal by_country.csv --total "
