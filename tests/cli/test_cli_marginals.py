@@ -162,7 +162,7 @@ def test_without_marginal_tables_the_reports_are_missing(shop):
 
 @pytest.mark.parametrize("verb", ["check", "train"])
 def test_the_hint_of_an_error_shows_a_command_with_marginal_tables(tmp_path, verb):
-    (tmp_path / "e.csv").write_text("x\n1\n")
+    (tmp_path / "e.csv").write_text("x\n1\n2\n")
     more = ["--out", tmp_path / "m"] if verb == "train" else []
     words = [tmp_path / "e.csv", "--marginal", tmp_path / "none.csv", "--total", "n"]
     said = run(verb, *words, *more, code=1).stderr
