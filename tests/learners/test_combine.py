@@ -106,6 +106,14 @@ def test_learners_of_pure_noise_give_the_prior():
     assert 1 / (1 + np.exp(-found.level)) == pytest.approx(float(bags.prior), rel=0.02)
 
 
+def test_a_mean_report_above_1_by_noise_leaves_a_finite_level():
+    bags, scores = world(n=1000, size=10)
+    noise = {"report": bags.report + 3.0, "noise": np.full(len(bags), 1e6)}
+    combined = combine(("a", "b"), scores, replace(bags, **noise))
+    assert abs(combined.prior) < 10
+    assert abs(combined.level) < 10
+
+
 def test_few_bags_leave_the_plain_mean_times_the_hope_that_they_teach_something():
     bags, scores = world(n=120, size=30)
     combined = combine(("a", "b"), 0.01 * scores, bags)

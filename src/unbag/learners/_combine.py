@@ -35,6 +35,9 @@ themselves around equal ones."""
 HOPE = 1.0
 """Logarithm of the odds that bags teach something, before any report: tables that teach nothing are
 rare. Some 15 bags say little of it: of Adult no more than of labels that no column tells."""
+LEVEL = 10.0
+"""Standard deviation of the prior of a level, around that of the mean report: noisy reports whose
+mean is above 1 would send it to infinity."""
 LONGEST = 1.0
 LEAST = 1e-9
 NUMBERS = ("weights", "level", "centre", "prior")
@@ -241,8 +244,8 @@ def slope_of(score: np.ndarray, bags: Bags, *, level: float = 0.95) -> Estimate:
 
 
 def _prior(learners: int, levels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Mean, from which to start, and precision of the parameters; levels have no precision."""
-    middle, precision = np.zeros(levels + learners), np.zeros((levels + learners,) * 2)
+    """Mean, from which to start, and precision of the parameters."""
+    middle, precision = np.zeros(levels + learners), np.eye(levels + learners) / LEVEL**2
     if learners:
         middle[levels:] = 1 / learners
         even = np.full((learners, learners), 1 / learners)
