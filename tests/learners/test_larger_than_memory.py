@@ -17,6 +17,7 @@ import unbag
 from unbag.cli import app
 from unbag.learners import Additive, LocalParts, fit_files, fit_parts, narrow_part
 from unbag.learners._files import bytes_of
+from unbag.tables._sources import Table
 
 ROWS, BAG = 6000, 12
 
@@ -112,6 +113,22 @@ def test_a_size_of_memory_is_a_number_with_a_unit():
     assert bytes_of("2 GiB") == 2**31
     with pytest.raises(unbag.Refused, match="must be a number with one of KB, MB, GB, TB"):
         bytes_of("-1GB")
+
+
+def test_train_in_memory_reads_the_events_twice_and_the_reports_once(tables, tmp_path, monkeypatch):
+    files, batches = [], Table.batches
+
+    def counted(self, *columns, **how):
+        if not isinstance(self.source, pa.Table):
+            files.append(self.thing)
+        return batches(self, *columns, **how)
+
+    monkeypatch.setattr(Table, "batches", counted)
+    names = [str(tables / "events.parquet"), str(tables / "reports.csv"), "--on", "bag"]
+    more = ["--total", "sales", "--noise", "2", "--learner", "additive", "--folds", "2"]
+    result = CliRunner().invoke(app, ["train", *names, *more, "--out", str(tmp_path / "m")])
+    assert result.exit_code == 0, result.stderr
+    assert sorted(files) == ["events", "events", "reports"]
 
 
 LIMITED = """
