@@ -13,7 +13,15 @@ import numpy as np
 from unbag.lab._choice import ALL, Chosen
 from unbag.lab._methods import Way
 from unbag.lab._plan import BATCH
-from unbag.lab._results import Cells, Metric, Runs, average_of, cells_of, duel_of, experiments_of
+from unbag.lab._results import (
+    BestCells,
+    Metric,
+    Runs,
+    average_of,
+    cells_of,
+    duel_of,
+    experiments_of,
+)
 from unbag.lab._tasks import TASKS, title_of
 from unbag.lab._variance import BagDeviation
 from unbag.lab._verdicts import (
@@ -41,7 +49,7 @@ LARGEST = 2048
 Rule = Callable[[Sequence[Duel], Sequence[int]], Judgement]
 
 
-def _duel(cells: Cells, a: Way, b: Way, size: int) -> Duel:
+def _duel(cells: BestCells, a: Way, b: Way, size: int) -> Duel:
     """One method against another."""
     first, second = cells.best[a, size], cells.best[b, size]
     sign = {"test_loss": -1, "test_auc": 1}[cells.metric]
@@ -52,7 +60,7 @@ def _duel(cells: Cells, a: Way, b: Way, size: int) -> Duel:
     return duel_of(size, {a: first, b: second}, sign, useful=bool(clear))
 
 
-def _duels(cells: Cells, a: Way, others: Sequence[Way], sizes: Sequence[int]) -> list[Duel]:
+def _duels(cells: BestCells, a: Way, others: Sequence[Way], sizes: Sequence[int]) -> list[Duel]:
     """One method against all others, at the sizes that all of them have."""
     there = [k for k in sizes if all((way, k) in cells.best for way in (a, *others))]
     return [_duel(cells, a, b, k) for k in there for b in others]
@@ -130,14 +138,14 @@ def _evidence(duels: Sequence[Duel]) -> tuple[int, int]:
     return len(repeated), sum(not duel.edge for duel in duels)
 
 
-def _experiments(everything: Sequence[Runs], task: str, metric: Metric) -> list[Cells]:
+def _experiments(everything: Sequence[Runs], task: str, metric: Metric) -> list[BestCells]:
     """Those of a task with all bags, the longest first."""
     known = [e for e in experiments_of(everything) if e.task == task]
     known.sort(key=lambda experiment: -experiment.epochs)
     return [cells_of(everything, experiment, metric) for experiment in known]
 
 
-def _obstacle(ran: Sequence[Cells]) -> str:
+def _obstacle(ran: Sequence[BestCells]) -> str:
     """Why none of these experiments is the paper's; empty when one is."""
     task = TASKS[ran[0].experiment.task]
     reasons = []
@@ -157,7 +165,7 @@ def _obstacle(ran: Sequence[Cells]) -> str:
     return max(reasons)[1]  # the nearest to the paper
 
 
-def _shown(cells: Cells, ways: Sequence[Way], sizes: Sequence[int]) -> str:
+def _shown(cells: BestCells, ways: Sequence[Way], sizes: Sequence[int]) -> str:
     """The numbers of the smallest and the largest size."""
     there = [k for k in sizes if all((way, k) in cells.best for way in ways)]
     ends = dict.fromkeys([*there[:1], *there[-1:]])
@@ -208,12 +216,12 @@ def judge_ours(
     return [verdict for verdict in verdicts if verdict.verdict != NOT_RUN]
 
 
-def _breadth(cells: Cells) -> tuple[int, int]:
+def _breadth(cells: BestCells) -> tuple[int, int]:
     """Repetitions first, then how much was run."""
     return max(len(cell.repetitions) for cell in cells.best.values()), len(cells.best)
 
 
-def _of_ours(cells: Cells, choices: Sequence[Chosen]) -> Iterator[ClaimVerdict]:
+def _of_ours(cells: BestCells, choices: Sequence[Chosen]) -> Iterator[ClaimVerdict]:
     title, data = cells.experiment.title, cells.experiment.data
     sizes = sorted({size for _, size in cells.best})
     others = [way for way in PAPERS if any((way, k) in cells.best for k in sizes)]

@@ -17,7 +17,7 @@ Level = tuple[float, str] | None
 """Where a row of a table stands, and what it says; None for runs that the table leaves out."""
 
 
-class Factor(NamedTuple):
+class Condition(NamedTuple):
     """Something that the best method may depend on.
 
     Parameters
@@ -27,7 +27,8 @@ class Factor(NamedTuple):
     level : callable
         From a run to its row.
     plain : str
-        The row that every task has; tasks that have no other are left out. Empty: all stay.
+        The row that every task and size has; those that have no other are left out, so that rows
+        can be compared. Empty: all stay.
     """
 
     title: str
@@ -88,13 +89,13 @@ def _way(run: BenchmarkRun) -> Level:
 
 
 EXACT, RANDOM = "exact counts", "random bags"
-FACTORS = (
-    Factor("Bag size", _size),
-    Factor("Number of bags", _number),
-    Factor("Rate of the label", _rate),
-    Factor("Noise on the counts", _noise, EXACT),
-    Factor("Kind of data", _data),
-    Factor("Random or not", _way, RANDOM),
+CONDITIONS = (
+    Condition("Bag size", _size),
+    Condition("Number of bags", _number),
+    Condition("Rate of the label", _rate),
+    Condition("Noise on the counts", _noise, EXACT),
+    Condition("Kind of data", _data),
+    Condition("Random or not", _way, RANDOM),
 )
 
 
@@ -109,14 +110,18 @@ def guide(runs: Sequence[BenchmarkRun]) -> str:
     runs : sequence of BenchmarkRun
         Of any benchmarks; settings that miss methods should be left out (`finished`).
     """
-    return "\n".join(filter(None, (_section(factor, runs) for factor in FACTORS)))
+    return "\n".join(filter(None, (_section(condition, runs) for condition in CONDITIONS)))
 
 
-def _section(factor: Factor, runs: Sequence[BenchmarkRun]) -> str:
-    levels = {run: factor.level(run) for run in runs}
-    if factor.plain:
-        changed = {run.task for run, level in levels.items() if level and level[1] != factor.plain}
-        levels = {run: level for run, level in levels.items() if run.task in changed}
+def _section(condition: Condition, runs: Sequence[BenchmarkRun]) -> str:
+    levels = {run: condition.level(run) for run in runs}
+    if condition.plain:
+        changed = {
+            (run.task, run.size)
+            for run, level in levels.items()
+            if level and level[1] != condition.plain
+        }
+        levels = {run: at for run, at in levels.items() if (run.task, run.size) in changed}
     rows = []
     for level in sorted({level for level in levels.values() if level}):
         board = leaderboard([run for run in levels if levels[run] == level])
@@ -124,7 +129,7 @@ def _section(factor: Factor, runs: Sequence[BenchmarkRun]) -> str:
     if not rows:
         return ""
     header = ["when", "settings", "methods", "first", "second", "third", "unbag.fit"]
-    return f"### {factor.title}\n\n{as_markdown(header, rows)}"
+    return f"### {condition.title}\n\n{as_markdown(header, rows)}"
 
 
 def _row(name: str, board: Leaderboard) -> list[str]:

@@ -11,7 +11,7 @@ from itertools import product
 from unbag.lab._methods import Way
 from unbag.lab._plan import Experiment
 from unbag.lab._plots import details_of, name_of
-from unbag.lab._results import METRICS, Average, Cells, Runs, cells_of, in_order
+from unbag.lab._results import METRICS, Average, BestCells, Runs, cells_of, in_order
 from unbag.lab._tables import as_latex
 
 BETTER = {"test_loss": min, "test_auc": max}
@@ -43,7 +43,7 @@ def latex_page(
     return "\n\n".join(parts) + "\n"
 
 
-def _table(results: Cells, caption: str, compare: tuple[Way, Way] | None) -> str:
+def _table(results: BestCells, caption: str, compare: tuple[Way, Way] | None) -> str:
     cells = results.learned
     sizes, ways = sorted({size for _, size in cells}), in_order([way for way, _ in cells])
     rows = [[way.title, *(str(cells.get((way, k), "")) for k in sizes)] for way in ways]

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from unbag.lab._figures import experiments_figure
 from unbag.lab._methods import LOOKS, OUR_LOOK, Way
 from unbag.lab._plan import Experiment
-from unbag.lab._results import Cells, Metric, Runs, cells_of, in_order
+from unbag.lab._results import BestCells, Metric, Runs, cells_of, in_order
 from unbag.lab._tasks import TASKS
 from unbag.plots import CurveLook, Point, Result
 
@@ -96,7 +96,7 @@ def result_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric
     )
 
 
-def details_of(cells: Cells) -> str:
+def details_of(cells: BestCells) -> str:
     """What belongs into every caption: network, start and epochs, whether the network is the
     paper's, and the rows where they are fewer."""
     experiment = cells.experiment

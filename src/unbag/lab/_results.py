@@ -314,7 +314,7 @@ def full_runs(everything: Sequence[Runs], experiment: Experiment | None) -> list
     return [runs for runs in everything if runs.experiment == experiment and runs.holdout == 0]
 
 
-class Cells(NamedTuple):
+class BestCells(NamedTuple):
     """The best results of one experiment with all bags, by method and bag size.
 
     `trivial` is what a model without features reaches, `rows` how many rows were trained on, and
@@ -339,7 +339,7 @@ class Cells(NamedTuple):
         return next((a for (way, _), a in self.best.items() if way.method == "labels"), None)
 
 
-def cells_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> Cells:
+def cells_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> BestCells:
     """The best results of an experiment that has runs with all bags.
 
     Parameters
@@ -357,7 +357,7 @@ def cells_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric)
     trivial = {"test_loss": mine[0].trivial, "test_auc": 0.5}[metric]
     rows = max(runs.bags * runs.size for runs in mine)
     bags = dict(sorted((runs.size, runs.bags) for runs in mine))
-    return Cells(experiment, metric, known, trivial, rows, bags)
+    return BestCells(experiment, metric, known, trivial, rows, bags)
 
 
 def experiment_table(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> str:
