@@ -164,5 +164,5 @@ def unlike_saved(path: str | Path, fault: str) -> Refused:
     return broken(
         "A model file must hold a model that unbag saved",
         f"{Path(path).name} does not ({fault})",
-        "Train it again, and keep files that others changed away from it.",
+        "Train it again, and use only files that unbag saved.",
     )

@@ -139,7 +139,7 @@ class Refused(ValueError):
         if further == 0:
             return text
         problems = "problem" + "s" * (further > 1)
-        return f"{text} ({further} further {problems}: {spelling('check', None)} tells all.)"
+        return f"{text} ({further} further {problems}: {spelling('check', None)} lists all.)"
 
     def __str__(self) -> str:
         return self.render()

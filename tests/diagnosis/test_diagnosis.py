@@ -227,7 +227,7 @@ def test_a_trifle_is_not_called_a_bias():
     assert found.features[0].p < 0.005
     assert found.random
     assert found.verdict.startswith(
-        "The bags differ by a trifle: the only feature differs between bags"
+        "The bags differ slightly: the only feature differs between bags"
     )
     assert not diagnose(campaigns(n, k, 0.05, 0)[0], tolerance=0).random
 

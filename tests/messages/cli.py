@@ -146,7 +146,7 @@ MESSAGES = [
     ),
     (
         lambda: write_tables(None, []),
-        "A table of events must hold at least one row: none given. Look at the export.",
+        "A table of events must hold at least one row: none given. Check the export.",
     ),
     (
         lambda: joined(*DAYS, Columns("day", total="sales")),

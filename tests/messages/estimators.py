@@ -86,7 +86,7 @@ MESSAGES = [
     (
         lambda: BagClassifier(hidden=(), epochs=1).fit(X, LABELS).partial_fit(X, LABELS + 1),
         (
-            "A label must be one of the classes [0, 1]: 2 given. Fit anew with "
+            "A label must be one of the classes [0, 1]: 2 given. Fit again with "
             "all classes."
         ),
     ),

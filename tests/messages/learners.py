@@ -131,7 +131,7 @@ MESSAGES = [
     ),
     (
         lambda: unbag.BagClassifier().fit(EVENTS.slice(0, 0), [], bag=[]),
-        "There must be at least one row: 0 given (samples). Give some.",
+        "There must be at least one row: 0 given (samples). Give at least one.",
     ),
     (
         lambda: unbag.BagClassifier(learner="trees", epochs=2).fit(X, Y, bag=ROWS),
@@ -157,7 +157,10 @@ MESSAGES = [
         lambda: bytes_of("lots"),
         "A memory must be a number with one of KB, MB, GB, TB: 'lots' given. Write it as 2GB.",
     ),
-    (lambda: added([]), "There must be at least one part with bags: none given. Give some."),
+    (
+        lambda: added([]),
+        "There must be at least one part with bags: none given. Give at least one.",
+    ),
     (
         lambda: SumsFit(LocalParts([]), Terms((Term("shop", 6000),)), "binary"),
         "A model from sums must have at most 5,000 coefficients: 6,001 given. Leave out columns "

@@ -153,7 +153,7 @@ MESSAGES = [
         lambda: told(on="bga"),
         (
             "A column must exist: 'bga' is not in the events. Did you mean 'bag'? Its columns are "
-            "bag, x. (1 further problem: check_tables tells all.)"
+            "bag, x. (1 further problem: check_tables lists all.)"
         ),
     ),
     (
@@ -179,7 +179,7 @@ MESSAGES = [
         lambda: told(folder_of("differ", a=TWO, b=TWO.rename_columns(["bag", "y"]))),
         (
             "Files of events must have the same columns: b.parquet differs from a.parquet in x, y. "
-            "Export them anew."
+            "Export them again."
         ),
     ),
     (
@@ -191,7 +191,7 @@ MESSAGES = [
     ),
     (
         lambda: told(as_csv(TWO, "none", text=b"")),
-        "A table of events must hold at least one row: none given. Look at the export.",
+        "A table of events must hold at least one row: none given. Check the export.",
     ),
     (
         lambda: told(as_csv(TWO, "late", text=LATE_MIX)),
@@ -215,15 +215,15 @@ MESSAGES = [
     ),
     (
         lambda: told(TWO.slice(0, 0)),
-        "A table of events must hold at least one row: none given. Look at the export.",
+        "A table of events must hold at least one row: none given. Check the export.",
     ),
     (
         lambda: told(reports=SAID.slice(0, 0)),
-        "A table of reports must hold at least one row: none given. Look at the export.",
+        "A table of reports must hold at least one row: none given. Check the export.",
     ),
     (
         lambda: plan_features(TWO.slice(0, 0)),
-        "A table of events must hold at least one row: none given. Look at the export.",
+        "A table of events must hold at least one row: none given. Check the export.",
     ),
     (
         lambda: told(proportion="n"),
@@ -430,7 +430,7 @@ MESSAGES = [
         (
             "A bag id must not be missing: row 1 of the events has none (1 such event). Give "
             "such events their bag, or drop them on purpose. (1 further problem: check_tables "
-            "tells all.)"
+            "lists all.)"
         ),
     ),
     (

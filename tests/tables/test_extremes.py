@@ -81,7 +81,7 @@ def named(X):
     return pd.DataFrame(X, columns=["a", "b"])
 
 
-UNKNOWN = "Column shop: no value is one that the model knows. Look at the export."
+UNKNOWN = "Column shop: no value is one that the model knows. Check the export."
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ UNKNOWN = "Column shop: no value is one that the model knows. Look at the export
         ({"x": [None, 1.0], "shop": ["z", "b"]}, []),
         (
             {"x": pa.nulls(2, pa.float64()), "shop": ["a", "b"]},
-            ["Column x: all values are missing. Look at the export."],
+            ["Column x: all values are missing. Check the export."],
         ),
         ({"x": [1.0, 2.0], "shop": ["A", None]}, [UNKNOWN]),
         (

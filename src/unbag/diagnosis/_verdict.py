@@ -319,7 +319,7 @@ def _verdict(
         size = f"at {case.bags.size.mean():.4g} instances a bag"
         return f"The bags are not random: {', and '.join(beyond)}; {size} {off}."
     if beyond:
-        return f"The bags differ by a trifle: {beyond[0]}, but {off} only."
+        return f"The bags differ slightly: {beyond[0]}, but {off} only."
     reports = ("; the reports were not tested", ", nor do the reports")[tested]
     return (
         f"The bags look random: none of {count} features differs between bags beyond "

@@ -287,7 +287,9 @@ class BagEstimator(BaseEstimator):
         if _is_table(X):
             validate_data(self, X, reset=reset, skip_check_array=True)  # the names of its columns
             if _num_samples(X) == 0:
-                raise broken("There must be at least one row", "0 given (samples)", "Give some.")
+                raise broken(
+                    "There must be at least one row", "0 given (samples)", "Give at least one."
+                )
             if reset or self.takes_tables:
                 return X
             return np.column_stack([np.asarray(column, float) for column in _columns_of(X)])

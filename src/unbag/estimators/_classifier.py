@@ -169,7 +169,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):
             raise broken(
                 f"A label must be one of the classes {self.classes_.tolist()}",
                 f"{y[~known][0]} given",
-                "Fit anew with all classes.",
+                "Fit again with all classes.",
             )
         return number
 

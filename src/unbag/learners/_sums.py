@@ -222,7 +222,9 @@ def added(some: Iterable[Sums]) -> Sums:
         numbers = {name: getattr(total, name) + getattr(one, name) for name in ADDED}
         total = total._replace(**numbers)
     if total is None:
-        raise broken("There must be at least one part with bags", "none given", "Give some.")
+        raise broken(
+            "There must be at least one part with bags", "none given", "Give at least one."
+        )
     own, residual, noise = (np.concatenate(known) for known in lists)
     return total._replace(own=own, residual=residual, noise=noise)
 

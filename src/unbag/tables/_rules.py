@@ -54,10 +54,10 @@ def _known(name: str) -> TableRule:
 
 RULES: dict[str, TableRule] = {
     "no_events": TableRule(
-        "table", "A table of events must hold at least one row", "Look at the export."
+        "table", "A table of events must hold at least one row", "Check the export."
     ),
     "no_reports": TableRule(
-        "table", "A table of reports must hold at least one row", "Look at the export."
+        "table", "A table of reports must hold at least one row", "Check the export."
     ),
     "event_without_bag": TableRule(
         "event", "A bag id must not be missing",

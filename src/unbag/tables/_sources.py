@@ -388,7 +388,7 @@ def _same_columns(fragments: list[Any], thing: str) -> None:
                 f"Files of {thing} must have the same columns",
                 f"{Path(fragment.path).name} differs from {Path(fragments[0].path).name} in "
                 f"{', '.join(sorted(other ^ first))}",
-                "Export them anew.",
+                "Export them again.",
             )
 
 
@@ -475,4 +475,4 @@ def _bad_value(match: re.Match[str], thing: str, names: Sequence[str]) -> Refuse
 def no_rows(thing: str) -> Refused:
     """The error for a table without rows."""
     rule = f"A table of {thing} must hold at least one row"
-    return broken(rule, "none given", "Look at the export.")
+    return broken(rule, "none given", "Check the export.")

@@ -55,7 +55,7 @@ class ColumnWatch:
             if not self.known[name]:
                 what = "missing" if self.missing[name] == self.rows else "one that the model knows"
                 none = "all values are" if what == "missing" else "no value is"
-                said.append(f"Column {name}: {none} {what}. Look at the export.")
+                said.append(f"Column {name}: {none} {what}. Check the export.")
             if self.beyond[name]:
                 said.append(beyond_note(name, self.beyond[name], self.first[name]))
         return said
