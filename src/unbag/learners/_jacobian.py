@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import sparse
 
-from unbag.learners._counts import Counts, Diagonal
-from unbag.learners._slots import Cells, Slots, Sparse
+from unbag.learners._slots import CellSums, Slots, Sparse
 
 if TYPE_CHECKING:
+    from unbag.learners._counts import Counts, Diagonal
     from unbag.learners._terms import Design
 
 DENSE = 0.15
@@ -195,8 +195,9 @@ class Split:
 
     def jacobian(self, counts: Counts, h: np.ndarray, whitener: Callable[[Any], Any]) -> Jacobian:
         """The derivative of the whitened means by the coefficients."""
-        if isinstance(whitener, Diagonal):  # the rows' weights are fewer than the sums
-            dense, rest = self.sums(counts.slope(h), whitener.root)
+        if counts.disjoint and counts.kind != "histogram" and whitener is not as_they_are:
+            root = cast("Diagonal", whitener).root  # the rows' weights are fewer than the sums
+            dense, rest = self.sums(counts.slope(h), root)
             return Jacobian(dense, self.basis, rest)
         blocks = [[self.sums(weight) for weight in row] for row in counts.slopes(h)]
         dense, rest = blocks[0][0]
@@ -214,16 +215,16 @@ def _rows_in_order(S: Sparse) -> np.ndarray | None:
     return S.indices
 
 
-def _cells(Z: Slots, count: np.ndarray) -> list[Cells]:
+def _cells(Z: Slots, count: np.ndarray) -> list[CellSums]:
     """The cells that entries of wide slots, and of columns that are taken as they are, touch."""
     cells = []
     for slot in Z.slots:
         if slot.width > NARROW and slot.place is not None:
             place = slot.place.astype(np.int64)
-            cells.append(Cells.of(count, np.where(place < 0, -1, place + slot.start)))
+            cells.append(CellSums.of(count, np.where(place < 0, -1, place + slot.start)))
     if Z.raw is not None:
         pair = np.repeat(np.arange(len(count)), np.diff(Z.raw.indptr))
-        cells.append(Cells.of(count[pair], Z.raw.indices.astype(np.int64), pair, Z.raw.data))
+        cells.append(CellSums.of(count[pair], Z.raw.indices.astype(np.int64), pair, Z.raw.data))
     return cells
 
 

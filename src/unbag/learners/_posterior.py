@@ -8,12 +8,13 @@ random probes).
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy import linalg
 
-from unbag.learners._jacobian import Jacobian
+if TYPE_CHECKING:
+    from unbag.learners._jacobian import Jacobian
 
 FLAT = 1e-6
 """Prior precision of the intercept: none that matters, yet class scores keep their sum."""

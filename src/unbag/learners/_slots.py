@@ -192,7 +192,7 @@ def _arrays(slot: Slot) -> list[tuple[str, np.ndarray]]:
     return [(name, array) for name, array in known.items() if array is not None]
 
 
-class Cells(NamedTuple):
+class CellSums(NamedTuple):
     """The sums of entries that touch few of the cells (count, column): only those that they touch.
 
     Parameters
@@ -213,7 +213,7 @@ class Cells(NamedTuple):
     column: np.ndarray
 
     @staticmethod
-    def of(count: np.ndarray, column: np.ndarray, pair: Any = None, value: Any = None) -> Cells:
+    def of(count: np.ndarray, column: np.ndarray, pair: Any = None, value: Any = None) -> CellSums:
         """The cells of entries, from the count and the column (-1 for none) of each."""
         width = int(column.max(initial=0)) + 1
         key = np.where(column < 0, -1, count * width + column)
@@ -221,7 +221,7 @@ class Cells(NamedTuple):
         if len(unique) and unique[0] < 0:
             unique, cell = unique[1:], np.where(cell == 0, len(unique), cell) - 1
         where = (unique // width).astype(np.int32), (unique % width).astype(np.int32)
-        return Cells(pair, value, cell.astype(np.int32), *where)
+        return CellSums(pair, value, cell.astype(np.int32), *where)
 
     def sums(self, weight: np.ndarray) -> np.ndarray:
         """Of each cell the sum of the weighted entries."""
