@@ -65,3 +65,23 @@ def test_fold_models_that_differ_in_the_level_of_campaigns_do_not_make_bags_look
     levels = rng.normal(0, 0.3, (5, 20))
     assert _look_random(x + levels[:, rows], bags, fold)
     assert not _look_random(x + levels[:, rows] + 0.5 * (bag % 2), bags, fold)
+
+
+@pytest.mark.filterwarnings("ignore::unbag.learners.DataWarning")
+def test_bags_drawn_by_label_do_not_make_the_model_too_sure():
+    """A bag's proportion is drawn, then rows of each label: counts vary more than the model says.
+
+    The slope ran away to 3 and the answer was the prior.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 3))
+    truth = expit(1.5 * X[:, 0] - 1)
+    y = rng.random(6000) < truth
+    bags = unbag.make_bags(X, y, "simple", size=50, seed=0)
+    model = fit(bags, learner="additive")
+    p = y.mean()
+    entropy = -p * np.log(p) - (1 - p) * np.log(1 - p)
+    score = model.scores(X)
+    loss = np.mean(np.logaddexp(0, score) - truth * score)
+    best = -np.mean(truth * np.log(truth) + (1 - truth) * np.log1p(-truth))
+    assert loss < entropy - 0.8 * (entropy - best)
