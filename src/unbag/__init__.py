@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unbag._version import __version__ as __version__
 
 if TYPE_CHECKING:  # `X as X` says to type checkers that the name is public
+    from unbag import additive as additive
     from unbag import bags as bags
     from unbag import boosting as boosting
     from unbag import datasets as datasets
@@ -92,6 +93,7 @@ if TYPE_CHECKING:  # `X as X` says to type checkers that the name is public
 
 
 _MODULES = (
+    "additive",
     "bags",
     "boosting",
     "datasets",

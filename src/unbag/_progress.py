@@ -15,17 +15,29 @@ SILENCE, PAUSE = 2.0, 0.25
 """Seconds before a bar appears in a notebook, and between two looks of it."""
 
 
-class Informed(Protocol):
-    """What is informed while something learns: `unbag.learners.Progress`."""
+class Progress(Protocol):
+    """A callable that is informed while a learner works."""
 
-    def __call__(self, step: int, total: int | None, words: str) -> None: ...
+    def __call__(self, step: int, total: int | None, words: str) -> None:
+        """Take note of a step.
+
+        Parameters
+        ----------
+        step : int
+            The number of the step that ended, from 1.
+        total : int or None
+            How many steps there will be, None when it is not known.
+        words : str
+            What happened, in a few words.
+        """
+        ...
 
 
-_INFORMED: ContextVar[Informed | None] = ContextVar("informed", default=None)
+_INFORMED: ContextVar[Progress | None] = ContextVar("informed", default=None)
 
 
 @contextmanager
-def informed(progress: Informed) -> Iterator[None]:
+def informed(progress: Progress) -> Iterator[None]:
     """Have a function informed of all learning in this context, however deep it is called.
 
     Parameters
@@ -40,7 +52,7 @@ def informed(progress: Informed) -> Iterator[None]:
         _INFORMED.reset(before)
 
 
-def whom_to_inform() -> Informed | None:
+def whom_to_inform() -> Progress | None:
     """The function that is to be informed of learning here, in a notebook a bar; or None."""
     return _INFORMED.get() or notebook_bar()
 

@@ -349,6 +349,8 @@ brier = Loss(
 """Multi-class square loss with the paper's factor 1/c."""
 
 LOSSES: dict[str, Loss] = {loss.name: loss for loss in (log, square, poisson, cross_entropy, brier)}
+PROPER: Mapping[Kind, str] = {"binary": "log", "total": "poisson", "histogram": "cross_entropy"}
+"""The losses that say what scores mean (logits, log rates, class scores) and that judge models."""
 
 
 def named_loss(name: str) -> Loss:

@@ -20,15 +20,12 @@ from typing import Any, Literal
 
 from unbag._rules import broken
 from unbag.bags import Kind
-from unbag.losses import LOSSES, Loss
+from unbag.losses import LOSSES, PROPER, Loss
 
 Method = Literal[
     "anchored", "upm", "easy", "matching", "likelihood", "labels",
     "debiased_square", "centred_square", "clipped_square", "moments", "llp_fc", "llp_vat", "mixbag",
 ]  # fmt: skip
-
-PROPER: Mapping[Kind, str] = {"binary": "log", "total": "poisson", "histogram": "cross_entropy"}
-"""The losses that say what scores mean (logits, log rates, class scores) and that judge models."""
 
 BOUNDED: Mapping[Kind, str] = {"binary": "square", "total": "poisson", "histogram": "brier"}
 """Losses of probabilities that no sure mistake can blow up; for counts there is none."""

@@ -8,13 +8,13 @@ from scipy import sparse
 
 import unbag
 from unbag._rules import broken
+from unbag.additive._sums import SumsFit, added
+from unbag.additive._terms import Term
 from unbag.cli._memory import train_files
 from unbag.datasets import make_conversions
 from unbag.learners import LEARNERS, LocalParts, NetworkLearner, Terms
 from unbag.learners._files import bytes_of
 from unbag.learners._network_model import NetworkColumns, _dense
-from unbag.learners._sums import SumsFit, added
-from unbag.learners._terms import Term
 
 RNG = np.random.default_rng(0)
 

@@ -5,20 +5,34 @@
 
 from typing import TYPE_CHECKING, Any
 
-from unbag.learners._additive import Additive, AdditiveModel, Effect
+from unbag.additive import (
+    Additive,
+    AdditiveModel,
+    BagPart,
+    DataWarning,
+    Effect,
+    Identified,
+    LocalParts,
+    RankedTable,
+    RayParts,
+    SparkParts,
+    Terms,
+    fit_parts,
+    identifiable,
+    narrow_part,
+    rank_tables,
+    terms_of,
+)
 from unbag.learners._combine import Combination, combine
 from unbag.learners._files import FittedFiles, fit_files
 from unbag.learners._fit import fit
 from unbag.learners._fitted import Fitted
 from unbag.learners._folds import FoldFit, FoldLearner, fit_folds, folds_of
 from unbag.learners._held_cells import evaluate_cells
-from unbag.learners._identification import Identified, RankedTable, identifiable, rank_tables
 from unbag.learners._labels import BagsWithLabels, with_labels
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._stacked import Stacked, StackedModel
-from unbag.learners._sums import BagPart, LocalParts, RayParts, SparkParts, fit_parts, narrow_part
 from unbag.learners._table import LEARNERS, Entry, make_learner
-from unbag.learners._terms import DataWarning, Terms, terms_of
 from unbag.learners._trees import Trees, TreesModel
 from unbag.learners._verdict import Verdict, column_strengths, judge, labelled_rows, verdict_of
 

@@ -21,13 +21,21 @@ import pyarrow.dataset as ds
 
 from unbag._io import scratch
 from unbag._rules import Refused, broken
+from unbag.additive import (
+    MOST_BUCKETS,
+    MOST_LEVELS,
+    BagPart,
+    LocalParts,
+    SumsFit,
+    Terms,
+    own_fold_scores,
+    stored_part,
+    terms_of,
+)
 from unbag.bags import Kind, stable_hash
 from unbag.diagnosis import diagnose
 from unbag.learners._combine import Combination
-from unbag.learners._fit import PESSIMISTIC
-from unbag.learners._fitted import NOT_RANDOM, Fitted
-from unbag.learners._sums import BagPart, LocalParts, SumsFit, own_fold_scores, stored_part
-from unbag.learners._terms import MOST_BUCKETS, MOST_LEVELS, Terms, terms_of
+from unbag.learners._fitted import NOT_RANDOM, PESSIMISTIC, Fitted
 from unbag.likelihood import count_likelihood
 from unbag.metrics import (
     EXACT,

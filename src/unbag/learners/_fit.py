@@ -12,12 +12,20 @@ import numpy as np
 
 from unbag._progress import whom_to_inform
 from unbag._rules import Refused, broken
+from unbag.additive import Additive
 from unbag.bags import Bags
 from unbag.boosting import level_shift
 from unbag.diagnosis import diagnose
-from unbag.learners._additive import Additive
 from unbag.learners._combine import Combination, combine, slope_of
-from unbag.learners._fitted import NOT_RANDOM, Fitted, as_read, is_matrix, offset_of, tested
+from unbag.learners._fitted import (
+    NOT_RANDOM,
+    PESSIMISTIC,
+    Fitted,
+    as_read,
+    is_matrix,
+    offset_of,
+    tested,
+)
 from unbag.learners._folds import (
     FEWEST,
     FoldFit,
@@ -34,10 +42,6 @@ from unbag.learners._verdict import OFFSET_ALONE, labelled_rows
 from unbag.metrics import Estimate, Evaluation, evaluate_counts, evaluate_folds, level_note, marks
 from unbag.tables import Marginals, in_range
 
-PESSIMISTIC = (
-    "The evaluation is of the models of {folds} folds, each learned from the bags of the other "
-    "folds; the final model learned from all bags, so this is slightly pessimistic for it."
-)
 PESSIMISTIC_CELLS = (
     "The evaluation is of the models of {folds} folds of cells. The final model learned from all "
     "cells, and knows levels that only a held-out cell counted, so this is pessimistic for it."
@@ -77,7 +81,7 @@ def fit(
     time_limit : float, optional
         Seconds after which no further learner, and no further round of trees, begins.
     progress : Progress, optional
-        Informed while learners work.
+        Progress while learners work.
     test : float or Bags, optional
         A share of the bags to keep untouched, or bags that are; `Fitted.test` is what they say.
 

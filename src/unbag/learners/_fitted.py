@@ -13,18 +13,21 @@ from scipy import sparse, special
 
 from unbag._notebook import as_html
 from unbag._rules import broken
+from unbag.additive import AdditiveModel, DataWarning, Effect
 from unbag.bags import Bags, Kind
-from unbag.learners._additive import AdditiveModel, Effect
 from unbag.learners._combine import Combination
 from unbag.learners._held_cells import judged_cells
 from unbag.learners._protocol import Model
 from unbag.learners._table import LEARNERS
-from unbag.learners._terms import DataWarning
 from unbag.learners._verdict import Verdict, verdict_of
 from unbag.metrics import Estimate, Evaluation, check_apart, evaluate, evaluate_counts, scores_on
 from unbag.tables import JoinedBags, Marginals, in_range
 
 NOT_RANDOM = "the bags are not random"
+PESSIMISTIC = (
+    "The evaluation is of the models of {folds} folds, each learned from the bags of the other "
+    "folds; the final model learned from all bags, so this is slightly pessimistic for it."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from unbag.additive import DataWarning
 from unbag.bags import Bags, Reports
 from unbag.learners._protocol import Learner, Model, Progress
-from unbag.learners._terms import DataWarning
 from unbag.likelihood import count_likelihood
 
 ReportsOrBags = TypeVar("ReportsOrBags", Bags, Reports)
@@ -170,7 +170,7 @@ def fit_folds(
     seed : int
         Of everything that is drawn.
     progress : Progress, optional
-        Informed after each model.
+        Progress after each model.
     """
     if isinstance(learner, FoldLearner):
         return learner.fit_folds(bags, fold, seed=seed, progress=progress)

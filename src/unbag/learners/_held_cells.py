@@ -13,8 +13,7 @@ import numpy as np
 from scipy import optimize, sparse, special, stats
 
 from unbag._rules import broken
-from unbag.learners._additive import Additive, AdditiveModel
-from unbag.learners._terms import DataWarning
+from unbag.additive import Additive, AdditiveModel, DataWarning
 from unbag.metrics import Estimate, Evaluation, Note, mean_estimate
 from unbag.tables import Marginals
 

@@ -7,25 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from unbag._progress import Progress
 from unbag.bags import Bags, Kind
-
-
-class Progress(Protocol):
-    """A callable that is informed while a learner works."""
-
-    def __call__(self, step: int, total: int | None, words: str) -> None:
-        """Take note of a step.
-
-        Parameters
-        ----------
-        step : int
-            The number of the step that ended, from 1.
-        total : int or None
-            How many steps there will be, None when it is not known.
-        words : str
-            What happened, in a few words.
-        """
-        ...
 
 
 @runtime_checkable
@@ -95,6 +78,6 @@ class Learner(Protocol):
         seed : int
             Of everything that is drawn.
         progress : Progress, optional
-            Informed after each step.
+            Progress after each step.
         """
         ...

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from unbag.additive import Additive, AdditiveModel
 from unbag.bags import Bags, Kind
-from unbag.learners._additive import Additive, AdditiveModel
 from unbag.learners._folds import ByFolds, FoldFit, fit_folds
 from unbag.learners._protocol import Progress
 from unbag.learners._trees import Trees, TreesModel

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from unbag._rules import broken, nearest
+from unbag.additive import Additive, AdditiveModel
 from unbag.bags import Bags
-from unbag.learners._additive import Additive, AdditiveModel
 from unbag.learners._protocol import Learner, Model
 from unbag.learners._stacked import Stacked, StackedModel
 from unbag.learners._trees import Trees, TreesModel, load_lightgbm

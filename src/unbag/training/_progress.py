@@ -10,7 +10,8 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from unbag._progress import Informed, whom_to_inform
+from unbag import _progress
+from unbag._progress import whom_to_inform
 
 SHOWN = ("train", "held_out", "test_loss")
 
@@ -53,7 +54,9 @@ def progress_of(progress: Any, epochs: int) -> AbstractContextManager[Any]:
     return nullcontext(progress or partial(_inform, whom_to_inform(), epochs))
 
 
-def _inform(progress: Informed | None, epochs: int, epoch: int, observed: dict[str, Any]) -> None:
+def _inform(
+    progress: _progress.Progress | None, epochs: int, epoch: int, observed: dict[str, Any]
+) -> None:
     if progress is None:
         return
     losses = np.asarray(observed.get("held_out", observed.get("train", np.nan)), float)

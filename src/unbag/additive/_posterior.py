@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg
 
 if TYPE_CHECKING:
-    from unbag.learners._jacobian import Jacobian
+    from unbag.additive._jacobian import Jacobian
 
 FLAT = 1e-6
 """Prior precision of the intercept: none that matters, yet class scores keep their sum."""

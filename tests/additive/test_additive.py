@@ -10,11 +10,11 @@ from scipy import sparse, special
 from sklearn.linear_model import LogisticRegression
 
 from unbag import Bags, random_bags
+from unbag.additive._counts import CountMoments, Counts, Spread, counts_of
+from unbag.additive._evidence import fit_evidence
+from unbag.additive._jacobian import Jacobian
+from unbag.additive._terms import Terms, number_term, terms_of
 from unbag.learners import Additive, AdditiveModel, DataWarning, Learner, Model
-from unbag.learners._counts import CountMoments, Counts, Spread, counts_of
-from unbag.learners._evidence import fit_evidence
-from unbag.learners._jacobian import Jacobian
-from unbag.learners._terms import Terms, number_term, terms_of
 
 
 def logistic(rows=2000, columns=3, seed=0, strength=1.0):

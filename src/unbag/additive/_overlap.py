@@ -26,7 +26,7 @@ from scipy.sparse.csgraph import connected_components
 from unbag._rules import broken
 
 if TYPE_CHECKING:
-    from unbag.learners._terms import Sparse
+    from unbag.additive._terms import Sparse
 
 LARGEST = 60_000_000
 """Entries of the dense part of a factor, half a gigabyte."""

@@ -16,11 +16,11 @@ import numpy as np
 from scipy import linalg, sparse
 
 from unbag._rules import broken
-from unbag.learners._cells import check_size
-from unbag.learners._counts import Counts, Spread
-from unbag.learners._jacobian import Split
-from unbag.learners._posterior import FLAT
-from unbag.learners._terms import Design, Terms, terms_of
+from unbag.additive._cells import check_size
+from unbag.additive._counts import Counts, Spread
+from unbag.additive._jacobian import Split
+from unbag.additive._posterior import FLAT
+from unbag.additive._terms import Design, Terms, terms_of
 from unbag.tables import Marginals, plan_marginals
 
 SPREAD = 0.5

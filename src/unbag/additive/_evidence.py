@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from unbag.learners._counts import CountMoments, Counts, Spread, Whitener
-from unbag.learners._jacobian import Split, as_they_are
-from unbag.learners._overlap import Linearised, misfit_by_evidence
-from unbag.learners._posterior import FLAT, Space
-from unbag.learners._protocol import Progress
+from unbag._progress import Progress
+from unbag.additive._counts import CountMoments, Counts, Spread, Whitener
+from unbag.additive._jacobian import Split, as_they_are
+from unbag.additive._overlap import Linearised, misfit_by_evidence
+from unbag.additive._posterior import FLAT, Space
 
 if TYPE_CHECKING:
-    from unbag.learners._terms import Design
+    from unbag.additive._terms import Design
 
 AS_DECLARED = Spread()
 Place = tuple[np.ndarray, np.ndarray, CountMoments]

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from scipy import linalg, optimize, sparse, special
 
+from unbag.additive._overlap import Border, blocks_of, factored
 from unbag.bags import Bags, Kind
-from unbag.learners._overlap import Border, blocks_of, factored
 
 if TYPE_CHECKING:
-    from unbag.learners._slots import Sparse
+    from unbag.additive._slots import Sparse
 
 STEEPEST = 30.0
 """Scores beyond this are taken to be here: probabilities then stay above the rounding error."""

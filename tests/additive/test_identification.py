@@ -6,9 +6,9 @@ import pytest
 from scipy import special
 
 import unbag
+from unbag.additive._terms import terms_of
 from unbag.learners import Additive, evaluate_cells, identifiable, rank_tables
 from unbag.learners._held_cells import mean_rate
-from unbag.learners._terms import terms_of
 from unbag.tables import plan_marginals
 
 

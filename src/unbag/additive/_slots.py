@@ -202,14 +202,14 @@ class CellSums(NamedTuple):
         value, None where all are 1.
     cell : numpy.ndarray
         Of each entry; one more than there are for an entry that is not there.
-    count, column : numpy.ndarray
+    counts, column : numpy.ndarray
         Of each cell, by count.
     """
 
     pair: np.ndarray | None
     value: np.ndarray | None
     cell: np.ndarray
-    count: np.ndarray
+    counts: np.ndarray
     column: np.ndarray
 
     @staticmethod
@@ -229,4 +229,4 @@ class CellSums(NamedTuple):
             weight = weight[self.pair]
         if self.value is not None:
             weight = weight * self.value
-        return np.bincount(self.cell, weight, minlength=len(self.count) + 1)[: len(self.count)]
+        return np.bincount(self.cell, weight, minlength=len(self.counts) + 1)[: len(self.counts)]

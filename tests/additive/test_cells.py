@@ -9,11 +9,10 @@ from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 
 import unbag
-from unbag.learners import Additive, AdditiveModel, DataWarning
-from unbag.learners._cells import counts_of_cells, hidden_totals
-from unbag.learners._counts import Counts, Spread
-from unbag.learners._evidence import fit_evidence
-from unbag.learners._overlap import (
+from unbag.additive._cells import counts_of_cells, hidden_totals
+from unbag.additive._counts import Counts, Spread
+from unbag.additive._evidence import fit_evidence
+from unbag.additive._overlap import (
     Border,
     Bordered,
     Factor,
@@ -22,7 +21,8 @@ from unbag.learners._overlap import (
     factored,
     misfit_by_evidence,
 )
-from unbag.learners._terms import terms_of
+from unbag.additive._terms import terms_of
+from unbag.learners import Additive, AdditiveModel, DataWarning
 
 LEVELS = {"a": 4, "b": 5, "c": 7}
 
@@ -146,7 +146,7 @@ def test_cells_that_share_no_event_make_blocks_of_their_own():
     cells = cells_of(events, y, (("a", "b"), ("a", "c")), noise=2.0)
     counts, h = counts_of_cells(cells), rng.uniform(0.1, 0.9, 900)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unbag.learners._overlap.TOGETHER", 1)
+        patch.setattr("unbag.additive._overlap.TOGETHER", 1)
         blocks = blocks_of(counts.S)
     assert len(blocks) == 9
     assert sorted(np.concatenate([np.concatenate(b) for b in blocks])) == list(range(len(cells)))

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg, sparse, special, stats
 
+from unbag._progress import Progress
+from unbag.additive._cells import check_size, fit_cells
+from unbag.additive._counts import Counts, Spread, counts_of
+from unbag.additive._evidence import Evidence, Fit, State, few_threads, fit_evidence
+from unbag.additive._posterior import Primal
+from unbag.additive._slots import Slots
+from unbag.additive._terms import DataWarning, Design, Term, Terms, terms_of
 from unbag.bags import Bags, Kind
-from unbag.learners._cells import check_size, fit_cells
-from unbag.learners._counts import Counts, Spread, counts_of
-from unbag.learners._evidence import Evidence, Fit, State, few_threads, fit_evidence
-from unbag.learners._posterior import Primal
-from unbag.learners._protocol import Progress
-from unbag.learners._slots import Slots
-from unbag.learners._terms import DataWarning, Design, Term, Terms, terms_of
 from unbag.tables import FeaturePlan, Marginals
 
 EXACT, DRAWS = 1000, 256
@@ -239,7 +239,7 @@ class Additive:
         seed : int
             Of everything that is drawn.
         progress : Progress, optional
-            Informed after each step.
+            Progress after each step.
         """
         how: dict[str, Any] = {"space": self.space, "seed": seed, "progress": progress}
         if isinstance(bags, Marginals):
@@ -262,7 +262,9 @@ def _with_strata(design: Design, bags: Bags) -> Design:
     if bags.stratum is None or len(np.unique(bags.stratum)) < 2:
         return design
     stratum, strata = bags.stratum[bags.bag], bags.strata
-    entries = [(slice(None), slot.place) for slot in design.Z.slots if slot.place is not None]
+    entries: list[tuple[Any, np.ndarray]] = [
+        (slice(None), slot.place) for slot in design.Z.slots if slot.place is not None
+    ]
     raw = design.Z.raw
     if raw is not None:
         entries.append((np.repeat(np.arange(raw.shape[0]), np.diff(raw.indptr)), raw.indices))

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from unbag._model_file import Misfit
-from unbag.learners._slots import Slot, Slots, Sparse, as_places
+from unbag.additive._slots import Slot, Slots, Sparse, as_places
 from unbag.tables import FeaturePlan, levels_of, plan_features
 
 WIDE = 200

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy import sparse
 
-from unbag.learners._slots import CellSums, Slots, Sparse
+from unbag.additive._slots import CellSums, Slots, Sparse
 
 if TYPE_CHECKING:
-    from unbag.learners._counts import Counts, Diagonal
-    from unbag.learners._terms import Design
+    from unbag.additive._counts import Counts, Diagonal
+    from unbag.additive._terms import Design
 
 DENSE = 0.15
 """A column of the Jacobian with a larger share of entries than this is kept dense."""
@@ -125,7 +125,8 @@ class Split:
     """
 
     def __init__(self, design: Design, counts: Counts) -> None:
-        S, T = counts.S, sparse.csc_array(design.T)
+        S = counts.S
+        T: Sparse = sparse.csc_array(design.T)
         self.counts, self.rows = S.shape[0], _rows_in_order(S)
         Z = design.Z if self.rows is None else design.Z.take(self.rows)
         self.count = np.repeat(np.arange(self.counts), np.diff(S.indptr))
@@ -164,7 +165,7 @@ class Split:
         none = np.empty(
             0, np.int32
         )  # whole numbers in four bytes: there may be a cell for each row
-        count = np.concatenate([none, *(cells.count for cells in self.cells)])
+        count = np.concatenate([none, *(cells.counts for cells in self.cells)])
         column = np.concatenate([none, *(cells.column for cells in self.cells)])
         often, place = frequent[column], self.place.astype(np.int32)[column]
         self.often = np.flatnonzero(often).astype(np.int32)

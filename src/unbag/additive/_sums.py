@@ -17,13 +17,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from unbag._rules import broken
+from unbag.additive._counts import Counts, Spread, counts_of, spread_of
+from unbag.additive._evidence import FURTHEST, NEGLIGIBLE, SMALL, Hyperprior
+from unbag.additive._model import AdditiveModel, exact_factor
+from unbag.additive._posterior import FLAT, Primal
+from unbag.additive._slots import Slots
+from unbag.additive._terms import Terms
 from unbag.bags import Bags, Kind
-from unbag.learners._additive import AdditiveModel, exact_factor
-from unbag.learners._counts import Counts, Spread, counts_of, spread_of
-from unbag.learners._evidence import FURTHEST, NEGLIGIBLE, SMALL, Hyperprior
-from unbag.learners._posterior import FLAT, Primal
-from unbag.learners._slots import Slots
-from unbag.learners._terms import Terms
 
 MOST = 5_000
 """Coefficients whose curvature is held, 200 MB."""
@@ -451,7 +451,19 @@ def narrow_part(bags: Bags, terms: Terms, *, folds: int = 1, seed: Any = 0) -> B
 
 
 def stored_part(bags: Bags, Z: Slots, *, folds: int = 1, seed: Any = 0) -> BagPart:
-    """The same, of rows whose design is made."""
+    """The same, of rows whose design is made.
+
+    Parameters
+    ----------
+    bags : Bags
+        Whole bags.
+    Z : Slots
+        The design of their rows.
+    folds : int
+        Into how many the bags are drawn.
+    seed : int or sequence
+        Of the folds.
+    """
     order = np.argsort(bags.bag, kind="stable")
     fold = np.random.default_rng(seed).integers(0, folds, len(bags))
     known = {name: getattr(bags, name) for name in ("report", "kind", "noise", "stratum")}

@@ -14,9 +14,8 @@ import pytest
 from scipy import special
 
 import unbag
-from unbag.learners import Additive
-from unbag.learners._counts import Spread, counts_of
-from unbag.learners._sums import (
+from unbag.additive._counts import Spread, counts_of
+from unbag.additive._sums import (
     LocalParts,
     SumsAt,
     SumsFit,
@@ -25,7 +24,8 @@ from unbag.learners._sums import (
     narrow_part,
     own_fold_scores,
 )
-from unbag.learners._terms import terms_of
+from unbag.additive._terms import terms_of
+from unbag.learners import Additive
 
 ROWS, BAG = 4000, 10
 
@@ -124,7 +124,7 @@ def test_a_fold_that_is_left_out_has_no_part_in_the_model(binary):
 
 def test_too_many_coefficients_and_no_parts_are_refused(binary, monkeypatch):
     _, terms, _ = binary
-    monkeypatch.setattr("unbag.learners._sums.MOST", 5)
+    monkeypatch.setattr("unbag.additive._sums.MOST", 5)
     with pytest.raises(unbag.Refused, match="at most 5 coefficients"):
         SumsFit(LocalParts([]), terms, "binary")
     with pytest.raises(unbag.Refused, match="at least one part"):
@@ -145,7 +145,7 @@ def test_sums_on_two_ray_workers_are_those_of_one_process(binary, monkeypatch):
         monkeypatch.setenv(name, value)
     import ray
 
-    from unbag.learners._sums import RayParts
+    from unbag.additive._sums import RayParts
 
     _, terms, parts = binary
     store = 80 * 2**20
@@ -186,7 +186,7 @@ def test_sums_on_two_spark_executors_are_those_of_one_process(binary, monkeypatc
         pytest.skip("Spark needs Java 17 or newer")
     from pyspark.sql import SparkSession
 
-    from unbag.learners._sums import SparkParts
+    from unbag.additive._sums import SparkParts
 
     _, terms, parts = binary
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)

@@ -17,13 +17,13 @@ import numpy as np
 from scipy import special
 
 from unbag._rules import broken
-from unbag.learners._counts import Counts, Spread
-from unbag.learners._evidence import Evidence, Fit, fit_evidence
-from unbag.learners._overlap import LARGEST
+from unbag.additive._counts import Counts, Spread
+from unbag.additive._evidence import Evidence, Fit, fit_evidence
+from unbag.additive._overlap import LARGEST
 from unbag.tables import Marginals
 
 if TYPE_CHECKING:
-    from unbag.learners._terms import Design
+    from unbag.additive._terms import Design
 
 ROUNDS = 3
 VAGUE = 1e6
