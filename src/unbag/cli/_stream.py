@@ -72,16 +72,14 @@ def stream(
     """
     from unbag.stream import StreamSettings
 
-    settings = StreamSettings(
-        method=method,
-        loss=loss,
-        rate=rate,
-        prior=_number_or_name(prior),
-        chunk=rows,
-        batch=batch,
-        seed=seed,
-        source=f"{source.name}: {ctx.obj}",
-    )
+    words: dict[str, Any] = {  # checked by the settings
+        "method": method,
+        "loss": loss,
+        "rate": rate,
+        "prior": _number_or_name(prior),
+    }
+    source_words = f"{source.name}: {ctx.obj}"
+    settings = StreamSettings(**words, chunk=rows, batch=batch, seed=seed, source=source_words)
     if folder is None:
         folder = source.with_name(f"{source.name}-run")
     how = {"features": features or None, "override": encoding}

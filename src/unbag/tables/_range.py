@@ -30,10 +30,10 @@ def in_range(X: Any) -> tuple[Any, tuple[str, ...]]:
         names = [field.name for field in table.schema if is_number(field.type)]
         read = table.read(names)
         return X, _notes((name, as_numbers(read[name], name=name)) for name in names)
-    values = X.data if sparse.issparse(X) else X
+    values: Any = X.data if sparse.issparse(X) else X
     if values.dtype.kind != "f" or _largest(values) <= LARGEST:
         return X, ()
-    columns = X.tocsc() if sparse.issparse(X) else X.reshape(len(X), -1)
+    columns: Any = sparse.csc_array(X) if sparse.issparse(X) else X.reshape(len(X), -1)
     notes = _notes((j, _dense(columns[:, [j]])) for j in range(columns.shape[1]))
     X = X.copy()
     values = X.data if sparse.issparse(X) else X
