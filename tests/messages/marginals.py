@@ -24,7 +24,7 @@ def joined(table, **options):
 
 
 def limited(module, entries):
-    with mock.patch(f"unbag.learners.{module}.LARGEST", entries):
+    with mock.patch(f"unbag.additive.{module}.LARGEST", entries):
         Additive().fit(CELLS)
 
 
