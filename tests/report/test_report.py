@@ -263,6 +263,19 @@ def test_the_summary_says_whether_the_model_beats_the_prior():
     )
 
 
+def test_the_page_does_not_doubt_what_its_verdict_is_sure_of():
+    wide = evaluation(loss=0.55, half=0.1)
+    sure = SimpleNamespace(answer="better", headline="The model is better.")
+    page = page_of(story(evaluation=wide, verdict=sure)).sections[0]
+    text = " ".join(part.text for part in page.parts)
+    assert "not yet sure" not in text
+    assert "this interval alone does not tell them apart" in text
+    advice = said(evaluation=wide, verdict=sure)
+    assert "too wide to say" not in advice
+    assert "do not show" not in advice
+    assert "The interval is wide for what was gained" in advice
+
+
 def test_advice_is_concrete():
     assert "--stratum COLUMN" in said(diagnosis=BIASED)
     assert "unbag predict" not in said(diagnosis=BIASED)

@@ -135,9 +135,19 @@ def _against_trivial(story: Story, one: Estimate) -> str:
         answer = "the model clearly knows more than that."
     elif one.low > level:
         answer = "the model is clearly worse."
+    elif _surely_better(story):
+        answer = (
+            "this interval alone does not tell them apart. The likelihood of whole reports does, "
+            "which the verdict above goes by."
+        )
     else:
         answer = "whether the model is better is not yet sure."
     return f" Predicting the prior for every event would have {short(level)}: {answer}"
+
+
+def _surely_better(story: Story) -> bool:
+    """By the verdict, which knows more than the interval of one loss."""
+    return story.verdict is not None and story.verdict.answer == "better"
 
 
 def _trust(story: Story) -> list[str]:
@@ -197,13 +207,13 @@ def _more_bags(story: Story) -> Advice:
         return []
     count = 4 * evaluation.bags
     halved = f"4 times more bags ({count:,}) would halve the interval of the {_lower(loss)}"
-    if one.value >= level:
+    if one.high < level or _surely_better(story):
+        text = f"The interval is wide for what was gained: {halved}."
+    elif one.value >= level:
         text = (
             "These bags do not show that the model is better than predicting the prior. "
             f"{halved}; other features or another method may help more."
         )
-    elif one.high < level:
-        text = f"The interval is wide for what was gained: {halved}."
     else:
         times = ceil((half / (level - one.value)) ** 2)
         text = (
