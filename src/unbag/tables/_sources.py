@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
@@ -221,16 +222,16 @@ def _from_frame(source: Any, thing: str) -> pa.Table:
     except nw.exceptions.DuplicateError as error:
         raise _twice(source.columns, thing) from error
     names = list(frame.collect_schema().names())
-    if not all(isinstance(name, str) for name in names):
+    other = [name for name in names if not isinstance(name, str | int | np.integer)]
+    if other:
         raise broken(
-            "Names of columns must be text",
-            f"the {thing} have {next(n for n in names if not isinstance(n, str))!r}",
-            "Rename the columns.",
+            "Names of columns must be text", f"the {thing} have {other[0]!r}", "Rename the columns."
         )
     with plain_arrow(thing, ()):
         if isinstance(frame, nw.LazyFrame):
             frame = frame.collect(backend="pyarrow")
-        return frame.to_arrow().select(names)
+        # pandas numbers the columns of a matrix
+        return frame.to_arrow().select([str(name) for name in names])
 
 
 def _open_files(path: Path, thing: str, types: dict[str, pa.DataType]) -> Table:
