@@ -72,7 +72,7 @@ MESSAGES = [
     ),
     (
         lambda: joined(pa.table({"shop": ["a", "a"], "n": [1, 2]})),
-        "A cell must come once in its table: cell one: shop=a has 2 lines (1 such cell). Add the "
+        "A cell must appear once in its table: cell one: shop=a has 2 lines (1 such cell). Add the "
         "lines up, or keep the key that tells them apart.",
     ),
     (

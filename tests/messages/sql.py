@@ -118,7 +118,7 @@ MESSAGES = [
             lambda e, r: sql.write_targets(e, r, e.with_name("t.parquet"), memory="much", **SAID)
         ),
         "Tables and settings must be such that DuckDB can work with them: Parser Error: Memory "
-        "must have a number (e.g. 1GB). Mend what it names, or export the tables again.",
+        "must have a number (e.g. 1GB). Correct what it names, or export the tables again.",
     ),
     (
         lambda: _weights._write(Path("e"), Path("r"), None, {}, force=False),

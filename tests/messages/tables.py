@@ -115,19 +115,19 @@ MESSAGES = [
     ),
     (
         lambda: open_table(TWICE),
-        "A column must come once: 'bag' comes 2 times in the events. Rename or drop the others.",
+        "A column must appear once: 'bag' appears 2 times in the events. Rename or drop the others.",
     ),
     (
         lambda: open_table(pd.DataFrame([[1, 2, 3]], columns=["bag", "x", "bag"]), thing="reports"),
-        "A column must come once: 'bag' comes 2 times in the reports. Rename or drop the others.",
+        "A column must appear once: 'bag' appears 2 times in the reports. Rename or drop the others.",
     ),
     (
         lambda: open_table(as_parquet(TWICE, "twice")),
-        "A column must come once: a file of events has one name twice. Rename or drop the others.",
+        "A column must appear once: a file of events has one name twice. Rename or drop the others.",
     ),
     (
         lambda: open_table(as_csv(TWICE, "twice")),
-        "A column must come once: a file of events has one name twice. Rename or drop the others.",
+        "A column must appear once: a file of events has one name twice. Rename or drop the others.",
     ),
     (
         lambda: asked_of_duckdb("select list(i) from range(999999) t(i)", memory_limit="2MB"),
@@ -147,7 +147,7 @@ MESSAGES = [
     (
         lambda: asked_of_duckdb("select 'x'::integer"),
         "Tables and settings must be such that DuckDB can work with them: Conversion Error: "
-        "Could not convert string 'x' to INT32. Mend what it names, or export the tables again.",
+        "Could not convert string 'x' to INT32. Correct what it names, or export the tables again.",
     ),
     (
         lambda: told(on="bga"),

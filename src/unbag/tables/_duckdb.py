@@ -62,5 +62,5 @@ def _explained(error: Exception, held: str, limit: str | None, remedy: str) -> R
     return broken(
         "Tables and settings must be such that DuckDB can work with them",
         text.splitlines()[0].rstrip("."),
-        "Mend what it names, or export the tables again.",
+        "Correct what it names, or export the tables again.",
     )

@@ -484,7 +484,7 @@ def _refuse_doubled(line: np.ndarray, labels: list[str]) -> None:
     lines = np.ones(len(line), int)
     lines[first] = times
     refuse(
-        "A cell must come once in its table",
+        "A cell must appear once in its table",
         twice,
         thing="cell",
         given=[f"{n} lines" for n in lines],

@@ -202,8 +202,8 @@ def open_table(
 
 def _twice(names: Iterable[str], thing: str) -> Refused:
     name, times = Counter(names).most_common(1)[0]
-    offender = f"{name!r} comes {times} times in the {thing}"
-    return broken("A column must come once", offender, "Rename or drop the others.")
+    offender = f"{name!r} appears {times} times in the {thing}"
+    return broken("A column must appear once", offender, "Rename or drop the others.")
 
 
 def _from_frame(source: Any, thing: str) -> pa.Table:
@@ -420,7 +420,7 @@ FILE_RULES = (
     ),
     (
         ("duplicate field names", "multiple columns named"),
-        "A column must come once",
+        "A column must appear once",
         "a file of {thing} has one name twice",
         "Rename or drop the others.",
     ),
