@@ -163,6 +163,8 @@ def test_swapped_tables_and_a_model_in_their_place_are_recognised(tmp_path, trai
     assert "The events must come first" in said
     assert said.rstrip().endswith(f"hint: unbag check {events} {reports} --on bag --total sales")
     model = shutil.copy(trained[0] / "m.unbag", tmp_path)
+    said = run("evaluate", model, reports, events, *SALES, code=1).stderr
+    assert f"hint: unbag evaluate {model} {events} {reports} --on bag" in said
     assert "m.unbag is a model" in run("check", model, reports, *SALES, code=1).stderr
     assert "events.parquet is a Parquet file" in run("predict", events, events, code=1).stderr
 

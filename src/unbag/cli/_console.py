@@ -151,8 +151,9 @@ def hint_of(error: Exception, words: Sequence[str]) -> str:
 
 
 def _swapped(words: Sequence[str]) -> list[str]:
-    """The command with its first two files the other way round."""
-    files = [i for i, word in enumerate(words) if Path(word).exists()][:2]
+    """The command with its first two tables the other way round; a model stays where it is."""
+    tables = [Path(word).exists() and Path(word).suffix != ".unbag" for word in words]
+    files = [i for i, table in enumerate(tables) if table][:2]
     swapped = list(words)
     if len(files) == 2:
         swapped[files[0]], swapped[files[1]] = swapped[files[1]], swapped[files[0]]
