@@ -74,6 +74,23 @@ def test_folds_judge_it_by_bags_that_had_no_part_in_it(fitted):
     assert len(model.learned_) == ROWS // BAG - 5
 
 
+@pytest.mark.filterwarnings("ignore::unbag.learners.DataWarning")
+def test_random_bags_of_campaigns_are_judged_as_random_ones_of_their_campaign():
+    """The models of two folds differ in the level of a campaign; that is no difference of bags."""
+    rng = np.random.default_rng(1)
+    bag = np.repeat(np.arange(120), 50)
+    campaign, x = bag % 20, rng.normal(size=6000)
+    y = rng.random(6000) < special.expit(rng.normal(size=20)[campaign] + x - 1)
+    names = [f"c{i}" for i in campaign]
+    events = pa.table({"bag": bag, "campaign": names, "x": x})
+    reports = pa.table({"bag": np.arange(120), "sales": np.bincount(bag, y).astype(int)})
+    how = {"on": "bag", "total": "sales", "stratum": "campaign", "features": ["campaign", "x"]}
+    evaluation = fit_files(events, reports, memory="6MB", **how).fitted.evaluation
+    assert "log_loss" in evaluation.estimates
+    assert len(evaluation.strata) == 20
+    assert not evaluation.notes  # as of strata with two reports, which two parts would make
+
+
 def test_train_with_a_limit_of_the_memory_writes_the_same_model(tables, fitted, tmp_path):
     files, model = [str(tables / "events.parquet"), str(tables / "reports.csv")], tmp_path / "m"
     words = ["train", *files, "--on", "bag", "--total", "sales", "--noise", "2", "--id", "event"]

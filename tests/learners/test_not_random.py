@@ -7,7 +7,8 @@ from scipy.special import expit
 
 import unbag
 from unbag.learners import Additive, fit
-from unbag.learners._fit import _look_random
+from unbag.learners._combine import slope_of
+from unbag.learners._folds import look_random
 
 
 def clicks(n=12_000, seed=0, publishers=150):
@@ -63,8 +64,8 @@ def test_fold_models_that_differ_in_the_level_of_campaigns_do_not_make_bags_look
     bag, y = np.repeat(np.arange(500), 40), rng.random(len(rows)) < expit(x)
     bags = unbag.from_rows(bag, y=y, stratum=rows)
     levels = rng.normal(0, 0.3, (5, 20))
-    assert _look_random(x + levels[:, rows], bags, fold)
-    assert not _look_random(x + levels[:, rows] + 0.5 * (bag % 2), bags, fold)
+    assert look_random(x + levels[:, rows], bags, fold)
+    assert not look_random(x + levels[:, rows] + 0.5 * (bag % 2), bags, fold)
 
 
 @pytest.mark.filterwarnings("ignore::unbag.learners.DataWarning")
@@ -85,3 +86,15 @@ def test_bags_drawn_by_label_do_not_make_the_model_too_sure():
     loss = np.mean(np.logaddexp(0, score) - truth * score)
     best = -np.mean(truth * np.log(truth) + (1 - truth) * np.log1p(-truth))
     assert loss < entropy - 0.8 * (entropy - best)
+
+
+@pytest.mark.parametrize("way", ["simple", "random"])
+@pytest.mark.parametrize("factor", [1, 2])
+def test_the_slope_of_the_true_score_is_1_in_bags_drawn_by_label_too(way, factor):
+    """Newton's method for the means alone said 7.9, and 43 for the score times 2."""
+    rng = np.random.default_rng(0)
+    score = 1.5 * rng.normal(size=(6000, 1)) - 1
+    bags = unbag.make_bags(score, rng.random(6000) < expit(score[:, 0]), way, size=50, seed=0)
+    slope = slope_of(factor * bags.X[:, 0], bags)
+    assert slope.low < 1 / factor < slope.high
+    assert slope.value == pytest.approx(1 / factor, rel=0.1)

@@ -14,7 +14,6 @@ from unbag.additive._sums import (
     SumsFit,
     fit_parts,
     narrow_part,
-    own_fold_scores,
     stored_part,
 )
 from unbag.additive._terms import MOST_BUCKETS, MOST_LEVELS, DataWarning, Terms, terms_of
@@ -37,7 +36,6 @@ __all__ = [
     "fit_parts",
     "identifiable",
     "narrow_part",
-    "own_fold_scores",
     "rank_tables",
     "stored_part",
     "terms_of",

@@ -466,32 +466,9 @@ def stored_part(bags: Bags, Z: Slots, *, folds: int = 1, seed: Any = 0) -> BagPa
     """
     order = np.argsort(bags.bag, kind="stable")
     fold = np.random.default_rng(seed).integers(0, folds, len(bags))
-    known = {name: getattr(bags, name) for name in ("report", "kind", "noise", "stratum")}
+    kept = ("report", "kind", "noise", "stratum", "stratum_names")
+    known = {name: getattr(bags, name) for name in kept}
     offset = bags.offset
     if offset is not None:
         offset = offset[order]
     return BagPart(Bags(bags.bag[order], **known, offset=offset), Z.take(order), fold)
-
-
-def own_fold_scores(terms: Terms, of_fold: np.ndarray) -> Callable[[BagPart], np.ndarray]:
-    """A function of a part: the score of each row by the model that never saw its fold.
-
-    Parameters
-    ----------
-    terms : Terms
-        How rows become a design.
-    of_fold : numpy.ndarray
-        Coefficients of each fold's model, (folds, coefficients, classes).
-    """
-    T = terms.basis()
-
-    def scores(part: BagPart) -> np.ndarray:
-        fold = part.fold[part.bags.bag]
-        score = np.empty((len(fold), of_fold.shape[2]))
-        for number, b in enumerate(of_fold):
-            score[fold == number] = (part.Z @ (T @ b))[fold == number]
-        if score.shape[1] == 1:
-            return score[:, 0]
-        return score
-
-    return scores

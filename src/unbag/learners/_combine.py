@@ -16,12 +16,12 @@ learner that is merely too sure of itself gets a smaller slope.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
 
 from unbag._arrays import sum_by
 from unbag.bags import Bags, Kind
@@ -39,8 +39,8 @@ rare. Some 15 bags say little of it: of Adult no more than of labels that no col
 LEVEL = 10.0
 """Standard deviation of the prior of a level, around that of the mean report: noisy reports whose
 mean is above 1 would send it to infinity."""
-FACTORS = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1)
-"""By which a slope may be made smaller, the largest first."""
+SMALLER, ENOUGH = 0.8, 0.02
+"""By which factor a slope is made smaller at a time, and how exactly the best one is wanted."""
 LONGEST = 1.0
 LEAST = 1e-9
 NUMBERS = ("weights", "level", "centre", "prior")
@@ -141,24 +141,41 @@ def combine(names: tuple[str, ...], scores: np.ndarray, bags: Bags) -> Combinati
 
 
 def _likeliest(best: Combination, away: np.ndarray, scores: np.ndarray, bags: Bags) -> Combination:
-    """The combination, with a smaller slope where the counts are likelier under it.
+    """The combination, with a smaller slope where the counts are likelier under it."""
+
+    def at(factor: float) -> Combination:
+        weights = factor * best.weights
+        return replace(best, weights=weights, level=_solve(away, bags, fixed=weights)[0])
+
+    def value(factor: float) -> float:
+        surplus = (factor * best.weights.sum() - 1) / SLOPE
+        return _log_likelihood(at(factor), scores, bags) - surplus**2 / 2
+
+    return at(_likeliest_factor(value, bags.kind))
+
+
+def _likeliest_factor(log_likelihood: Callable[[float], float], kind: Kind) -> float:
+    """By how much to make the slope of Newton's method smaller, so that counts are most likely.
 
     Newton's method solves for the means of the counts and takes their variances as they are. Where
     counts vary more than the model says, as in bags drawn by label, a larger slope makes the
     variances smaller and asks for a larger slope still, past the most likely one. In random bags
     the first factor wins.
     """
-    if bags.kind != "binary":  # the dispersion of totals says it; classes were never seen to do so
-        return best
-    tried = []
-    for factor in FACTORS:
-        weights = factor * best.weights
-        one = replace(best, weights=weights, level=_solve(away, bags, fixed=weights)[0])
-        surplus = (weights.sum() - 1) / SLOPE
-        tried.append((_log_likelihood(one, scores, bags) - surplus**2 / 2, factor, one))
-        if len(tried) > 1 and tried[-1][0] < tried[-2][0]:
-            break  # past the best
-    return max(tried, key=itemgetter(0))[2]
+    if kind != "binary":  # the dispersion of totals says it; classes were never seen to do so
+        return 1.0
+    factor, value = 1.0, log_likelihood(1.0)
+    while factor > LEAST and (lower := log_likelihood(factor * SMALLER)) > value:
+        factor, value = factor * SMALLER, lower
+    if factor == 1.0:
+        return factor
+    best = optimize.minimize_scalar(
+        lambda other: -log_likelihood(other),
+        bounds=(factor * SMALLER, factor / SMALLER),
+        method="bounded",
+        options={"xatol": factor * ENOUGH},
+    )
+    return float(best.x)
 
 
 def _charge(best: Combination, away: np.ndarray, bags: Bags, dispersion: float) -> float:
@@ -220,7 +237,7 @@ def _solve(
     levels = design.shape[2] - (len(away) if fixed is None else 0)
     theta, precision = _prior(design.shape[2] - levels, levels)
     theta[:levels] = _start(bags)
-    theta, _ = _newton(design, free, theta, bags, dispersion * precision)
+    theta = _newton(design, free, theta, bags, dispersion * precision)
     if bags.kind == "histogram":
         return np.append(theta[:levels], 0.0), theta[levels:]
     return theta[0], theta[levels:]
@@ -228,15 +245,14 @@ def _solve(
 
 def _newton(
     design: np.ndarray, free: np.ndarray, start: np.ndarray, bags: Bags, precision: Any = 0.0
-) -> tuple[np.ndarray, np.ndarray]:
-    """The most likely parameters, with a normal prior around the start, and the curvature there."""
+) -> np.ndarray:
+    """The most likely parameters, with a normal prior around the start."""
 
     def derivatives(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         slope, curvature = _derivatives(design, free, theta, bags)
         return np.dot(precision, theta - start) - slope, curvature + precision
 
-    theta = newton(derivatives, start, longest=LONGEST, enough=1e-8)
-    return theta, _derivatives(design, free, theta, bags)[1]
+    return newton(derivatives, start, longest=LONGEST, enough=1e-8)
 
 
 def trivial_level(bags: Bags) -> np.ndarray:
@@ -260,11 +276,19 @@ def slope_of(score: np.ndarray, bags: Bags, *, level: float = 0.95) -> Estimate:
     away = (score - score.mean(axis=0))[None]
     if np.ptp(away) < LEAST:
         return Estimate(1.0, np.inf, -np.inf, np.inf)
-    start = np.append(np.atleast_1d(_start(bags)), 1.0)
-    theta, curvature = _newton(_design(away, bags), _offset(bags), start, bags)
+    design, free = _design(away, bags), _offset(bags)
+    theta = _newton(design, free, np.append(np.atleast_1d(_start(bags)), 1.0), bags)
+    steep, levels = theta[-1:], len(theta) - 1
+
+    def log_likelihood(factor: float) -> float:
+        own = _solve(away, bags, fixed=factor * steep)[0]
+        return -float(log_likelihood_loss((free[:, 0] + own) + factor * steep * away[0], bags).sum())
+
+    theta[-1] *= _likeliest_factor(log_likelihood, bags.kind)
+    theta[:levels] = np.atleast_1d(_solve(away, bags, fixed=theta[-1:])[0])[:levels]
+    curvature = _derivatives(design, free, theta, bags)[1]
     error = float(np.sqrt(np.linalg.pinv(curvature)[-1, -1]))
-    reach = float(special.ndtri((1 + level) / 2)) * error
-    value = float(theta[-1])
+    value, reach = float(theta[-1]), float(special.ndtri((1 + level) / 2)) * error
     return Estimate(value, error, value - reach, value + reach)
 
 

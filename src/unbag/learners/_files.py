@@ -28,15 +28,13 @@ from unbag.additive import (
     LocalParts,
     SumsFit,
     Terms,
-    own_fold_scores,
     stored_part,
     terms_of,
 )
 from unbag.bags import Kind, stable_hash
-from unbag.diagnosis import diagnose
-from unbag.learners._combine import Combination
-from unbag.learners._fitted import NOT_RANDOM, PESSIMISTIC, Fitted
-from unbag.likelihood import count_likelihood
+from unbag.learners._combine import Combination, log_likelihood_loss
+from unbag.learners._fitted import NOT_RANDOM, PESSIMISTIC, Fitted, offset_of
+from unbag.learners._folds import look_random, scores_by_own_fold
 from unbag.metrics import (
     EXACT,
     Estimate,
@@ -277,20 +275,20 @@ def _fitted(stored: _Stored, folds: int) -> Fitted:
 
 def _judged(stored: _Stored, of_fold: np.ndarray, level: np.ndarray) -> tuple[Evaluation, Estimate]:
     """What bags say of models that never saw them, part by part: losses where they are random."""
-    score_of = own_fold_scores(stored.terms, of_fold)
+    T = stored.terms.basis()
     evaluator, ours, theirs, random = Evaluator(ordered=stored.few), [], [], True
+    alarm = 0.01 / len(stored.files)  # that random bags of any part are called not random
     for part in stored:
-        bags, score = part.bags, score_of(part)
-        offset = 0.0
-        if bags.offset is not None:
-            offset = bags.offset.reshape((-1,) + (1,) * (score.ndim - 1))
-        random = random and diagnose(bags, score).random
+        bags = part.bags
+        scores = np.stack([part.Z @ (T @ b) for b in of_fold])
+        if bags.kind != "histogram":
+            scores = scores[:, :, 0]
+        random = random and look_random(scores, bags, part.fold, level=alarm)
+        score, offset = scores_by_own_fold(scores, part.fold[bags.bag]), offset_of(bags)
         evaluator = evaluator.update(score + offset, bags)
         trivial = np.broadcast_to(level, (len(score), len(level))).reshape(score.shape) + offset
         for kept, own in ((ours, score + offset), (theirs, trivial)):
-            report = bags.components().report
-            known = {"kind": bags.kind, "noise": bags.noise}
-            kept.append(-count_likelihood(own, bags.bag, bags.size, report, **known))
+            kept.append(-log_likelihood_loss(own, bags))
     log, prior = np.concatenate(ours), np.concatenate(theirs)
     gain = mean_estimate(log - prior, LEVEL)
     evaluation = evaluator.compute()

@@ -15,7 +15,6 @@ from unbag._rules import Refused, broken
 from unbag.additive import Additive
 from unbag.bags import Bags
 from unbag.boosting import level_shift
-from unbag.diagnosis import diagnose
 from unbag.learners._combine import Combination, combine, slope_of
 from unbag.learners._fitted import (
     NOT_RANDOM,
@@ -31,6 +30,7 @@ from unbag.learners._folds import (
     FoldFit,
     fit_folds,
     folds_of,
+    look_random,
     mean_report,
     scores_by_own_fold,
 )
@@ -195,7 +195,7 @@ def _cross_fit(
         notes += fold_fit.notes
         scores.append(_at_one_level(fold_fit.scores(bags.X), bags))
         if len(fits) == 1:
-            random = _look_random(scores[0], bags, fold)
+            random = look_random(scores[0], bags, fold)
     if not fits:
         raise broken("At least one learner must succeed", "; ".join(notes), "Look at the bags.")
     return _Crossed(fits, np.stack(scores), random, tuple(notes))
@@ -217,25 +217,6 @@ def _at_one_level(scores: np.ndarray, bags: Bags) -> np.ndarray:
     mean, offset = mean_report(bags), offset_of(bags)
     shifts = [level_shift(score + offset, mean, bags.kind) for score in scores]
     return scores + np.stack(shifts)[:, None]
-
-
-def _look_random(scores: np.ndarray, bags: Bags, fold: np.ndarray) -> bool:
-    """Whether predictions for bags vary between bags as those for random bags do.
-
-    The models of two folds differ in their level, and in that of each stratum: bags of one campaign
-    would seem to differ only because their folds' models put that campaign higher or lower. So each
-    fold's model is moved to the common mean score of each stratum.
-    """
-    if bags.size.max() == 1:
-        return True
-    stratum = np.zeros(len(bags), int) if bags.stratum is None else bags.stratum
-    level, rows = np.empty_like(scores), stratum[bags.bag]
-    for number in np.unique(rows):
-        level[:, rows == number] = scores[:, rows == number].mean(axis=1, keepdims=True)
-    own = scores_by_own_fold(scores - level + level.mean(axis=0), fold[bags.bag])
-    if np.ptp(own) < 1e-9:
-        return True
-    return diagnose(bags.bare(), own).random
 
 
 def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:

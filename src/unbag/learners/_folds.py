@@ -11,6 +11,7 @@ import numpy as np
 
 from unbag.additive import DataWarning
 from unbag.bags import Bags, Reports
+from unbag.diagnosis import diagnose
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.likelihood import count_likelihood
 
@@ -201,3 +202,35 @@ def scores_by_own_fold(scores: np.ndarray, row_fold: np.ndarray) -> np.ndarray:
     array([1, 5, 3])
     """
     return scores[row_fold, np.arange(scores.shape[1])]
+
+
+def look_random(
+    scores: np.ndarray, bags: Bags, fold: np.ndarray, *, level: float = 0.01
+) -> bool:
+    """Whether predictions for bags vary between bags as those for random bags do.
+
+    The models of two folds differ in their level, and in that of each stratum: bags of one campaign
+    would seem to differ only because their folds' models put that campaign higher or lower. So each
+    fold's model is moved to the common mean score of each stratum.
+
+    Parameters
+    ----------
+    scores : numpy.ndarray
+        By each fold's model, (folds, rows) or (folds, rows, classes).
+    bags : Bags
+        With observed reports.
+    fold : numpy.ndarray
+        Fold of each bag.
+    level : float
+        Chance of calling random bags not random.
+    """
+    if bags.size.max() == 1:
+        return True
+    stratum = np.zeros(len(bags), int) if bags.stratum is None else bags.stratum
+    mean, rows = np.empty_like(scores), stratum[bags.bag]
+    for number in np.unique(rows):
+        mean[:, rows == number] = scores[:, rows == number].mean(axis=1, keepdims=True)
+    own = scores_by_own_fold(scores - mean + mean.mean(axis=0), fold[bags.bag])
+    if np.ptp(own) < 1e-9:
+        return True
+    return diagnose(bags.bare(), own, level=level).random
