@@ -15,14 +15,7 @@ from scipy import special
 
 import unbag
 from unbag.additive._counts import Spread, counts_of
-from unbag.additive._sums import (
-    LocalParts,
-    SumsAt,
-    SumsFit,
-    added,
-    fit_parts,
-    narrow_part,
-)
+from unbag.additive._sums import LocalParts, SumsAt, SumsFit, added, fit_parts, narrow_part
 from unbag.additive._terms import terms_of
 from unbag.learners import Additive
 

@@ -282,7 +282,9 @@ def slope_of(score: np.ndarray, bags: Bags, *, level: float = 0.95) -> Estimate:
 
     def log_likelihood(factor: float) -> float:
         own = _solve(away, bags, fixed=factor * steep)[0]
-        return -float(log_likelihood_loss((free[:, 0] + own) + factor * steep * away[0], bags).sum())
+        return -float(
+            log_likelihood_loss((free[:, 0] + own) + factor * steep * away[0], bags).sum()
+        )
 
     theta[-1] *= _likeliest_factor(log_likelihood, bags.kind)
     theta[:levels] = np.atleast_1d(_solve(away, bags, fixed=theta[-1:])[0])[:levels]

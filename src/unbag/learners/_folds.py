@@ -204,9 +204,7 @@ def scores_by_own_fold(scores: np.ndarray, row_fold: np.ndarray) -> np.ndarray:
     return scores[row_fold, np.arange(scores.shape[1])]
 
 
-def look_random(
-    scores: np.ndarray, bags: Bags, fold: np.ndarray, *, level: float = 0.01
-) -> bool:
+def look_random(scores: np.ndarray, bags: Bags, fold: np.ndarray, *, level: float = 0.01) -> bool:
     """Whether predictions for bags vary between bags as those for random bags do.
 
     The models of two folds differ in their level, and in that of each stratum: bags of one campaign
