@@ -90,6 +90,32 @@ def test_an_old_score_is_corrected_and_goes_into_predict_and_evaluate(tmp_path):
     )
 
 
+def test_exposures_go_into_train_predict_and_evaluate(tmp_path):
+    rng, n = np.random.default_rng(2), 4000
+    hours, x, bag = rng.uniform(0.1, 1, n), rng.normal(size=n), rng.integers(0, 200, n)
+    rate = np.exp(-1 + 0.8 * x)
+    events = pd.DataFrame({"bag": bag, "x": x, "hours": hours})
+    totals = np.bincount(bag, rng.poisson(hours * rate), minlength=200)
+    events.to_parquet(tmp_path / "e.parquet")
+    pd.DataFrame({"bag": range(200), "sales": totals}).to_parquet(tmp_path / "r.parquet")
+    files, model = [tmp_path / "e.parquet", tmp_path / "r.parquet"], tmp_path / "m.unbag"
+    words = ["--on", "bag", "--total", "sales"]
+    run("train", *files, *words, "--kind", "total", "--exposure", "hours", *QUICK, "--out", model)
+    run("predict", model, files[0], "--out", tmp_path / "p.parquet")
+    count = pd.read_parquet(tmp_path / "p.parquet")["count"].to_numpy()
+    events.assign(hours=2 * hours).to_parquet(tmp_path / "twice.parquet")
+    run("predict", model, tmp_path / "twice.parquet", "--out", tmp_path / "q.parquet")
+    # twice the exposure, twice the count, exactly; and the rates are the true ones
+    np.testing.assert_allclose(
+        pd.read_parquet(tmp_path / "q.parquet")["count"], 2 * count, rtol=1e-5
+    )
+    assert np.corrcoef(np.log(count / hours), np.log(rate))[0, 1] > 0.95
+    run("evaluate", model, *files, *words, "--json", code=1)  # it learned from all bags
+    events.assign(hours=0).to_parquet(tmp_path / "never.parquet")
+    refused = run("predict", model, tmp_path / "never.parquet", code=1).stderr
+    assert "An exposure must be finite and positive" in refused
+
+
 def test_labels_of_some_events_are_learned_from_beside_the_bags(tmp_path):
     events, reports, score = clicks(tmp_path, by="chance", n=600)
     rng = np.random.default_rng(1)

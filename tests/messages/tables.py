@@ -8,7 +8,15 @@ import pyarrow.parquet as pq
 
 from cases.tables import DAY, FOLDER, LATIN, SAID, TWO, as_csv, as_parquet, told
 from unbag import plan_features
-from unbag.tables import Column, Columns, FeaturePlan, check_tables, open_table, plain_duckdb
+from unbag.tables import (
+    Column,
+    Columns,
+    FeaturePlan,
+    OldScore,
+    check_tables,
+    open_table,
+    plain_duckdb,
+)
 from unbag.tables._reports import report_rows
 from unbag.tables._rules import TWO_KINDS
 
@@ -244,6 +252,31 @@ MESSAGES = [
     (
         lambda: told(total=None, counts=["n"]),
         "Class counts must be two columns or more: ['n'] given. Use total= for one.",
+    ),
+    (
+        lambda: Columns([], total="sales"),
+        "Bags must be named by one column or more: none given. Name it with on=.",
+    ),
+    (
+        lambda: Columns("bag", total="sales", exposure="x"),
+        (
+            "An exposure must come with totals of counts: the kind is binary. "
+            'Say kind= "total", or leave exposure= out.'
+        ),
+    ),
+    (
+        lambda: Columns("bag", total="sales", kind="total", exposure="x", score="x"),
+        (
+            "An event must have an old score or an exposure: both given. Add the logarithm of the "
+            "exposure to the score, and leave exposure= out."
+        ),
+    ),
+    (
+        lambda: OldScore("hours", exposure=True).scores(pa.table({"hours": [1.0, 0.0]})),
+        (
+            "An exposure must be finite and positive: event 1 has 0 (1 such event). Leave out "
+            "events that were not watched at all."
+        ),
     ),
     (
         lambda: told(cut=3),

@@ -95,9 +95,11 @@ def shown(summary: TablesReport) -> str:
 
 def readings(bags: JoinedBags, columns: Columns) -> list[tuple[str, str]]:
     """Each column of the events with how it is read, or why it is left out."""
-    ids = {columns.on: "left out: the bag's id (--on)"}
+    ids = dict.fromkeys(columns.no_features, "left out: the bag's id (--on)")
     if columns.id is not None:
         ids[columns.id] = "left out: the event's id (--id)"
+    if columns.exposure is not None:
+        ids[columns.exposure] = "the exposure, in proportion to which counts grow (--exposure)"
     if columns.score is not None:
         ids[columns.score] = "the old model's score, to which the bags teach a correction (--score)"
     planned = getattr(bags.plan, "columns", ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from unbag.metrics import Evaluation
     from unbag.tables import Columns, JoinedBags
 
-COMMAND = table_verb(without=("kind", "score"))  # the model file says them
+COMMAND = table_verb(without=("kind", "score", "exposure"))  # the model file says them
 TABLES = {b"PAR1": "a Parquet file", b"\x1f\x8b": "a compressed file"}
 """How files begin that are easily given for a model."""
 
@@ -109,8 +109,11 @@ def bags_for(model: Any, events: Any, reports: Any, columns: Columns) -> JoinedB
             f"{counts} were given for {classes}",
             "Name the same columns in the same order.",
         )
-    old = getattr(model.old_score_, "column", None)
-    return join(events, reports, columns, plan=model.plan_, kind=model.kind_, score=old)
+    old, offset = model.old_score_, {}
+    if old is not None:
+        offset = {{True: "exposure", False: "score"}[old.exposure]: old.column}
+    columns = replace(columns, kind=model.kind_, score=None, exposure=None)
+    return join(events, reports, columns, plan=model.plan_, **offset)
 
 
 def unseen(bags: Any, *learned: np.ndarray | None) -> Any:

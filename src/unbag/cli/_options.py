@@ -56,7 +56,7 @@ Force = Annotated[bool, typer.Option("--force", help="overwrite the output")]
 
 # of each field of `unbag.tables.Columns`
 COLUMN_HELP = {
-    "on": "the column with the bag's id, which both tables have",
+    "on": "the column with the bag's id, which both tables have; repeat where several name a bag",
     "total": "reports: column with each bag's total",
     "counts": "reports: column with one class's counts; repeat for each",
     "proportion": "reports: column with proportions, in place of totals",
@@ -70,6 +70,7 @@ COLUMN_HELP = {
     "time": "events: column with the time of the event, for --cut and the page; it stays a feature",
     "id": "events: column with the event's id; an id that occurs twice is refused",
     "score": "events: column with an old model's logit or probability, to be corrected by bags",
+    "exposure": "events: column in proportion to which counts grow, as hours; for --kind total",
     "cut": "use only what was known before this time, e.g. 2026-11-16: later reports (--as-of) and "
     "bags with later events (--time) are left out",
     "wrong_sizes": "bags with another size than was reported: refuse (usual) or leave_out",
@@ -209,7 +210,7 @@ def _column_options() -> list[Any]:
         panel = {True: "Noise of the reports", False: "Columns"}[name in NOISE_HELP]
         option = typer.Option(*words, help=help, rich_help_panel=panel)
         options.append((name, Annotated[kind, option], default))
-    options[0] = ("on", Annotated[str, options[0][1].__metadata__[0]])  # there is no default
+    options[0] = ("on", Annotated[list[str], options[0][1].__metadata__[0]])  # there is no default
     app = typer.Typer(add_completion=False)
     app.command()(make_dataclass("ColumnOptions", options))
     return [option for option in typer.main.get_command(app).params if option.name != "help"]

@@ -18,7 +18,7 @@ from unbag.cli._options import AsJson, Events, Force, Model, Reports, table_verb
 from unbag.cli._outputs import check_output
 from unbag.cli._progress import activity
 
-COMMAND = table_verb(without=("kind", "score"))  # the model file says them
+COMMAND = table_verb(without=("kind", "score", "exposure"))  # the model file says them
 
 
 def recalibrate(

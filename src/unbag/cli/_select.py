@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from unbag.tables import Columns
 
 Rule = Literal["paired", "tournament"]
-COMMAND = table_verb(without=("kind", "score"))  # the model files say them
+COMMAND = table_verb(without=("kind", "score", "exposure"))  # the model files say them
 
 
 def select(

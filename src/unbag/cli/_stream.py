@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from unbag.stream import FolderInput, StreamLearner, StreamSettings
     from unbag.tables import Columns
 
-NOT_HERE = ("counts", "kind", "stratum", "score", "cut", "wrong_sizes", "cap")
+NOT_HERE = ("counts", "kind", "stratum", "score", "exposure", "cut", "wrong_sizes", "cap")
 LOOKS = 1.0
 """Seconds between looks into the folder."""
 

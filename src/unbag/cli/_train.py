@@ -261,6 +261,8 @@ def _tell_bags(bags: JoinedBags, columns: Columns, diagnosis: Diagnosis, *, alon
 
 
 def _of_old_score(old: OldScore) -> str:
+    if old.exposure:
+        return f"{old.column} holds exposures: expected counts are proportional to it."
     scale = {True: "probabilities", False: "logits or logarithms of rates"}[old.probability]
     return f"{old.column} holds {scale}: bags teach what is to be added to its scores."
 

@@ -36,7 +36,7 @@ def try_out(model: Any) -> None:
 
 
 def _is_old_score(old: OldScore) -> bool:
-    return isinstance(old.column, str) and type(old.probability) is bool
+    return isinstance(old.column, str) and {type(flag) for flag in old[1:]} == {bool}
 
 
 def _predict(model: Any, plan: FeaturePlan) -> None:

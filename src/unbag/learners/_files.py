@@ -115,7 +115,7 @@ def bytes_of(memory: str) -> int:
 def fit_files(
     events: Any,
     reports: Any,
-    on: str | Columns,
+    on: str | Sequence[str] | Columns,
     *,
     memory: str = "2GB",
     features: Sequence[str] | None = None,
@@ -130,7 +130,7 @@ def fit_files(
     ----------
     events, reports : frame, Arrow table, DuckDB relation or path
         Files are read in batches.
-    on : str or Columns
+    on : str, sequence of str or Columns
         The column with the bag's id, in both.
     memory : str
         About how much the work may take beside the program itself, such as "2GB"; parts of the
@@ -155,7 +155,8 @@ def fit_files(
     if not isinstance(plan, FeaturePlan):
         chosen = {"features": features, "leave_out": said.no_features, "override": plan}
         wide: dict[str, Any] = {"one_hot": MOST_LEVELS, "most_buckets": MOST_BUCKETS}
-        planned = plan_features(events, **chosen, **wide)
+        ids = dict.fromkeys(said.as_text, pa.string())  # as `join` reads them: 007 stays 007
+        planned = plan_features(open_table(events, types=ids), **chosen, **wide)
     with scratch() as folder:
         number = max(1, ceil(summary.events * ROW / room))
         stored = _Stored(Path(folder), said, planned, folds, seed)
@@ -187,7 +188,7 @@ class _Stored:
         types = dict.fromkeys(self.columns.as_text, pa.string())
         ours = open_table(events, types=types)
         theirs = open_table(reports, thing="reports", types=types)
-        text = ids_are_text(ours, theirs, self.columns.on)
+        text = ids_are_text(ours, theirs, self.columns)
         of_events = [*self.columns.of_events, *(column.name for column in self.plan.used)]
         self.terms = self._planned_terms(ours, min(1.0, SAMPLE / rows))
         self._scatter(ours, list(ours.need(dict.fromkeys(of_events))), "events", number, text)
@@ -207,18 +208,19 @@ class _Stored:
         self, table: Any, names: Sequence[str], thing: str, number: int, text: bool
     ) -> None:
         """Rows to a folder for each part, by a hash of the bag's id."""
-        on, bag_type = self.columns.on, {True: pa.string(), False: pa.int64()}[text]
-        fields = [table.schema.field(name) for name in names]
-        fields[names.index(on)] = pa.field(on, bag_type)
-        schema = pa.schema([*fields, (PART, pa.int32())])
+        keys, key_type = self.columns.keys, {True: pa.string(), False: pa.int64()}[text]
+        types = {name: table.schema.field(name).type for name in names}
+        schema = pa.schema([*(types | dict.fromkeys(keys, key_type)).items(), (PART, pa.int32())])
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in table.batches(names):
-                ids = as_ids(batch[on], text=text)
-                coded = ids.dictionary_encode()
+                coded = as_ids(batch, keys, text=text).dictionary_encode()
                 hashed = stable_hash(coded.dictionary.to_pylist(), salt="part") % number
                 part = pa.array(hashed.astype(np.int32)).take(coded.indices)
-                batch = batch.set_column(names.index(on), on, ids).append_column(PART, part)
+                for key in keys:
+                    own = as_ids(batch, [key], text=text)
+                    batch = batch.set_column(names.index(key), key, own)
+                batch = batch.append_column(PART, part)
                 yield from batch.cast(schema).to_batches()
 
         ds.write_dataset(

@@ -40,11 +40,18 @@ def check_own_names(names: Sequence[str], thing: str) -> None:
         )
 
 
-def id_column(table: Any, name: str, *, text: bool, thing: str) -> Any:
-    """Bag ids as text or as whole numbers; the empty text is missing."""
-    if text:
-        return text_column(table, name, thing=thing)
-    return table[name].cast("int64")
+def id_column(table: Any, keys: Sequence[str], *, text: bool, thing: str) -> Any:
+    """Bag ids as text or as whole numbers, as `unbag.tables.as_ids` has them; the empty text is
+    missing."""
+    if not text:
+        return table[keys[0]].cast("int64")
+    texts = [text_column(table, name, thing=thing) for name in keys]
+    if len(texts) == 1:
+        return texts[0]
+    first, *others = (each.replace(",", ",,") for each in texts)
+    for each in others:
+        first = first + ", " + each
+    return first
 
 
 def text_column(table: Any, name: str, *, thing: str) -> Any:

@@ -35,7 +35,7 @@ HELD = "one line for each bag, and ids if they are checked"
 def query_files(
     events: str | Path,
     reports: str | Path,
-    on: str | Columns,
+    on: str | Sequence[str] | Columns,
     *,
     memory: str | None = None,
     method: Method | None = None,
@@ -75,7 +75,7 @@ def write_targets(
     events: str | Path,
     reports: str | Path,
     out: str | Path,
-    on: str | Columns,
+    on: str | Sequence[str] | Columns,
     *,
     force: bool = True,
     **how: Any,

@@ -96,7 +96,7 @@ def make_request(
     for table, name in ((ours, columns.time), (theirs, columns.as_of)):
         if name is not None:
             as_moments(table.source[name], name=name, thing=table.thing)
-    text, cut = ids_are_text(ours, theirs, columns.on), cut_of(ours, theirs, columns)
+    text, cut = ids_are_text(ours, theirs, columns), cut_of(ours, theirs, columns)
     return Request(columns, method, predictions, text, cut)
 
 
@@ -120,7 +120,7 @@ def read_events(events: Any, request: Request) -> Any:
     reference."""
     names = request.columns
     read = {
-        "bag": id_column(events, names.on, text=request.text, thing="events"),
+        "bag": id_column(events, names.keys, text=request.text, thing="events"),
         "stratum": ibis.literal(""),
         "id": ibis.null("string"),
         "late": NEVER,
@@ -143,7 +143,7 @@ def read_reports(reports: Any, request: Request) -> Any:
     are marked."""
     names = request.columns
     read = {
-        "bag": id_column(reports, names.on, text=request.text, thing="reports"),
+        "bag": id_column(reports, names.keys, text=request.text, thing="reports"),
         "reported_size": ibis.null("float64"),
         "noise": constant(_number_or_zero(names.noise)),
         "status": ibis.literal("observed"),

@@ -39,7 +39,7 @@ class Related(NamedTuple):
 def relate(
     events: Any,
     reports: Any,
-    on: str | Columns,
+    on: str | Sequence[str] | Columns,
     *,
     method: Method | None = None,
     reference: str | Sequence[str] | None = None,
@@ -63,7 +63,7 @@ def relate(
     ----------
     events, reports : ibis.Table
         Tables of a connection, or `ibis.table(schema, name=...)` to write SQL only.
-    on : str or Columns
+    on : str, sequence of str or Columns
         The column with the bag's id, in both. Ids, strata and statuses are text, whole numbers or
         dates.
     method : {"anchored", "upm", "easy"}, optional
@@ -105,7 +105,7 @@ def relate(
 
 def _targets(events: Any, weighed: Any, request: Request, keep: list[str]) -> Any:
     """The events with the weights of their bag, and what follows from these."""
-    bag = id_column(events, request.columns.on, text=request.text, thing="events")
+    bag = id_column(events, request.columns.keys, text=request.text, thing="events")
     marked = events.mutate(**{OWN + "bag": bag})
     names = [name for name in weighed.columns if name == "all" or name.startswith("W_")]
     weights = weighed.select(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from scipy.special import expit
 
 from unbag._io import whole
@@ -28,9 +29,9 @@ from unbag.stream._settings import StreamSettings
 from unbag.tables import (
     Columns,
     FeaturePlan,
+    as_ids,
     as_moments,
     open_table,
-    plain,
     plan_features,
     report_rows,
 )
@@ -111,7 +112,9 @@ class FolderInput:
         events = [file for file in self._files() if self._kind(file) == "events"]
         if not events:
             return None
-        plan = plan_features(events[0], leave_out=self.columns.no_features, **how)
+        ids = dict.fromkeys(self.columns.as_text, pa.string())
+        first = open_table(events[0], types=ids)
+        plan = plan_features(first, leave_out=self.columns.no_features, **how)
         made = Setup(plan, self._start())
         with whole(self.state / SETUP) as temporary:
             temporary.write_text(json.dumps({"plan": made.plan.to_json(), "start": made.start}))
@@ -225,12 +228,12 @@ class FolderInput:
 
     def _parts(self, file: Path, plan: FeaturePlan) -> Iterator[tuple[np.ndarray, list[str], Any]]:
         """Features, bags and times of a file of events, in batches."""
-        on, when = self.columns.on, self.columns.time
+        keys, when = self.columns.keys, self.columns.time
         read = {column.name for column in plan.used}
-        keep = [name for name in (on, when) if name is not None and name not in read]
+        keep = [name for name in (*keys, when) if name is not None and name not in read]
         for batch in plan.tables(file, keep=keep):
-            bag = plain(batch[on]).to_pylist()
-            if None in bag or "" in bag:
+            bag = as_ids(batch, keys, text=True).to_pylist()
+            if None in bag:
                 raise broken(
                     "A bag id must not be missing",
                     f"an event of {file.name} has none",
@@ -239,7 +242,7 @@ class FolderInput:
             time = None
             if when is not None:
                 time = as_moments(batch[when], name=when)
-            yield plan.features(batch), [str(name) for name in bag], time
+            yield plan.features(batch), bag, time
 
     def _feed_reports(self, file: Path, learner: StreamLearner, plan: FeaturePlan) -> None:
         reports = report_rows(file, self.columns)

@@ -25,7 +25,7 @@ class ColumnNames(TypedDict, total=False):
     ----------
     total, counts, proportion, kind, size, noise, status, status_map, as_of : optional
         What is said of the reports; see `Columns`.
-    stratum, time, id, score : str, optional
+    stratum, time, id, score, exposure : str, optional
         Columns of the events.
     cut, wrong_sizes, cap, accept_bias : optional
         What is done with them; see `Columns`.
@@ -44,6 +44,7 @@ class ColumnNames(TypedDict, total=False):
     time: str | None
     id: str | None
     score: str | None
+    exposure: str | None
     cut: Any
     wrong_sizes: Sizes
     cap: float | None
@@ -56,8 +57,9 @@ class Columns:
 
     Parameters
     ----------
-    on : str
-        Column with the bag's id, in both tables.
+    on : str or sequence of str
+        Column with the bag's id, in both tables; or several, as campaign and day, whose values
+        together name a bag. Several stay features.
     total, counts, proportion : str, sequence of str, str
         Column of the reports with each bag's total, columns with its class counts, or column with
         its proportion (mean count): one of these. Totals are divided by the number of events.
@@ -79,6 +81,9 @@ class Columns:
     score : str, optional
         Column of the events with the score of a model that is already there: a logit, or the
         logarithm of a rate. Bags then teach what is to be added to it.
+    exposure : str, optional
+        For totals, column of the events with how long or how much of each was watched: half the
+        exposure, half the expected count. It is no feature.
     cut : number, str or date, optional
         Use only what was known before this moment: reports made at or after it are left out, and so
         are bags with events at or after it. A date means its first moment, so nothing of that day
@@ -92,9 +97,11 @@ class Columns:
 
     >>> Columns("bag", total="sales").values
     ('sales',)
+    >>> Columns(["campaign", "day"], total="sales").of_reports
+    ['campaign', 'day', 'sales']
     """
 
-    on: str
+    on: str | Sequence[str]
     total: str | None = None
     counts: Sequence[str] | None = None
     proportion: str | None = None
@@ -108,12 +115,17 @@ class Columns:
     time: str | None = None
     id: str | None = None
     score: str | None = None
+    exposure: str | None = None
     cut: Any = None
     wrong_sizes: Sizes = "refuse"
     cap: float | None = None
     accept_bias: bool = False
 
     def __post_init__(self) -> None:
+        if not self.keys:
+            raise broken(
+                "Bags must be named by one column or more", "none given", "Name it with {on}."
+            )
         given = [name for name in VALUES if getattr(self, name) is not None]
         if len(given) != 1:
             raise broken(
@@ -136,6 +148,7 @@ class Columns:
             )
         one_of("What is done with wrong sizes", self.wrong_sizes, get_args(Sizes))
         self._check_status_map()
+        self._check_offset()
         if self.kind is not None and (self.counts is None) == (self.kind == "histogram"):
             raise broken(
                 "A kind must fit the columns",
@@ -158,6 +171,22 @@ class Columns:
                 "Give with {cap} the largest count of one event, or leave it out.",
             )
 
+    def _check_offset(self) -> None:
+        if self.exposure is None:
+            return
+        if self.reports_are != "total":
+            raise broken(
+                "An exposure must come with totals of counts",
+                f"the kind is {self.reports_are}",
+                'Say {kind} "total", or leave {exposure} out.',
+            )
+        if self.score is not None:
+            raise broken(
+                "An event must have an old score or an exposure",
+                "both given",
+                "Add the logarithm of the exposure to the score, and leave {exposure} out.",
+            )
+
     def _check_status_map(self) -> None:
         if self.status_map is None:
             return
@@ -174,6 +203,18 @@ class Columns:
                     f"{word!r} means {meaning!r}",
                     f"{nearest(meaning, get_args(Status))}{TWO_KINDS}",
                 )
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns whose values name a bag."""
+        if isinstance(self.on, str):
+            return (self.on,)
+        return tuple(dict.fromkeys(self.on))
+
+    @property
+    def offset(self) -> str | None:
+        """The column of the events from which something is added to their scores."""
+        return self.score or self.exposure
 
     @property
     def reports_are(self) -> Kind:
@@ -201,22 +242,25 @@ class Columns:
     @property
     def of_events(self) -> list[str]:
         """The columns of the events."""
-        return _given(self.on, self.stratum, self.time, self.id, self.score)
+        return _given(*self.keys, self.stratum, self.time, self.id, self.offset)
 
     @property
     def no_features(self) -> list[str]:
-        """The columns of the events that no model learns from: the names of bag and event."""
-        return _given(self.on, self.id)
+        """The columns of the events that no model learns from: the names of bag and event. Where
+        two columns name a bag, each of them is shared by many bags and can be learned from."""
+        if len(self.keys) > 1:
+            return _given(self.id, self.exposure)
+        return _given(*self.keys, self.id, self.exposure)
 
     @property
     def of_reports(self) -> list[str]:
         """The columns of the reports."""
-        return _given(self.on, *self.values, self.size, self.variance, self.status, self.as_of)
+        return _given(*self.keys, *self.values, self.size, self.variance, self.status, self.as_of)
 
     @property
     def as_text(self) -> list[str]:
         """Columns with ids, which are read as text from CSV files, so that 007 stays 007."""
-        return _given(self.on, self.stratum, self.id, self.status)
+        return _given(*self.keys, self.stratum, self.id, self.status)
 
 
 VALUES = ("total", "counts", "proportion")
@@ -226,13 +270,13 @@ def _given(*names: str | None) -> list[str]:
     return list(dict.fromkeys(name for name in names if name is not None))
 
 
-def as_columns(on: str | Columns, said: Mapping[str, Any]) -> Columns:
+def as_columns(on: str | Sequence[str] | Columns, said: Mapping[str, Any]) -> Columns:
     """The columns from what `join` and others take: the bag's column, or all of them, and more.
 
     Parameters
     ----------
-    on : str or Columns
-        The column with the bag's id, or columns that are changed by what is said.
+    on : str, sequence of str or Columns
+        The column (or columns) with the bag's id, or columns that are changed by what is said.
     said : mapping
         Further fields of `Columns`.
     """
@@ -245,16 +289,21 @@ def as_columns(on: str | Columns, said: Mapping[str, Any]) -> Columns:
     return Columns(on, **said)
 
 
-def ids_are_text(events: Table, reports: Table, on: str) -> bool:
+def ids_are_text(events: Table, reports: Table, columns: Columns) -> bool:
     """Whether the bag ids are compared as text, else as whole numbers; two types are refused.
 
     Parameters
     ----------
     events, reports : Table
         The two tables.
-    on : str
-        The column with the ids.
+    columns : Columns
+        What is said of their columns.
     """
+    each = [_key_is_text(events, reports, key) for key in columns.keys]
+    return len(each) > 1 or each[0]
+
+
+def _key_is_text(events: Table, reports: Table, on: str) -> bool:
     kinds = {table.thing: _id_kind(table, on) for table in (events, reports)}
     if len(set(kinds.values())) > 1 and events.typed and reports.typed:
         raise broken(

@@ -59,7 +59,7 @@ class BagCounter:
         """Count a batch that has the columns."""
         names, n = self.columns, batch.num_rows
         stratum, last = pa.array([""] * n), np.full(n, -np.inf)
-        bag = as_ids(batch[names.on], text=self.text)
+        bag = as_ids(batch, names.keys, text=self.text)
         self._note("bag", bag)
         if names.stratum is not None:
             stratum = as_text(batch[names.stratum])
@@ -124,7 +124,10 @@ class IdCounter:
 
     def add(self, batch: pa.Table) -> None:
         """Note the ids of a batch."""
-        ids = {"id": as_text(batch[self.columns.id]), "bag": as_text(batch[self.columns.on])}
+        ids = {
+            "id": as_text(batch[self.columns.id]),
+            "bag": as_ids(batch, self.columns.keys, text=True),
+        }
         self.connection.register("batch", pa.table(ids))
         self.connection.execute("insert into ids from batch")
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from unbag._rules import Refused, broken, refuse
-from unbag.bags import Bags, Kind, check_prior
+from unbag.bags import Bags, check_prior
 from unbag.tables._columns import ColumnNames, Columns, as_columns, cut_of, ids_are_text
 from unbag.tables._events import BagCounter, id_counter
 from unbag.tables._infer import Overrides, Survey, csv_types
@@ -33,7 +33,8 @@ SURE = 1e-6
 
 
 class OldScore(NamedTuple):
-    """Where events have the prediction of a model that is already there.
+    """Where events have what is added to their scores: the prediction of a model that is already
+    there, or their exposure.
 
     Parameters
     ----------
@@ -41,10 +42,13 @@ class OldScore(NamedTuple):
         Its name.
     probability : bool
         Whether it holds probabilities, so that scores are their logits.
+    exposure : bool
+        Whether it holds exposures, so that scores are their logarithms.
     """
 
     column: str
     probability: bool = False
+    exposure: bool = False
 
     def scores(self, batch: pa.Table) -> np.ndarray:
         """The scores of some events."""
@@ -52,6 +56,15 @@ class OldScore(NamedTuple):
 
     def as_scores(self, values: np.ndarray) -> np.ndarray:
         """Scores from the values of the column."""
+        if self.exposure:
+            refuse(
+                "An exposure must be finite and positive",
+                ~(np.isfinite(values) & (values > 0)),
+                thing="event",
+                given=values,
+                remedy="Leave out events that were not watched at all.",
+            )
+            return np.log(values)
         refuse(
             "An old score must be finite",
             ~np.isfinite(values),
@@ -65,18 +78,19 @@ class OldScore(NamedTuple):
         return np.log(inside / (1 - inside))
 
     @staticmethod
-    def of(column: str, values: np.ndarray, kind: Kind) -> OldScore:
+    def of(columns: Columns, values: np.ndarray) -> OldScore:
         """What a column holds: values that all lie between 0 and 1 are taken for probabilities.
 
         Parameters
         ----------
-        column : str
-            Its name.
+        columns : Columns
+            What is said of the columns.
         values : numpy.ndarray
-            The old scores, or probabilities, of the events.
-        kind : str
-            Of the reports.
+            The old scores, probabilities or exposures of the events.
         """
+        column, kind = columns.offset or "", columns.reports_are
+        if columns.exposure is not None:
+            return OldScore(column, exposure=True)
         if kind == "histogram":
             raise broken(
                 "An old score must be one of labels or counts",
@@ -162,7 +176,7 @@ class JoinedBags(Bags):
 def join(
     events: Any,
     reports: Any,
-    on: str | Columns,
+    on: str | Sequence[str] | Columns,
     *,
     features: Sequence[str] | None = None,
     plan: FeaturePlan | Overrides = None,
@@ -184,7 +198,7 @@ def join(
         features is not.
     reports : the same
         One row for each bag.
-    on : str or Columns
+    on : str, sequence of str or Columns
         The column with the bag's id, in both.
     features : sequence of str, optional
         Columns of the events to take; by default all that are none of the others. () for none.
@@ -194,7 +208,7 @@ def join(
         The label marginal, if it is known from elsewhere; see `Bags`.
     **columns : ColumnNames
         Which other column is what, see `Columns`: total, counts, proportion, kind, size, noise,
-        status, as_of, stratum, time, id, score, cut, wrong_sizes, cap, accept_bias.
+        status, as_of, stratum, time, id, score, exposure, cut, wrong_sizes, cap, accept_bias.
 
     >>> events = pa.table({"day": ["mon", "mon", "tue", "tue"], "age": [20, 30, 40, 50]})
     >>> reports = pa.table({"day": ["mon", "tue"], "sales": [1, 2]})
@@ -227,7 +241,7 @@ def join(
 
 
 def check_tables(
-    events: Any, reports: Any, on: str | Columns, **columns: Unpack[ColumnNames]
+    events: Any, reports: Any, on: str | Sequence[str] | Columns, **columns: Unpack[ColumnNames]
 ) -> TablesReport:
     """What `join` would say of these tables: everything that is left out or refused, without an
     error.
@@ -238,7 +252,7 @@ def check_tables(
     ----------
     events, reports : frame, pyarrow.Table, DuckDB relation, str or Path
         The tables.
-    on : str or Columns
+    on : str, sequence of str or Columns
         The column with the bag's id, in both.
     **columns : ColumnNames
         Which other column is what; see `join`.
@@ -299,7 +313,7 @@ class _Pair:
         self.events = open_table(events, types=types | ids).naming(columns.of_events)
         self.reports = open_table(reports, thing="reports", types=ids)
         self._check_columns()
-        self.text = ids_are_text(self.events, self.reports, columns.on)
+        self.text = ids_are_text(self.events, self.reports, columns)
 
     def _check_columns(self) -> None:
         """Refuse all columns at once that are not there, and tables in the wrong order."""
@@ -347,11 +361,11 @@ class _Pair:
         if plan is not None:
             names = [column.name for column in plan.used]
         parts: dict[str, list[Any]] = {name: [] for name in names}
-        if columns.score is not None:
-            names, offset = list(dict.fromkeys([*names, columns.score])), np.empty(n)
+        if columns.offset is not None:
+            names, offset = list(dict.fromkeys([*names, columns.offset])), np.empty(n)
         start = rows = 0
-        for batch in self.events.batches(self.events.need([columns.on, *names])):
-            ids = as_ids(batch[self.columns.on], text=self.text)
+        for batch in self.events.batches(self.events.need([*columns.keys, *names])):
+            ids = as_ids(batch, columns.keys, text=self.text)
             index = pc.index_in(ids, value_set=matched.name)
             kept = np.flatnonzero(index.is_valid().to_numpy(zero_copy_only=False))
             here = slice(start, start + len(kept))
@@ -361,12 +375,12 @@ class _Pair:
                 read = plan.columns_of(batch).take(pa.array(kept))
                 for name, chunks in parts.items():
                     chunks += read[name].chunks
-            if offset is not None and columns.score is not None:
-                offset[here] = as_numbers(batch[columns.score], name=columns.score)[kept]
+            if offset is not None and columns.offset is not None:
+                offset[here] = as_numbers(batch[columns.offset], name=columns.offset)[kept]
             start, rows = here.stop, rows + batch.num_rows
         made: dict[str, Any] = {"bag": bag, "rows": where}
-        if offset is not None and columns.score is not None:
-            old = OldScore.of(columns.score, offset, columns.reports_are)
+        if offset is not None:
+            old = OldScore.of(columns, offset)
             made |= {"offset": old.as_scores(offset), "old_score": old}
         if plan is not None:  # one column at a time, as each is there twice for a moment
             made["table"] = pa.table({name: _in_one(parts.pop(name)) for name in list(parts)})

@@ -56,7 +56,7 @@ def read_reports(table: Table, columns: Columns, *, text: bool) -> ReportTable:
         status = as_text(rows[columns.status])
     meaning = columns.status_map or {}
     return ReportTable(
-        bag=as_ids(rows[columns.on], text=text),
+        bag=as_ids(rows, columns.keys, text=text),
         value=np.column_stack([numbers(name) for name in columns.values]),
         size=numbers(columns.size),
         noise=noise,

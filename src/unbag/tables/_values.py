@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
 
@@ -92,19 +93,31 @@ def as_codes(column: Any) -> tuple[pa.Array, np.ndarray]:
     return texts, code.to_numpy(zero_copy_only=False)
 
 
-def as_ids(column: Any, *, text: bool) -> pa.Array:
-    """Ids as whole numbers, or as text.
+def as_ids(batch: Any, keys: Sequence[str], *, text: bool) -> pa.Array:
+    """The ids of bags as whole numbers, or as text; of several columns the texts, joined.
 
     Parameters
     ----------
-    column : pyarrow.Array or pyarrow.ChunkedArray
-        The ids.
+    batch : pyarrow.Table
+        Some rows.
+    keys : sequence of str
+        The columns with the ids.
     text : bool
         Whether they are text.
+
+    >>> rows = pa.table({"shop": ["a", "b, c"], "week": [1, 2]})
+    >>> as_ids(rows, ["shop", "week"], text=True).to_pylist()
+    ['a, 1', 'b,, c, 2']
     """
-    if text:
-        return as_text(column)
-    return plain(column).cast(pa.int64())
+    if not text:
+        return plain(batch[keys[0]]).cast(pa.int64())
+    texts = [as_text(batch[key]) for key in keys]
+    if len(texts) == 1:
+        return texts[0]
+    # commas of the values are doubled, so that no two pairs give one text
+    return pc.binary_join_element_wise(
+        *(pc.replace_substring(each, ",", ",,") for each in texts), ", "
+    )
 
 
 def as_numbers(column: Any, *, name: str, thing: str = "events") -> np.ndarray:

@@ -1,0 +1,5 @@
+"""`python -m unbag`: the command line."""
+
+from unbag.cli import app
+
+app()
