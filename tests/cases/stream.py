@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from unbag import models
 from unbag.datasets import Chunk, Quarantine
-from unbag.stream import StreamLearner
+from unbag.stream import StreamLearner, StreamSettings
 from unbag.stream._buffer import Buffer
 from unbag.stream._checkpoint import METRICS, QUARANTINE, StreamStore
 
@@ -51,9 +51,9 @@ def bags_in_order(count=32, size=16):
 
 
 def quiet_buffer(**changes):
-    options = {"bound": 100, "patience": 50, "remembered": 3, "restated": "replace"} | changes
+    settings = StreamSettings(**{"waiting": 100, "patience": 50, "remembered": 3} | changes)
     aside = Quarantine()
-    return Buffer(StreamStore(), aside, **options), aside
+    return Buffer(StreamStore(), aside, settings), aside
 
 
 def on_disk(store):

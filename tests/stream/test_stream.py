@@ -225,9 +225,9 @@ def test_the_reference_is_the_prediction_made_when_the_event_came():
     assert not np.allclose(learner.predict(X), old)
     found = learner._buffer
     learner.report(np.arange(16, 20), report[16:20])
-    complete = found.take(64)
-    assert np.array_equal(complete.score, old[256 : 256 + 64])
-    assert np.array_equal(complete.X, X[256 : 256 + 64])
+    bags, score = found.take(64)
+    assert np.array_equal(score, old[256 : 256 + 64])
+    assert np.array_equal(bags.X, X[256 : 256 + 64])
 
 
 def test_a_repeated_report_is_counted_and_a_restated_one_replaces():
@@ -236,7 +236,7 @@ def test_a_repeated_report_is_counted_and_a_restated_one_replaces():
     assert buffer.add_report("a", 0.5)
     assert not buffer.add_report("a", 0.5)
     assert buffer.add_report("a", 1.0)
-    assert buffer.take(1).report.tolist() == [1.0]
+    assert buffer.take(1)[0].report.tolist() == [1.0]
     assert dict(aside.counts) == {"repeated": 1, "replaced": 1}
 
 
@@ -245,7 +245,7 @@ def test_a_restated_report_can_be_refused():
     put(buffer, ["a", "a"])
     buffer.add_report("a", 0.5)
     assert not buffer.add_report("a", 1.0)
-    assert buffer.take(1).report.tolist() == [0.5]
+    assert buffer.take(1)[0].report.tolist() == [0.5]
     assert dict(aside.counts) == {"restated": 1}
 
 
@@ -314,14 +314,14 @@ def test_bags_of_many_calls_come_together_and_leave_nothing_behind():
         )
     for name in (4, 1, 0):
         buffer.add_report(name, name / 10)
-    found = buffer.take(1000)
-    assert [found.names[b] for b in found.bag] == found.X[:, 0].tolist()
-    assert sorted(found.score) == np.flatnonzero(np.isin(names, (4, 1, 0))).tolist()
-    total = len(found.bag)
+    bags, score = buffer.take(1000)
+    assert np.allclose(bags.report[bags.bag], bags.X[:, 0] / 10)
+    assert sorted(score) == np.flatnonzero(np.isin(names, (4, 1, 0))).tolist()
+    total = len(score)
     assert buffer.waiting == 90 - total
     for name in (2, 3, 5):
         buffer.add_report(name, 0.5)
-    assert len(buffer.take(1000).bag) == 90 - total
+    assert len(buffer.take(1000)[1]) == 90 - total
     assert on_disk(buffer.store) == 0
 
 

@@ -12,8 +12,8 @@ without a size closes its bag as it stands. The policy, in full:
 - a bag with an event whose features or score are not finite is set aside whole ("broken bag"), for
   its report counts that event too; what comes for it later comes too late;
 - a report before its events waits for them for `patience` further events, and then counts as one of
-  an unknown bag; so do the oldest when more than `bound` reports wait;
-- when more than `bound` events wait, the oldest are given up with their bags ("no report"). The
+  an unknown bag; so do the oldest when more than `waiting` reports wait;
+- when more than `waiting` events wait, the oldest are given up with their bags ("no report"). The
   events of a bag leave the disk with it, unless the last checkpoint refers to them: then with the
   next one.
 
@@ -25,15 +25,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from unbag.bags import Bags
 from unbag.datasets import Quarantine
 from unbag.stream._checkpoint import StreamStore
-
-Name = int | str
-Restated = Literal["replace", "refuse"]
+from unbag.stream._rules import Name, StreamSettings
 
 
 @dataclass
@@ -62,18 +61,6 @@ class WaitingBag:
         return np.inf
 
 
-class Complete(NamedTuple):
-    """Complete bags: of each event its bag number, features and the score it got; of each bag name,
-    report, noise."""
-
-    bag: np.ndarray
-    X: np.ndarray
-    score: np.ndarray
-    names: list[Name]
-    report: np.ndarray
-    noise: np.ndarray
-
-
 class Buffer:
     """What waits for its report, or for its events.
 
@@ -83,28 +70,12 @@ class Buffer:
         Where events wait.
     aside : Quarantine
         For everything refused or given up.
-    bound : int
-        The most events that wait, and the most reports without events.
-    patience : int
-        Events that arrive until a report without events is given up.
-    remembered : int
-        Bags that are remembered after their end.
-    restated : {"replace", "refuse"}
-        What is done with a report that changes.
+    settings : StreamSettings
+        How much may wait, for how long, and what is done with a report that changes.
     """
 
-    def __init__(
-        self,
-        store: StreamStore,
-        aside: Quarantine,
-        *,
-        bound: int,
-        patience: int,
-        remembered: int,
-        restated: Restated,
-    ) -> None:
-        self.store, self.aside, self.bound, self.patience = store, aside, bound, patience
-        self.remembered, self.restated = remembered, restated
+    def __init__(self, store: StreamStore, aside: Quarantine, settings: StreamSettings) -> None:
+        self.store, self.aside, self.settings = store, aside, settings
         self.bags: OrderedDict[Name, WaitingBag] = OrderedDict()
         self.early: OrderedDict[Name, None] = OrderedDict()  # bags with a report and no event
         self.ready: OrderedDict[Name, int] = OrderedDict()  # complete bags, and their events
@@ -237,7 +208,7 @@ class Buffer:
             self.early[name] = None
         if bag.report is not None and (bag.report, bag.size, bag.noise) == (report, size, noise):
             return self._refuse("repeated", "the same report arrived before", name, report)
-        if bag.report is not None and self.restated == "refuse":
+        if bag.report is not None and self.settings.restated == "refuse":
             return self._refuse("restated", f"the bag reported {bag.report:g} before", name, report)
         if size is not None and size < bag.events:
             why = f"the report is of {size} events and {bag.events} wait"
@@ -265,11 +236,12 @@ class Buffer:
     def give_up(self) -> None:
         """Forget early reports that waited too long or are too many, and the oldest events when
         there are too many."""
-        while self.early and (len(self.early) > self.bound or self._longest_wait() > self.patience):
+        most, patience = self.settings.waiting, self.settings.patience
+        while self.early and (len(self.early) > most or self._longest_wait() > patience):
             name, _ = self.early.popitem(last=False)
             report = self.bags.pop(name).report
             self.aside.add("unknown bag", "no event of the bag arrived", where=name, record=report)
-        names, excess = [], self.waiting - self.bound
+        names, excess = [], self.waiting - most
         for name, bag in self.bags.items():
             if excess <= 0:
                 break
@@ -284,9 +256,9 @@ class Buffer:
         """How many events arrived since the oldest early report."""
         return self.arrived - self.bags[next(iter(self.early))].since
 
-    def take(self, events: int) -> Complete:
-        """The first complete bags, with at least `events` events if there are so many; they count
-        as learned."""
+    def take(self, events: int) -> tuple[Bags, np.ndarray]:
+        """The first complete bags, with at least `events` events if there are so many, and the
+        score that each event got; they count as learned."""
         names, total = [], 0
         for name, count in self.ready.items():
             if total >= events:
@@ -298,10 +270,10 @@ class Buffer:
         stored = self.store.read(numbers.tolist())
         order = np.argsort(numbers)
         place = order[np.searchsorted(numbers[order], stored.bag)]
-        report = np.array([bag.report for bag in bags], float)
-        noise = np.array([bag.noise for bag in bags])
+        report, noise = np.array([(bag.report, bag.noise) for bag in bags], float).T
         self._end(names, "learned")
-        return Complete(place, stored.X, stored.score, names, report, noise)
+        known = {"noise": noise} if noise.any() else {}
+        return Bags(place, report, X=stored.X, **known), stored.score
 
     def _end(self, names: list[Name], how: str) -> None:
         if not names:
@@ -312,7 +284,7 @@ class Buffer:
             self.ready_events -= self.ready.pop(name, 0)
             self.early.pop(name, None)
             self.ended[name] = how
-        while len(self.ended) > self.remembered:
+        while len(self.ended) > self.settings.remembered:
             self.ended.popitem(last=False)
 
     def state(self) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from unbag._rules import broken, rows
 from unbag.bags import Bags, from_rows, random_bags
 from unbag.datasets import Chunk, Quarantine
 from unbag.stream import _rules
-from unbag.stream._buffer import Buffer, Name
+from unbag.stream._buffer import Buffer
 from unbag.stream._checkpoint import METRICS, QUARANTINE, StreamStore, as_line
 from unbag.stream._monitor import Monitor, label_metrics
-from unbag.stream._settings import StreamSettings
+from unbag.stream._rules import Name, StreamSettings
 from unbag.training import ChunkTrainer, Devices
 
 # what a checkpoint holds of the learner itself, beside its model, its buffer and its monitor
@@ -95,14 +95,7 @@ class StreamLearner:
         self._logs: dict[str, list[str]] = {METRICS: [], QUARANTINE: []}
         self._store = StreamStore(folder)
         self.folder = self._store.folder
-        self._buffer = Buffer(
-            self._store,
-            self.quarantine,
-            bound=s.waiting,
-            patience=s.patience,
-            remembered=s.remembered,
-            restated=s.restated,
-        )
+        self._buffer = Buffer(self._store, self.quarantine, s)
         self._monitor = Monitor(s.window)
         if self.folder:
             try:
@@ -162,7 +155,7 @@ class StreamLearner:
         row: dict[str, Any] = {}
         if len(kept):
             row = self._learn_labelled(chunk, bags, score)
-        self._move(chunk.position)
+        self.advance(chunk.position)
         return row
 
     def _bags_of(self, chunk: Chunk) -> Bags | None:
@@ -178,38 +171,44 @@ class StreamLearner:
 
     def _learn_labelled(self, chunk: Chunk, bags: Bags | None, score: np.ndarray) -> dict[str, Any]:
         count = len(score)
+        # events that fill no bag, or too few bags
+        fault = (
+            f"are too few for bags of {self.settings.size}; predicted and judged, not learned from"
+        )
         labels = label_metrics(score, np.asarray(chunk.y), chunk.truth)
         if bags is None or len(bags) < 2:  # the end of a file: too few to learn from
-            self._leave_out(count)
+            self._set_aside("leftover", fault, count)
             return self._note({"events": count, "bags": 0, **labels})
         kept = bags.rows
-        if kept is None:
-            kept = np.arange(count)
-        self._leave_out(count - len(kept))
+        self._set_aside("leftover", fault, count - len(bags.bag))
         X = np.asarray(chunk.X)[kept]
         return self._learn(replace(bags, X=X, rows=None), score[kept], labels)
 
     def _remember(self, X: np.ndarray, time: Any) -> None:
-        """The shape of the features, and how late it is."""
+        """The shape of the features, and how late it is; a clock that runs back is noted."""
         if len(X):
             self._features = X.shape[1:]
-        self._check_clock(time)
+        if time is None or len(time) == 0:
+            return
+        ticks = _rules.ticks(time)
+        known = ticks[np.isfinite(ticks)]
+        if len(known) < len(ticks):
+            why = "an event has no time; it is learned all the same"
+            self.quarantine.add("clock", why, where=self.position)
+        low, high = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
+        if low < self._latest:
+            why = (
+                f"the clock ran back by {self._latest - low:g}; the events are learned in the "
+                "order they arrived"
+            )
+            self.quarantine.add("clock", why, where=self.position)
+        self._latest = max(self._latest, high)
 
     def _set_aside(self, kind: str, fault: str, count: Any) -> None:
-        """Single events of a labelled chunk: their bags are then made without them."""
+        """Count single events of a labelled chunk: its bags are made without them."""
         if count:
             why = f"{count} events {fault}"
             self.quarantine.add(kind, why, where=self.chunks + 1, count=int(count))
-
-    def _leave_out(self, count: int) -> None:
-        """Events that fill no bag, or too few bags, are predicted and judged but not learned from;
-        they are counted."""
-        if count:
-            why = (
-                f"{count} events are too few for bags of {self.settings.size}; predicted and "
-                "judged, not learned from"
-            )
-            self.quarantine.add("leftover", why, where=self.chunks + 1, count=count)
 
     def events(
         self,
@@ -314,7 +313,7 @@ class StreamLearner:
                 f"The last checkpoint in {self.folder} could not be written: what was learned "
                 "after the one before is lost with this process. Make room, and run it again."
             )
-        self._move(None)
+        self.advance()
 
     def _work(self, position: int | None) -> None:
         while self._buffer.ready_events >= self.settings.chunk and len(self._buffer.ready) >= 2:
@@ -322,14 +321,10 @@ class StreamLearner:
         if self._buffer.waiting > self.settings.waiting and len(self._buffer.ready) >= 2:
             self._learn_complete()
         self._buffer.give_up()
-        self._move(position)
+        self.advance(position)
 
     def _learn_complete(self) -> None:
-        complete, noise = self._buffer.take(self.settings.chunk), None
-        if complete.noise.any():
-            noise = complete.noise
-        bags = Bags(complete.bag, complete.report, X=complete.X, noise=noise)
-        self._learn(bags, complete.score, {})
+        self._learn(*self._buffer.take(self.settings.chunk), {})
 
     def _learn(self, bags: Bags, score: np.ndarray, labels: dict[str, float]) -> dict[str, Any]:
         number, prior = self.chunks + 1, float(bags.prior)
@@ -355,35 +350,14 @@ class StreamLearner:
         self._logs[METRICS].append(as_line(row))
         return row
 
-    def _check_clock(self, time: Any) -> None:
-        if time is None or len(time) == 0:
-            return
-        ticks = _rules.ticks(time)
-        known = ticks[np.isfinite(ticks)]
-        if len(known) < len(ticks):
-            why = "an event has no time; it is learned all the same"
-            self.quarantine.add("clock", why, where=self.position)
-        low, high = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
-        if low < self._latest:
-            why = (
-                f"the clock ran back by {self._latest - low:g}; the events are learned in the "
-                "order they arrived"
-            )
-            self.quarantine.add("clock", why, where=self.position)
-        self._latest = max(self._latest, high)
-
-    def advance(self, position: int) -> None:
-        """Note where the source stands, and make a checkpoint when one is due.
+    def advance(self, position: int | None = None) -> None:
+        """Note where the source stands, if that is said, and make a checkpoint when one is due.
 
         Parameters
         ----------
-        position : int
+        position : int, optional
             What was taken in wholly, in the source's own count.
         """
-        self._move(position)
-
-    def _move(self, position: int | None) -> None:
-        """Note where the source stands, if that is said, and make a checkpoint when one is due."""
         if position is not None:
             self.position = position
         if self.folder is None:  # nothing will be resumed, so no log is kept

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,8 @@ def run_stream(
     """
     if chunks is None or learner.chunks < chunks:
         for chunk in _chunks(source, learner):
-            row = _learn(learner, chunk)
+            with _kept(learner, ValueError):  # a chunk is refused before it changes anything
+                row = learner.learn(chunk)
             if progress:
                 progress(row)
             if chunks is not None and learner.chunks >= chunks:
@@ -58,24 +59,19 @@ def run_stream(
 
 
 def _chunks(source: Chunks, learner: StreamLearner) -> Iterator[Chunk]:
-    try:
+    with _kept(learner, Exception):
         yield from source(learner.position)
-    except Exception:
-        _keep(learner)
-        raise
 
 
-def _learn(learner: StreamLearner, chunk: Chunk) -> dict[str, Any]:
+@contextmanager
+def _kept(learner: StreamLearner, error: type[Exception]) -> Iterator[None]:
+    """Make everything last before such an error is raised."""
     try:
-        return learner.learn(chunk)
-    except ValueError:  # a chunk is refused before it changes anything
-        _keep(learner)
+        yield
+    except error:
+        if learner.folder:
+            learner.checkpoint()
         raise
-
-
-def _keep(learner: StreamLearner) -> None:
-    if learner.folder:
-        learner.checkpoint()
 
 
 COLUMNS = {
