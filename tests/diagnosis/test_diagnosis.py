@@ -598,3 +598,13 @@ def test_the_page_on_campaigns_prints_what_it_says(code, promised, capsys, monke
             assert word == said
         else:
             assert float(word.strip("[],;)")) == pytest.approx(float(number.group(1)), abs=0.01)
+
+
+def test_a_feature_that_is_the_same_in_all_rows_of_a_bag_is_called_so():
+    bag = np.repeat(np.arange(40), 5)
+    X = (bag[:, None] % 7).astype(float)
+    report = np.random.default_rng(0).binomial(5, 0.4, 40) / 5
+    text = str(unbag.diagnose(unbag.Bags(bag=bag, report=report, X=X)))
+    assert "(the same in all rows of a bag)" in text
+    assert "no spread" in text
+    assert "e+" not in text

@@ -43,6 +43,19 @@ class Feature(NamedTuple):
     p: float
     intraclass: float
 
+    @property
+    def constant(self) -> bool:
+        """Whether the feature is the same within every bag, up to rounding; F is then no number
+        that says anything."""
+        return self.F > 1e9
+
+    @property
+    def spread(self) -> str:
+        """How much more it varies between bags than within, in words."""
+        if self.constant:
+            return "the same in all rows of a bag"
+        return f"F = {self.F:.3g}"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
@@ -145,4 +158,5 @@ def _feature_line(f: Feature) -> str:
     p = f"{f.p:.2g}"
     if f.p < 1e-15:
         p = "< 1e-15"
-    return f"{f.name[:30]:<30} {f.F:>9.3f} {p:>12} {f.intraclass:>23.5f}"
+    F = "no spread" if f.constant else f"{f.F:.3f}"
+    return f"{f.name[:30]:<30} {F:>9} {p:>12} {f.intraclass:>23.5f}"

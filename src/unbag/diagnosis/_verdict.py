@@ -310,7 +310,7 @@ def _verdict(
         if count > 1:
             which = f"{differ} of {count} features differ"
         beyond.append(
-            f"{which} between bags beyond chance, most of all {worst.name} (F = {worst.F:.3g})"
+            f"{which} between bags beyond chance, most of all {worst.name} ({worst.spread})"
         )
     if spread and (not random or not differ):
         beyond.append("the reports vary more than chance allows")

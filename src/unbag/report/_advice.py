@@ -12,7 +12,10 @@ from unbag.report._outlook import noise_of
 from unbag.report._page import Items, Section, Text
 from unbag.report._story import Story, brief, named
 
-VALID = "use --method matching or --method likelihood, which hold as long as the model does"
+VALID = (
+    "train all the same: the additive model, --method matching and --method likelihood need no "
+    "random bags as long as the model is right"
+)
 PLAIN = (
     "Name what the bags follow (a campaign, a day, a site) with --stratum COLUMN, if each has "
     "several bags; or draw new bags at random within it with unbag design and ask for their "
