@@ -19,6 +19,8 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+from unbag._lazy import public_list
+
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, SOURCE = ROOT / "docs", ROOT / "src" / "unbag"
 REPORT = ROOT / "results" / "report"
@@ -51,19 +53,9 @@ def report_links() -> str:
 
 
 def modules() -> list[str]:
-    """The public modules, those that are imported at once and those that are imported when asked
-    for."""
-    tree = ast.parse((SOURCE / "__init__.py").read_text())
-    imported = {
-        a.name
-        for n in tree.body
-        if isinstance(n, ast.ImportFrom) and n.module == "unbag"
-        for a in n.names
-    }
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_MODULES":
-            imported |= set(ast.literal_eval(node.value))
-    return sorted(imported)
+    """The public modules."""
+    names = public_list((SOURCE / "__init__.py").read_text())
+    return sorted(name for name, module in names.items() if module == "unbag")
 
 
 @cache
@@ -174,10 +166,15 @@ def reference(module: str) -> str:
 
 
 def public(tree: ast.Module) -> list[str]:
-    """`__all__`, or the functions, classes and documented values without underscore."""
+    """`__all__`, or what is imported as itself, or the functions, classes and documented values
+    without underscore."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             return sorted(ast.literal_eval(node.value), key=str.lower)
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    lazy = [a.name for node in imports for a in node.names if a.asname == a.name]
+    if lazy:
+        return sorted(lazy, key=str.lower)
     kinds = (ast.FunctionDef, ast.ClassDef)
     named = [node.name for node in tree.body if isinstance(node, kinds)]
     return [name for name in [*values(tree), *named] if not name.startswith("_")]

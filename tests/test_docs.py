@@ -74,7 +74,7 @@ def test_the_reference_has_every_public_name():
     assert {f"reference/{module}.md" for module in texts} | {"reference/index.md"} >= {
         name for name in NAMED if name.startswith("reference/")
     }
-    names = {name for name in {*unbag.__all__, *unbag._MODULE_OF} if name not in texts}
+    names = {name for name in unbag.__all__ if name not in texts}
     found = set(
         re.findall(r"^## (\w+)$", "\n".join([build_docs.contents(), *texts.values()]), re.MULTILINE)
     )

@@ -3,10 +3,14 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 import unbag
 from cases.packages import needs
+from unbag._lazy import public_list
 
 ROOT = Path(__file__).parent.parent
 
@@ -67,8 +71,17 @@ def test_the_package_says_that_it_is_typed_and_has_one_version():
     assert 'dynamic = ["version"]' in (ROOT / "pyproject.toml").read_text()
 
 
-def test_every_lazy_name_is_there_and_known_to_type_checkers():
-    source = Path(unbag.__file__).read_text()
-    for name in (*unbag._MODULES, *unbag._MODULE_OF):
-        assert f" {name} as {name}\n" in source
-        assert name in dir(unbag)
+SOURCES = {
+    ".".join(path.relative_to(ROOT / "src").parent.parts): path.read_text()
+    for path in (ROOT / "src").rglob("__init__.py")
+}
+
+
+@pytest.mark.parametrize("package", [p for p, text in SOURCES.items() if "unbag._lazy" in text])
+def test_every_lazy_name_is_there_and_known_to_type_checkers(package):
+    module = import_module(package)
+    for name, origin in public_list(SOURCES[package]).items():
+        assert f" {name} as {name}\n" in SOURCES[package]
+        assert name in dir(module)
+        if origin != package:
+            assert getattr(module, name) is getattr(import_module(origin), name)

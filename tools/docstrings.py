@@ -71,6 +71,8 @@ def definitions(module: str) -> Iterator[tuple[str, Definition]]:
     tree = read(module)
     public = None
     for node in tree.body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from lazy(module, node)
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             public = set(ast.literal_eval(node.value))
     for node in tree.body:
@@ -81,6 +83,14 @@ def definitions(module: str) -> Iterator[tuple[str, Definition]]:
                 name = alias.asname or alias.name
                 if public is None or name in public:
                     yield from ((name, place) for place in defined(alias.name, str(node.module)))
+
+
+def lazy(module: str, block: ast.If) -> Iterator[tuple[str, Definition]]:
+    """What a package imports as itself, when it is asked for."""
+    for node in block.body:
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(f"{module}."):
+            for alias in node.names:
+                yield from ((alias.name, place) for place in defined(alias.name, str(node.module)))
 
 
 def defined(name: str, module: str) -> Iterator[Definition]:

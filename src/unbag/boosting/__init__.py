@@ -28,8 +28,15 @@ All noise of the reports is in t, and trees fit noise quickly. These defaults ta
 `BagObjective` is what both libraries call in each round; they are imported only when used.
 """
 
-from unbag.boosting._fit import fit_lightgbm, fit_xgboost
-from unbag.boosting._model import Boosted
-from unbag.boosting._objective import BagObjective, level_shift
+from typing import TYPE_CHECKING
 
-__all__ = ["BagObjective", "Boosted", "fit_lightgbm", "fit_xgboost", "level_shift"]
+if TYPE_CHECKING:
+    from unbag.boosting._fit import fit_lightgbm as fit_lightgbm
+    from unbag.boosting._fit import fit_xgboost as fit_xgboost
+    from unbag.boosting._model import Boosted as Boosted
+    from unbag.boosting._objective import BagObjective as BagObjective
+    from unbag.boosting._objective import level_shift as level_shift
+else:
+    from unbag._lazy import attach
+
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -3,22 +3,21 @@
 `diagnose` and `drift` are the doors; `between_bags` is the analysis of variance behind them.
 """
 
-from unbag.diagnosis._bias import Bias, Dispersion
-from unbag.diagnosis._diagnosis import BagsNotRandom, Diagnosis, Feature
-from unbag.diagnosis._drift import Drift, drift
-from unbag.diagnosis._variance import Variance, between_bags
-from unbag.diagnosis._verdict import diagnose, refuse_single_bags
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "BagsNotRandom",
-    "Bias",
-    "Diagnosis",
-    "Dispersion",
-    "Drift",
-    "Feature",
-    "Variance",
-    "between_bags",
-    "diagnose",
-    "drift",
-    "refuse_single_bags",
-]
+if TYPE_CHECKING:
+    from unbag.diagnosis._bias import Bias as Bias
+    from unbag.diagnosis._bias import Dispersion as Dispersion
+    from unbag.diagnosis._diagnosis import BagsNotRandom as BagsNotRandom
+    from unbag.diagnosis._diagnosis import Diagnosis as Diagnosis
+    from unbag.diagnosis._diagnosis import Feature as Feature
+    from unbag.diagnosis._drift import Drift as Drift
+    from unbag.diagnosis._drift import drift as drift
+    from unbag.diagnosis._variance import Variance as Variance
+    from unbag.diagnosis._variance import between_bags as between_bags
+    from unbag.diagnosis._verdict import diagnose as diagnose
+    from unbag.diagnosis._verdict import refuse_single_bags as refuse_single_bags
+else:
+    from unbag._lazy import attach
+
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -6,43 +6,53 @@ them, and `write_report` reads them as the paper does. The online experiment has
 `run_online`, an `OnlineStore` and `write_online_report`.
 """
 
-from unbag.lab._benchmark import (
-    Benchmark,
-    BenchmarkRun,
-    benchmark_preset,
-    of_blocks,
-    read_benchmark,
-    run_benchmark,
-)
-from unbag.lab._competitors import Budget, add_learner, as_learner
-from unbag.lab._engines import EngineError, RayEngine
-from unbag.lab._guide import by_kind, finished, guide
-from unbag.lab._leaderboard import (
-    Leaderboard,
-    Standing,
-    critical_difference,
-    leaderboard,
-    write_leaderboard,
-)
-from unbag.lab._methods import Way, add_method
-from unbag.lab._online_plan import NETWORKS, OnlinePlan, OnlineRun, online_preset
-from unbag.lab._online_report import write_online_report
-from unbag.lab._online_run import run_online
-from unbag.lab._online_store import OnlineStore
-from unbag.lab._plan import Plan, preset, read_plan
-from unbag.lab._report import plan_table, write_report
-from unbag.lab._results import best_on_test, read_runs
-from unbag.lab._run import run_plan
-from unbag.lab._store import RunStore
-from unbag.lab._tables import as_latex
-from unbag.lab._tasks import Task, add_model, add_task, data_of, download
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "NETWORKS", "Benchmark", "BenchmarkRun", "Budget", "EngineError", "Leaderboard", "OnlinePlan",
-    "OnlineRun", "OnlineStore", "Plan", "RayEngine", "RunStore", "Standing", "Task", "Way",
-    "add_learner", "add_method", "add_model", "add_task", "as_latex", "as_learner",
-    "benchmark_preset", "best_on_test", "by_kind", "critical_difference", "data_of", "download",
-    "finished", "guide", "leaderboard", "of_blocks", "online_preset", "plan_table", "preset",
-    "read_benchmark", "read_plan", "read_runs", "run_benchmark", "run_online", "run_plan",
-    "write_leaderboard", "write_online_report", "write_report",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from unbag.lab._benchmark import Benchmark as Benchmark
+    from unbag.lab._benchmark import BenchmarkRun as BenchmarkRun
+    from unbag.lab._benchmark import benchmark_preset as benchmark_preset
+    from unbag.lab._benchmark import of_blocks as of_blocks
+    from unbag.lab._benchmark import read_benchmark as read_benchmark
+    from unbag.lab._benchmark import run_benchmark as run_benchmark
+    from unbag.lab._competitors import Budget as Budget
+    from unbag.lab._competitors import add_learner as add_learner
+    from unbag.lab._competitors import as_learner as as_learner
+    from unbag.lab._engines import EngineError as EngineError
+    from unbag.lab._engines import RayEngine as RayEngine
+    from unbag.lab._guide import by_kind as by_kind
+    from unbag.lab._guide import finished as finished
+    from unbag.lab._guide import guide as guide
+    from unbag.lab._leaderboard import Leaderboard as Leaderboard
+    from unbag.lab._leaderboard import Standing as Standing
+    from unbag.lab._leaderboard import critical_difference as critical_difference
+    from unbag.lab._leaderboard import leaderboard as leaderboard
+    from unbag.lab._leaderboard import write_leaderboard as write_leaderboard
+    from unbag.lab._methods import Way as Way
+    from unbag.lab._methods import add_method as add_method
+    from unbag.lab._online_plan import NETWORKS as NETWORKS
+    from unbag.lab._online_plan import OnlinePlan as OnlinePlan
+    from unbag.lab._online_plan import OnlineRun as OnlineRun
+    from unbag.lab._online_plan import online_preset as online_preset
+    from unbag.lab._online_report import write_online_report as write_online_report
+    from unbag.lab._online_run import run_online as run_online
+    from unbag.lab._online_store import OnlineStore as OnlineStore
+    from unbag.lab._plan import Plan as Plan
+    from unbag.lab._plan import preset as preset
+    from unbag.lab._plan import read_plan as read_plan
+    from unbag.lab._report import plan_table as plan_table
+    from unbag.lab._report import write_report as write_report
+    from unbag.lab._results import best_on_test as best_on_test
+    from unbag.lab._results import read_runs as read_runs
+    from unbag.lab._run import run_plan as run_plan
+    from unbag.lab._store import RunStore as RunStore
+    from unbag.lab._tables import as_latex as as_latex
+    from unbag.lab._tasks import Task as Task
+    from unbag.lab._tasks import add_model as add_model
+    from unbag.lab._tasks import add_task as add_task
+    from unbag.lab._tasks import data_of as data_of
+    from unbag.lab._tasks import download as download
+else:
+    from unbag._lazy import attach
+
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -3,97 +3,56 @@
 `fit` cross-fits, combines and judges the learners of the table `LEARNERS`.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from unbag.additive import (
-    Additive,
-    AdditiveModel,
-    BagPart,
-    DataWarning,
-    Effect,
-    Identified,
-    LocalParts,
-    RankedTable,
-    RayParts,
-    SparkParts,
-    Terms,
-    fit_parts,
-    identifiable,
-    narrow_part,
-    rank_tables,
-    terms_of,
-)
-from unbag.learners._combine import Combination, combine
-from unbag.learners._files import FittedFiles, fit_files
-from unbag.learners._fit import fit
-from unbag.learners._fitted import Fitted
-from unbag.learners._folds import FoldFit, FoldLearner, fit_folds, folds_of
-from unbag.learners._held_cells import evaluate_cells
-from unbag.learners._labels import BagsWithLabels, with_labels
-from unbag.learners._protocol import Learner, Model, Progress
-from unbag.learners._stacked import Stacked, StackedModel
-from unbag.learners._table import LEARNERS, Entry, make_learner
-from unbag.learners._trees import Trees, TreesModel
-from unbag.learners._verdict import Verdict, column_strengths, judge, labelled_rows, verdict_of
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unbag.learners._network import NetworkLearner, NetworkModel
+    from unbag.additive import Additive as Additive
+    from unbag.additive import AdditiveModel as AdditiveModel
+    from unbag.additive import BagPart as BagPart
+    from unbag.additive import DataWarning as DataWarning
+    from unbag.additive import Effect as Effect
+    from unbag.additive import Identified as Identified
+    from unbag.additive import LocalParts as LocalParts
+    from unbag.additive import RankedTable as RankedTable
+    from unbag.additive import RayParts as RayParts
+    from unbag.additive import SparkParts as SparkParts
+    from unbag.additive import Terms as Terms
+    from unbag.additive import fit_parts as fit_parts
+    from unbag.additive import identifiable as identifiable
+    from unbag.additive import narrow_part as narrow_part
+    from unbag.additive import rank_tables as rank_tables
+    from unbag.additive import terms_of as terms_of
+    from unbag.learners._combine import Combination as Combination
+    from unbag.learners._combine import combine as combine
+    from unbag.learners._files import FittedFiles as FittedFiles
+    from unbag.learners._files import fit_files as fit_files
+    from unbag.learners._fit import fit as fit
+    from unbag.learners._fitted import Fitted as Fitted
+    from unbag.learners._folds import FoldFit as FoldFit
+    from unbag.learners._folds import FoldLearner as FoldLearner
+    from unbag.learners._folds import fit_folds as fit_folds
+    from unbag.learners._folds import folds_of as folds_of
+    from unbag.learners._held_cells import evaluate_cells as evaluate_cells
+    from unbag.learners._labels import BagsWithLabels as BagsWithLabels
+    from unbag.learners._labels import with_labels as with_labels
+    from unbag.learners._network import NetworkLearner as NetworkLearner
+    from unbag.learners._network import NetworkModel as NetworkModel
+    from unbag.learners._protocol import Learner as Learner
+    from unbag.learners._protocol import Model as Model
+    from unbag.learners._protocol import Progress as Progress
+    from unbag.learners._stacked import Stacked as Stacked
+    from unbag.learners._stacked import StackedModel as StackedModel
+    from unbag.learners._table import LEARNERS as LEARNERS
+    from unbag.learners._table import Entry as Entry
+    from unbag.learners._table import make_learner as make_learner
+    from unbag.learners._trees import Trees as Trees
+    from unbag.learners._trees import TreesModel as TreesModel
+    from unbag.learners._verdict import Verdict as Verdict
+    from unbag.learners._verdict import column_strengths as column_strengths
+    from unbag.learners._verdict import judge as judge
+    from unbag.learners._verdict import labelled_rows as labelled_rows
+    from unbag.learners._verdict import verdict_of as verdict_of
 else:
+    from unbag._lazy import attach
 
-    def __getattr__(name: str) -> Any:
-        """Networks are imported when they are asked for: the other learners need no JAX."""
-        if name not in ("NetworkLearner", "NetworkModel"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from unbag.learners import _network
-
-        return getattr(_network, name)
-
-
-__all__ = [
-    "LEARNERS",
-    "Additive",
-    "AdditiveModel",
-    "BagPart",
-    "BagsWithLabels",
-    "Combination",
-    "DataWarning",
-    "Effect",
-    "Entry",
-    "Fitted",
-    "FittedFiles",
-    "FoldFit",
-    "FoldLearner",
-    "Identified",
-    "Learner",
-    "LocalParts",
-    "Model",
-    "NetworkLearner",
-    "NetworkModel",
-    "Progress",
-    "RankedTable",
-    "RayParts",
-    "SparkParts",
-    "Stacked",
-    "StackedModel",
-    "Terms",
-    "Trees",
-    "TreesModel",
-    "Verdict",
-    "column_strengths",
-    "combine",
-    "evaluate_cells",
-    "fit",
-    "fit_files",
-    "fit_folds",
-    "fit_parts",
-    "folds_of",
-    "identifiable",
-    "judge",
-    "labelled_rows",
-    "make_learner",
-    "narrow_part",
-    "rank_tables",
-    "terms_of",
-    "verdict_of",
-    "with_labels",
-]
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from operator import attrgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from unbag._rules import broken, nearest
-from unbag.additive import Additive, AdditiveModel
 from unbag.bags import Bags
 from unbag.learners._protocol import Learner, Model
-from unbag.learners._stacked import Stacked, StackedModel
-from unbag.learners._trees import Trees, TreesModel, load_lightgbm
-from unbag.peers import PEERS
+from unbag.learners._trees import load_lightgbm
 
 
 class Entry(NamedTuple):
@@ -32,24 +30,30 @@ class Entry(NamedTuple):
     restore: Callable[[dict[str, np.ndarray], dict[str, Any]], Model]
 
 
-def _make_network() -> Learner:
-    from unbag.learners._network import NetworkLearner  # late: it imports JAX, the others do not
+def _late(module: str, learner: str, model: str) -> Entry:
+    """The entry of two classes that are imported when they are used: networks import JAX."""
 
-    return NetworkLearner()
+    def make() -> Learner:
+        return getattr(import_module(module), learner)()
 
+    def restore(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Model:
+        return getattr(import_module(module), model).restore(arrays, settings)
 
-def _restore_network(arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Model:
-    from unbag.learners._network import NetworkModel
-
-    return NetworkModel.restore(arrays, settings)
+    return Entry(make, restore)
 
 
 LEARNERS: dict[str, Entry] = {
-    "additive": Entry(Additive, AdditiveModel.restore),
-    "trees": Entry(Trees, TreesModel.restore),
-    "network": Entry(_make_network, _restore_network),
-    "stacked": Entry(Stacked, StackedModel.restore),
-    **{peer.name: Entry(cast(Any, peer), peer.model.restore) for peer in PEERS},
+    "additive": _late("unbag.additive", "Additive", "AdditiveModel"),
+    "trees": _late("unbag.learners._trees", "Trees", "TreesModel"),
+    "network": _late("unbag.learners._network", "NetworkLearner", "NetworkModel"),
+    "stacked": _late("unbag.learners._stacked", "Stacked", "StackedModel"),
+    "mean_map": _late("unbag.peers", "MeanMap", "LinearModel"),
+    "laplacian_mean_map": _late("unbag.peers", "LaplacianMeanMap", "LinearModel"),
+    "alter_svm": _late("unbag.peers", "AlterSVM", "LinearModel"),
+    "em": _late("unbag.peers", "PseudoLabelEM", "LinearModel"),
+    "belief_propagation": _late("unbag.peers", "BeliefPropagation", "LinearModel"),
+    "distribution_regression": _late("unbag.peers", "DistributionRegression", "LinearModel"),
+    "bag_means": _late("unbag.peers", "BagMeans", "LinearModel"),
 }
 """The learners by name; a further one is a line here."""
 AUTO = ("additive", "trees")

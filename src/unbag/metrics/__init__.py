@@ -7,72 +7,49 @@ the same metrics from labels. The other names are for code that builds on the sa
 out of an evaluation.
 """
 
-from unbag.metrics._counts import evaluate_counts, mean_estimate
-from unbag.metrics._estimate import Estimate, Estimated, Judge, interval
-from unbag.metrics._evaluate import Evaluator, compare, evaluate, evaluate_labels, evaluate_scored
-from unbag.metrics._evaluation import Band, Evaluation, Note
-from unbag.metrics._folds import evaluate_folds
-from unbag.metrics._leakage import check_apart, join_marks, known_bags, learner, marks
-from unbag.metrics._level import level_note
-from unbag.metrics._paired import PairedLosses, judge_all
-from unbag.metrics._randomness import doubts, warn_of
-from unbag.metrics._scores import (
-    Evaluable,
-    Scale,
-    chosen_losses,
-    is_array,
-    score_bags,
-    scores_of,
-    scores_on,
-)
-from unbag.metrics._sums import (
-    EXACT,
-    ScoredBags,
-    checked_scores,
-    empty_sums,
-    loss_sums,
-    one_column,
-    predict,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "EXACT",
-    "Band",
-    "Estimate",
-    "Estimated",
-    "Evaluable",
-    "Evaluation",
-    "Evaluator",
-    "Judge",
-    "Note",
-    "PairedLosses",
-    "Scale",
-    "ScoredBags",
-    "check_apart",
-    "checked_scores",
-    "chosen_losses",
-    "compare",
-    "doubts",
-    "empty_sums",
-    "evaluate",
-    "evaluate_counts",
-    "evaluate_folds",
-    "evaluate_labels",
-    "evaluate_scored",
-    "interval",
-    "is_array",
-    "join_marks",
-    "judge_all",
-    "known_bags",
-    "learner",
-    "level_note",
-    "loss_sums",
-    "marks",
-    "mean_estimate",
-    "one_column",
-    "predict",
-    "score_bags",
-    "scores_of",
-    "scores_on",
-    "warn_of",
-]
+if TYPE_CHECKING:
+    from unbag.metrics._counts import evaluate_counts as evaluate_counts
+    from unbag.metrics._counts import mean_estimate as mean_estimate
+    from unbag.metrics._estimate import Estimate as Estimate
+    from unbag.metrics._estimate import Estimated as Estimated
+    from unbag.metrics._estimate import Judge as Judge
+    from unbag.metrics._estimate import interval as interval
+    from unbag.metrics._evaluate import Evaluator as Evaluator
+    from unbag.metrics._evaluate import compare as compare
+    from unbag.metrics._evaluate import evaluate as evaluate
+    from unbag.metrics._evaluate import evaluate_labels as evaluate_labels
+    from unbag.metrics._evaluate import evaluate_scored as evaluate_scored
+    from unbag.metrics._evaluation import Band as Band
+    from unbag.metrics._evaluation import Evaluation as Evaluation
+    from unbag.metrics._evaluation import Note as Note
+    from unbag.metrics._folds import evaluate_folds as evaluate_folds
+    from unbag.metrics._leakage import check_apart as check_apart
+    from unbag.metrics._leakage import join_marks as join_marks
+    from unbag.metrics._leakage import known_bags as known_bags
+    from unbag.metrics._leakage import learner as learner
+    from unbag.metrics._leakage import marks as marks
+    from unbag.metrics._level import level_note as level_note
+    from unbag.metrics._paired import PairedLosses as PairedLosses
+    from unbag.metrics._paired import judge_all as judge_all
+    from unbag.metrics._randomness import doubts as doubts
+    from unbag.metrics._randomness import warn_of as warn_of
+    from unbag.metrics._scores import Evaluable as Evaluable
+    from unbag.metrics._scores import Scale as Scale
+    from unbag.metrics._scores import chosen_losses as chosen_losses
+    from unbag.metrics._scores import is_array as is_array
+    from unbag.metrics._scores import score_bags as score_bags
+    from unbag.metrics._scores import scores_of as scores_of
+    from unbag.metrics._scores import scores_on as scores_on
+    from unbag.metrics._sums import EXACT as EXACT
+    from unbag.metrics._sums import ScoredBags as ScoredBags
+    from unbag.metrics._sums import checked_scores as checked_scores
+    from unbag.metrics._sums import empty_sums as empty_sums
+    from unbag.metrics._sums import loss_sums as loss_sums
+    from unbag.metrics._sums import one_column as one_column
+    from unbag.metrics._sums import predict as predict
+else:
+    from unbag._lazy import attach
+
+    __getattr__, __dir__, __all__ = attach(__name__)

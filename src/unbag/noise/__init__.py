@@ -12,33 +12,24 @@ This is for planning and simulation. A release of private data needs a sampler t
 attacks on floating-point numbers and a secure source of randomness; use a library made for that.
 """
 
-from unbag.noise._mechanisms import (
-    DiscreteGaussian,
-    Gaussian,
-    Geometric,
-    Laplace,
-    Mechanism,
-    discrete_gaussian,
-    gaussian,
-    geometric,
-    laplace,
-    rho_of,
-)
-from unbag.noise._sources import capped, hidden_below, noisy, thresholded
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "DiscreteGaussian",
-    "Gaussian",
-    "Geometric",
-    "Laplace",
-    "Mechanism",
-    "capped",
-    "discrete_gaussian",
-    "gaussian",
-    "geometric",
-    "hidden_below",
-    "laplace",
-    "noisy",
-    "rho_of",
-    "thresholded",
-]
+if TYPE_CHECKING:
+    from unbag.noise._mechanisms import DiscreteGaussian as DiscreteGaussian
+    from unbag.noise._mechanisms import Gaussian as Gaussian
+    from unbag.noise._mechanisms import Geometric as Geometric
+    from unbag.noise._mechanisms import Laplace as Laplace
+    from unbag.noise._mechanisms import Mechanism as Mechanism
+    from unbag.noise._mechanisms import discrete_gaussian as discrete_gaussian
+    from unbag.noise._mechanisms import gaussian as gaussian
+    from unbag.noise._mechanisms import geometric as geometric
+    from unbag.noise._mechanisms import laplace as laplace
+    from unbag.noise._mechanisms import rho_of as rho_of
+    from unbag.noise._sources import capped as capped
+    from unbag.noise._sources import hidden_below as hidden_below
+    from unbag.noise._sources import noisy as noisy
+    from unbag.noise._sources import thresholded as thresholded
+else:
+    from unbag._lazy import attach
+
+    __getattr__, __dir__, __all__ = attach(__name__)

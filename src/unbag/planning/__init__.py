@@ -1,45 +1,29 @@
 """The paper's theorems as functions: sample sizes, regrets and bag sizes."""
 
-from unbag.planning._curvature import Sandwich, sandwich
-from unbag.planning._moments import (
-    HistogramSpread,
-    ModelSpread,
-    Moments,
-    bag_variance,
-    bounded_spread,
-    histogram_variance,
-    log_loss_moments,
-    measure_spread,
-)
-from unbag.planning._noise import Noise, best_bag_size, estimate_variance, interval_width
-from unbag.planning._rates import (
-    Problem,
-    bags_needed,
-    deviation,
-    events,
-    histogram_deviation,
-    regret_supported,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "HistogramSpread",
-    "ModelSpread",
-    "Moments",
-    "Noise",
-    "Problem",
-    "Sandwich",
-    "bag_variance",
-    "bags_needed",
-    "best_bag_size",
-    "bounded_spread",
-    "deviation",
-    "estimate_variance",
-    "events",
-    "histogram_deviation",
-    "histogram_variance",
-    "interval_width",
-    "log_loss_moments",
-    "measure_spread",
-    "regret_supported",
-    "sandwich",
-]
+if TYPE_CHECKING:
+    from unbag.planning._curvature import Sandwich as Sandwich
+    from unbag.planning._curvature import sandwich as sandwich
+    from unbag.planning._moments import HistogramSpread as HistogramSpread
+    from unbag.planning._moments import ModelSpread as ModelSpread
+    from unbag.planning._moments import Moments as Moments
+    from unbag.planning._moments import bag_variance as bag_variance
+    from unbag.planning._moments import bounded_spread as bounded_spread
+    from unbag.planning._moments import histogram_variance as histogram_variance
+    from unbag.planning._moments import log_loss_moments as log_loss_moments
+    from unbag.planning._moments import measure_spread as measure_spread
+    from unbag.planning._noise import Noise as Noise
+    from unbag.planning._noise import best_bag_size as best_bag_size
+    from unbag.planning._noise import estimate_variance as estimate_variance
+    from unbag.planning._noise import interval_width as interval_width
+    from unbag.planning._rates import Problem as Problem
+    from unbag.planning._rates import bags_needed as bags_needed
+    from unbag.planning._rates import deviation as deviation
+    from unbag.planning._rates import events as events
+    from unbag.planning._rates import histogram_deviation as histogram_deviation
+    from unbag.planning._rates import regret_supported as regret_supported
+else:
+    from unbag._lazy import attach
+
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -4,37 +4,31 @@
 `experiments_page` that of the lab's experiments; `write_page` writes any of them.
 """
 
-from unbag.report._advice import remedy
-from unbag.report._effects import ends_of
-from unbag.report._experiments import Claim, experiments_page
-from unbag.report._notebook import html_of
-from unbag.report._numbers import value_of
-from unbag.report._page import Page, Section, Text, render, write_page
-from unbag.report._sections import page_of, verdicts
-from unbag.report._story import Facts, LearningCurve, Story, curves_of, facts_of, named
-from unbag.report._stream import stream_page
-from unbag.report._svg import picture_of
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Claim",
-    "Facts",
-    "LearningCurve",
-    "Page",
-    "Section",
-    "Story",
-    "Text",
-    "curves_of",
-    "ends_of",
-    "experiments_page",
-    "facts_of",
-    "html_of",
-    "named",
-    "page_of",
-    "picture_of",
-    "remedy",
-    "render",
-    "stream_page",
-    "value_of",
-    "verdicts",
-    "write_page",
-]
+if TYPE_CHECKING:
+    from unbag.report._advice import remedy as remedy
+    from unbag.report._effects import ends_of as ends_of
+    from unbag.report._experiments import Claim as Claim
+    from unbag.report._experiments import experiments_page as experiments_page
+    from unbag.report._notebook import html_of as html_of
+    from unbag.report._numbers import value_of as value_of
+    from unbag.report._page import Page as Page
+    from unbag.report._page import Section as Section
+    from unbag.report._page import Text as Text
+    from unbag.report._page import render as render
+    from unbag.report._page import write_page as write_page
+    from unbag.report._sections import page_of as page_of
+    from unbag.report._sections import verdicts as verdicts
+    from unbag.report._story import Facts as Facts
+    from unbag.report._story import LearningCurve as LearningCurve
+    from unbag.report._story import Story as Story
+    from unbag.report._story import curves_of as curves_of
+    from unbag.report._story import facts_of as facts_of
+    from unbag.report._story import named as named
+    from unbag.report._stream import stream_page as stream_page
+    from unbag.report._svg import picture_of as picture_of
+else:
+    from unbag._lazy import attach
+
+    __getattr__, __dir__, __all__ = attach(__name__)

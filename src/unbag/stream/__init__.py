@@ -5,21 +5,20 @@ their report comes, `_checkpoint` makes everything last, `_monitor` says how goo
 `_replay` follows a source, `_folder` reads files that fall into a folder.
 """
 
-from unbag.stream._checkpoint import read_metrics
-from unbag.stream._folder import Arrival, FolderInput, Setup, StreamModel, learner_of
-from unbag.stream._learner import StreamLearner
-from unbag.stream._replay import View, run_stream
-from unbag.stream._rules import StreamSettings
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Arrival",
-    "FolderInput",
-    "Setup",
-    "StreamLearner",
-    "StreamModel",
-    "StreamSettings",
-    "View",
-    "learner_of",
-    "read_metrics",
-    "run_stream",
-]
+if TYPE_CHECKING:
+    from unbag.stream._checkpoint import read_metrics as read_metrics
+    from unbag.stream._folder import Arrival as Arrival
+    from unbag.stream._folder import FolderInput as FolderInput
+    from unbag.stream._folder import Setup as Setup
+    from unbag.stream._folder import StreamModel as StreamModel
+    from unbag.stream._folder import learner_of as learner_of
+    from unbag.stream._learner import StreamLearner as StreamLearner
+    from unbag.stream._replay import View as View
+    from unbag.stream._replay import run_stream as run_stream
+    from unbag.stream._rules import StreamSettings as StreamSettings
+else:
+    from unbag._lazy import attach
+
+    __getattr__, __dir__, __all__ = attach(__name__)

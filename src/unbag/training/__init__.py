@@ -6,26 +6,21 @@ that share their batches, `_chunks` calls it for a stream, `_validation` has the
 the results, `_sharding` the devices.
 """
 
-from unbag.methods import Method
-from unbag.training._chunks import ChunkTrainer
-from unbag.training._config import TrainingConfig
-from unbag.training._lanes import Lanes
-from unbag.training._objective import Objective
-from unbag.training._run import Run
-from unbag.training._sharding import Devices
-from unbag.training._sweep import sweep, train
-from unbag.training._validation import FoldStopRule, labelled_auc
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ChunkTrainer",
-    "Devices",
-    "FoldStopRule",
-    "Lanes",
-    "Method",
-    "Objective",
-    "Run",
-    "TrainingConfig",
-    "labelled_auc",
-    "sweep",
-    "train",
-]
+if TYPE_CHECKING:
+    from unbag.methods import Method as Method
+    from unbag.training._chunks import ChunkTrainer as ChunkTrainer
+    from unbag.training._config import TrainingConfig as TrainingConfig
+    from unbag.training._lanes import Lanes as Lanes
+    from unbag.training._objective import Objective as Objective
+    from unbag.training._run import Run as Run
+    from unbag.training._sharding import Devices as Devices
+    from unbag.training._sweep import sweep as sweep
+    from unbag.training._sweep import train as train
+    from unbag.training._validation import FoldStopRule as FoldStopRule
+    from unbag.training._validation import labelled_auc as labelled_auc
+else:
+    from unbag._lazy import attach
+
+    __getattr__, __dir__, __all__ = attach(__name__)

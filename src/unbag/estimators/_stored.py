@@ -1,18 +1,51 @@
-"""A model that was read from a file predicts two rows before anybody else asks it."""
+"""Models in files: `load` reads one and lets it predict two rows before anybody else asks it."""
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from unbag._model_file import Misfit
+from unbag._model_file import Misfit, load_arrays, unlike_saved
+from unbag._rules import broken
 from unbag.bags import Kind
 from unbag.losses import named_loss
 from unbag.tables import Column, FeaturePlan, OldScore
 
+if TYPE_CHECKING:
+    from unbag.estimators._base import BagEstimator
+
 MIDDAY = 1_600_000_000 * 1_000_000  # some moment, in microseconds
+
+
+def load(path: str | Path) -> BagEstimator:
+    """An estimator that `save` wrote, with the same predictions.
+
+    The file is checked as a whole before: its digest, the shapes of its arrays, and by a prediction
+    of two rows.
+    """
+    from unbag.estimators._classifier import BagClassifier
+    from unbag.estimators._regressor import BagRegressor
+
+    arrays, settings = load_arrays(path)
+    kinds: dict[str, Any] = {"BagClassifier": BagClassifier, "BagRegressor": BagRegressor}
+    named = settings.get("estimator")
+    if not isinstance(named, str) or named not in kinds:
+        raise broken(
+            f"A model file must hold one of {', '.join(kinds)}",
+            f"{named} given",
+            "Use the unbag that saved it.",
+        )
+    try:
+        model = kinds[named].restore(arrays, settings)
+        try_out(model)
+    except ImportError:
+        raise  # of a library that the model needs
+    except Exception as error:  # of whatever kind: the content fits no model
+        raise unlike_saved(path, str(error).split("\n")[0] or type(error).__name__) from error
+    return model
 
 
 def try_out(model: Any) -> None:

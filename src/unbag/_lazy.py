@@ -1,0 +1,42 @@
+"""Public lists of packages whose names are imported when they are asked for.
+
+A package writes its public list once, as imports under `if TYPE_CHECKING:` with `X as X`, where
+editors and type checkers read it. At run time the same lines are read here, and nothing is imported
+before it is used: `unbag train` needs about a third of the package, and no scikit-learn.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+
+def public_list(source: str) -> dict[str, str]:
+    """The module of each name that a package imports under `if TYPE_CHECKING:`."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            imports = [each for each in node.body if isinstance(each, ast.ImportFrom)]
+            return {alias.name: str(each.module) for each in imports for alias in each.names}
+    return {}
+
+
+def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package with a public list."""
+    this = sys.modules[package]
+    module_of = public_list(this.__loader__.get_source(package))  # type: ignore[union-attr]
+
+    def load(name: str) -> Any:
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if module_of[name] == package:  # the name is a module of the package
+            return import_module(f"{package}.{name}")
+        value = getattr(import_module(module_of[name]), name)
+        setattr(this, name, value)  # the next time it is simply there
+        return value
+
+    # `from unbag import *` takes no modules: some need an optional library
+    public = sorted(name for name, module in module_of.items() if module != package)
+    return load, lambda: sorted({*vars(this), *module_of}), public
