@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg, sparse, special, stats
+from scipy import linalg, sparse, special
 
 from unbag._progress import Progress
 from unbag.additive._cells import check_size, fit_cells
@@ -121,7 +121,7 @@ class AdditiveModel:
         offset : numpy.ndarray, optional
             Added to the scores.
         """
-        z = float(stats.norm.ppf((1 + coverage) / 2))
+        z = float(special.ndtri((1 + coverage) / 2))
         score = self.scores(X)
         if self.kind == "histogram":
             return self._class_interval(X, score, z)

@@ -9,7 +9,7 @@ from math import ceil, log
 from typing import Any, Literal
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from unbag.bags import Bags
 from unbag.learners._combine import slope_of, trivial_level
@@ -237,7 +237,7 @@ def _baseline(evaluation: Evaluation, baseline: str) -> str:
 
 def _headline(answer: Answer, baseline: str, gain: Estimate, things: str) -> str:
     if answer == "better":
-        chance = float(stats.norm.sf(gain.value / gain.error)) if gain.error else 0.0
+        chance = float(special.ndtr(-gain.value / gain.error)) if gain.error else 0.0
         return f"The model is better than {baseline} ({_odds(chance)})."
     if answer == "worse":
         return f"The model is worse than {baseline}: do not use it."
