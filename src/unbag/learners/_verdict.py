@@ -250,7 +250,8 @@ def _headline(answer: Answer, baseline: str, gain: Estimate, things: str) -> str
 def _odds(chance: float) -> str:
     if chance < 1e-6:
         return "by chance it would look so less than once in a million times"
-    return f"by chance it would look so about once in {1 / chance:,.0f} times"
+    times = float(f"{1 / chance:.1g}")  # one digit: the tail of a normal distribution is rough
+    return f"by chance it would look so about once in {times:,.0f} times"
 
 
 def _evidence(evaluation: Evaluation, gain: Estimate) -> str:
