@@ -47,16 +47,7 @@ def invent(group, told=None, seed=0):
         }
         if run.holdout:
             held["scores"] = rng.normal(size=1000 - round(1000 * (1 - run.holdout)))
-        rows.append(
-            {
-                "run": run.identity(),
-                **run._asdict(),
-                **facts,
-                "test_loss": loss,
-                "test_auc": 1 - loss,
-                **held,
-            }
-        )
+        rows.append({**run._asdict(), **facts, "test_loss": loss, "test_auc": 1 - loss, **held})
     return rows
 
 
@@ -68,7 +59,7 @@ def invent_slowly(group, told=None):
 def made_up(plan, store):
     """Fill a store with invented histories, as if the plan had been run."""
     for group in plan.groups():
-        store.add(group, invent(group))
+        store.add(invent(group))
 
 
 HERE = Path(tempfile.mkdtemp())

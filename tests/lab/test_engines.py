@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from unbag.cli import app
 from unbag.lab import EngineError, Plan, RayEngine, RunStore, _engines, _worker, run_plan
+from unbag.lab._plan import RunSettings
 
 on_ray = pytest.mark.skipif(
     not importlib.util.find_spec("ray"), reason="Ray is not installed: pip install 'unbag[ray]'"
@@ -136,8 +137,8 @@ def extra(tmp_path):
 
 
 def rows_of(store):
-    rows = store.query("SELECT * EXCLUDE (seconds) FROM runs ORDER BY run")
-    return {row["run"]: row for row in rows}
+    rows = store.query("SELECT * EXCLUDE (seconds) FROM runs")
+    return {tuple(row[name] for name in RunSettings._fields): row for row in rows}
 
 
 def kill_who_waits(folder):

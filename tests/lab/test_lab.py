@@ -42,7 +42,7 @@ from unbag.lab._online_plan import online_preset
 from unbag.lab._online_run import HISTORY
 from unbag.lab._online_store import OnlineStore, online_stores
 from unbag.lab._paper_tables import latex_page
-from unbag.lab._plan import Experiment
+from unbag.lab._plan import Experiment, RunSettings
 from unbag.lab._report import write_report
 from unbag.lab._tasks import MODELS
 from unbag.lab._variance import BagDeviation, bag_spread
@@ -132,7 +132,7 @@ def test_finished_runs_are_not_made_again_and_new_ones_are_added(tmp_path, untra
     assert run_plan(plan, store) == 0
     wider = Plan(**{**TOY, "rates": (0.01, 0.03, 0.1), "repetitions": 4})
     assert run_plan(wider, store) == wider.count() - plan.count()
-    assert store.finished() == {run.identity() for group in wider.groups() for run in group.runs()}
+    assert store.finished() == {run for group in wider.groups() for run in group.runs()}
     assert [path.name for path in (tmp_path / ".claims").iterdir()] == ["store"]
     assert [path.name for path in tmp_path.glob("*/*.parquet")] == ["runs.parquet"]
 
@@ -182,8 +182,13 @@ def test_a_killed_sweep_resumes_without_repeating_or_losing_a_run(tmp_path, untr
 def rows_of(store):
     """Every row that is there, once or more often, by its run."""
     rows = store.query("SELECT * EXCLUDE (filename) FROM everything")
-    assert len({row["run"] for row in rows}) == len(rows) == len(store.finished())
-    return {row["run"]: row for row in rows}
+    keyed = {which(row): row for row in rows}
+    assert len(keyed) == len(rows) == len(store.finished())
+    return keyed
+
+
+def which(row):
+    return RunSettings(*(row[name] for name in RunSettings._fields))
 
 
 def test_merging_keeps_every_row_and_runs_made_later_are_merged_too(tmp_path):
@@ -219,7 +224,7 @@ def test_a_kill_while_files_are_merged_loses_nothing(tmp_path, monkeypatch, mome
             store.compact()
     left = RunStore(tmp_path)
     assert left.finished() == before.keys()
-    rows = {row["run"]: row for row in left.query("SELECT * FROM runs")}
+    rows = {which(row): row for row in left.query("SELECT * FROM runs")}
     assert all(repr(rows[run]) == repr(row) for run, row in before.items())
     left.compact()
     assert rows_of(left).keys() == before.keys()
@@ -376,7 +381,7 @@ def test_runs_beyond_the_grid_do_not_put_the_grid_out(tmp_path, rates, repetitio
     made_up(Plan(**TOY), store)
     before = [_results.best_on_test(runs) for runs in _results.read_runs(store)]
     for group in Plan(**{**TOY, "rates": rates, "repetitions": repetitions}).groups():
-        store.add(group, [row for row in invent(group) if row["run"] not in store.finished()])
+        store.add([row for row in invent(group) if which(row) not in store.finished()])
     everything = _results.read_runs(store)
     assert {(len(runs.rates), len(runs.repetitions)) for runs in everything} == {kept}
     assert [str(_results.best_on_test(runs)) for runs in everything] == [
@@ -676,7 +681,7 @@ def test_a_run_from_the_trivial_predictor_does_not_depend_on_its_company():
         len({row["trivial"] for row in together}) > 1
     )  # each repetition holds other bags out, so priors differ
     for a, b in zip(together, alone, strict=True):
-        assert (a["run"], a["trivial"]) == (b["run"], b["trivial"])
+        assert (which(a), a["trivial"]) == (which(b), b["trivial"])
         assert a["test_loss"] == pytest.approx(b["test_loss"], rel=1e-6)
 
 
@@ -781,7 +786,8 @@ def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path, monkeypatch
             *runs,
             *(plan.run(cell, plan.rates[0], s, plan.chunks) for s in range(plan.repetitions)),
         ]:
-            online.add(run, {name: [loss + run.rate] * run.chunks for name in HISTORY})
+            history = {name: [loss + run.rate] * run.chunks for name in HISTORY}
+            online.add([{**run._asdict(), **history}])
     OnlineStore(tmp_path / "store" / "online" / "begun").keep_plan(plan)  # nothing to report of yet
     write_report(store, tmp_path / "report")
     text = (tmp_path / "report" / "claims.md").read_text()
@@ -802,9 +808,9 @@ def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path, monkeypatch
 def test_an_online_run_that_cannot_be_read_counts_as_not_done(tmp_path):
     store, plan = OnlineStore(tmp_path), online_preset("smoke")
     run = plan.run(next(plan.cells()), 0.1, 0, 3)
-    store.add(run, {name: [0.5] * 3 for name in HISTORY})
+    path = store.add([{**run._asdict(), **{name: [0.5] * 3 for name in HISTORY}}])
     assert store.read(run)["rate"] == 0.1
-    store.path(run).write_bytes(store.path(run).read_bytes()[:100])
+    path.write_bytes(path.read_bytes()[:100])
     with pytest.warns(UserWarning, match=r"cannot be read and is left out: its runs count as not"):
         assert store.read(run) is None
 
@@ -877,7 +883,7 @@ def test_a_method_of_your_own_runs_beside_ours(tmp_path):
     mine, theirs = (_run.train_group(next(p.groups())) for p in (plan, labels))
     for a, b in zip(mine, theirs, strict=True):  # bags of one are labels
         np.testing.assert_allclose(a["test_loss"], b["test_loss"], rtol=1e-4)
-        assert a["run"] != b["run"]
+        assert which(a) != which(b)
 
 
 def test_the_example_of_adding_a_method_and_data_is_one_short_file(tmp_path, untrained):
@@ -911,7 +917,7 @@ def test_every_run_in_results_is_part_of_a_plan():
     results = Path(__file__).parents[2] / "results"
     plans = [read_plan(path) for path in (results / "plans").glob("*.toml")]
     planned = {
-        run.identity()
+        run
         for plan in [*plans, preset("paper", "adult")]
         for group in plan.groups()
         for run in group.runs()

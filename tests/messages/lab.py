@@ -10,13 +10,13 @@ from unbag.lab import Plan, RunStore, Way, _choice, add_method, add_task, preset
 from unbag.lab._methods import METHODS
 from unbag.lab._online_plan import online_preset
 from unbag.lab._online_store import OnlineStore
-from unbag.lab._store import FORMAT, SCHEMA
+from unbag.lab._store import FORMAT
 from unbag.lab._tasks import MODELS, TASKS
 
 
 def other_format():
     path = written("old/toy/k.parquet", "")
-    pq.write_table(SCHEMA.with_metadata({"unbag_store": "99"}).empty_table(), path)
+    pq.write_table(RunStore.schema.with_metadata({"unbag_store": "99"}).empty_table(), path)
     RunStore(path.parent.parent).finished()
 
 

@@ -222,6 +222,16 @@ def test_names_of_curves_stay_as_the_user_wrote_them():
         assert text in texts
 
 
+def test_a_curve_with_a_colour_of_its_own_keeps_it():
+    def draw(axes):
+        axes.plot([1, 2, 3], [1, 2, 1], "o-", color="#009e73")
+
+    svg = picture_of(draw, "w", name="one").svg
+    assert "stroke: #009e73" in svg
+    used = set(re.findall(r'(?:href="|url\()#([\w-]+)', svg))
+    assert used == set(re.findall(r' id="([^"]+)"', svg))
+
+
 def test_two_pictures_on_a_page_share_no_id():
     ids = [
         set(re.findall(r' id="([^"]+)"', picture_of(PICTURES["gap"], "w", name=name).svg))

@@ -134,16 +134,13 @@ def choose_all(plan: Plan, store: RunStore) -> list[Chosen]:
 
 def _finished(plan: Plan, store: RunStore) -> dict[tuple[str, int, int], list[_Known]]:
     """Runs of the plan whose scores are there, by way, size and repetition."""
-    planned = {run.identity(): run for group in plan.groups() for run in group.runs()}
-    rows = store.query(
-        "SELECT run, choice, test_loss, test_auc FROM runs WHERE task = ? AND holdout = ?",
-        plan.task,
-        plan.holdout,
-    )
+    planned = {run for group in plan.groups() for run in group.runs()}
+    where = "SELECT * FROM runs WHERE task = ? AND holdout = ?"
     finished: dict[tuple[str, int, int], list[_Known]] = {}
-    for row in rows:
-        settings, scores = planned.get(row["run"]), store.scores(row["run"])
-        if settings is None or scores is None or not np.isfinite(row["choice"]).any():
+    for row in store.query(where, plan.task, plan.holdout):
+        settings = RunSettings(*(row[name] for name in RunSettings._fields))
+        scores = store.scores(settings)
+        if settings not in planned or scores is None or not np.isfinite(row["choice"]).any():
             continue
         epoch = int(np.nanargmin(row["choice"]))
         aucs = row["test_auc"] or [np.nan] * (epoch + 1)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from io import StringIO
 from math import ceil, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import numpy as np
 
 from unbag.plots import Result, draw_experiment, new_figure, size_ticks
+from unbag.report import lean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -158,7 +161,12 @@ def save_figure(figure: Figure, path: Path) -> Path:
     """
     from matplotlib import rc_context
 
-    target = path.with_name(f"{path.name}.svg")
+    text = StringIO()
     with rc_context(PAPER):
-        figure.savefig(target, facecolor="white", bbox_inches="tight", metadata={"Date": None})
+        figure.savefig(text, format="svg", facecolor="white", bbox_inches="tight")
+    picture = lean(text.getvalue())
+    picture.set("xmlns", "http://www.w3.org/2000/svg")
+    picture.set("style", "font-family: 'DejaVu Sans', sans-serif; stroke-linejoin: round")
+    target = path.with_name(f"{path.name}.svg")
+    target.write_text(ElementTree.tostring(picture, encoding="unicode") + "\n")
     return target

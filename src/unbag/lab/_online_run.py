@@ -16,15 +16,13 @@ from typing import Any
 
 import numpy as np
 
+import unbag
 from unbag._rules import broken
 from unbag.datasets import Chunk, read_clicks, read_criteo
 from unbag.lab._online_plan import NETWORKS, Cell, OnlinePlan, OnlineRun
-from unbag.lab._online_store import OnlineStore, best_rate
+from unbag.lab._online_store import HISTORY, OnlineStore, best_rate
 from unbag.lab._plan import identity_of
 from unbag.stream import StreamLearner
-
-HISTORY = ("label_log_loss", "label_auc", "log_loss", "auc", "prior", "true_log_loss")
-
 
 Progress = Callable[[OnlineRun, dict[str, Any]], None]
 """Called after each chunk of a run with what was measured of it."""
@@ -81,8 +79,9 @@ def _make(run: OnlineRun, store: OnlineStore, progress: Progress | None) -> int:
         if chunk.y is None or len(chunk.y) < run.rows:
             break  # the rest of a file
         row = learner.learn(chunk)
+        measured = {**row, "prior_of_chunk": row.get("prior", np.nan)}  # a run's prior is a rule
         for name in HISTORY:
-            history[name].append(float(row.get(name, np.nan)))
+            history[name].append(float(measured.get(name, np.nan)))
         if progress:
             progress(run, row)
     if not history["label_log_loss"]:
@@ -91,7 +90,7 @@ def _make(run: OnlineRun, store: OnlineStore, progress: Progress | None) -> int:
             f"{run.source} has fewer",
             "Make chunks smaller.",
         )
-    store.add(run, history)
+    store.add([{**run._asdict(), "version": unbag.__version__, **history}])
     return 1
 
 

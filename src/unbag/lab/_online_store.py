@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-import unbag
 from unbag._io import whole
 from unbag._rules import broken
 from unbag.lab._online_plan import Cell, OnlinePlan, OnlineRun
-from unbag.lab._store import RunFolder, write_runs
+from unbag.lab._store import RunFolder, schema_of
 
 PLAN, DATA = "plan.json", "data.json"
+HISTORY = ("label_log_loss", "label_auc", "log_loss", "auc", "prior_of_chunk", "true_log_loss")
 
 
 class OnlineStore(RunFolder):
@@ -29,38 +28,24 @@ class OnlineStore(RunFolder):
         It is made where it does not exist.
     """
 
+    settings = OnlineRun
+    schema = schema_of(
+        OnlineRun, {"version": pa.string(), **dict.fromkeys(HISTORY, pa.list_(pa.float64()))}
+    )
+
     def __init__(self, folder: str | Path) -> None:
         super().__init__(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._rows: dict[str, dict[str, Any]] = {}
-
-    def path(self, run: OnlineRun) -> Path:
-        """The file of a run, until it is merged with others."""
-        name = f"{run.source}-{run.method}-{run.loss}-k{run.size:04d}-{run.identity()}.parquet"
-        return self.folder / name
-
-    def add(self, run: OnlineRun, history: dict[str, list[float]]) -> None:
-        """Write a finished run.
-
-        Parameters
-        ----------
-        run : OnlineRun
-            Which one.
-        history : dict
-            What was measured of each chunk.
-        """
-        row = {"run": run.identity(), **run._asdict(), "version": unbag.__version__, **history}
-        write_runs(pa.Table.from_pylist([row]), self.path(run))
+        self._rows: dict[OnlineRun, dict[str, Any]] = {}
 
     def read(self, run: OnlineRun) -> dict[str, Any] | None:
         """A finished run, or None."""
-        identity = run.identity()
-        if identity not in self.finished():
+        if run not in self.finished():
             return None
-        if identity not in self._rows:
-            for path in self.files():
-                self._rows |= {row["run"]: row for row in pq.read_table(path).to_pylist()}
-        return self._rows[identity]
+        if run not in self._rows:
+            for row in self.query("SELECT * FROM runs"):
+                self._rows[OnlineRun(*(row[name] for name in OnlineRun._fields))] = row
+        return self._rows[run]
 
     def keep_plan(self, plan: OnlinePlan) -> None:
         """Write which plan these runs belong to, so that a report needs no more than the folder."""

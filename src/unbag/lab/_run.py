@@ -119,7 +119,7 @@ def _run(plan: Plan, store: RunStore, engine: Engine, patience: float, bar: _Bar
             closing(engine(_claimed(missing, store, claims), bar.after_epoch)) as finished,
         ):
             for job, rows in finished:
-                store.add(job.group, rows)
+                store.add(rows)
                 job.claim.close()
                 made += len(rows)
                 bar.recount()
@@ -157,8 +157,8 @@ def _missing(plan: Plan, store: RunStore) -> list[tuple[Group, list[RunSettings]
     return [(group, left) for group in plan.groups() if (left := _left(group, finished))]
 
 
-def _left(group: Group, finished: set[str]) -> list[RunSettings]:
-    return [run for run in group.runs() if run.identity() not in finished]
+def _left(group: Group, finished: set[RunSettings]) -> list[RunSettings]:
+    return [run for run in group.runs() if run not in finished]
 
 
 def _rectangles(group: Group, left: Sequence[RunSettings]) -> list[Group]:
@@ -225,5 +225,4 @@ def train_group(group: Group, progress: Progress | None = None) -> list[dict[str
 def _row(settings: RunSettings, run: Run, facts: dict[str, Any]) -> dict[str, Any]:
     names = [name for name in HISTORY if name in run.history]
     history = {name: run.history[name].astype(np.float32) for name in names}
-    identity = {"run": settings.identity(), **settings._asdict()}
-    return {**identity, **facts, "diverged": run.diverged, **history}
+    return {**settings._asdict(), **facts, "diverged": run.diverged, **history}

@@ -10,12 +10,10 @@ twice counts once, so that a kill at any moment loses nothing.
 from __future__ import annotations
 
 import csv
-import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -27,7 +25,7 @@ import pyarrow.parquet as pq
 
 from unbag._io import whole
 from unbag._rules import broken
-from unbag.lab._plan import Group, RunSettings
+from unbag.lab._plan import RunSettings, identity_of
 from unbag.tables._duckdb import plain_duckdb
 
 try:
@@ -35,28 +33,31 @@ try:
 except ImportError:  # Windows: no locks, and work that two processes did twice counts once
     fcntl = None
 
-FORMAT = 1
+FORMAT = "2"
+READABLE = ("1", FORMAT)  # the first had a column with each run's identity, which nobody needs
 MERGED = "runs.parquet"
 HISTORY = ("train", "test_loss", "test_auc", "held_out", "choice")
-# Neighbours in this order have similar histories, which then compress well.
+# Neighbours in this order have similar histories, which then compress well: runs of a low rate
+# hardly move.
 ORDER = (
-    "task", "model", "start", "epochs", "batch", "rows", "chunks", "method", "loss", "size",
-    "smoothing", "holdout", "repetition", "rate",
+    "task", "model", "start", "batch", "rows", "chunks", "rate", "method", "loss", "smoothing",
+    "epochs", "size", "holdout", "repetition",
 )  # fmt: skip
-_TYPES = {str: pa.string(), int: pa.int32(), float: pa.float64()}
-COLUMNS = {
-    "run": pa.string(),
-    **{name: _TYPES[kind] for name, kind in get_type_hints(RunSettings).items()},
-    "bags": pa.int32(),
-    "trivial": pa.float64(),
-    "diverged": pa.int32(),
-    "seconds": pa.float32(),
-    "version": pa.string(),
-    **dict.fromkeys(HISTORY, pa.list_(pa.float32())),
-}
-"""run : identity of the settings that follow. bags : trained on. trivial : test loss of the
-trivial predictor. diverged : epoch in which the run broke off, or null. version : of unbag."""
-SCHEMA = pa.schema(list(COLUMNS.items()), {"unbag_store": str(FORMAT)})
+
+
+def schema_of(settings: type, facts: Mapping[str, pa.DataType]) -> pa.Schema:
+    """The columns of runs: what they are, what is known of them, and the mark of a store.
+
+    Parameters
+    ----------
+    settings : type
+        A named tuple of text and numbers.
+    facts : mapping from str to DataType
+        The other columns.
+    """
+    types = {str: pa.string(), int: pa.int32(), float: pa.float64()}
+    columns = {name: types[kind] for name, kind in get_type_hints(settings).items()}
+    return pa.schema(list({**columns, **facts}.items()), {"unbag_store": FORMAT})
 
 
 class RunFolder:
@@ -69,20 +70,19 @@ class RunFolder:
     """
 
     pattern = "*.parquet"
+    settings: Any
+    """The named tuple that says which run a row is."""
+    schema: pa.Schema
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         # By path and time of change: the merged file changes its content and keeps its name.
-        self._formats: dict[tuple[Path, int], str | None] = {}
-        self._identities: dict[tuple[Path, int], frozenset[str]] = {}
+        self._known: dict[tuple[Path, int], frozenset | None] = {}
 
     def files(self) -> list[Path]:
-        """The readable files; a warning names the others."""
-        stamps = self._stamps()
-        for stamp in stamps:
-            if stamp not in self._formats:
-                self._formats[stamp] = _format_of(stamp[0])
-        bad = [stamp[0] for stamp in stamps if self._formats[stamp] is None]
+        """The readable files; a warning names the others, and another format is refused."""
+        contents = self._contents()
+        bad = [path for path, runs in contents.items() if runs is None]
         if bad:
             many = f" ({len(bad)} such files)" * (len(bad) > 1)
             warnings.warn(
@@ -90,108 +90,37 @@ class RunFolder:
                 "Delete it.",
                 stacklevel=2,
             )
-        return [stamp[0] for stamp in stamps if self._formats[stamp] is not None]
+        return [path for path in contents if path not in bad]
 
-    def finished(self) -> set[str]:
-        """Identities of the runs that are there."""
-        readable, runs = set(self.files()), set()
-        for stamp in self._stamps():
-            if stamp[0] in readable:
-                if stamp not in self._identities:
-                    column = pq.read_table(stamp[0], columns=["run"])["run"]
-                    self._identities[stamp] = frozenset(column.to_pylist())
-                runs |= self._identities[stamp]
-        return runs
+    def finished(self) -> set:
+        """The settings of the runs that are there."""
+        contents = self._contents()
+        return {run for path in self.files() for run in contents[path] or ()}
 
-    def compact(self) -> int:
-        """Merge the small files, unless another process works on the folder.
+    def _contents(self) -> dict[Path, frozenset | None]:
+        """The runs in each file; None where it cannot be read."""
+        stamps = {
+            path: (path, path.stat().st_mtime_ns) for path in sorted(self.folder.glob(self.pattern))
+        }
+        for path, stamp in stamps.items():
+            if stamp not in self._known:
+                self._known[stamp] = self._runs_in(path)
+        return {path: self._known[stamp] for path, stamp in stamps.items()}
 
-        Returns
-        -------
-        int
-            How many files were merged into another one.
-        """
-        with self.locked("store", wait=False) as alone:
-            if not alone:
-                return 0
-            for draft in self.folder.glob(f"**/.*.parquet.{'?' * 8}"):  # of a process that died
-                draft.unlink()
-            return sum(
-                self._merge(folder, list(files))
-                for folder, files in groupby(self.files(), key=lambda path: path.parent)
-            )
-
-    def _merge(self, folder: Path, files: Sequence[Path]) -> int:
-        small = [path for path in files if path.name != MERGED]
-        if not small:
-            return 0
-        table = pa.concat_tables([pq.read_table(path) for path in files])
-        _, first = np.unique(table["run"].to_numpy(), return_index=True)
-        keys = [(name, "ascending") for name in ORDER if name in table.column_names]
-        write_runs(table.take(first).sort_by(keys), folder / MERGED)
-        for path in small:
-            path.unlink()
-        return len(small)
-
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Keep the files as they are while this process works on the folder; others may too."""
-        with self.locked("store", shared=True):
-            yield
-
-    @contextmanager
-    def claim(self, identity: str) -> Iterator[bool]:
-        """Whether this process may make some runs; others may not, until the block ends.
-
-        The system releases the lock when the process ends, however it ends.
-        """
-        with self.locked(identity, wait=False) as mine:
-            yield mine
-            if mine:  # whoever opened the file just before will see that the runs are finished
-                (self._locks() / identity).unlink(missing_ok=True)
-
-    @contextmanager
-    def locked(self, name: str, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
-        """Hold a lock of the folder until the block or the process ends.
-
-        Parameters
-        ----------
-        name : str
-            What is locked.
-        shared : bool
-            Whether others may hold it at the same time, shared as well.
-        wait : bool
-            Whether to wait for others; without, the block gets False when they hold it.
-        """
-        with (self._locks() / name).open("w") as file:
-            yield _lock(file, shared=shared, wait=wait)
-
-    def _locks(self) -> Path:
-        folder = self.folder / ".claims"
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-
-    def _stamps(self) -> list[tuple[Path, int]]:
-        paths = sorted(self.folder.glob(self.pattern))
-        return [(path, path.stat().st_mtime_ns) for path in paths]
-
-
-class RunStore(RunFolder):
-    """Finished runs of the batch experiments, a folder for each task: `RunStore("results")`."""
-
-    pattern = "*/*.parquet"
-
-    def files(self) -> list[Path]:
-        """The readable files; one of another format is refused."""
-        files = super().files()
-        for (path, _), known in self._formats.items():
-            if known not in (None, str(FORMAT)):
-                raise broken(
-                    f"A store must be of format {FORMAT}",
-                    f"{path} is of format {known}",
-                    "Use the unbag that wrote it, or another folder.",
-                )
-        return files
+    def _runs_in(self, path: Path) -> frozenset | None:
+        try:
+            mark = (pq.read_schema(path).metadata or {}).get(b"unbag_store", b"unknown").decode()
+            if mark in READABLE:
+                table = pq.read_table(path, columns=list(self.settings._fields))
+                columns = (column.to_pylist() for column in table.columns)
+                return frozenset(map(self.settings._make, zip(*columns, strict=True)))
+        except (OSError, pa.ArrowInvalid):
+            return None
+        raise broken(
+            f"A store must be of format {FORMAT}",
+            f"{path} is of format {mark}",
+            "Use the unbag that wrote it, or another folder.",
+        )
 
     def query(self, sql: str, *values: Any) -> list[dict[str, Any]]:
         """Rows of an SQL query over the table `runs`, each run once.
@@ -222,21 +151,161 @@ class RunStore(RunFolder):
 
     def _arrow(self, sql: str, values: Sequence[Any]) -> pa.Table:
         with plain_duckdb(), duckdb.connect() as connection:
-            files = [str(path) for path in self.files()]
+            # a character of a pattern in a path of ours stands for itself
+            files = [re.sub(r"([*?[])", r"[\1]", str(path)) for path in self.files()]
             if files:
-                # a character of a pattern in a path of ours stands for itself
-                plain = [re.sub(r"([*?[])", r"[\1]", file) for file in files]
-                connection.read_parquet(plain, filename=True, hive_partitioning=False).create_view(
-                    "everything"
+                every = connection.read_parquet(
+                    files, filename=True, hive_partitioning=False, union_by_name=True
                 )
+                every.create_view("everything")
             else:
-                empty = SCHEMA.empty_table().append_column("filename", pa.array([], "string"))
+                empty = self.schema.empty_table().append_column("filename", pa.array([], "string"))
                 connection.register("everything", empty)
+            names, which = (", ".join(n) for n in (self.schema.names, self.settings._fields))
             connection.execute(
-                "CREATE VIEW runs AS SELECT * EXCLUDE (filename) FROM everything "
-                "QUALIFY row_number() OVER (PARTITION BY run ORDER BY filename) = 1"
+                f"CREATE VIEW runs AS SELECT {names} FROM everything QUALIFY "
+                f"row_number() OVER (PARTITION BY {which} ORDER BY filename) = 1"
             )
             return connection.sql(sql, params=list(values)).to_arrow_table()
+
+    def add(self, rows: Sequence[dict[str, Any]]) -> Path:
+        """Write finished runs of one method and bag size.
+
+        Parameters
+        ----------
+        rows : sequence of dict
+            One for each run, with the columns of `schema`.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        first = rows[0]
+        runs = sorted(tuple(row[name] for name in self.settings._fields) for row in rows)
+        name = f"{first['method']}-{first['loss']}-k{first['size']:04d}-{identity_of(runs)}.parquet"
+        path = self._folder_of(first) / name
+        try:
+            self._keep(rows, path)
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"The runs of {path.name} could not be written and will be made again "
+                f"({error.strerror}); the store stays readable. Make room, and start again",
+                str(self.folder),
+            ) from error
+        return path
+
+    def _folder_of(self, row: Mapping[str, Any]) -> Path:
+        return self.folder
+
+    def _keep(self, rows: Sequence[dict[str, Any]], path: Path) -> None:
+        self._write(pa.Table.from_pylist(list(rows), self.schema), path)
+
+    def compact(self) -> int:
+        """Merge the small files, unless another process works on the folder.
+
+        Returns
+        -------
+        int
+            How many files were merged into another one.
+        """
+        with self.locked("store", wait=False) as alone:
+            if not alone:
+                return 0
+            return sum(
+                self._merge(folder, list(files))
+                for folder, files in groupby(self.files(), key=lambda path: path.parent)
+            )
+
+    def _merge(self, folder: Path, files: Sequence[Path]) -> int:
+        small = [path for path in files if path.name != MERGED]
+        if not small:
+            return 0
+        names = self.schema.names
+        table = pa.concat_tables([pq.read_table(path, columns=names) for path in files])
+        numbered = table.append_column("row", pa.array(np.arange(len(table))))
+        once = numbered.group_by(list(self.settings._fields)).aggregate([("row", "min")])
+        keys = [(name, "ascending") for name in ORDER if name in names]
+        self._write(table.take(once["row_min"]).sort_by(keys), folder / MERGED)
+        for path in small:
+            path.unlink()
+        return len(small)
+
+    def _write(self, table: pa.Table, path: Path) -> None:
+        """A Parquet file, whole or not at all."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lists = [field.name for field in self.schema if pa.types.is_list(field.type)]
+        with whole(path) as draft:
+            pq.write_table(
+                table.cast(self.schema),
+                draft,
+                compression="zstd",
+                compression_level=19,
+                use_dictionary=False,
+                # Bytes of the same place in the numbers of a history are alike: half the size of
+                # plain zstd, and a little less where a page has many of them.
+                use_byte_stream_split=[f"{name}.list.element" for name in lists],  # type: ignore
+                data_page_size=2**24,
+            )
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep the files as they are while this process works on the folder; others may too."""
+        with self.locked("store", shared=True):
+            yield
+
+    @contextmanager
+    def claim(self, identity: str) -> Iterator[bool]:
+        """Whether this process may make some runs; others may not, until the block ends.
+
+        The system releases the lock when the process ends, however it ends.
+        """
+        with self.locked(identity, wait=False) as mine:
+            yield mine
+            if mine:  # whoever opened the file just before will see that the runs are finished
+                (self.folder / ".claims" / identity).unlink(missing_ok=True)
+
+    @contextmanager
+    def locked(self, name: str, *, shared: bool = False, wait: bool = True) -> Iterator[bool]:
+        """Hold a lock of the folder until the block or the process ends.
+
+        Parameters
+        ----------
+        name : str
+            What is locked.
+        shared : bool
+            Whether others may hold it at the same time, shared as well.
+        wait : bool
+            Whether to wait for others; without, the block gets False when they hold it.
+        """
+        path = self.folder / ".claims" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w") as file:
+            yield _lock(file, shared=shared, wait=wait)
+
+
+class RunStore(RunFolder):
+    """Finished runs of the batch experiments, a folder for each task: `RunStore("results")`.
+
+    Of each run it knows, beside its settings: `bags` trained on; `trivial`, the test loss of the
+    trivial predictor; `diverged`, the epoch in which it broke off, or null; and the version of
+    unbag.
+    """
+
+    pattern = "*/*.parquet"
+    settings = RunSettings
+    schema = schema_of(
+        RunSettings,
+        {
+            "bags": pa.int32(), "trivial": pa.float64(), "diverged": pa.int32(),
+            "seconds": pa.float32(), "version": pa.string(),
+            **dict.fromkeys(HISTORY, pa.list_(pa.float32())),
+        },
+    )  # fmt: skip
+
+    def _folder_of(self, row: Mapping[str, Any]) -> Path:
+        return self.folder / row["task"]
 
     def check_data(self, task: str, rows: int) -> None:
         """Refuse data other than those of the runs that are there.
@@ -263,56 +332,25 @@ class RunStore(RunFolder):
                 "Use another folder.",
             )
 
-    def add(self, group: Group, rows: Sequence[dict[str, Any]]) -> Path:
-        """Write finished runs of a claimed group.
+    def _keep(self, rows: Sequence[dict[str, Any]], path: Path) -> None:
+        """The same; scores of held-out bags (`scores`) are kept beside the files."""
+        for row in rows:
+            if "scores" in row:
+                own = self._scores_of(RunSettings(*(row[name] for name in RunSettings._fields)))
+                own.parent.mkdir(parents=True, exist_ok=True)
+                with whole(own) as draft, draft.open("wb") as file:
+                    np.save(file, np.asarray(row.pop("scores"), np.float32))
+        super()._keep(rows, path)
 
-        Parameters
-        ----------
-        group : Group
-            Names the file.
-        rows : sequence of dict
-            One for each run, with the columns of `COLUMNS`; its scores of the held-out bags
-            (`scores`) are kept beside the files.
-
-        Returns
-        -------
-        Path
-            The file.
-        """
-        scores = {row["run"]: row.pop("scores") for row in rows if "scores" in row}
-        common = group.common
-        parts = [common.model, common.method, common.loss, f"k{common.size:04d}"]
-        if common.holdout:
-            parts.append(f"holdout{common.holdout:g}")
-        identities = "".join(sorted(row["run"] for row in rows))
-        parts.append(sha256(identities.encode()).hexdigest()[:8])
-        path = self.folder / common.task / f"{'-'.join(parts)}.parquet"
-        try:
-            for run, array in scores.items():
-                self._keep_scores(run, array)
-            write_runs(pa.Table.from_pylist(list(rows), SCHEMA), path)
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f"The runs of {path.name} could not be written and will be made again "
-                f"({error.strerror}); the store stays readable. Make room, and start again",
-                str(self.folder),
-            ) from error
-        return path
-
-    def scores(self, run: str) -> np.ndarray | None:
+    def scores(self, run: RunSettings) -> np.ndarray | None:
         """The scores that a run gave its held-out bags, if they are still beside the store."""
-        path = self.folder / ".scores" / f"{run}.npy"
+        path = self._scores_of(run)
         if not path.exists():
             return None
         return np.load(path)
 
-    def _keep_scores(self, run: str, scores: Any) -> None:
-        folder = self.folder / ".scores"
-        folder.mkdir(parents=True, exist_ok=True)
-        with whole(folder / f"{run}.npy") as draft, draft.open("wb") as file:
-            np.save(file, np.asarray(scores, np.float32))
-            _sync(file)
+    def _scores_of(self, run: RunSettings) -> Path:
+        return self.folder / ".scores" / f"{run.identity()}.npy"
 
     def table(self, name: str) -> list[dict[str, str]]:
         """The rows of a small table that every task may have; the folder of a report, which may
@@ -339,32 +377,6 @@ class RunStore(RunFolder):
             write_csv(draft, rows)
 
 
-def write_runs(table: pa.Table, path: Path) -> None:
-    """Write runs as a Parquet file, whole or not at all.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        One row for each run.
-    path : Path
-        Its folder is made where it does not exist.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Bytes of the same place in the numbers of a history are alike: half the size of plain zstd.
-    lists = [field.name for field in table.schema if pa.types.is_list(field.type)]
-    split = [f"{name}.list.element" for name in lists]
-    with whole(path) as draft, draft.open("wb") as file:
-        pq.write_table(
-            table,
-            file,
-            compression="zstd",
-            compression_level=19,
-            use_dictionary=False,
-            use_byte_stream_split=split,  # type: ignore[arg-type]
-        )
-        _sync(file)
-
-
 def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
     """Write rows that have the same keys as a CSV file."""
     with path.open("w", newline="") as file:
@@ -383,11 +395,6 @@ def typed(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sync(file: Any) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
 def _lock(file: Any, *, shared: bool, wait: bool) -> bool:
     if fcntl is None:
         return True
@@ -401,11 +408,3 @@ def _lock(file: Any, *, shared: bool, wait: bool) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _format_of(path: Path) -> str | None:
-    """The format of a file, or None when it cannot be read."""
-    try:
-        return (pq.read_schema(path).metadata or {}).get(b"unbag_store", b"unknown").decode()
-    except (OSError, pa.ArrowInvalid):
-        return None

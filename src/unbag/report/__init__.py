@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from unbag.report._story import facts_of as facts_of
     from unbag.report._story import named as named
     from unbag.report._stream import stream_page as stream_page
+    from unbag.report._svg import lean as lean
     from unbag.report._svg import picture_of as picture_of
 else:
     from unbag._lazy import attach

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from io import StringIO
 from typing import Any
 from xml.etree import ElementTree
@@ -38,7 +38,7 @@ STYLE: Any = {
     "svg.hashsalt": "unbag",
 }
 FONT = re.compile(r"font(-family)?: [^;]*'[^;]*;? ?")
-REFERENCE = re.compile(r"#(\w+)")
+REFERENCE = re.compile(r"((?:^|url\()#)(\w+)")  # to an id; a colour has no such place
 FINE = re.compile(r"(?<=\.\d\d)\d+")  # digits below a hundredth of a point
 
 
@@ -76,21 +76,54 @@ def picture_of(
     return Picture(_for_page(text.getvalue(), words, name), caption or words)
 
 
-def _for_page(svg: str, words: str, name: str) -> str:
-    """matplotlib's file as a part of the page: named ids, CSS variables, words."""
+def lean(svg: str) -> ElementTree.Element:
+    """matplotlib's file without what no reader needs: metadata, ids that nothing refers to, groups
+    around one thing, fonts by name, and digits below a hundredth of a point.
+
+    Parameters
+    ----------
+    svg : str
+        What matplotlib wrote.
+    """
     root = ElementTree.fromstring(svg)
-    used = {i for part in root.iter() for v in part.attrib.values() for i in REFERENCE.findall(v)}
+    values = [value for part in root.iter() for value in part.attrib.values()]
+    used = dict.fromkeys(i for value in values for _, i in REFERENCE.findall(value))
+    ids = {old: f"p{number}" for number, old in enumerate(used)}
     for part in root.iter():
         part.tag = _local(part.tag)
-        for child in list(part):
-            if _local(child.tag) in ("metadata", "style"):
-                part.remove(child)
-        part.attrib = {_local(k): _value(v, name) for k, v in part.attrib.items()}
-        if part.attrib.get("id") in used:
-            part.set("id", f"{name}-{part.attrib['id']}")
-        else:
-            part.attrib.pop("id", None)
+        short = {_local(k): _short(v, ids) for k, v in part.attrib.items()}
+        short["id"] = ids.get(short.get("id", ""), "")
+        if short.get("transform", "").startswith("rotate(-0 "):
+            short["transform"] = ""
+        part.attrib = {k: v for k, v in short.items() if v}
         part.text, part.tail = (part.text or "").strip(), ""
+    for part in list(root.iter()):
+        part[:] = _unwrapped(part)
+        styles = {child.get("style") for child in part}
+        if part.tag == "g" and len(part) > 1 and len(styles) == 1 and None not in styles:
+            # the markers of a curve look alike: said once, by their group
+            part.set("style", part[0].attrib["style"])
+            for child in part:
+                del child.attrib["style"]
+    return root
+
+
+def _unwrapped(part: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    """The children of a part; in place of a group that says nothing, its children."""
+    for child in part:
+        if child.tag == "g" and not child.attrib:
+            yield from _unwrapped(child)
+        elif child.tag not in ("metadata", "style"):
+            yield child
+
+
+def _for_page(svg: str, words: str, name: str) -> str:
+    """matplotlib's file as a part of the page: named ids, CSS variables, words."""
+    root = lean(svg)
+    for part in root.iter():
+        part.attrib = {k: _value(v, name) for k, v in part.attrib.items()}
+        if "id" in part.attrib:
+            part.set("id", f"{name}-{part.attrib['id']}")
     head = {"xmlns": "http://www.w3.org/2000/svg", "viewBox": root.attrib["viewBox"]}
     root.attrib = {**head, "role": "img", "aria-label": words}
     title = ElementTree.Element("title")
@@ -104,9 +137,14 @@ def _local(name: str) -> str:
     return name.rpartition("}")[2]
 
 
+def _short(value: str, ids: dict[str, str]) -> str:
+    """An attribute without fonts by name and fine digits, and with short ids."""
+    value = REFERENCE.sub(lambda match: match[1] + ids[match[2]], " ".join(value.split()))
+    return FINE.sub("", FONT.sub("", value))
+
+
 def _value(value: str, name: str) -> str:
-    """An attribute with the page's colours, the page's font, and ids of its own."""
+    """An attribute with the page's colours, and ids of its own."""
     for stand_in, colour in STAND_INS.items():
         value = value.replace(stand_in, f"var(--{colour})")
-    value = FINE.sub("", FONT.sub("", " ".join(value.split())))
-    return REFERENCE.sub(rf"#{name}-\1", value)
+    return REFERENCE.sub(rf"\g<1>{name}-\2", value)
