@@ -86,6 +86,8 @@ def test_an_offset_goes_into_fit_and_predict():
     offset = score - X["x"].fillna(0).to_numpy()
     model = BagClassifier(learner="additive").fit(X, share, bag=bag, offset=offset)
     h = model.predict_proba(X, offset=offset)[:, 1]
+    loss = -np.mean(np.log(np.where(y, h, 1 - h)))
+    assert model.score(X, y, offset=offset) == pytest.approx(-loss, rel=1e-6)
     assert np.corrcoef(np.log(h / (1 - h)), score)[0, 1] > 0.9
     assert np.corrcoef(model.decision_function(X), score)[0, 1] < 0.9
     judge = unbag.random_bags(X, y, size=8, seed=1, offset=offset)

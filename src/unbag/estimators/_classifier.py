@@ -213,16 +213,17 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         *,
         stratum: Any = None,
         noise: Any = None,
+        offset: Any = None,
     ) -> float:
         """Minus the log loss: estimated from bags without bias when `bag` is given, else from
         labels.
 
         Parameters
         ----------
-        X, y, bag, sample_weight, stratum, noise : array
+        X, y, bag, sample_weight, stratum, noise, offset : array
             See `fit`.
         """
-        score, rows = self._scores(X), row_reports(y, bag, stratum, noise)
+        score, rows = self._scores(X, offset), row_reports(y, bag, stratum, noise)
         weight = row_importance(sample_weight, len(score), labelled=rows.bag is None)
         reports, _, kind = self._targets(rows, len(score))
         refuse_cut_bags(self, rows)

@@ -85,15 +85,16 @@ class BagRegressor(RegressorMixin, BagEstimator):
         *,
         stratum: Any = None,
         noise: Any = None,
+        offset: Any = None,
     ) -> float:
         """Minus the Poisson loss (its constant left out), from bags or from counts.
 
         Parameters
         ----------
-        X, y, bag, sample_weight, stratum, noise : array
+        X, y, bag, sample_weight, stratum, noise, offset : array
             See `fit`.
         """
-        rate = np.log(np.maximum(self.predict(X), 1e-12))
+        rate = np.log(np.maximum(self.predict(X, offset), 1e-12))
         rows = row_reports(y, bag, stratum, noise)
         weight = row_importance(sample_weight, len(rate), labelled=rows.bag is None)
         refuse_cut_bags(self, rows)
