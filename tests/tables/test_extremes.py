@@ -114,3 +114,20 @@ def test_a_model_at_another_level_is_told():
     assert level_note(np.full(400_000, mean), bags) is None
     note = level_note(np.full(400_000, mean + 0.011), bags)
     assert "they differ by 0.011, 17 standard errors" in note
+
+
+def test_numbers_with_a_decimal_comma_and_days_of_another_order_are_said_to_be_read_as_text():
+    n = 3000
+    events = pa.table(
+        {
+            "bag": [i // 10 for i in range(n)],
+            "price": [f"{i % 700},{i % 7}" for i in range(n)],
+            "day": [f"{1 + i % 28:02d}.{1 + i % 12:02d}.2025" for i in range(n)],
+            "shop": [f"s{i % 50}" for i in range(n)],
+        }
+    )
+    reports = pa.table({"bag": range(n // 10), "sales": [i % 6 for i in range(n // 10)]})
+    said = "\n".join(unbag.join(events, reports, on="bag", total="sales").summary.left_out)
+    assert "Column price is read as text, but holds numbers, as '0,0': write them with" in said
+    assert "Column day is read as text, but holds days: write them as 2026-11-16." in said
+    assert "shop" not in said

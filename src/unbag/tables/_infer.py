@@ -36,6 +36,7 @@ LIKE_AN_ID = 0.9  # so many distinct values for each row are an id
 FEW_ROWS = 100  # in which whole numbers may differ by chance
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"
+OTHER_DATE = r"^\s*\d{1,2}[./-]\d{1,2}[./-](\d{2}|\d{4})\b"
 MOSTLY = 0.9  # of the texts of a column that was meant to hold numbers
 SOME = 1000  # texts of a batch that are looked at for numbers
 SMALLEST = 4096  # hashes kept to count distinct values, exactly up to here, beyond to about 1.6%
@@ -165,9 +166,14 @@ class Survey:
         beyond = [
             beyond_note(s.name, s.beyond, s.first) for s in self.summaries.values() if s.beyond
         ]
-        dropped = [(s.name, s.why_drop(may_be_id=False)) for s in self.summaries.values()
-                   if s.like_numbers and s.name not in self.wishes]  # fmt: skip
-        return (*beyond, *(f"Column {name} is left out: {why}." for name, why in dropped if why))
+        own = [s for s in self.summaries.values() if s.kind == "text" and s.name not in self.wishes]
+        why = {s.name: s.why_drop(may_be_id=False) for s in own}
+        dropped = [s.name for s in own if why[s.name] and s.like_numbers]
+        return (
+            *beyond,
+            *(f"Column {name} is left out: {why[name]}." for name in dropped),
+            *(s.text_note for s in own if s.text_note and not why[s.name]),
+        )
 
     def plan(self) -> FeaturePlan:
         """The plan for what the batches had."""
@@ -223,7 +229,7 @@ class Summary:
     `apart` says whether it has whole numbers of which no batch had one twice; `smallest` are the
     least hashes of its values, from which distinct ones are counted; `beyond` counts numbers that
     no feature can hold, the first of them in row `first`; `numbers` of all `texts` look like
-    numbers, and `odd` is the first that does not.
+    numbers, and `odd` is the first that does not; `dates` look like days, as 31.12.2026.
     """
 
     name: str
@@ -242,6 +248,7 @@ class Summary:
     texts: int = 0
     numbers: int = 0
     odd: str = ""
+    dates: int = 0
     apart: bool = True
     smallest: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
 
@@ -309,6 +316,7 @@ class Summary:
         number, comma = (pc.match_substring_regex(some, pattern) for pattern in (NUMBER, COMMA))
         self.texts += len(some)
         self.numbers += pc.sum(pc.or_(number, comma)).as_py() or 0
+        self.dates += pc.sum(pc.match_substring_regex(some, OTHER_DATE)).as_py() or 0
         if self.like_numbers and not self.odd:
             strange = unique.filter(pc.invert(pc.match_substring_regex(unique, NUMBER)))
             self.odd = "".join(strange.slice(0, 1).to_pylist())
@@ -317,6 +325,16 @@ class Summary:
     def like_numbers(self) -> bool:
         """Whether most texts are numbers, some of them with a decimal comma."""
         return self.numbers > MOSTLY * self.texts
+
+    @property
+    def text_note(self) -> str:
+        """What a user should know of a text column that was meant to hold something else."""
+        said = f"Column {self.name} is read as text"
+        if self.texts and self.dates > MOSTLY * self.texts:
+            return f"{said}, but holds days: write them as 2026-11-16."
+        if self.texts and self.like_numbers and "," in self.odd:
+            return f"{said}, but holds numbers, as {self.odd!r}: write them with a decimal point."
+        return ""
 
     def _keep(self, hashes: np.ndarray) -> None:
         self.smallest = np.unique(np.concatenate([self.smallest, hashes]))[:SMALLEST]
