@@ -99,11 +99,6 @@ class Refusal:
     count: int = 0
     thing: str = ""
 
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The options that the remedy names."""
-        return tuple(name for name, _ in OPTION.findall(self.remedy))
-
     def render(self, spelling: Spelling = python_spelling) -> str:
         """The refusal as a sentence: the rule, the offender, how many, the remedy."""
         remedy, offender = spelled(self.remedy, spelling), visible(self.offender)
@@ -188,7 +183,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f"Did you mean {close[0]!r}? "
 
 
-def refusals(
+def refuse(
     rule: str,
     bad: Any,
     *,
@@ -196,8 +191,8 @@ def refusals(
     given: Any,
     remedy: str,
     names: Sequence[Any] | np.ndarray | None = None,
-) -> tuple[Refusal, ...]:
-    """The refusal where any entry of `bad` is true, naming the first offender; else nothing.
+) -> None:
+    """Raise when any entry of `bad` is true, naming the first offender.
 
     Parameters
     ----------
@@ -213,42 +208,21 @@ def refusals(
         What to do, with options in braces.
     names : sequence, optional
         What the user calls each entry; by default its number.
-    """
-    bad = np.asarray(bad)
-    if not bad.any():
-        return ()
-    first = int(np.argmax(bad))
-    name = first
-    if names is not None:
-        name = names[first]
-    offender = f"{thing} {name} has {_show(np.asarray(given)[first])}"
-    return (Refusal(rule, offender, remedy, int(bad.sum()), thing),)
-
-
-def refuse(
-    rule: str,
-    bad: Any,
-    *,
-    thing: str,
-    given: Any,
-    remedy: str,
-    names: Sequence[Any] | np.ndarray | None = None,
-) -> None:
-    """Raise when any entry of `bad` is true.
-
-    Parameters
-    ----------
-    rule, bad, thing, given, remedy, names
-        See `refusals`.
 
     >>> refuse("A report must be finite", np.array([False, True]), thing="bag",
     ...        given=np.array([0.5, np.nan]), remedy="Fix the export.")
     Traceback (most recent call last):
     unbag.Refused: A report must be finite: bag 1 has nan (1 such bag). Fix the export.
     """
-    broken_rules = refusals(rule, bad, thing=thing, given=given, remedy=remedy, names=names)
-    if broken_rules:
-        raise Refused(*broken_rules)
+    bad = np.asarray(bad)
+    if not bad.any():
+        return
+    first = int(np.argmax(bad))
+    name = first
+    if names is not None:
+        name = names[first]
+    offender = f"{thing} {name} has {_show(np.asarray(given)[first])}"
+    raise Refused(Refusal(rule, offender, remedy, int(bad.sum()), thing))
 
 
 def two_bags(

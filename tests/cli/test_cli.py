@@ -323,7 +323,7 @@ def test_a_disk_that_fills_leaves_the_old_file(tmp_path, monkeypatch):
     events, out = tmp_path / "e.csv", tmp_path / "bags.csv"
     pd.DataFrame({"event": range(10)}).to_csv(events, index=False)
     out.write_text("old")
-    monkeypatch.setattr("unbag.tables._outputs._write", full)
+    monkeypatch.setattr("unbag.tables._sources._write", full)
     said = run(
         "design", events, "--id", "event", "--size", 2, "--out", out, "--force", code=1
     ).stderr

@@ -17,7 +17,7 @@ from unbag.tables import (
     open_table,
     plain_duckdb,
 )
-from unbag.tables._reports import report_rows
+from unbag.tables._match import report_rows
 from unbag.tables._rules import TWO_KINDS
 
 

@@ -24,7 +24,7 @@ def test_numbers_beyond_measure_count_as_missing_whatever_they_are(value):
     (column,) = plan.columns
     assert (column.mean, column.sd) == (2.0, pytest.approx(np.std(X[:3])))
     assert plan.apply(pa.table({"x": [value]})).tolist() == [[0.0, 1.0]]
-    assert np.isnan(plan.narrow(pa.table({"x": [value]}))["x"][0])
+    assert np.isnan(dict(plan.narrow_columns(pa.table({"x": [value]})))["x"][0])
 
 
 def test_a_number_beyond_measure_is_told_with_its_row():

@@ -729,3 +729,11 @@ def test_narrow_columns_say_what_the_wide_features_say():
     np.testing.assert_array_equal(
         narrow(hashed, values)["h"], buckets_of(values, column="h", buckets=8)
     )
+
+
+def test_bags_whose_features_are_their_table_take_it_once():
+    events = pa.table({"bag": [0, 0, 1, 1, 2, 2], "age": [1, 2, 3, 4, 5, 6]})
+    reports = pa.table({"bag": [0, 1, 2], "sales": [1, 0, 2]})
+    part = join(events, reports, on="bag", total="sales").as_read().take([2, 0])
+    assert part.X is part.table
+    assert part.table["age"].to_pylist() == [5, 6, 1, 2]

@@ -186,10 +186,11 @@ class Bags:
         where = self.rows_of(numbers)
         taken = self.reports.taken(numbers)
         size = taken.pop("size")
-        instances = {name: vars(self).get(name) for name in self._of_instances}
-        taken |= {
-            name: take_rows(value, where) for name, value in instances.items() if value is not None
-        }
+        parts = {name: vars(self).get(name) for name in self._of_instances}
+        parts = {name: value for name, value in parts.items() if value is not None}
+        # the features of joined bags may be their table itself, which is large: it is taken once
+        rows = {id(value): take_rows(value, where) for value in parts.values()}
+        taken |= {name: rows[id(value)] for name, value in parts.items()}
         bag = np.repeat(np.arange(len(numbers)), size)
         return replace(self, **{"X": None, "rows": where, "bag": bag, **taken})
 

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from unbag._io import whole
 from unbag._rules import broken
 from unbag.lab._plan import RunSettings, identity_of
-from unbag.tables._duckdb import plain_duckdb
+from unbag.tables import plain_duckdb
 
 try:
     import fcntl

@@ -226,9 +226,10 @@ def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:
     own = np.stack([scores_by_own_fold(scores, row_fold) for scores in crossed.scores])
     whole = combine(names, own, bags)
     judged, trivial = [], np.empty(own.shape[1:])
+    bare = bags.bare()  # a combination reads no features, and a copy of them takes time
     for number in range(int(fold.max()) + 1):
         others = np.flatnonzero(fold != number)
-        part = combine(names, own[:, bags.rows_of(others)], bags.take(others))
+        part = combine(names, own[:, bags.rows_of(others)], bare.take(others))
         judged.append(part.apply(crossed.scores[:, number]))
         trivial[row_fold == number] = part.prior
     offset = offset_of(bags)

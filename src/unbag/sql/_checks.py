@@ -11,19 +11,10 @@ from typing import Any, NamedTuple, get_args
 import ibis
 
 from unbag._rules import Refused
-from unbag.bags import (
-    HIDDEN_BY_VALUE,
-    WHOLE,
-    Status,
-    all_equal,
-    largest_report,
-    least_variance,
-    spread_terms,
-    too_even,
-)
+from unbag.bags import WHOLE, Status, all_equal, least_variance, spread_terms, too_even
 from unbag.sql._columns import constant, number_words, total
-from unbag.sql._match import NEVER, Request, sum_of_values
-from unbag.tables import EVEN, LEFT_OUT, RULES, TablesReport, tables_report
+from unbag.sql._match import NEVER, Request
+from unbag.tables import EVEN, LEFT_OUT, RULES, Engine, TablesReport, bag_checks, tables_report
 
 ALWAYS, NOTHING = ibis.literal(True), ibis.null("string")
 ABSENT = (
@@ -206,52 +197,36 @@ def _with_strata(bags: Any) -> Any:
 
 
 def _of_bags(bags: Any, request: Request) -> Looks:
-    has = "bag " + bags.name + " has "
-    reported, whole = bags.has_report & bags.used, sum_of_values(bags, request)
-    hidden, wrong, other = reported & bags.status.isin(HIDDEN_BY_VALUE), bags.wrong, NEVER
-    known = bags.status.isin(get_args(Status))
-    if request.columns.accept_bias:
-        hidden = NEVER
-    if request.columns.wrong_sizes == "leave_out":
-        wrong, other = NEVER, bags.wrong & ~bags.late
-    sizes = (
-        has
-        + number_words(bags.reported_size)
-        + " reported and "
-        + _text(bags.size)
-        + " in the table"
-    )
-    right_noise = (_finite(bags.noise) & (bags.noise >= 0)).fill_null(False)
+    columns, has = request.columns, "bag " + bags.name + " has "
+    values = [bags[f"value_{i}"] for i in range(len(columns.values))]
+    shares = [bags[f"a_{i}"] for i in range(len(request.parts))][-len(values) :]
+    finds = bag_checks(bags, values, shares, columns, RELATIONS)
     first = [
         bags.name.argmin(bags.bag, where=there).fill_null("none")
         for there in (bags.has_events, bags.has_report)
     ]
     nothing = "none has; the first of the events is " + first[0] + ", of the reports " + first[1]
-    return (
-        {
-            "bags": (bags.used, NOTHING),
-            "observed": (bags.usable, NOTHING),
-            "instances": (ibis.ifelse(bags.used, bags.size, 0), NOTHING),
-            "bag_in_two_strata": (
-                (bags.stratum != bags.other).fill_null(False),
-                has + bags.stratum + " and " + bags.other,
-            ),
-            "bag_with_two_reports": ((bags.versions > 1).fill_null(False), has + "several"),
-            "wrong_size": (wrong, sizes),
-            "unknown_status": (reported & ~known, has + bags.status),
-            "hidden_by_value": (hidden, has + bags.status),
-            "report_not_finite": (bags.usable & ~_finite(whole), has + number_words(whole)),
-            "wrong_noise": (bags.usable & ~right_noise, has + number_words(bags.noise)),
-            "nothing_observed": (bags.usable | ~known, nothing),
-            "bag_without_events": (~bags.has_events, bags.name),
-            "late_bag": (bags.has_events & bags.late, bags.name),
-            "other_size": (other, bags.name),
-            "bag_without_report": (bags.used & ~bags.has_report, bags.name),
-            "not_observed": (reported & ~bags.observed & known, bags.name + " is " + bags.status),
-        }
-        | _fractions(bags, request)
-        | _impossible(bags, request)
-    )
+    some = bags.usable | ~bags.status.isin(get_args(Status))
+    strata = has + bags.stratum + " and " + bags.other
+    return {check: (bad, _joined(words)) for check, (bad, words) in finds.items()} | {
+        "bag_in_two_strata": (bags.stratum != bags.other, strata),
+        "bag_with_two_reports": (bags.versions > 1, has + "several"),
+        "nothing_observed": (some, nothing),
+        "bag_without_events": (~bags.has_events, bags.name),
+    }
+
+
+def _joined(words: tuple[Any, ...]) -> Any:
+    """Parts of a sentence on a row as one text; numbers as `join` writes them."""
+    if not words:
+        return NOTHING
+    return total([word if isinstance(word, str) else _shown(word) for word in words])
+
+
+def _shown(column: Any) -> Any:
+    if column.type().is_floating():
+        return number_words(column)
+    return column.cast("string")
 
 
 def _of_strata(bags: Any, request: Request) -> Looks:
@@ -317,54 +292,20 @@ def _of_weights(weighed: Any, request: Request) -> Look:
     whole = total([weighed[f"W_{i}"] for i in range(len(request.parts))])
     if request.method == "anchored":  # a reference adds up to 1
         whole = whole + constant(1) / weighed.all
-    words = "bag " + _text(weighed.bag) + " has none"
+    words = "bag " + weighed.bag.cast("string") + " has none"
     return Look(weighed, "bag", {"negative_weight": ((whole <= 0).fill_null(False), words)})
-
-
-def _text(column: Any) -> Any:
-    return column.cast("string")
 
 
 def _finite(column: Any) -> Any:
     return (column.notnull() & ~column.isinf()).fill_null(False)
 
 
-def _fractions(bags: Any, request: Request) -> Looks:
-    """Counts that are none: proportions, or sums to which noise was added."""
-    names = request.columns
-    if names.proportion is not None or names.reports_are == "total":
-        return {}
-    values = [bags[f"value_{i}"] for i in range(len(names.values))]
-    broken = [((value - value.round()).abs() > 1e-9).fill_null(False) for value in values]
-    parts = [ibis.ifelse(*pair, ibis.null("float64")) for pair in zip(broken, values, strict=True)]
-    first, fraction = ibis.coalesce(*parts), bags.usable & ibis.or_(*broken)
-    inside = NEVER
-    if names.total is not None:
-        outside = bags.usable & ((values[0] < 0) | (values[0] > 1)).fill_null(True)
-        inside = outside.cast("int64").sum().over(ibis.window()) == 0
-    has = "bag " + bags.name + " has " + number_words(first)
-    return {
-        "proportion_as_total": (fraction & inside, has + " of " + _text(bags.size)),
-        "fractional_count": (_exact(bags, fraction & ~inside), has),
-    }
+def _sure(comparison: Any) -> Any:
+    return comparison.fill_null(False)
 
 
-def _impossible(bags: Any, request: Request) -> Looks:
-    """Reports without noise that no labels could give."""
-    names, whole = request.columns, sum_of_values(bags, request)
-    values, share = len(names.values), bags[f"a_{len(request.parts) - 1}"]
-    high = largest_report(names.reports_are, names.cap)
-    shares = [bags[f"a_{i}"] for i in range(len(request.parts))][-values:]
-    outside = ibis.or_(*((a < -1e-9) | (a > high + 1e-9) for a in shares))
-    has = "bag " + bags.name + " has "
-    of = has + number_words(whole) + " of " + _text(bags.size)
-    if names.counts is not None:
-        apart = (whole - bags.size).abs() > 1e-6 * bags.size
-        return {"impossible_counts": (_exact(bags, outside | apart), of)}
-    if names.total is not None and names.reports_are == "binary":
-        return {"impossible_total": (_exact(bags, outside), of)}
-    return {"impossible_report": (_exact(bags, outside), has + number_words(share))}
+def _none(bad: Any) -> Any:
+    return bad.cast("int64").sum().over(ibis.window()) == 0
 
 
-def _exact(bags: Any, bad: Any) -> Any:
-    return (bags.usable & bags.exact & bad).fill_null(False)
+RELATIONS = Engine(ibis.expr.types.Column.isin, _finite, ibis.ifelse, _sure, _none)

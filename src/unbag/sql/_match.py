@@ -20,7 +20,6 @@ from unbag.sql._columns import (
     moment_column,
     number_column,
     text_column,
-    total,
     unclear,
 )
 from unbag.tables import Columns, Table, as_moments, as_numbers, cut_of, ids_are_text
@@ -239,8 +238,3 @@ def _shares(bags: Any, request: Request) -> list[Any]:
     if names.counts is not None:
         return shares
     return [constant(1), *shares]
-
-
-def sum_of_values(bags: Any, request: Request) -> Any:
-    """What a bag reported in all: its total, its proportion, or the sum of its class counts."""
-    return total([bags[f"value_{i}"] for i in range(len(request.columns.values))])

@@ -1,4 +1,7 @@
-"""`relate`: targets of all events, weights of all bags and checks, as expressions of Ibis."""
+"""`relate`: targets of all events, weights of all bags and checks, as expressions of Ibis.
+
+The weights are the formulas of `unbag.weights` with windows over strata.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ from typing import Any, NamedTuple, Unpack
 import ibis
 
 from unbag._rules import broken
+from unbag.bags import label_variance
 from unbag.methods import Method
 from unbag.sql._checks import find_faults
 from unbag.sql._columns import OWN, check_own_names, constant, id_column, number_column, total
 from unbag.sql._match import Request, make_request, match_bags, read_events, read_reports
-from unbag.sql._weights import weigh_bags
 from unbag.tables import ColumnNames, Columns, as_columns
+
+WITHIN, ALL_BAGS = ibis.window(group_by="stratum"), ibis.window()
 
 
 class Related(NamedTuple):
@@ -92,7 +97,7 @@ def relate(
     request = make_request(events, reports, said, method=method, reference=reference, typed=typed)
     ours, theirs = read_events(events, request), read_reports(reports, request)
     bags = match_bags(ours, theirs, request)
-    weighed = weigh_bags(bags, request)
+    weighed = _weigh_bags(bags, request)
     kept = list(events.columns)
     if keep is not None:
         kept = list(keep)
@@ -101,6 +106,78 @@ def relate(
         weighed,
         find_faults(ours, theirs, bags, weighed, request),
     )
+
+
+def _weigh_bags(bags: Any, request: Request) -> Any:
+    """Weights W of each bag that is usable: one column for each component.
+
+    N is the number of instances of the stratum, `all` that of all strata.
+    """
+    parts = range(len(request.parts))
+    needed = ["bag", "size", "stratum", "noise", *(f"a_{i}" for i in parts)]
+    needed += [f"g_{i}" for i in range(len(request.reference))]
+    usable = bags.filter(bags.usable).select(*needed)
+    usable = usable.mutate(N=usable.size.sum().over(WITHIN), all=usable.size.sum().over(ALL_BAGS))
+    sums = {f"p_{i}": (usable.size * usable[f"a_{i}"]).sum().over(WITHIN) for i in parts}
+    usable = usable.mutate(**{name: sum_ / usable.N for name, sum_ in sums.items()})
+    usable = _with_bag_weights(usable, request)
+    if request.method == "anchored":
+        usable = _residuals(usable, request)
+    weights = {f"W_{i}": _FORMULAS[request.method](usable, i) for i in parts}
+    return usable.select("bag", "size", "stratum", "all", **weights)
+
+
+def _with_bag_weights(usable: Any, request: Request) -> Any:
+    """The weight w of each bag in its stratum: equal, or under noise proportional to 1 / (Var y +
+    noise / k)."""
+    one = constant(1) / usable.count().over(WITHIN)
+    if request.columns.noise is None:
+        return usable.mutate(w=one)
+    # Var y is averaged over strata, one by one: a bag stands for 1 / (bags of its stratum)
+    usable = usable.mutate(v=_label_variance(usable, request), one=one)
+    variance = (usable.v * usable.one).sum().over(ALL_BAGS) / usable.one.sum().over(ALL_BAGS)
+    usable = usable.mutate(variance=ibis.greatest(variance, constant(1e-6)))
+    usable = usable.mutate(raw=constant(1) / (usable.variance + usable.noise / usable.size))
+    return usable.mutate(w=usable.raw / usable.raw.sum().over(WITHIN))
+
+
+def _label_variance(usable: Any, request: Request) -> Any:
+    """Var y in a stratum: p (1 - p), on average over classes; for counts that of a Poisson
+    variable."""
+    if request.columns.counts is None:
+        return label_variance(usable.p_1, request.columns.reports_are)
+    p = [usable[f"p_{i}"] for i in range(len(request.parts))]
+    return total([label_variance(each, "histogram") for each in p]) / len(p)
+
+
+def _residuals(usable: Any, request: Request) -> Any:
+    """Reports and priors less the reference: a - mean of g in the bag, p - mean of g in the
+    stratum."""
+    sums = [usable[f"g_{i}"] for i in range(len(request.reference))]
+    if len(sums) < len(request.parts):  # (1, g): the leading 1 has no column
+        sums = [usable.size.cast("float64"), *sums]
+    less = {}
+    for i, g in enumerate(sums):
+        less[f"p_{i}"] = usable[f"p_{i}"] - g.sum().over(WITHIN) / usable.N
+        less[f"a_{i}"] = usable[f"a_{i}"] - g / usable.size
+    return usable.mutate(**less)
+
+
+def _upm(usable: Any, i: int) -> Any:
+    """W = share (w (a - p) + sum of the other bags' g),  g = w (p - k (a - p)) / (N - k)."""
+    centred, p = usable[f"a_{i}"] - usable[f"p_{i}"], usable[f"p_{i}"]
+    others = (usable.N - usable.size).nullif(0)  # 0 for a lone bag, which the checks refuse
+    g = usable.w * (p - usable.size * centred) / others
+    return usable.N / usable.all * (usable.w * centred + g.sum().over(WITHIN) - g)
+
+
+def _easy(usable: Any, i: int) -> Any:
+    """W = share w (a - p + p / k)."""
+    a, p = usable[f"a_{i}"], usable[f"p_{i}"]
+    return usable.N / usable.all * usable.w * (a - p + p / usable.size)
+
+
+_FORMULAS = {"upm": _upm, "anchored": _upm, "easy": _easy}
 
 
 def _targets(events: Any, weighed: Any, request: Request, keep: list[str]) -> Any:

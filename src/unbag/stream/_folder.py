@@ -125,7 +125,7 @@ class FolderInput:
         for file in self._files():
             if self._kind(file) == "reports":
                 reports = report_rows(file, self.columns)
-                share = np.nanmean(reports.share) if len(reports.share) else 0.5
+                share = np.nanmean(reports.value) if len(reports.value) else 0.5
                 p = float(np.clip(share, 0.001, 0.999))
                 return float(np.log(p / (1 - p)))
         return 0.0
@@ -249,7 +249,7 @@ class FolderInput:
         size = None
         if self.columns.size is not None:
             size = reports.size
-        learner.report(reports.bag, reports.share, size=size, noise=reports.noise)
+        learner.report(reports.bag.to_pylist(), reports.value, size=size, noise=reports.noise)
 
 
 class StreamModel:

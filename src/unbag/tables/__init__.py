@@ -8,16 +8,19 @@ which is stored with a model and applied at prediction.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from unbag.tables._checks import Engine as Engine
+    from unbag.tables._checks import bag_checks as bag_checks
     from unbag.tables._columns import ColumnNames as ColumnNames
     from unbag.tables._columns import Columns as Columns
     from unbag.tables._columns import as_columns as as_columns
     from unbag.tables._columns import cut_of as cut_of
     from unbag.tables._columns import ids_are_text as ids_are_text
-    from unbag.tables._duckdb import plain_duckdb as plain_duckdb
     from unbag.tables._encode import Column as Column
     from unbag.tables._encode import buckets_of as buckets_of
     from unbag.tables._encode import levels_of as levels_of
     from unbag.tables._encode import narrow as narrow
+    from unbag.tables._errors import plain_arrow as plain_arrow
+    from unbag.tables._errors import plain_duckdb as plain_duckdb
     from unbag.tables._infer import plan_features as plan_features
     from unbag.tables._join import JoinedBags as JoinedBags
     from unbag.tables._join import OldScore as OldScore
@@ -25,14 +28,12 @@ if TYPE_CHECKING:
     from unbag.tables._join import join as join
     from unbag.tables._marginals import Marginals as Marginals
     from unbag.tables._marginals import join_marginals as join_marginals
-    from unbag.tables._marginals import match_keys as match_keys
     from unbag.tables._marginals import plan_marginals as plan_marginals
-    from unbag.tables._outputs import write_tables as write_tables
+    from unbag.tables._match import report_rows as report_rows
     from unbag.tables._plan import FeaturePlan as FeaturePlan
     from unbag.tables._plan import Part as Part
+    from unbag.tables._range import ColumnWatch as ColumnWatch
     from unbag.tables._range import in_range as in_range
-    from unbag.tables._reports import ObservedReports as ObservedReports
-    from unbag.tables._reports import report_rows as report_rows
     from unbag.tables._rules import EVEN as EVEN
     from unbag.tables._rules import LEFT_OUT as LEFT_OUT
     from unbag.tables._rules import RULES as RULES
@@ -40,10 +41,9 @@ if TYPE_CHECKING:
     from unbag.tables._rules import count as count
     from unbag.tables._rules import tables_report as tables_report
     from unbag.tables._sources import Table as Table
-    from unbag.tables._sources import no_rows as no_rows
     from unbag.tables._sources import open_table as open_table
-    from unbag.tables._sources import plain_arrow as plain_arrow
     from unbag.tables._sources import watched as watched
+    from unbag.tables._sources import write_tables as write_tables
     from unbag.tables._values import LARGEST as LARGEST
     from unbag.tables._values import as_ids as as_ids
     from unbag.tables._values import as_moments as as_moments
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from unbag.tables._values import is_known as is_known
     from unbag.tables._values import is_number as is_number
     from unbag.tables._values import plain as plain
-    from unbag.tables._watch import ColumnWatch as ColumnWatch
 else:
     from unbag._lazy import attach
 

@@ -86,7 +86,7 @@ def encode(column: Column, values: Any) -> np.ndarray:
     array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    return _ENCODERS[column.kind](column, values).astype(np.float32)
+    return _wide(column, values).astype(np.float32)
 
 
 def narrow(column: Column, values: Any) -> dict[str, np.ndarray]:
@@ -113,7 +113,9 @@ def narrow(column: Column, values: Any) -> dict[str, np.ndarray]:
     >>> narrow(device, pa.array(["tablet", "tv", None]))
     {'device': array([ 1, -1,  2])}
     """
-    return _NARROW[column.kind](column, values)
+    if column.kind == "date":
+        return _date_parts(column, values)
+    return {column.name: _NARROW[column.kind](column, values)}
 
 
 def as_read(column: Column, values: Any) -> Any:
@@ -206,17 +208,30 @@ def buckets_of(values: Any, *, column: str, buckets: int) -> np.ndarray:
     return bucket[code]
 
 
-def _numeric(column: Column, values: Any) -> np.ndarray:
+def _wide(column: Column, values: Any) -> np.ndarray:
+    """The narrow form as numbers of which each has a weight, with an indicator of missing ones."""
+    if column.kind == "date":
+        features, gap = _waves(column, values)
+    else:
+        (x,) = narrow(column, values).values()
+        if column.kind == "hash":
+            return x[:, None]
+        if column.kind == "numeric":
+            gap = np.isnan(x)
+            features = np.where(gap, 0.0, (x - column.mean) / column.sd)[:, None]
+        elif column.kind == "boolean":
+            features, gap = (x == 1)[:, None], x == 2
+        else:
+            levels = len(column.values)
+            features, gap = x[:, None] == np.arange(levels), x == levels
+    if not column.missing:
+        return features
+    return np.column_stack([features, gap])
+
+
+def _numbers(column: Column, values: Any) -> np.ndarray:
     x = as_numbers(values, name=column.name)
-    gap = ~is_known(x)
-    scaled = np.where(gap, 0.0, (np.where(gap, 0.0, x) - column.mean) / column.sd)
-    return _with_gap(column, scaled[:, None], gap)
-
-
-def _category(column: Column, values: Any) -> np.ndarray:
-    code = _category_codes(column, values)
-    levels = len(column.values)
-    return _with_gap(column, code[:, None] == np.arange(levels), code == levels)
+    return np.where(is_known(x), x, np.nan)
 
 
 def _category_codes(column: Column, values: Any) -> np.ndarray:
@@ -227,18 +242,18 @@ def _category_codes(column: Column, values: Any) -> np.ndarray:
     return place[code]
 
 
-def _hash(column: Column, values: Any) -> np.ndarray:
-    return buckets_of(values, column=column.name, buckets=column.buckets)[:, None]
+def _hash_codes(column: Column, values: Any) -> np.ndarray:
+    return buckets_of(values, column=column.name, buckets=column.buckets)
 
 
-def _date(column: Column, values: Any) -> np.ndarray:
+def _waves(column: Column, values: Any) -> tuple[np.ndarray, np.ndarray]:
     """Where in the day, the week and the year: sine and cosine, so that midnight is next to
-    midnight."""
+    midnight; and which moments are missing."""
     moment = as_moments(values, name=column.name)
     gap = ~np.isfinite(moment)
     angles = [2 * np.pi * np.mod(moment, PERIODS[part]) / PERIODS[part] for part in column.parts]
     waves = np.column_stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)])
-    return _with_gap(column, np.where(gap[:, None], 0.0, waves), gap)
+    return np.where(gap[:, None], 0.0, waves), gap
 
 
 def _date_parts(column: Column, values: Any) -> dict[str, np.ndarray]:
@@ -262,11 +277,6 @@ def _date_parts(column: Column, values: Any) -> dict[str, np.ndarray]:
     return parts | {f"{column.name} trend": np.where(gap, np.nan, day)}
 
 
-def _boolean(column: Column, values: Any) -> np.ndarray:
-    code = _boolean_codes(column, values)
-    return _with_gap(column, (code == 1)[:, None], code == 2)
-
-
 def _boolean_codes(column: Column, values: Any) -> np.ndarray:
     text = pc.utf8_lower(as_text(values))
     yes, no = (pc.is_in(text, value_set=pa.array(words)) for words in (TRUE, FALSE))
@@ -284,20 +294,6 @@ def _boolean_codes(column: Column, values: Any) -> np.ndarray:
 TRUE, FALSE = ["true", "1", "yes"], ["false", "0", "no"]
 
 
-def _with_gap(column: Column, features: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    if not column.missing:
-        return features
-    return np.column_stack([features, gap])
-
-
-_ENCODERS: dict[str, Callable[[Column, Any], np.ndarray]] = {
-    "numeric": _numeric,
-    "category": _category,
-    "hash": _hash,
-    "date": _date,
-    "boolean": _boolean,
-}
-
 _WEEK = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _YEAR = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DATE_LEVELS = {
@@ -307,28 +303,9 @@ _DATE_LEVELS = {
 }
 
 
-def _as_is(column: Column, values: Any) -> dict[str, np.ndarray]:
-    x = as_numbers(values, name=column.name)
-    return {column.name: np.where(is_known(x), x, np.nan)}
-
-
-def _one_code(
-    codes: Callable[[Column, Any], np.ndarray],
-) -> Callable[[Column, Any], dict[str, np.ndarray]]:
-    def narrow_one(column: Column, values: Any) -> dict[str, np.ndarray]:
-        return {column.name: codes(column, values)}
-
-    return narrow_one
-
-
-def _hash_codes(column: Column, values: Any) -> np.ndarray:
-    return buckets_of(values, column=column.name, buckets=column.buckets)
-
-
-_NARROW: dict[str, Callable[[Column, Any], dict[str, np.ndarray]]] = {
-    "numeric": _as_is,
-    "category": _one_code(_category_codes),
-    "hash": _one_code(_hash_codes),
-    "date": _date_parts,
-    "boolean": _one_code(_boolean_codes),
+_NARROW: dict[str, Callable[[Column, Any], np.ndarray]] = {
+    "numeric": _numbers,
+    "category": _category_codes,
+    "hash": _hash_codes,
+    "boolean": _boolean_codes,
 }

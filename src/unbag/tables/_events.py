@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from unbag._io import scratch
 from unbag.tables._columns import Columns
-from unbag.tables._duckdb import plain_duckdb
-from unbag.tables._sources import no_rows
+from unbag.tables._errors import no_rows, plain_duckdb
 from unbag.tables._values import as_ids, as_moments, as_text
 
 # lines of batches between two sums, so that what is held grows with the bags and not with the rows

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from unbag._rules import broken
 from unbag.tables._encode import DAY, MOST_BUCKETS, Column
-from unbag.tables._overrides import Wish, as_wishes
-from unbag.tables._plan import CSV_TYPES, FeaturePlan
+from unbag.tables._errors import no_rows
+from unbag.tables._plan import FeaturePlan, Wish, as_wishes, csv_types
 from unbag.tables._range import beyond_note
-from unbag.tables._sources import Table, no_rows, open_table
+from unbag.tables._sources import Table, open_table
 from unbag.tables._values import (
     LARGEST,
     as_codes,
@@ -96,11 +96,6 @@ def plan_features(
         for batch in table.batches(survey.columns):
             survey.add(batch)
     return survey.plan()
-
-
-def csv_types(columns: Mapping[str, Any]) -> dict[str, pa.DataType]:
-    """Types of the columns of CSV files whose kind is known."""
-    return {name: CSV_TYPES[c.kind] for name, c in columns.items() if c.kind in CSV_TYPES}
 
 
 class Survey:

@@ -19,11 +19,9 @@ from unbag._rules import Refused, broken, refuse
 from unbag.bags import Bags, check_prior
 from unbag.tables._columns import ColumnNames, Columns, as_columns, cut_of, ids_are_text
 from unbag.tables._events import BagCounter, id_counter
-from unbag.tables._infer import Overrides, Survey, csv_types
-from unbag.tables._match import Matched, match_tables
-from unbag.tables._overrides import as_wishes
-from unbag.tables._plan import FeaturePlan
-from unbag.tables._reports import read_reports
+from unbag.tables._infer import Overrides, Survey
+from unbag.tables._match import Matched, match_tables, read_reports
+from unbag.tables._plan import FeaturePlan, as_wishes, csv_types
 from unbag.tables._rules import TablesReport
 from unbag.tables._sources import Table, open_table
 from unbag.tables._values import as_ids, as_numbers
@@ -220,7 +218,8 @@ def join(
     """
     said = as_columns(on, columns)
     _check_prior(prior, said)
-    pair = _Pair(events, reports, said, _types(plan))
+    types = plan.csv_types if isinstance(plan, FeaturePlan) else csv_types(as_wishes(plan))
+    pair = _Pair(events, reports, said, types)
     survey = planned = None
     if isinstance(plan, FeaturePlan):
         planned = plan
@@ -280,13 +279,6 @@ def _check_prior(prior: Any, columns: Columns) -> None:
             f"{prior} given",
             "Leave {prior} out to take the size-weighted mean report.",
         )
-
-
-def _types(plan: Any) -> dict[str, pa.DataType]:
-    """Types of the columns of CSV files that a plan, or what overrides it, asks for."""
-    if isinstance(plan, FeaturePlan):
-        return csv_types({column.name: column for column in plan.used})
-    return csv_types(as_wishes(plan))
 
 
 def _survey(

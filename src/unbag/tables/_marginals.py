@@ -24,11 +24,13 @@ from scipy import sparse
 
 from unbag._rules import Refusal, Refused, broken, nearest, refuse
 from unbag.bags import HIDDEN_BY_VALUE, Kind, Reports
+from unbag.tables._columns import Columns
 from unbag.tables._infer import Overrides, plan_features
+from unbag.tables._match import ReportTable, read_reports
 from unbag.tables._plan import FeaturePlan
 from unbag.tables._rules import count
-from unbag.tables._sources import Table, no_rows, open_table
-from unbag.tables._values import as_numbers, as_text, is_number, plain
+from unbag.tables._sources import Table, open_table
+from unbag.tables._values import as_text, is_number, plain
 
 SIGMAS = 5.0
 """Sums of two tables that differ by more than so many standard deviations contradict each other."""
@@ -137,7 +139,7 @@ class Marginals:
 
 
 class _Cells(NamedTuple):
-    """One table as it was read: a line for each cell with events.
+    """One table as it was read: the names of its cells with events and their reports.
 
     `cell` is the cell of each event, -1 for none.
     """
@@ -145,16 +147,19 @@ class _Cells(NamedTuple):
     name: str
     keys: tuple[str, ...]
     names: list[str]
-    total: np.ndarray
-    noise: np.ndarray
-    status: np.ndarray
+    reports: ReportTable
     cell: np.ndarray
     notes: tuple[str, ...]
 
     @property
     def complete(self) -> bool:
         """Whether every event is in a cell that is observed."""
-        return bool((self.cell >= 0).all() and (self.status == "observed").all())
+        return bool((self.cell >= 0).all() and (self.reports.status == "observed").all())
+
+    @property
+    def total(self) -> np.ndarray:
+        """What the cells reported."""
+        return self.reports.value[:, 0]
 
 
 def join_marginals(
@@ -228,16 +233,22 @@ def join_marginals(
     >>> cells.names[3].item(), cells.S.toarray()[3].tolist()
     ('by_day: day=2', [0.0, 1.0, 0.0, 1.0])
     """
-    _check_kind(kind)
-    planned = _planned(events, features, id, plan)
+    if kind not in ("binary", "total"):
+        raise broken(
+            "Marginal tables must hold totals of labels or of counts",
+            f"kind {kind!r} given",
+            "Say {kind:binary} or {kind:total}; give one table for each class.",
+        )
     source = open_table(events)
+    if not isinstance(plan, FeaturePlan):
+        left_out = source.need([id])
+        plan = plan_features(events, features=features, leave_out=left_out, override=plan)
     rows = source.read(source.schema.names)
     named = _named(tables)
-    variances = _variances(noise, len(named))
-    parts = {"total": total, "size": size, "status": status}
+    said = {"total": total, "size": size, "status": status}
     read = [
-        _read_cells(name, table, rows, parts, variance, hides=below is not None)
-        for (name, table), variance in zip(named, variances, strict=True)
+        _read_cells(name, table, rows, said | {"noise": variance}, hides=below is not None)
+        for (name, table), variance in zip(named, _variances(noise, len(named)), strict=True)
     ]
     _refuse_names([cells.name for cells in read])
     contradictions = [_contradiction(one, two, rows) for one, two in combinations(read, 2)]
@@ -245,18 +256,9 @@ def join_marginals(
     if refused:
         raise Refused(*refused)
     known = {"kind": kind, "cap": cap, "accept_bias": accept_bias or below is not None}
-    cells = replace(_together(read, planned.columns_of(rows), known), below=below, plan=planned)
+    cells = replace(_together(read, plan.columns_of(rows), known), below=below, plan=plan)
     cells.reports.check_observed()
     return cells
-
-
-def _planned(events: Any, features: Sequence[str] | None, id: str | None, plan: Any) -> FeaturePlan:
-    """The plan of the features; an id is left out unless it is named as a feature."""
-    if isinstance(plan, FeaturePlan):
-        return plan
-    left_out = [name for name in (id,) if name is not None]
-    open_table(events).need(left_out)
-    return plan_features(events, features=features, leave_out=left_out, override=plan)
 
 
 def plan_marginals(
@@ -296,9 +298,10 @@ def plan_marginals(
         keys = source.need(_keys(keys))
         distinct = rows.select(keys).group_by(keys).aggregate([])
         distinct = distinct.append_column("", pa.nulls(distinct.num_rows, pa.float64()))
-        parts = {"total": "", "size": None, "status": None}
-        cells = _read_cells(name, open_table(distinct, thing=name), rows, parts, variance)
-        read.append(cells._replace(status=np.full(len(cells.names), "pending", dtype=object)))
+        said = {"total": "", "noise": variance}
+        cells = _read_cells(name, open_table(distinct, thing=name), rows, said)
+        pending = cells.reports._replace(status=np.full(len(cells.names), "pending"))
+        read.append(cells._replace(reports=pending))
     if features is not None:
         rows = rows.select(source.need(features))
     return _together(read, rows, {})
@@ -308,15 +311,6 @@ def _keys(keys: str | Sequence[str]) -> list[str]:
     if isinstance(keys, str):
         return [keys]
     return list(keys)
-
-
-def _check_kind(kind: str) -> None:
-    if kind not in ("binary", "total"):
-        raise broken(
-            "Marginal tables must hold totals of labels or of counts",
-            f"kind {kind!r} given",
-            "Say {kind:binary} or {kind:total}; give one table for each class.",
-        )
 
 
 def _named(tables: Sequence[Any] | Mapping[str, Any]) -> list[tuple[str, Table]]:
@@ -362,29 +356,22 @@ def _refuse_names(names: list[str]) -> None:
 
 
 def _read_cells(
-    name: str,
-    table: Table,
-    events: pa.Table,
-    parts: dict[str, str | None],
-    noise: str | float,
-    *,
-    hides: bool = False,
+    name: str, table: Table, events: pa.Table, said: dict[str, Any], *, hides: bool = False
 ) -> _Cells:
-    """One table, matched with the events; `hides` says that an empty total is a hidden one."""
-    variance = None
-    if isinstance(noise, str):
-        variance = noise
-    used = table.need([*parts.values(), variance])
-    rows = table.read(table.schema.names)
-    keys = tuple(key for key in rows.schema.names if key not in used)
+    """One table, matched with the events; `said` is of its columns, and `hides` says that an empty
+    total is a hidden one."""
+    others = [column for column in said.values() if isinstance(column, str)]
+    keys = tuple(key for key in table.schema.names if key not in table.need(others))
     name = name or "by_" + "_".join(keys)
-    _check_keys(name, keys, rows, events)
+    _check_keys(name, keys, events)
+    reports = read_reports(replace(table, thing=name), Columns(keys, **said), text=True)
+    rows = table.read(keys)
     line, cell = match_keys(events, rows, keys)
     labels = _labels(name, keys, rows)
     _refuse_doubled(line, labels)
-    size = np.bincount(cell[cell >= 0], minlength=rows.num_rows)
-    if parts["size"] is not None:
-        _refuse_sizes(as_numbers(rows[parts["size"]], name=parts["size"], thing=name), size, labels)
+    size = np.bincount(cell[cell >= 0], minlength=len(labels))
+    if said.get("size") is not None:
+        _refuse_sizes(reports.size, size, labels)
     there = np.flatnonzero(size)
     if len(there) == 0:
         raise broken(
@@ -392,25 +379,18 @@ def _read_cells(
             f"no event is in a cell of {name}, whose first cell is {labels[0]}",
             "Write the keys in the same way in the table and in the events.",
         )
-    value = as_numbers(rows[str(parts["total"])], name=str(parts["total"]), thing=name)
-    number = np.full(rows.num_rows, -1)
+    value = reports.value[:, 0]
+    if hides and said["status"] is None:
+        status = np.where(np.isnan(value), "suppressed_by_value", "observed")
+        reports = reports._replace(status=status)
+    number = np.full(len(labels), -1)
     number[there] = np.arange(len(there))
     cell = np.where(cell >= 0, number[cell], -1)
-    return _Cells(
-        name,
-        keys,
-        [labels[i] for i in there],
-        value[there],
-        _noise(rows, noise, name)[there],
-        _status(rows, parts["status"], hides & np.isnan(value))[there],
-        cell,
-        tuple(_left_out(name, labels, value, size, cell)),
-    )
+    notes = tuple(_left_out(name, labels, value, size, cell))
+    return _Cells(name, keys, [labels[i] for i in there], reports.take(there), cell, notes)
 
 
-def _check_keys(name: str, keys: tuple[str, ...], rows: pa.Table, events: pa.Table) -> None:
-    if rows.num_rows == 0:
-        raise no_rows(name)
+def _check_keys(name: str, keys: tuple[str, ...], events: pa.Table) -> None:
     if not keys:
         raise broken(
             "A marginal table must have keys",
@@ -478,18 +458,15 @@ def _labels(name: str, keys: tuple[str, ...], rows: pa.Table) -> list[str]:
 
 
 def _refuse_doubled(line: np.ndarray, labels: list[str]) -> None:
-    _, first, times = np.unique(line, return_index=True, return_counts=True)
-    twice = np.zeros(len(line), bool)
-    twice[first] = times > 1
-    lines = np.ones(len(line), int)
-    lines[first] = times
+    _, first, lines = np.unique(line, return_index=True, return_counts=True)
+    order = np.argsort(first)  # the table's own
     refuse(
         "A cell must appear once in its table",
-        twice,
+        lines[order] > 1,
         thing="cell",
-        given=[f"{n} lines" for n in lines],
+        given=[f"{n} lines" for n in lines[order]],
         remedy="Add the lines up, or keep the key that tells them apart.",
-        names=labels,
+        names=[labels[i] for i in first[order]],
     )
 
 
@@ -502,18 +479,6 @@ def _refuse_sizes(size: np.ndarray, count: np.ndarray, labels: list[str]) -> Non
         remedy="Find the missing or doubled events, or leave {size} out.",
         names=labels,
     )
-
-
-def _noise(rows: pa.Table, noise: str | float, name: str) -> np.ndarray:
-    if isinstance(noise, str):
-        return as_numbers(rows[noise], name=noise, thing=name)
-    return np.full(rows.num_rows, float(noise))
-
-
-def _status(rows: pa.Table, status: str | None, hidden: np.ndarray) -> np.ndarray:
-    if status is None:
-        return np.where(hidden, "suppressed_by_value", "observed").astype(object)
-    return np.array(as_text(rows[status]).fill_null("observed").to_pylist(), dtype=object)
 
 
 def _left_out(
@@ -563,15 +528,15 @@ def _sums(cells: _Cells, group: np.ndarray, groups: int) -> tuple[np.ndarray, np
     of_cell = np.zeros(len(cells.names), np.int64)
     of_cell[cells.cell] = group
     total = np.bincount(of_cell, cells.total, minlength=groups)
-    return total, np.bincount(of_cell, cells.noise, minlength=groups)
+    return total, np.bincount(of_cell, cells.reports.noise, minlength=groups)
 
 
 def _together(read: list[_Cells], X: pa.Table, known: dict[str, Any]) -> Marginals:
     """All tables as one set of cells; `known` is what else `Reports` takes."""
     S = sparse.csr_array(sparse.vstack([_membership(cells) for cells in read], format="csr"))
     size = np.diff(S.indptr)
-    status = np.concatenate([cells.status for cells in read]).astype(str)
-    noise = np.concatenate([cells.noise for cells in read])
+    status = np.concatenate([cells.reports.status for cells in read])
+    noise = np.concatenate([cells.reports.noise for cells in read])
     reports = Reports(
         size,
         np.concatenate([cells.total for cells in read]) / size,

@@ -1,4 +1,4 @@
-"""Events and reports brought together by bag, and every rule of `_rules` checked."""
+"""Reports read and chosen, brought together with the counted events, and every rule checked."""
 
 # pyright: reportAttributeAccessIssue=false
 # (the functions of pyarrow.compute are made when it is imported)
@@ -12,11 +12,149 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from unbag.bags import HIDDEN_BY_VALUE, Status, largest_report, reports_too_even
+from unbag._rules import Refused, refuse
+from unbag.bags import HIDDEN_BY_VALUE, Status, reports_too_even
+from unbag.tables._checks import Engine, bag_checks
 from unbag.tables._columns import Columns
+from unbag.tables._errors import no_rows
 from unbag.tables._events import EventCounts, Line, line
-from unbag.tables._reports import ReportTable, choose_reports, first_of
-from unbag.tables._rules import EVEN, TablesReport, number_text, tables_report
+from unbag.tables._rules import EVEN, RULES, TablesReport, number_text, tables_report
+from unbag.tables._sources import Table, open_table
+from unbag.tables._values import as_ids, as_moments, as_numbers, as_text
+
+
+class ReportTable(NamedTuple):
+    """One line for each report, in the order of the table: NaN where a number is missing."""
+
+    bag: pa.Array
+    value: np.ndarray
+    size: np.ndarray
+    noise: np.ndarray
+    status: np.ndarray
+    as_of: np.ndarray
+
+    def take(self, where: np.ndarray) -> ReportTable:
+        """These reports."""
+        return ReportTable(self.bag.take(pa.array(where)), *(column[where] for column in self[1:]))
+
+
+def read_reports(table: Table, columns: Columns, *, text: bool) -> ReportTable:
+    """The reports as numbers; the status is observed where none is said."""
+    rows = table.read(table.need(columns.of_reports))
+    n = rows.num_rows
+    if n == 0:
+        raise no_rows(table.thing)
+
+    def numbers(name: str | None) -> np.ndarray:
+        if name is None:
+            return np.full(n, np.nan)
+        return as_numbers(rows[name], name=name, thing=table.thing)
+
+    noise, as_of, status = numbers(columns.variance), np.full(n, np.nan), pa.nulls(n, pa.string())
+    if columns.variance is None:
+        noise = np.full(n, float(columns.noise or 0))
+    if columns.as_of is not None:
+        as_of = as_moments(rows[columns.as_of], name=columns.as_of, thing=table.thing)
+    if columns.status is not None:
+        status = as_text(rows[columns.status])
+    meaning = columns.status_map or {}
+    return ReportTable(
+        bag=as_ids(rows, columns.keys, text=text),
+        value=np.column_stack([numbers(name) for name in columns.values]),
+        size=numbers(columns.size),
+        noise=noise,
+        status=np.array([meaning.get(s, s) for s in status.fill_null("observed").to_pylist()], str),
+        as_of=as_of,
+    )
+
+
+def report_rows(source: Any, columns: Columns) -> ReportTable:
+    """The observed reports of a table on a binary label as proportions, without their events.
+
+    Parameters
+    ----------
+    source : frame, pyarrow.Table, DuckDB relation, str or Path
+        One row for each report.
+    columns : Columns
+        What is said of its columns.
+    """
+    ids = dict.fromkeys(columns.as_text, pa.string())
+    table = open_table(source, thing="reports", types=ids)
+    reports, lines = choose_reports(
+        read_reports(table, columns, text=True),
+        cut=np.nan,
+        dated=columns.as_of is not None,
+        sized=columns.size is not None,
+    )
+    report = tables_report(lines)
+    if report.refused:
+        raise Refused(*report.refused)
+    hidden = np.isin(reports.status, HIDDEN_BY_VALUE) & (not columns.accept_bias)
+    rule = RULES["hidden_by_value"]
+    refuse(rule.rule, hidden, thing="bag", given=reports.status, remedy=rule.remedy,
+           names=reports.bag.to_pylist())  # fmt: skip
+    known = reports.take(np.flatnonzero(reports.status == "observed"))
+    share = known.value[:, 0]
+    if columns.total is not None:
+        share = share / known.size
+    return known._replace(value=share)
+
+
+def choose_reports(
+    reports: ReportTable, *, cut: float, dated: bool, sized: bool
+) -> tuple[ReportTable, list[Line]]:
+    """For each bag the report that was the latest before the cut, and a line for each check.
+
+    Parameters
+    ----------
+    reports : ReportTable
+        All of them.
+    cut : float
+        Reports of this moment or later are left out; NaN for none.
+    dated : bool
+        Whether there are times of reports, so that the latest of a bag counts.
+    sized : bool
+        Whether a column of sizes was named.
+    """
+    named = ~reports.bag.is_null().to_numpy(zero_copy_only=False)
+    late = named & (reports.as_of >= cut)
+    known = reports.take(np.flatnonzero(named & ~late))
+    number = known.bag.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    when = np.nan_to_num(known.as_of, nan=-np.inf)
+    last = np.full(number.max(initial=-1) + 1, -np.inf)
+    np.maximum.at(last, number, when)
+    latest = when == last[number]
+    versions = np.bincount(number[latest], minlength=len(last))
+    again = latest & (versions[number] > 1)
+    kept = np.flatnonzero(latest)[np.unique(number[latest], return_index=True)[1]]
+    undated = named & np.isnan(reports.as_of) & dated
+    unsized = sized and bool(np.isnan(reports.size).all())
+    lines = [
+        line("reports", len(named)),
+        line(
+            "report_without_bag", (~named).sum(), f"row {np.argmin(named)} of the reports has none"
+        ),
+        line(
+            "report_without_time", undated.sum(), f"bag {first_of(reports.bag, undated)} has none"
+        ),
+        line("no_sizes", int(unsized), "none of the reports has one"),
+        line("late_report", late.sum(), first_of(reports.bag, late)),
+        line("older_report", (~latest).sum(), first_of(known.bag, ~latest)),
+        line(
+            "bag_with_two_reports",
+            (versions > 1).sum(),
+            f"bag {first_of(known.bag, again)} has several",
+        ),
+    ]
+    return known.take(np.sort(kept)), lines
+
+
+def first_of(names: pa.Array, where: np.ndarray) -> str | None:
+    """The least of these names, as text; None when there is none."""
+    least = pc.min(names.filter(pa.array(where))).as_py()
+    if least is None:
+        return None
+    return str(least)
 
 
 class Matched(NamedTuple):
@@ -50,9 +188,9 @@ class BagTable(NamedTuple):
         return self.used & (self.status == "observed")
 
     @property
-    def known_status(self) -> np.ndarray:
-        """Whether the status is a word that we know."""
-        return np.isin(self.status, get_args(Status))
+    def exact(self) -> np.ndarray:
+        """Whether the report has no noise."""
+        return self.noise == 0
 
     def share(self, columns: Columns) -> np.ndarray:
         """The report as `Bags` takes it, one column for each value."""
@@ -80,9 +218,11 @@ def match_tables(
     dated, sized = columns.as_of is not None, columns.size is not None
     kept, lines = choose_reports(reports, cut=cut, dated=dated, sized=sized)
     bags = _by_bag(events, kept, columns, cut)
-    lines = [*events.lines, *lines, *_sums(bags), *_left_out(bags, kept, columns)]
-    lines += [*_refused(bags, columns), *_fractions(bags, columns), *_impossible(bags, columns)]
+    finds = bag_checks(bags, bags.value.T, bags.share(columns).T, columns, ARRAYS)
+    lines = [*events.lines, *lines, *(_line(check, *find) for check, find in finds.items())]
+    lone = pc.invert(pc.is_in(kept.bag, value_set=bags.name)).to_numpy(zero_copy_only=False)
     known = _known(bags, events, columns)
+    lines.append(line("bag_without_events", lone.sum(), first_of(kept.bag, lone)))
     lines += [_even(bags, known), _nothing(bags, kept)]
     return Matched(events.name.filter(pa.array(bags.used)), known, tables_report(lines))
 
@@ -122,72 +262,6 @@ def _known(bags: BagTable, events: EventCounts, columns: Columns) -> dict[str, A
     return known | {"names": names, "cap": columns.cap, "accept_bias": columns.accept_bias}
 
 
-def _sums(bags: BagTable) -> list[Line]:
-    return [
-        line("bags", bags.used.sum()),
-        line("observed", bags.usable.sum()),
-        line("instances", bags.size[bags.used].sum()),
-    ]
-
-
-def _left_out(bags: BagTable, reports: ReportTable, columns: Columns) -> list[Line]:
-    lone = pc.invert(pc.is_in(reports.bag, value_set=bags.name)).to_numpy(zero_copy_only=False)
-    other = bags.wrong & ~bags.late & (columns.wrong_sizes == "leave_out")
-    hidden = bags.has_report & bags.used & ~bags.usable & bags.known_status
-    return [
-        line("bag_without_events", lone.sum(), first_of(reports.bag, lone)),
-        _line("late_bag", bags, bags.late, "{name}"),
-        _line("other_size", bags, other, "{name}"),
-        _line("bag_without_report", bags, bags.used & ~bags.has_report, "{name}"),
-        _line("not_observed", bags, hidden, "{name} is {given}", bags.status),
-    ]
-
-
-def _refused(bags: BagTable, columns: Columns) -> list[Line]:
-    reported, status = bags.has_report & bags.used, bags.status
-    hidden = np.isin(status, HIDDEN_BY_VALUE) & (not columns.accept_bias)
-    wrong = bags.wrong & (columns.wrong_sizes == "refuse")
-    total, noise = bags.value.sum(axis=1), bags.noise
-    sizes = "bag {name} has {given} reported and {size} in the table"
-    return [
-        _line("wrong_size", bags, wrong, sizes, bags.reported_size),
-        _line("unknown_status", bags, reported & ~bags.known_status, HAS, status),
-        _line("hidden_by_value", bags, reported & hidden, HAS, status),
-        _line("report_not_finite", bags, bags.usable & ~np.isfinite(total), HAS, total),
-        _line("wrong_noise", bags, bags.usable & ~(np.isfinite(noise) & (noise >= 0)), HAS, noise),
-    ]
-
-
-def _fractions(bags: BagTable, columns: Columns) -> list[Line]:
-    """Counts that are none: proportions, or sums to which noise was added."""
-    if columns.proportion is not None or columns.reports_are == "total":
-        return []
-    value = bags.value[bags.usable]
-    inside = columns.total is not None and bool(((value >= 0) & (value <= 1)).all())
-    broken = np.abs(bags.value - np.round(bags.value)) > 1e-9
-    first = bags.value[np.arange(len(broken)), broken.argmax(axis=1)]
-    fraction = broken.any(axis=1) & bags.usable
-    noisy = fraction & (bags.noise == 0) & (not inside)
-    return [
-        _line("proportion_as_total", bags, fraction & inside, f"{HAS} of {{size}}", first),
-        _line("fractional_count", bags, noisy, HAS, first),
-    ]
-
-
-def _impossible(bags: BagTable, columns: Columns) -> list[Line]:
-    """Reports without noise that no labels could give."""
-    exact, share = bags.usable & (bags.noise == 0), bags.share(columns)
-    total = bags.value.sum(axis=1)
-    high = largest_report(columns.reports_are, columns.cap)
-    outside = ((share < -1e-9) | (share > high + 1e-9)).any(axis=1) & exact
-    if columns.counts is not None:
-        outside |= exact & (np.abs(total - bags.size) > 1e-6 * bags.size)
-        return [_line("impossible_counts", bags, outside, f"{HAS} of {{size}}", total)]
-    if columns.total is not None and columns.reports_are == "binary":
-        return [_line("impossible_total", bags, outside, f"{HAS} of {{size}}", total)]
-    return [_line("impossible_report", bags, outside, HAS, share[:, 0])]
-
-
 def _even(bags: BagTable, known: dict[str, Any]) -> Line:
     """Reports that vary less than chance allows are mostly something else than was said."""
     usable = bags.usable[bags.used]
@@ -204,27 +278,32 @@ def _even(bags: BagTable, known: dict[str, Any]) -> Line:
     return line("reports_too_even", int(even), EVEN)
 
 
-HAS = "bag {name} has {given}"
+def _none(bad: np.ndarray) -> np.bool_:
+    return ~bad.any()
 
 
-def _line(check: str, bags: BagTable, bad: Any, words: str, given: Any = None) -> Line:
+ARRAYS = Engine(np.isin, np.isfinite, np.where, np.asarray, _none)  # NaN compares as false
+
+
+def _line(check: str, bad: np.ndarray, words: tuple[Any, ...]) -> Line:
     """How many bags break a rule, and words on the first: bags are sorted by their name."""
     if not bad.any():
         return line(check, 0)
     first = int(np.argmax(bad))
-    shown = ""
-    if given is not None:
-        shown = given[first]
-    if isinstance(shown, float):
-        shown = number_text(shown)
-    return line(
-        check, bad.sum(), words.format(name=bags.name[first], given=shown, size=bags.size[first])
-    )
+    parts = [word if isinstance(word, str) else _shown(word[first]) for word in words]
+    return line(check, bad.sum(), "".join(parts) or None)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return number_text(value)
+    return str(value)
 
 
 def _nothing(bags: BagTable, reports: ReportTable) -> Line:
     ours, theirs = (first_of(each, np.ones(len(each), bool)) for each in (bags.name, reports.bag))
     ours, theirs = ours or "none", theirs or "none"
     words = f"none has; the first of the events is {ours}, of the reports {theirs}"
-    some = bags.usable.any() or not bags.known_status.all()  # a word that nobody knows says why
+    known = np.isin(bags.status, get_args(Status))
+    some = bags.usable.any() or not known.all()  # a word that nobody knows says why
     return line("nothing_observed", int(not some), words)

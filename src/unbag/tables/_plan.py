@@ -1,17 +1,20 @@
-"""`FeaturePlan`: how the columns of a table become one matrix, at training and at prediction."""
+"""`FeaturePlan`: how the columns of a table become one matrix, at training and at prediction; and
+what the user wishes for each column."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from unbag._rules import Refused, broken
+from unbag._rules import Refused, broken, nearest
 from unbag.tables._encode import (
     MOST_BUCKETS,
     PERIODS,
@@ -47,6 +50,11 @@ class Part(NamedTuple):
 
     X: np.ndarray
     kept: pa.Table
+
+
+def csv_types(columns: Mapping[str, Any]) -> dict[str, pa.DataType]:
+    """Types of the columns of CSV files, from columns or wishes by name."""
+    return {name: CSV_TYPES[c.kind] for name, c in columns.items() if c.kind in CSV_TYPES}
 
 
 @dataclass(frozen=True)
@@ -114,12 +122,8 @@ class FeaturePlan:
 
         Parameters
         ----------
-        source : frame, pyarrow.Table, DuckDB relation, str or Path
-            Rows with every column of the plan.
-        rows : int, optional
-            About how many at a time; by default as many as are 4 million numbers, at most 65,536.
-        keep : sequence of str
-            Further columns; in CSV files they are read as text, so that the id 007 stays 007.
+        source, rows, keep : optional
+            See `tables`.
 
         >>> plan = FeaturePlan((Column("age", "numeric"),))
         >>> [part.X.shape for part in plan.batches(pa.table({"age": [1, 2, 3]}), rows=2)]
@@ -128,26 +132,22 @@ class FeaturePlan:
         for batch in self.tables(source, rows=rows, keep=keep):
             yield Part(self.features(batch), batch.select(list(keep)))
 
+    @property
+    def csv_types(self) -> dict[str, pa.DataType]:
+        """Types of the columns that are read, in CSV files."""
+        return csv_types({column.name: column for column in self.used})
+
     def _open(self, source: Any, keep: Sequence[str] = ()) -> Table:
-        types = {c.name: CSV_TYPES[c.kind] for c in self.used if c.kind in CSV_TYPES}
-        return open_table(source, types=dict.fromkeys(keep, pa.string()) | types)
-
-    def narrow(self, source: Any) -> dict[str, np.ndarray]:
-        """All rows in narrow form: numbers, or codes of levels; see `unbag.tables.narrow`.
-
-        Parameters
-        ----------
-        source : frame, pyarrow.Table, DuckDB relation, str or Path
-            Rows with every column of the plan.
-
-        >>> plan = FeaturePlan((Column("shop", "category", values=("a", "b")),))
-        >>> plan.narrow(pa.table({"shop": ["b", None]}))
-        {'shop': array([1, 2])}
-        """
-        return dict(self.narrow_columns(source))
+        return open_table(source, types=dict.fromkeys(keep, pa.string()) | self.csv_types)
 
     def narrow_columns(self, source: Any) -> Iterator[tuple[str, np.ndarray]]:
-        """The same one column after the other, so that one is in memory at a time."""
+        """All rows in narrow form, numbers or codes of levels, one column after the other, so that
+        one is in memory at a time; see `unbag.tables.narrow`.
+
+        >>> plan = FeaturePlan((Column("shop", "category", values=("a", "b")),))
+        >>> dict(plan.narrow_columns(pa.table({"shop": ["b", None]})))
+        {'shop': array([1, 2])}
+        """
         table = self._open(source)
         batch = table.read(table.need([column.name for column in self.used]))
         for column in self.used:
@@ -178,12 +178,12 @@ class FeaturePlan:
 
         Parameters
         ----------
-        source : table
-            See `batches`.
+        source : frame, pyarrow.Table, DuckDB relation, str or Path
+            Rows with every column of the plan.
         rows : int, optional
-            See `batches`.
+            About how many at a time; by default as many as are 4 million numbers, at most 65,536.
         keep : sequence of str
-            See `batches`.
+            Further columns; in CSV files they are read as text, so that the id 007 stays 007.
         """
         table = self._open(source, keep)
         names = table.need([*(column.name for column in self.used), *keep])
@@ -262,3 +262,80 @@ def _unsound(settings: Any) -> Refused:
         f"{str(settings)[:80]} given",
         "Make the plan again.",
     )
+
+
+class Wish(NamedTuple):
+    """What the user says of a column."""
+
+    kind: str
+    buckets: int = 0
+    dimension: int = 0
+    values: tuple[str, ...] = ()
+
+
+def as_wishes(override: Any) -> dict[str, Wish]:
+    """Wishes from a mapping, or from a TOML file with a table `columns`.
+
+    >>> as_wishes({"shop": {"kind": "hash", "buckets": 64}})["shop"].buckets
+    64
+    """
+    if override is None:
+        return {}
+    columns = override if isinstance(override, Mapping) else _from_file(Path(override))
+    return {str(name): _wish(str(name), settings) for name, settings in columns.items()}
+
+
+def _from_file(path: Path) -> Mapping[str, Any]:
+    if not path.exists():
+        raise FileNotFoundError(f"A file of a plan must exist: {path} does not. Look at the path.")
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise broken(
+            "A file of a plan must be TOML", f"{path.name} is not ({error})", "Correct the file."
+        ) from error
+    columns = content.pop("columns", {})
+    if content or not isinstance(columns, dict):
+        strange = sorted(content) or ["columns"]
+        raise broken(
+            "A file of a plan must have tables [columns.<name>] only",
+            f"{strange[0]!r} given in {path.name}",
+            "Write [columns.shop] and below it kind = 'hash'.",
+        )
+    return columns
+
+
+def _wish(name: str, settings: Any) -> Wish:
+    if isinstance(settings, str):
+        settings = {"kind": settings}
+    if not isinstance(settings, Mapping):
+        settings = {}
+    strange = sorted(map(str, set(settings) - set(Wish._fields)))
+    if strange or "kind" not in settings:
+        question = "".join(nearest(word, Wish._fields) for word in strange[:1])
+        raise broken(
+            "A planned column must have a kind, and buckets, dimension or values",
+            f"column {name!r} has {(*strange, 'no kind')[0]}",
+            f"{question}Correct its settings.",
+        )
+    kinds = get_args(FeatureKind)
+    if settings["kind"] not in kinds:
+        raise broken(
+            f"A planned kind must be one of {', '.join(kinds)}",
+            f"{settings['kind']!r} given for column {name!r}",
+            f"{nearest(str(settings['kind']), kinds)}Choose one.",
+        )
+    values = tuple(str(value) for value in settings.get("values", ()))
+    return _checked(name, Wish(**{**settings, "values": values}))
+
+
+def _checked(name: str, wish: Wish) -> Wish:
+    sizes = wish.buckets, wish.dimension
+    whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in sizes)
+    if not whole or wish.buckets == 1 or wish.buckets > MOST_BUCKETS:
+        raise broken(
+            f"Buckets must be a whole number from 2 to {MOST_BUCKETS}, a dimension one from 1",
+            f"{wish.buckets} and {wish.dimension} given for column {name!r}",
+            "Leave them out to have them chosen.",
+        )
+    return wish

@@ -1,4 +1,5 @@
-"""Data frames, DuckDB relations, Parquet and CSV files as one `Table`, read in batches of rows."""
+"""Data frames, DuckDB relations, Parquet and CSV files as one `Table`, read in batches of rows; and
+tables written to one file, whole or not at all."""
 
 # pyright: reportAttributeAccessIssue=false
 # (the functions of pyarrow.compute are made when it is imported)
@@ -7,11 +8,13 @@ from __future__ import annotations
 
 import gzip
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +23,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.dataset as ds
+from pyarrow import parquet
 from pyarrow.fs import LocalFileSystem
 
+from unbag._io import whole
 from unbag._rules import Refusal, Refused, broken, nearest
+from unbag.tables._errors import no_rows, plain_arrow
 
 ROWS, CELLS = 2**16, 2**22  # of a batch, whichever is reached first
 ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
@@ -393,87 +399,47 @@ def _same_columns(fragments: list[Any], thing: str) -> None:
             )
 
 
-@contextmanager
-def plain_arrow(thing: str, names: Sequence[str]) -> Iterator[None]:
-    """What goes wrong while reading, in plain words.
+def write_tables(path: Path | None, tables: Iterable[pa.Table], *, force: bool = True) -> int:
+    """Write tables of one schema one after another; CSV to stdout when there is no path.
 
     Parameters
     ----------
-    thing : str
-        What is read: "events" or "reports".
-    names : sequence of str
-        Of the columns, in their order.
+    path : Path or None
+        CSV when its name ends so, else Parquet, whose pages get checksums.
+    tables : iterable of pyarrow.Table
+        At least one row in all.
+    force : bool
+        Whether a file that is there is replaced.
+
+    Returns
+    -------
+    int
+        How many rows were written.
     """
-    try:
-        yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _explained(" ".join(map(str, error.args)), thing, names) from error
+    if path is None:
+        return _write(sys.stdout.buffer, tables, _csv)
+    writer = partial(parquet.ParquetWriter, write_page_checksum=True)
+    if path.suffix.lower() == ".csv":
+        writer = _csv
+    with whole(path, force=force) as temporary:
+        return _write(str(temporary), tables, writer)
 
 
-# what Arrow says of a file, the rule that it breaks, who breaks it, and what to do
-FILE_RULES = (
-    (
-        ("UTF8", "codec"),
-        "A CSV file must be written in UTF-8",
-        "a file of {thing} is not",
-        "Save it again with that encoding.",
-    ),
-    (
-        ("duplicate field names", "multiple columns named"),
-        "A column must appear once",
-        "a file of {thing} has one name twice",
-        "Rename or drop the others.",
-    ),
-    (
-        ("convert", "Expected bytes", "Conversion failed"),
-        "A column must hold values of one type",
-        "the {thing} do not ({detail})",
-        "Turn all into one type.",
-    ),
-    (
-        ("CSV",),
-        "A CSV file must be a table with one line of column names",
-        "a file of {thing} is not ({detail})",
-        "Correct the file.",
-    ),
-    (
-        ("",),
-        "A file must be whole",
-        "one of the {thing} is cut short, damaged or something else ({detail})",
-        "Export it again.",
-    ),
-)
-BAD_VALUE = re.compile(
-    r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+).*: invalid value '(.*)'"
-)
+def _csv(place: Any, schema: pa.Schema) -> Any:
+    return csv.CSVWriter(place, schema, write_options=csv.WriteOptions(quoting_style="needed"))
 
 
-def _explained(said: str, thing: str, names: Sequence[str]) -> Refused:
-    if "Empty CSV" in said:
-        return no_rows(thing)
-    value = BAD_VALUE.search(said)
-    if value and "UTF8" not in said:
-        return _bad_value(value, thing, names)
-    detail = said.split("\n")[0].removesuffix(".")
-    rule, offender, remedy = next(
-        words for marks, *words in FILE_RULES if any(mark in said for mark in marks)
-    )
-    return broken(rule, offender.format(thing=thing, detail=detail), remedy)
-
-
-def _bad_value(match: re.Match[str], thing: str, names: Sequence[str]) -> Refused:
-    number, row, kind, value = match.groups()
-    name = f"column {int(number) + 1}"
-    if int(number) < len(names):
-        name = repr(names[int(number)])
-    return broken(
-        "A column must hold values of one type",
-        f"{name} of the {thing} began with {kind} and has {value!r} in line {row}",
-        "Correct the file, or plan the column as a category or hash.",
-    )
-
-
-def no_rows(thing: str) -> Refused:
-    """The error for a table without rows."""
-    rule = f"A table of {thing} must hold at least one row"
-    return broken(rule, "none given", "Check the export.")
+def _write(place: Any, tables: Iterable[pa.Table], writer: Any) -> int:
+    """The schema is that of the first table, so that nothing is opened before the first is
+    there."""
+    rest = (table for table in tables if table.num_rows)
+    first = next(rest, None)
+    if first is None:
+        raise no_rows("events")
+    rows = first.num_rows
+    with writer(place, first.schema) as file:
+        file.write_table(first)
+        for table in rest:
+            file.write_table(table)
+            rows += table.num_rows
+    return rows
