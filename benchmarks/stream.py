@@ -29,7 +29,7 @@ from rich.table import Table
 
 from unbag import models
 from unbag.datasets import BUCKETS, DIMENSIONS, read_clicks, read_criteo, write_clicks
-from unbag.datasets._criteo_records import NAMES
+from unbag.datasets._criteo import NAMES
 from unbag.stream import StreamLearner
 
 METHODS = ("labels", "upm", "easy", "matching", "likelihood", "anchored")

@@ -21,7 +21,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from unbag import losses, random_bags, tournament
-from unbag.tournaments._split import lay_out
+from unbag.tournaments._groups import lay_out
 
 GROUPS, SIZE, FEATURES = 60, 8, 10
 

@@ -14,10 +14,9 @@ import pytest
 from scipy.special import logit
 
 from unbag import models
-from unbag.datasets import Quarantine, _criteo_records, read_clicks, read_criteo, write_clicks
+from unbag.datasets import Quarantine, _criteo, read_clicks, read_criteo, write_clicks
 from unbag.datasets._clicks import draw_clicks
-from unbag.datasets._criteo import find_criteo
-from unbag.datasets._criteo_records import (
+from unbag.datasets._criteo import (
     BOUNDARIES,
     BUCKETS,
     DIMENSIONS,
@@ -26,6 +25,7 @@ from unbag.datasets._criteo_records import (
     TABLE,
     Records,
     encode,
+    find_criteo,
     mix,
 )
 from unbag.training._validation import labelled_auc
@@ -71,7 +71,7 @@ def test_records_are_read_as_a_naive_reader_reads_them(file):
 
 def test_plain_gzip_and_parquet_files_give_the_same_chunks(file, tmp_path):
     (tmp_path / "train.txt.gz").write_bytes(gzip.compress(file.read_bytes()))
-    table = _criteo_records._parse(file.read_bytes())
+    table = _criteo._parse(file.read_bytes())
     texts = [table[name].cast(pa.string()) if name[0] == "C" else table[name] for name in NAMES]
     pq.write_table(pa.table(texts, NAMES), tmp_path / "train.parquet", row_group_size=170)
     for other in ("train.txt.gz", "train.parquet"):
@@ -86,7 +86,7 @@ def test_plain_gzip_and_parquet_files_give_the_same_chunks(file, tmp_path):
 def test_reading_goes_on_from_any_position(file, tmp_path, name):
     path = tmp_path / name
     if name.endswith("parquet"):
-        table = _criteo_records._parse(file.read_bytes())
+        table = _criteo._parse(file.read_bytes())
         pq.write_table(table, path, row_group_size=100)
     else:
         path.write_bytes(
@@ -128,7 +128,7 @@ def test_bad_records_are_set_aside_with_their_reason_and_the_chunks_filled_up(fi
 
 
 def test_a_bad_row_of_a_parquet_file_is_set_aside(file, tmp_path):
-    table = _criteo_records._parse(file.read_bytes()[: file.read_bytes().index(b"\n") + 1])
+    table = _criteo._parse(file.read_bytes()[: file.read_bytes().index(b"\n") + 1])
     columns = [table[name].cast(pa.string()) for name in NAMES]
     table = pa.concat_tables([pa.table(columns, NAMES)] * 3)
     broken = table["C4"].to_pylist()

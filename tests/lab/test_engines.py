@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from unbag.cli import app
-from unbag.lab import EngineError, Plan, RayEngine, RunStore, _engines, _worker, run_plan
+from unbag.lab import EngineError, Plan, RayEngine, RunStore, _engines, run_plan
 from unbag.lab._plan import RunSettings
 
 on_ray = pytest.mark.skipif(
@@ -327,19 +327,19 @@ def test_the_usual_engine_imports_no_ray():
 
 
 def test_a_fingerprint_has_all_sources_in_it(tmp_path, monkeypatch):
-    before = _worker.fingerprint()
-    assert before == _worker.fingerprint()
+    before = _engines.fingerprint()
+    assert before == _engines.fingerprint()
     source = Path(_engines.__file__).parents[1]
     shutil.copytree(
         source, tmp_path / "unbag", ignore=shutil.ignore_patterns("files", "__pycache__")
     )
     found = importlib.util.spec_from_file_location("unbag", tmp_path / "unbag" / "__init__.py")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: found)
-    assert _worker.fingerprint() == before
+    assert _engines.fingerprint() == before
     (tmp_path / "unbag" / "lab" / "plans.py").write_text("")
-    assert _worker.fingerprint()["source"] != before["source"]
+    assert _engines.fingerprint()["source"] != before["source"]
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert _engines._differ(before, _worker.fingerprint()) == (
+    assert _engines._differ(before, _engines.fingerprint()) == (
         f"Workers must have the unbag of the driver: unbag {before['unbag']}, jax "
         f"{before['jax']}, numpy {before['numpy']}, source {before['source']} given here and unbag "
         "not installed, jax none, numpy none, source none"

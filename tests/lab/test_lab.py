@@ -38,12 +38,9 @@ from unbag.lab import (
 )
 from unbag.lab import _claims as judging
 from unbag.lab import _online_report as online_reporting
-from unbag.lab._online_plan import online_preset
-from unbag.lab._online_run import HISTORY
-from unbag.lab._online_store import OnlineStore, online_stores
-from unbag.lab._paper_tables import latex_page
+from unbag.lab._online import HISTORY, OnlineStore, online_preset, online_stores
 from unbag.lab._plan import Experiment, RunSettings
-from unbag.lab._report import write_report
+from unbag.lab._report import latex_page, write_report
 from unbag.lab._tasks import MODELS
 from unbag.lab._variance import BagDeviation, bag_spread
 

@@ -8,8 +8,7 @@ from cases.lab import HERE, TOY, made_up, toy, written
 from unbag.cli._reproduce import _pair, run_and_report
 from unbag.lab import Plan, RunStore, Way, _choice, add_method, add_task, preset, read_plan
 from unbag.lab._methods import METHODS
-from unbag.lab._online_plan import online_preset
-from unbag.lab._online_store import OnlineStore
+from unbag.lab._online import OnlineStore, online_preset
 from unbag.lab._store import FORMAT
 from unbag.lab._tasks import MODELS, TASKS
 

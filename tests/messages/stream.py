@@ -10,11 +10,9 @@ from cases.stream import PLACE, SMALL, chunk_of, network, source
 from unbag import models
 from unbag.cli._stream import follow_folder
 from unbag.datasets import Chunk
-from unbag.lab import _online_run as online
-from unbag.lab._online_plan import online_preset
+from unbag.lab import _online as online
+from unbag.lab._online import OnlineStore, online_preset, run_online
 from unbag.lab._online_report import write_online_report
-from unbag.lab._online_run import run_online
-from unbag.lab._online_store import OnlineStore
 from unbag.methods import METHODS
 from unbag.stream import FolderInput, StreamLearner, StreamModel, StreamSettings, run_stream
 from unbag.stream._checkpoint import METRICS

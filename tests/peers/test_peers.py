@@ -27,8 +27,7 @@ from unbag.peers import (
 )
 from unbag.peers._alter_svm import best_labels
 from unbag.peers._bag_regression import ridge
-from unbag.peers._choice import level_of, slope_and_level
-from unbag.peers._linear import BagData, fit_logistic
+from unbag.peers._linear import BagData, fit_logistic, level_of, slope_and_level
 from unbag.peers._pseudo_labels import marginals
 
 RNG = np.random.default_rng(0)

@@ -41,11 +41,9 @@ from unbag import losses, weights
 from unbag.bags import random_bags
 from unbag.cli import app
 from unbag.datasets import Chunk
-from unbag.lab import _online_run as online
-from unbag.lab._online_plan import online_preset
+from unbag.lab import _online as online
+from unbag.lab._online import OnlineStore, _runs, best_rate, online_preset, run_online
 from unbag.lab._online_report import write_online_report
-from unbag.lab._online_run import _runs, run_online
-from unbag.lab._online_store import OnlineStore, best_rate
 from unbag.metrics import evaluate, evaluate_labels
 from unbag.stream import StreamLearner, View, _checkpoint, run_stream
 from unbag.stream._checkpoint import METRICS, StreamStore

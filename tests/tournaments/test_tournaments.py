@@ -11,7 +11,7 @@ import unbag
 from cases.losses import sigmoid
 from cases.tournaments import binary_problem, problem_of
 from unbag import Bags, losses, random_bags, tournament
-from unbag.tournaments._split import plan_groups
+from unbag.tournaments._groups import plan_groups
 from worlds import outcomes, random_world
 
 CASES = {
@@ -263,8 +263,7 @@ def test_the_plug_in_bias_is_exactly_the_papers():
 def test_the_plug_in_bias_of_our_code_is_the_same():
     """The same, through `play`: all outcomes of one bag as the bags of the estimator, one group,
     weighted by chance."""
-    from unbag.tournaments._group_means import GroupMeans
-    from unbag.tournaments._split import GroupPlan
+    from unbag.tournaments._groups import GroupMeans, GroupPlan
     from unbag.tournaments._tournament import play
 
     world, k = random_world("binary", seed=6), 3

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from unbag.datasets._clicks import write_clicks as write_clicks
     from unbag.datasets._conversions import Conversions as Conversions
     from unbag.datasets._conversions import make_conversions as make_conversions
+    from unbag.datasets._criteo import BUCKETS as BUCKETS
     from unbag.datasets._criteo import CHUNK as CHUNK
+    from unbag.datasets._criteo import DIMENSIONS as DIMENSIONS
     from unbag.datasets._criteo import read_criteo as read_criteo
-    from unbag.datasets._criteo_records import BUCKETS as BUCKETS
-    from unbag.datasets._criteo_records import DIMENSIONS as DIMENSIONS
     from unbag.datasets._dataset import Dataset as Dataset
     from unbag.datasets._files import data_folder as data_folder
     from unbag.datasets._fremtpl2 import load_fremtpl2 as load_fremtpl2

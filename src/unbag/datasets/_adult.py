@@ -13,8 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unbag._rules import broken
-from unbag.datasets._columns import encode_columns
-from unbag.datasets._dataset import Dataset
+from unbag.datasets._dataset import Dataset, encode_columns
 
 COLUMNS = (
     "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",

@@ -14,8 +14,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from unbag._rules import broken
-from unbag.datasets._columns import encode_columns
-from unbag.datasets._dataset import Dataset
+from unbag.datasets._dataset import Dataset, encode_columns
 from unbag.datasets._files import Source, damaged, find
 
 SOURCE = Source(

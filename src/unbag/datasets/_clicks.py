@@ -22,10 +22,10 @@ from scipy.special import expit
 
 from unbag._rules import broken
 from unbag.datasets._chunk import Chunk
-from unbag.datasets._criteo import CHUNK
-from unbag.datasets._criteo_records import (
+from unbag.datasets._criteo import (
     BUCKETS,
     CATEGORIES,
+    CHUNK,
     INTEGERS,
     MISSING,
     Records,

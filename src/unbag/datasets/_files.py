@@ -82,8 +82,9 @@ def find(
     folder: str | Path | None = None,
     download: bool = False,
     unofficial: bool = False,
+    others: str = "",
 ) -> LocalFile:
-    """The path of a published file, after its digest was checked.
+    """The path of a published file, after its digest was checked, or of another of its form.
 
     Parameters
     ----------
@@ -95,6 +96,9 @@ def find(
         Fetch the file when it is not there, with a progress bar on stderr.
     unofficial : bool
         Take a file with another digest too.
+    others : str
+        A pattern; where the published file is not there and not to be fetched, the first file
+        beside its place that fits is taken.
 
     Returns
     -------
@@ -102,10 +106,21 @@ def find(
         Its `official` is True when the digest is the official one.
     """
     path = source.path(folder)
+    if others and not download and not path.exists():
+        for other in sorted(path.parent.glob(others)):
+            return LocalFile(other, False)
     if not path.exists() and download:
         fetch([source], data_folder(folder))
     if not path.exists():
-        raise FileNotFoundError(missing(source, path))
+        where = source.url
+        if source.member:
+            where += f" (there {source.member})"
+        if source.by_us:
+            where += ", load with download=True (unbag reproduce: --download)"
+        raise FileNotFoundError(
+            f"The file {source.name} must lie at {path}: there is none. Get it from {where}, or "
+            f"set UNBAG_DATA to the folder that holds {source.folder}/{source.name}."
+        )
     if not source.sha256:
         return LocalFile(path, False)
     digest = pooch.file_hash(str(path))
@@ -124,19 +139,6 @@ def damaged(
 ) -> ValueError:
     """The error to raise for a file that must `rule` and does not: what it is, and what to do."""
     return broken(f"The file {path} must {rule}", f"{given}", remedy)
-
-
-def missing(source: Source, path: Path) -> str:
-    """What to say when a file is not there."""
-    where = source.url
-    if source.member:
-        where += f" (there {source.member})"
-    if source.by_us:
-        where += ", load with download=True (unbag reproduce: --download)"
-    return (
-        f"The file {source.name} must lie at {path}: there is none. Get it from {where}, or set "
-        f"UNBAG_DATA to the folder that holds {source.folder}/{source.name}."
-    )
 
 
 def fetch(sources: Sequence[Source], folder: Path) -> None:

@@ -17,9 +17,8 @@ import pyarrow as pa
 from pyarrow import csv
 
 from unbag._rules import broken
-from unbag.datasets._columns import encode_columns
-from unbag.datasets._dataset import Dataset
-from unbag.datasets._files import LocalFile, Source, damaged, data_folder, find
+from unbag.datasets._dataset import Dataset, encode_columns
+from unbag.datasets._files import Source, damaged, find
 
 SOURCE = Source(
     "fremtpl2",
@@ -28,7 +27,7 @@ SOURCE = Source(
     "a45363e056e2ea56408b38eeb9d4d04d7f6c6982eb7a14ed5e807c7c71807cdd",
 )
 # The same rows as CSV, read when the file above is not there.
-TABLES = ("freMTPL2freq.csv.gz", "freMTPL2freq.csv")
+TABLES = "freMTPL2freq.csv*"
 CATEGORIES = ("Area", "VehBrand", "VehGas", "Region")
 CAPS = {"VehPower": np.inf, "VehAge": 20, "DrivAge": 90, "BonusMalus": 150, "Density": np.inf}
 NUMBERS = ("IDpol", "ClaimNb", "Exposure", *CAPS)
@@ -62,7 +61,8 @@ def load_fremtpl2(
     unofficial : bool
         Take a file with another digest too.
     """
-    file = _file(folder, download, unofficial)
+    options: Any = {"folder": folder, "download": download, "unofficial": unofficial}
+    file = find(SOURCE, **options, others=TABLES)
     table = _read(file.path)
     test = is_test(table["IDpol"])
     if test.all() or not test.any():
@@ -96,14 +96,6 @@ def _features(table: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     features = {name: np.minimum(table[name], cap) for name, cap in CAPS.items()}
     features["log Density"] = np.log(features.pop("Density"))
     return features | {name: table[name] for name in CATEGORIES}
-
-
-def _file(folder: str | Path | None, download: bool, unofficial: bool) -> LocalFile:
-    place = data_folder(folder) / SOURCE.folder
-    tables = [place / name for name in TABLES if (place / name).exists()]
-    if tables and not SOURCE.path(folder).exists():
-        return LocalFile(tables[0], False)
-    return find(SOURCE, folder=folder, download=download, unofficial=unofficial)
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:

@@ -17,7 +17,7 @@ from pyarrow import csv
 
 from unbag._rules import broken
 from unbag.datasets._dataset import Dataset
-from unbag.datasets._files import LocalFile, Source, damaged, data_folder, find
+from unbag.datasets._files import Source, damaged, find
 
 LOW_LEVEL = (
     "lepton_pT", "lepton_eta", "lepton_phi", "missing_energy_magnitude", "missing_energy_phi",
@@ -67,7 +67,8 @@ def load_higgs(
     name, features = "higgs/low_level", LOW_LEVEL
     if high_level:
         name, features = "higgs/all", LOW_LEVEL + HIGH_LEVEL
-    file = _file(folder, download, unofficial)
+    options: Any = {"folder": folder, "download": download, "unofficial": unofficial}
+    file = find(SOURCE, **options, others="HIGGS*.csv.gz")
     y, X = _read(file.path, features)
     if not 0 < test_rows < len(y):
         raise broken(
@@ -88,13 +89,6 @@ def load_higgs(
     }
     train, test = slice(test_rows, None), slice(test_rows)
     return Dataset(X[train], y[train], X[test], y[test], features, official=not notes, **about)
-
-
-def _file(folder: str | Path | None, download: bool, unofficial: bool) -> LocalFile:
-    others = sorted((data_folder(folder) / SOURCE.folder).glob("HIGGS*.csv.gz"))
-    if others and not download and not SOURCE.path(folder).exists():
-        return LocalFile(others[0], False)
-    return find(SOURCE, folder=folder, download=download, unofficial=unofficial)
 
 
 def _read(path: Path, features: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from unbag.lab._benchmark import Benchmark as Benchmark
     from unbag.lab._benchmark import BenchmarkRun as BenchmarkRun
     from unbag.lab._benchmark import benchmark_preset as benchmark_preset
+    from unbag.lab._benchmark import by_kind as by_kind
+    from unbag.lab._benchmark import finished as finished
     from unbag.lab._benchmark import of_blocks as of_blocks
     from unbag.lab._benchmark import read_benchmark as read_benchmark
     from unbag.lab._benchmark import run_benchmark as run_benchmark
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
     from unbag.lab._competitors import as_learner as as_learner
     from unbag.lab._engines import EngineError as EngineError
     from unbag.lab._engines import RayEngine as RayEngine
-    from unbag.lab._guide import by_kind as by_kind
-    from unbag.lab._guide import finished as finished
-    from unbag.lab._guide import guide as guide
     from unbag.lab._leaderboard import Leaderboard as Leaderboard
     from unbag.lab._leaderboard import Standing as Standing
     from unbag.lab._leaderboard import critical_difference as critical_difference
@@ -30,13 +29,13 @@ if TYPE_CHECKING:
     from unbag.lab._leaderboard import write_leaderboard as write_leaderboard
     from unbag.lab._methods import Way as Way
     from unbag.lab._methods import add_method as add_method
-    from unbag.lab._online_plan import NETWORKS as NETWORKS
-    from unbag.lab._online_plan import OnlinePlan as OnlinePlan
-    from unbag.lab._online_plan import OnlineRun as OnlineRun
-    from unbag.lab._online_plan import online_preset as online_preset
+    from unbag.lab._online import NETWORKS as NETWORKS
+    from unbag.lab._online import OnlinePlan as OnlinePlan
+    from unbag.lab._online import OnlineRun as OnlineRun
+    from unbag.lab._online import OnlineStore as OnlineStore
+    from unbag.lab._online import online_preset as online_preset
+    from unbag.lab._online import run_online as run_online
     from unbag.lab._online_report import write_online_report as write_online_report
-    from unbag.lab._online_run import run_online as run_online
-    from unbag.lab._online_store import OnlineStore as OnlineStore
     from unbag.lab._plan import Plan as Plan
     from unbag.lab._plan import preset as preset
     from unbag.lab._plan import read_plan as read_plan

@@ -393,3 +393,37 @@ def of_blocks(benchmark: Benchmark, outside: Sequence[BenchmarkRun]) -> Sequence
             "Name the blocks as the leaderboard does.",
         )
     return kept
+
+
+def finished(runs: Sequence[BenchmarkRun]) -> list[BenchmarkRun]:
+    """The runs of the settings in which no method is missing that others of its kind have.
+
+    Parameters
+    ----------
+    runs : sequence of BenchmarkRun
+        Of one benchmark that was perhaps stopped; one file of runs.
+    """
+    methods: dict[tuple, set[str]] = {}
+    wanted: dict[str, set[str]] = {}
+    for run in runs:
+        methods.setdefault((run.block, run.repetition), set()).add(run.method)
+        wanted.setdefault(_kind(run), set()).add(run.method)
+    return [r for r in runs if methods[r.block, r.repetition] >= wanted[_kind(r)]]
+
+
+def by_kind(runs: Sequence[BenchmarkRun]) -> dict[str, list[BenchmarkRun]]:
+    """Runs on labels, totals and classes apart: few methods take all of them.
+
+    Parameters
+    ----------
+    runs : sequence of BenchmarkRun
+        Of one benchmark.
+    """
+    groups: dict[str, list[BenchmarkRun]] = {}
+    for run in runs:
+        groups.setdefault(_kind(run), []).append(run)
+    return groups
+
+
+def _kind(run: BenchmarkRun) -> str:
+    return TASKS[run.task].kind if run.task in TASKS else "binary"

@@ -1,4 +1,4 @@
-"""The paper's claims on the batch experiments, and ours, each with a verdict; see `_verdicts`.
+"""The paper's claims, and ours, each with a verdict.
 
 "Small" bags are 2 to 32 and "large" ones 256 to 1024: the paper gives no borders. Numbers are the
 best over rate and epoch on test, as in the paper.
@@ -6,7 +6,8 @@ best over rate and epoch on test, as in the paper.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,32 +15,161 @@ from unbag.lab._choice import ALL, Chosen
 from unbag.lab._methods import Way
 from unbag.lab._plan import BATCH
 from unbag.lab._results import (
+    Average,
     BestCells,
     Metric,
     Runs,
     average_of,
     cells_of,
-    duel_of,
     experiments_of,
 )
+from unbag.lab._tables import as_markdown
 from unbag.lab._tasks import TASKS, title_of
 from unbag.lab._variance import BagDeviation
-from unbag.lab._verdicts import (
-    ERRORS,
-    LARGE,
-    NOT_COMPARABLE,
-    NOT_RUN,
-    NOT_SUPPORTED,
-    REPETITIONS,
-    SMALL,
-    SUPPORTED,
-    UNDECIDED,
-    ClaimVerdict,
-    Duel,
-    Judgement,
-    is_beaten,
-    is_best,
-)
+
+LARGE = (256, 512, 1024)
+SMALL = (2, 4, 8, 16, 32)
+REPETITIONS, ERRORS = 5, 2.0
+SUPPORTED, NOT_SUPPORTED, UNDECIDED = "supported", "not supported", "undecided"
+NOT_RUN, NOT_COMPARABLE = "not yet run", "not comparable"
+
+
+class ClaimVerdict(NamedTuple):
+    """What the runs say of one claim.
+
+    A comparison decides when both methods were repeated at least five times, the best of each lies
+    inside the grid of rates and epochs, their mean paired difference is beyond two standard errors,
+    and the better one beats the trivial predictor by as much. A claim that a method is the best is
+    supported where it is decided for it at every bag size, and not supported where it is decided
+    against it at some and for it at none; otherwise it is undecided, and the reason stands beside
+    it. Runs with another network than the paper's, with fewer repetitions or with fewer rows are
+    not comparable with it, whatever they show.
+    """
+
+    whose: str
+    claim: str
+    where: str
+    verdict: str
+    numbers: str
+
+
+Judgement = tuple[str, str]
+"""A verdict and its numbers."""
+
+
+class Duel(NamedTuple):
+    """One method against another at a bag size.
+
+    Parameters
+    ----------
+    size : int
+        Of the bags.
+    lead : float
+        By how much the first is better, with its standard error.
+    error : float
+        Of the lead.
+    repetitions : int
+        That both have.
+    edge : str
+        Whose best lies at an end of the rates or in the last epoch; empty when nobody's.
+    useful : bool
+        Whether the better one beats the trivial predictor beyond two standard errors.
+    """
+
+    size: int
+    lead: float
+    error: float
+    repetitions: int
+    edge: str = ""
+    useful: bool = True
+
+    @property
+    def doubt(self) -> str:
+        """Why it decides nothing; empty when it does."""
+        if self.repetitions < REPETITIONS:
+            return f"{self.repetitions} repetitions"
+        if self.edge:
+            return EDGE
+        if not abs(self.lead) > ERRORS * self.error:
+            return "no difference beyond two standard errors"
+        if not self.useful:
+            return "nobody beats the trivial predictor"
+        return ""
+
+    @property
+    def winner(self) -> int:
+        """1 for the first, -1 for the other, 0 when nothing is decided."""
+        if self.doubt:
+            return 0
+        return 1 if self.lead > 0 else -1
+
+
+def duel_of(size: int, pair: Mapping[Way, Average], sign: int) -> Duel:
+    """One method against another at a bag size; a positive sign means that higher is better."""
+    first, second = pair.values()
+    gap, error = first.minus(second)
+    both = set(first.repetitions) & set(second.repetitions)
+    edges = [way.title for way, average in pair.items() if average.edge]
+    return Duel(size, sign * gap, error, len(both), " and ".join(edges))
+
+
+def is_best(duels: Sequence[Duel], sizes: Sequence[int]) -> Judgement:
+    """Whether the first method is better than every other at each of the sizes."""
+    return _judged(duels, sizes, min)
+
+
+def is_beaten(duels: Sequence[Duel], sizes: Sequence[int]) -> Judgement:
+    """Whether at each of the sizes some other method is better than the first."""
+    turned = [duel._replace(lead=-duel.lead) for duel in duels]
+    return _judged(turned, sizes, max)
+
+
+def _judged(duels: Sequence[Duel], sizes: Sequence[int], of_size: Callable[..., int]) -> Judgement:
+    if not duels:
+        return NOT_RUN, ""
+    score = {k: of_size([d.winner for d in duels if d.size == k], default=0) for k in sizes}
+    parts = [_at(word, [k for k in sizes if score[k] == value]) for word, value in WORDS.items()]
+    doubts = _doubts(duels, [k for k in sizes if score[k] == 0])
+    reason = "; ".join(part for part in (*parts, *doubts) if part)
+    if set(score.values()) == {1}:
+        return SUPPORTED, reason
+    if min(score.values()) < 0 and max(score.values()) < 1:
+        return NOT_SUPPORTED, reason
+    return UNDECIDED, reason
+
+
+EDGE = "a best at an end of the rates or in the last epoch"
+WORDS = {"for it": 1, "against it": -1}
+
+
+def _at(word: str, sizes: Sequence[int]) -> str:
+    return f"{word} at {', '.join(map(str, sizes))}" * bool(sizes)
+
+
+def _doubts(duels: Sequence[Duel], sizes: Sequence[int]) -> list[str]:
+    """Why sizes decide nothing, each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for k in sizes:
+        doubts = [(d.doubt, d.edge) for d in duels if d.size == k and d.doubt]
+        reason, edge = (*doubts, ("not run", ""))[0]
+        whose = f" ({edge})" * (reason == EDGE)
+        reasons.setdefault(reason, []).append(f"{k}{whose}")
+    return [f"undecided at {', '.join(there)}: {reason}" for reason, there in reasons.items()]
+
+
+def verdict_table(verdicts: Sequence[ClaimVerdict], *, says: str = "the paper says") -> str:
+    """Verdicts as a numbered table.
+
+    Parameters
+    ----------
+    verdicts : sequence of ClaimVerdict
+        One for each row.
+    says : str
+        What the column of the claims is called.
+    """
+    rows = [[str(i), *verdict[1:]] for i, verdict in enumerate(verdicts, 1)]
+    return as_markdown(["", says, "where", "verdict", "we see"], rows)
+
 
 BATCH_TASKS = ("adult", "mnist", "cifar-animal", "cifar-cat", "higgs")
 PM, EASY, UPM = Way("matching", "log"), Way("easy", "log"), Way("upm", "log")
@@ -49,21 +179,41 @@ LARGEST = 2048
 Rule = Callable[[Sequence[Duel], Sequence[int]], Judgement]
 
 
-def _duel(cells: BestCells, a: Way, b: Way, size: int) -> Duel:
-    """One method against another."""
-    first, second = cells.best[a, size], cells.best[b, size]
-    sign = {"test_loss": -1, "test_auc": 1}[cells.metric]
-    winner = first
-    if sign * first.minus(second)[0] <= 0:
-        winner = second
-    clear = sign * (winner.mean - cells.trivial) > ERRORS * winner.error
-    return duel_of(size, {a: first, b: second}, sign, useful=bool(clear))
-
-
 def _duels(cells: BestCells, a: Way, others: Sequence[Way], sizes: Sequence[int]) -> list[Duel]:
     """One method against all others, at the sizes that all of them have."""
     there = [k for k in sizes if all((way, k) in cells.best for way in (a, *others))]
-    return [_duel(cells, a, b, k) for k in there for b in others]
+    pairs = [(k, {a: cells.best[a, k], b: cells.best[b, k]}) for k in there for b in others]
+    return [_duel(cells, k, pair) for k, pair in pairs]
+
+
+def _duel(cells: BestCells, size: int, pair: dict[Way, Average]) -> Duel:
+    sign = {"test_loss": -1, "test_auc": 1}[cells.metric]
+    duel = duel_of(size, pair, sign)
+    winner = list(pair.values())[not duel.lead > 0]
+    clear = sign * (winner.mean - cells.trivial) > ERRORS * winner.error
+    return duel._replace(useful=bool(clear))
+
+
+class PaperClaim(NamedTuple):
+    """What the paper says of one method against others, at some bag sizes."""
+
+    text: str
+    rule: Rule
+    method: Way
+    others: Sequence[Way]
+    sizes: Sequence[int]
+
+
+BEST_SMALL = PaperClaim(
+    "PM has the lowest loss at small bag sizes", is_best, PM, (EASY, UPM), SMALL
+)
+BEST_LARGE = PaperClaim(
+    "GeneralUPM has a lower loss than PM and EasyLLP at large bag sizes",
+    is_best, UPM, (PM, EASY), LARGE,
+)  # fmt: skip
+NOT_ON_MNIST = BEST_LARGE._replace(
+    text="GeneralUPM does not have the lowest loss at large bag sizes", rule=is_beaten
+)
 
 
 def judge(everything: Sequence[Runs]) -> list[ClaimVerdict]:
@@ -74,48 +224,22 @@ def judge(everything: Sequence[Runs]) -> list[ClaimVerdict]:
     everything : sequence of Runs
         All runs of a store.
     """
-    verdicts = []
-    for task in BATCH_TASKS:
-        claim = "PM has the lowest loss at small bag sizes"
-        verdicts.append(_by_both(everything, task, claim, is_best, PM, (EASY, UPM), SMALL))
-    for task in BATCH_TASKS:
-        rule, claim = is_best, "GeneralUPM has a lower loss than PM and EasyLLP at large bag sizes"
-        if task == "mnist":
-            rule, claim = is_beaten, "GeneralUPM does not have the lowest loss at large bag sizes"
-        verdicts.append(_by_both(everything, task, claim, rule, UPM, (PM, EASY), LARGE))
-    return [*verdicts, _all_trivial(everything)]
+    large = dict.fromkeys(BATCH_TASKS, BEST_LARGE) | {"mnist": NOT_ON_MNIST}
+    claims = [*((task, BEST_SMALL) for task in BATCH_TASKS), *large.items()]
+    return [*(_by_both(everything, *each) for each in claims), _all_trivial(everything)]
 
 
-def _by_both(
-    everything: Sequence[Runs],
-    task: str,
-    claim: str,
-    rule: Rule,
-    a: Way,
-    others: Sequence[Way],
-    sizes: Sequence[int],
-) -> ClaimVerdict:
+def _by_both(everything: Sequence[Runs], task: str, claim: PaperClaim) -> ClaimVerdict:
     """The verdict by log loss; what AUC says stands beside it."""
-    by_loss, by_auc = (
-        _on_task(everything, task, metric, rule, a, others, sizes)
-        for metric in ("test_loss", "test_auc")
-    )
-    verdict, numbers = by_loss
+    verdict, numbers = _on_task(everything, task, "test_loss", claim)
     if verdict not in (NOT_RUN, NOT_COMPARABLE):
-        numbers += f". By AUC: {by_auc[0]}"
-    return ClaimVerdict("paper", claim, title_of(task), verdict, numbers)
+        numbers += f". By AUC: {_on_task(everything, task, 'test_auc', claim)[0]}"
+    return ClaimVerdict("paper", claim.text, title_of(task), verdict, numbers)
 
 
-def _on_task(
-    everything: Sequence[Runs],
-    task: str,
-    metric: Metric,
-    rule: Rule,
-    a: Way,
-    others: Sequence[Way],
-    sizes: Sequence[int],
-) -> Judgement:
+def _on_task(everything: Sequence[Runs], task: str, metric: Metric, claim: PaperClaim) -> Judgement:
     """By the runs that come nearest to the paper's, at each size."""
+    _, rule, a, others, sizes = claim
     ours = [cells for cells in _experiments(everything, task, metric) if cells.rows]
     ran = [cells for cells in ours if _duels(cells, a, others, sizes)]
     if not ran:

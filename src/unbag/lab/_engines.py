@@ -2,6 +2,8 @@
 
 The driver alone writes to the store: workers then need neither the store's folder nor the data
 files, its locks never meet a network disk, and what has arrived is kept however the rest ends.
+Ray gets `fingerprint` and `work` by value, and they import unbag only after comparing it, so that a
+worker with another unbag, or with none, can say so instead of failing somewhere inside.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ import warnings
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
+from hashlib import sha256
+from importlib import metadata, util
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 from unbag._rules import broken
-from unbag.lab import _worker
 from unbag.lab._methods import METHODS
 from unbag.lab._run import Job, Progress
 from unbag.lab._tasks import MODELS, TASKS
@@ -32,6 +36,54 @@ SAME = "Install the same on all nodes; what is in the store stays."
 
 class EngineError(RuntimeError):
     """Some groups could not be made. Everything else is in the store."""
+
+
+def fingerprint() -> dict[str, str]:
+    """What must be the same everywhere for runs to be the same: versions, and a hash of the source
+    of unbag."""
+    spec = util.find_spec("unbag")
+    if spec is None or spec.origin is None:
+        return {"unbag": "not installed"}
+    folder, source = Path(spec.origin).parent, sha256()
+    for path in sorted(folder.rglob("*.py")):
+        source.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
+    versions = {name: metadata.version(name) for name in ("unbag", "jax", "numpy")}
+    return {**versions, "source": source.hexdigest()[:12]}
+
+
+def work(
+    packed: bytes, data: list[Any], driver: dict[str, str], threads: int
+) -> list[dict[str, Any]] | dict[str, str]:
+    """The rows of a group; the worker's fingerprint when it is not the driver's.
+
+    Parameters
+    ----------
+    packed : bytes
+        Parts of the group, and what plans know under the names in it.
+    data : list
+        A reference to the task's data.
+    driver : dict
+        The driver's fingerprint.
+    threads : int
+        Of XLA, which would otherwise take all cores of the node for every task.
+    """
+    mine = fingerprint()
+    if mine != driver:
+        return mine
+    os.environ.setdefault("NPROC", str(threads))
+    import ray
+    from ray import cloudpickle
+
+    from unbag.lab._methods import METHODS
+    from unbag.lab._run import train_group
+    from unbag.lab._tasks import MODELS, TASKS, data_of
+
+    parts, task, model, method = cloudpickle.loads(packed)
+    common, given = parts[0].common, ray.get(data[0])
+    TASKS[common.task] = task._replace(load=lambda: given)
+    MODELS[common.model], METHODS[common.method] = model, method
+    data_of.cache_clear()
+    return [row for part in parts for row in train_group(part)]
 
 
 @dataclass(frozen=True)
@@ -81,7 +133,7 @@ class RayEngine:
         """
         ray = _import_ray()
         with self._connected(ray):
-            here = _worker.fingerprint()
+            here = fingerprint()
             _check_nodes(ray, here)
             self._check_resources(ray)
             yield from self._make(ray, jobs, progress, here)
@@ -120,7 +172,7 @@ class RayEngine:
     def _make(
         self, ray: Any, jobs: Iterator[Job], progress: Progress, here: dict[str, str]
     ) -> Iterator[tuple[Job, Any]]:
-        remote = _by_value(ray, _worker.work)
+        remote = _by_value(ray, work)
         make = remote.options(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=self.retries)
         threads = max(1, ceil(self.cpus))
         running: dict[Any, Job] = {}
@@ -186,7 +238,7 @@ def _check_nodes(ray: Any, here: dict[str, str]) -> None:
     its tasks."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    ask = _by_value(ray, _worker.fingerprint)
+    ask = _by_value(ray, fingerprint)
     asked = {}
     for node in ray.nodes():
         if node["Alive"]:
@@ -212,7 +264,7 @@ def _differ(here: dict[str, str], there: dict[str, str]) -> str:
 
 def _by_value(ray: Any, function: Any) -> Any:
     """A remote function that a worker can load without importing unbag."""
-    ray.cloudpickle.register_pickle_by_value(_worker)
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     return ray.remote(function)
 
 

@@ -9,9 +9,9 @@ blocks and q of the studentized range divided by sqrt 2 (Demsar 2006). Few block
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
@@ -152,14 +152,24 @@ def leaderboard(runs: Sequence[BenchmarkRun]) -> Leaderboard:
     table = np.array([[losses[n, block] for block in blocks] for n in whole])
     ranks = rankdata(np.where(np.isfinite(table), table, np.inf), axis=0)
     facts = {run.block: run for run in runs if run.bags}
-    trivial = {block: facts[block].trivial for block in blocks}
-    ceiling = {block: losses.get((LABELS, block), np.nan) for block in blocks}
-    titles = {name: who.title for name, who in competitors().items()}
-    standings = [
-        _standing(name, titles, ranks[i], table[i], [by[name, b] for b in blocks],
-                  [(trivial[b], ceiling[b]) for b in blocks])
-        for i, name in enumerate(whole)
-    ]  # fmt: skip
+    trivial = np.array([facts[block].trivial for block in blocks])
+    room = trivial - np.array([losses.get((LABELS, block), np.nan) for block in blocks])
+    room = np.where(room > LEAST_ROOM * trivial, room, np.nan)  # where labels teach nothing either
+    standings = []
+    for name, loss, rank in zip(whole, table, ranks, strict=True):
+        own = [by[name, block] for block in blocks]
+        standings.append(
+            Standing(
+                name,
+                getattr(competitors().get(name), "title", name),
+                rank=float(rank.mean()),
+                wins=int((rank == 1).sum()),
+                way=_median((trivial - loss) / room),
+                auc=_median([np.mean([run.test_auc for run in block]) for block in own]),
+                seconds=_median([run.seconds for block in own for run in block]),
+                refused=int(np.isnan(loss).sum()),
+            )
+        )
     chance = np.nan
     if len(ranks) > 2 and len(blocks) > 1:
         chance = float(friedmanchisquare(*ranks).pvalue)
@@ -169,7 +179,7 @@ def leaderboard(runs: Sequence[BenchmarkRun]) -> Leaderboard:
         losses,
         critical_difference(len(whole), len(blocks)),
         chance,
-        trivial,
+        {block: facts[block].trivial for block in blocks},
         {block: facts[block].bags for block in blocks},
         {block: facts[block].random for block in blocks},
     )
@@ -190,31 +200,10 @@ def critical_difference(methods: int, blocks: int) -> float:
     return float(q * np.sqrt(methods * (methods + 1) / (6 * blocks)))
 
 
-def _standing(
-    name: str,
-    titles: Mapping[str, str],
-    ranks: np.ndarray,
-    losses: np.ndarray,
-    runs: Sequence[Sequence[BenchmarkRun]],
-    ends: Sequence[tuple[float, float]],
-) -> Standing:
-    trivial, ceiling = np.transpose(ends)
-    room = trivial - ceiling
-    room = np.where(room > LEAST_ROOM * trivial, room, np.nan)  # where labels teach nothing either
-    far = (trivial - losses) / room
-    aucs = [np.mean([run.test_auc for run in own]) for own in runs]
-    seconds = [run.seconds for own in runs for run in own]
-    known, finite = ~np.isnan(losses), np.isfinite(far)
-    return Standing(
-        name,
-        titles.get(name, name),
-        float(ranks.mean()),
-        int((ranks == 1).sum()),
-        float(np.median(far[finite])) if finite.any() else np.nan,
-        float(np.nanmedian(aucs)) if np.isfinite(aucs).any() else np.nan,
-        float(np.nanmedian(seconds)) if np.isfinite(seconds).any() else np.nan,
-        int((~known).sum()),
-    )
+def _median(values: Any) -> float:
+    """Of those that are known."""
+    known = [value for value in values if np.isfinite(value)]
+    return float(np.median(known)) if known else np.nan
 
 
 def write_leaderboard(board: Leaderboard, folder: Path, *, line: str = "") -> list[Path]:

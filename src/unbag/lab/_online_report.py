@@ -1,6 +1,6 @@
 """The report of the online experiment: average and per-chunk log loss and AUC, as in the paper.
 
-The paper's claim is judged as those of the batch experiments are (see `_verdicts`). Where fewer
+The paper's claim is judged as those of the batch experiments are (see `_claims`). Where fewer
 than half of the paper's events were streamed, it is not comparable: large bags need many events.
 """
 
@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unbag._rules import broken
-from unbag.lab._figures import GREY, PAPER, save_figure, share_legend
-from unbag.lab._methods import LOOKS, OUR_LOOK, Way
-from unbag.lab._online_plan import Cell, OnlinePlan
-from unbag.lab._online_store import OnlineStore, finals
-from unbag.lab._results import Average, duel_of, mean_and_error
-from unbag.lab._tables import as_markdown
-from unbag.lab._verdicts import (
+from unbag.lab._claims import (
     LARGE,
     NOT_COMPARABLE,
     NOT_RUN,
     ClaimVerdict,
     Duel,
+    duel_of,
     is_best,
     verdict_table,
 )
+from unbag.lab._figures import GREY, PAPER, save_figure, share_legend
+from unbag.lab._methods import LOOKS, OUR_LOOK, Way
+from unbag.lab._online import Cell, OnlinePlan, OnlineStore, finals
+from unbag.lab._results import Average, mean_and_error
+from unbag.lab._tables import as_markdown
 from unbag.plots import CurveLook, Level, Series, draw_curves, new_figure
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _duel(plan: OnlinePlan, results: Results, a: Cell, b: Cell) -> Duel | None:
     if a not in results or b not in results:
         return None
     pair = {cell.way: _average(plan, results[cell], "label_log_loss") for cell in (a, b)}
-    duel = duel_of(a.size, pair, -1, useful=True)
+    duel = duel_of(a.size, pair, -1)
     if duel.repetitions < 2:
         return None
     # the trivial predictor has an AUC of 0.5; chunks keep no trivial loss

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from inspect import cleandoc
 from itertools import product
 from pathlib import Path
 
 from unbag._rules import broken
-from unbag.lab import _choice, _plots, _variance, _verdicts
+from unbag.lab import _choice, _variance
 from unbag.lab._choice import Chosen
-from unbag.lab._claims import BATCH_TASKS, judge, judge_ours
-from unbag.lab._figures import save_figure
+from unbag.lab._claims import BATCH_TASKS, ClaimVerdict, judge, judge_ours, verdict_table
+from unbag.lab._figures import details_of, draw, name_of, result_of, save_figure
 from unbag.lab._methods import Way
+from unbag.lab._online import online_stores
 from unbag.lab._online_report import judge_online, results_of, write_online_report
-from unbag.lab._online_store import online_stores
-from unbag.lab._paper_tables import latex_page
 from unbag.lab._plan import Experiment, Plan
 from unbag.lab._results import (
     METRICS,
+    Average,
+    BestCells,
     Runs,
     best_rows,
     cells_of,
@@ -25,13 +27,15 @@ from unbag.lab._results import (
     experiment_table,
     experiments_of,
     full_runs,
+    in_order,
     price_rows,
     prices,
     read_runs,
+    size_table,
 )
 from unbag.lab._store import RunStore, write_csv
+from unbag.lab._tables import as_latex
 from unbag.lab._tasks import TASKS
-from unbag.lab._verdicts import ClaimVerdict, verdict_table
 from unbag.report import Claim, experiments_page, write_page
 
 ZOOM = tuple(2**i for i in range(4, 11))  # the paper leaves 2^11 and what is below 2^4 out
@@ -110,7 +114,7 @@ def plan_table(plan: Plan, store: RunStore) -> str:
         Where they are.
     """
     everything = read_runs(store, task=plan.task)
-    title = f"{plan.experiment.title}: {_plots.name_of('test_loss', plan.experiment)}"
+    title = f"{plan.experiment.title}: {name_of('test_loss', plan.experiment)}"
     if plan.holdout:
         title += f" of what held-out bags choose, a share of {plan.holdout:g}"
         table = choice_table(everything, _choice.read(store), plan.experiment, plan.holdout)
@@ -135,7 +139,7 @@ def _figures(
         # Where all sizes lie in the zoom it would be the same figure again.
         new = not zoom or any(sizes[e] - set(ZOOM) for e in shown)
         if new and len(shown) >= 1 + (name == "paper"):
-            figure = _plots.draw(everything, shown, METRICS[metric], sizes=ZOOM if zoom else None)
+            figure = draw(everything, shown, METRICS[metric], sizes=ZOOM if zoom else None)
             written.append(save_figure(figure, folder / f"{name}-{metric}{'-zoom' * zoom}"))
     return written
 
@@ -153,7 +157,7 @@ def _broadest(everything: Sequence[Runs], task: str) -> Experiment | None:
 
 
 def _claims_page(verdicts: Sequence[ClaimVerdict], ours: Sequence[ClaimVerdict]) -> str:
-    rule = str(_verdicts.__doc__).partition("\n\n")[2].strip()
+    rule = cleandoc(str(ClaimVerdict.__doc__)).partition("\n\n")[2]
     return (
         f"# The paper says, we see\n\n{rule}\n\n{verdict_table(verdicts)}\n"
         f"## Our own claims, and the theory\n\n{verdict_table(ours, says='claim')}"
@@ -179,12 +183,12 @@ def _report_page(
     parts += [f"![{metric} of the paper's tasks](paper-{metric}.svg)\n" for metric in together]
     for experiment in experiments:
         cells = {name: cells_of(everything, experiment, m) for name, m in METRICS.items()}
-        details = _plots.details_of(cells["log-loss"])
+        details = details_of(cells["log-loss"])
         parts.append(f"## {experiment.data} ({details})\n")
         for name, metric in METRICS.items():
             if cells[name].learned:
                 table = experiment_table(everything, experiment, metric)
-                parts.append(f"{_plots.name_of(metric, experiment)}\n\n{table}")
+                parts.append(f"{name_of(metric, experiment)}\n\n{table}")
                 parts.append(f"![{name}]({experiment.name}-{name}.svg)\n")
     return "\n".join([*parts, *_choices(everything, choices)])
 
@@ -209,7 +213,71 @@ def write_index(
 ) -> Path:
     """Write `index.html` beside the tables."""
     pairs = product(experiments, METRICS.values())
-    results = [_plots.result_of(everything, experiment, metric) for experiment, metric in pairs]
+    results = [result_of(everything, experiment, metric) for experiment, metric in pairs]
     claims = [Claim(f"{v.claim} ({v.whose})", *v[2:]) for v in verdicts]
     page = experiments_page(line, [result for result in results if result], claims)
     return write_page(page, folder / "index.html", force=True)
+
+
+BETTER = {"test_loss": min, "test_auc": max}
+
+
+def latex_page(
+    everything: Sequence[Runs],
+    experiments: Sequence[Experiment],
+    compare: tuple[Way, Way] | None = None,
+) -> str:
+    """All tables, to input into a paper that loads booktabs.
+
+    Parameters
+    ----------
+    everything : sequence of Runs
+        All runs of a store.
+    experiments : sequence of Experiment
+        Those to show.
+    compare : tuple of Way, optional
+        Two methods: a paired t test at each bag size stands below every table.
+    """
+    parts = ["% made by unbag reproduce --report ... --latex; needs \\usepackage{booktabs}"]
+    for experiment, metric in product(experiments, METRICS.values()):
+        cells = cells_of(everything, experiment, metric)
+        if cells.learned:
+            caption = f"{experiment.data} ({details_of(cells)})"
+            caption += f": {name_of(metric, experiment)}, mean and standard error."
+            parts.append(_table(cells, caption, compare))
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(results: BestCells, caption: str, compare: tuple[Way, Way] | None) -> str:
+    cells = results.learned
+    ways, (sizes, rows) = in_order([way for way, _ in cells]), size_table(cells)
+    foot = []
+    if results.labels is not None:
+        foot.append(["labels", *[str(results.labels)] * len(sizes)])
+    if results.metric == "test_loss":
+        foot.append(["trivial", *[f"{results.trivial:.4f}"] * len(sizes)])
+    if compare:
+        foot.append(_tests(cells, compare, sizes))
+    best, level = [], []
+    for column, k in enumerate(sizes, 1):
+        there = {row: cells[way, k] for row, way in enumerate(ways) if (way, k) in cells}
+        first = BETTER[results.metric](there, key=lambda row: there[row].mean)
+        best.append((first, column))
+        level += [(row, column) for row in there if row != first and _as_good(there, row, first)]
+    header = ["bags of", *map(str, sizes)]
+    return as_latex(header, rows, caption=caption, bold=best, underlined=level, foot=foot)
+
+
+def _as_good(there: Mapping[int, Average], row: int, first: int) -> bool:
+    gap, error = there[row].minus(there[first])
+    return abs(gap) <= error
+
+
+def _tests(
+    cells: Mapping[tuple[Way, int], Average], compare: tuple[Way, Way], sizes: Sequence[int]
+) -> list[str]:
+    """p values of a paired t test between two methods."""
+    a, b = compare
+    both = [k for k in sizes if (a, k) in cells and (b, k) in cells]
+    values = {k: f"{cells[a, k].p_value(cells[b, k]):.2g}" for k in both}
+    return [f"p, {a.title} and {b.title}", *(values.get(k, "") for k in sizes)]

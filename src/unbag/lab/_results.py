@@ -16,7 +16,6 @@ import pyarrow as pa
 from unbag.lab._methods import WAYS, Way, curve_of
 from unbag.lab._plan import Experiment
 from unbag.lab._tables import as_markdown
-from unbag.lab._verdicts import Duel
 
 if TYPE_CHECKING:
     from unbag.lab._choice import Chosen
@@ -93,15 +92,6 @@ class Average(NamedTuple):
         if not error > 0:
             return np.nan
         return float(2 * t.sf(abs(gap / error), common - 1))
-
-
-def duel_of(size: int, pair: Mapping[Way, Average], sign: int, *, useful: bool) -> Duel:
-    """One method against another at a bag size; a positive sign means that higher is better."""
-    first, second = pair.values()
-    gap, error = first.minus(second)
-    both = set(first.repetitions) & set(second.repetitions)
-    edges = [way.title for way, average in pair.items() if average.edge]
-    return Duel(size, sign * gap, error, len(both), " and ".join(edges), useful)
 
 
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
@@ -360,13 +350,20 @@ def cells_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric)
     return BestCells(experiment, metric, known, trivial, rows, bags)
 
 
+def size_table(cells: Mapping[tuple[Way, int], Average]) -> tuple[list[int], list[list[str]]]:
+    """Bag sizes, and of each method its title and its numbers."""
+    sizes = sorted({size for _, size in cells})
+    ways = in_order([way for way, _ in cells])
+    return sizes, [[way.title, *(str(cells.get((way, k), "")) for k in sizes)] for way in ways]
+
+
 def experiment_table(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> str:
     """Methods by bag sizes, in Markdown; the number of bags stands below each size."""
     cells = cells_of(everything, experiment, metric)
-    header, *rows = _by_size(cells.best, cells.bags)
+    sizes, rows = size_table(cells.best)
     if metric == "test_loss":
-        rows.append(["(trivial)", *([f"{cells.trivial:.4f}"] * (len(header) - 1))])
-    return as_markdown(header, rows)
+        rows.append(["(trivial)", *([f"{cells.trivial:.4f}"] * len(sizes))])
+    return _with_bags(sizes, rows, cells.bags)
 
 
 def choice_table(
@@ -374,26 +371,15 @@ def choice_table(
 ) -> str:
     """The same for what held-out bags choose: among the rates of each method, and among all
     methods; test loss."""
-    bags = {
-        r.size: r.bags for r in everything if r.experiment == experiment and r.holdout == holdout
-    }
+    runs = [r for r in everything if r.experiment == experiment and r.holdout == holdout]
     mine = [c for c in choices if c.experiment == experiment and c.holdout == holdout]
     cells = {
         (Way.read(name), size): average_of([c for c in mine if c.size == size], name)
         for name, size in dict.fromkeys((c.among, c.size) for c in mine)
     }
-    header, *rows = _by_size(cells, bags)
-    return as_markdown(header, rows)
+    return _with_bags(*size_table(cells), {r.size: r.bags for r in runs})
 
 
-def _by_size(cells: dict[tuple[Way, int], Average], bags: dict[int, int]) -> list[list[str]]:
-    sizes = sorted({size for _, size in cells})
-    rows = [
-        [way.title, *(str(cells.get((way, k), "")) for k in sizes)]
-        for way in in_order([way for way, _ in cells])
-    ]
-    return [
-        ["bags of", *map(str, sizes)],
-        ["number of bags", *(str(bags[k]) for k in sizes)],
-        *rows,
-    ]
+def _with_bags(sizes: Sequence[int], rows: list[list[str]], bags: Mapping[int, int]) -> str:
+    counts = ["number of bags", *(str(bags[k]) for k in sizes)]
+    return as_markdown(["bags of", *map(str, sizes)], [counts, *rows])

@@ -81,31 +81,30 @@ class RunFolder:
 
     def files(self) -> list[Path]:
         """The readable files; a warning names the others, and another format is refused."""
-        contents = self._contents()
+        return list(self._contents())
+
+    def finished(self) -> set:
+        """The settings of the runs that are there."""
+        return {run for runs in self._contents().values() for run in runs}
+
+    def _contents(self) -> dict[Path, frozenset]:
+        """The runs in each readable file, of one look at the folder: another process may add files
+        at any moment."""
+        contents = {}
+        for path in sorted(self.folder.glob(self.pattern)):
+            stamp = (path, path.stat().st_mtime_ns)
+            if stamp not in self._known:
+                self._known[stamp] = self._runs_in(path)
+            contents[path] = self._known[stamp]
         bad = [path for path, runs in contents.items() if runs is None]
         if bad:
             many = f" ({len(bad)} such files)" * (len(bad) > 1)
             warnings.warn(
                 f"{bad[0]} cannot be read and is left out{many}: its runs count as not done. "
                 "Delete it.",
-                stacklevel=2,
+                stacklevel=3,
             )
-        return [path for path in contents if path not in bad]
-
-    def finished(self) -> set:
-        """The settings of the runs that are there."""
-        contents = self._contents()
-        return {run for path in self.files() for run in contents[path] or ()}
-
-    def _contents(self) -> dict[Path, frozenset | None]:
-        """The runs in each file; None where it cannot be read."""
-        stamps = {
-            path: (path, path.stat().st_mtime_ns) for path in sorted(self.folder.glob(self.pattern))
-        }
-        for path, stamp in stamps.items():
-            if stamp not in self._known:
-                self._known[stamp] = self._runs_in(path)
-        return {path: self._known[stamp] for path, stamp in stamps.items()}
+        return {path: runs for path, runs in contents.items() if runs is not None}
 
     def _runs_in(self, path: Path) -> frozenset | None:
         try:

@@ -9,8 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from unbag.peers._bag_regression import ridge
-from unbag.peers._choice import LinearPeer
-from unbag.peers._linear import BagData
+from unbag.peers._linear import BagData, LinearPeer
 
 
 @dataclass(frozen=True)

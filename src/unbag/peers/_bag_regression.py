@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from unbag.peers._choice import LinearPeer
-from unbag.peers._linear import BagData, LinearModel, PeerColumns, cosines
+from unbag.peers._linear import BagData, LinearModel, LinearPeer, PeerColumns, cosines
 
 PENALTIES = np.logspace(-6, 2, 17)
 SAMPLE = 1000

@@ -10,8 +10,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from unbag._rules import broken
-from unbag.peers._choice import LinearPeer
-from unbag.peers._linear import BagData, fit_logistic
+from unbag.peers._linear import BagData, LinearPeer, fit_logistic
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 SMOOTHNESS = (0.01, 1.0)

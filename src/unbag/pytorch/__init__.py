@@ -6,7 +6,7 @@
         loss(model(X), bag, report, size).backward()
 
 The signed weights of `unbag.weights` are made outside the gradient: the rest is an ordinary
-weighted loss. `_loader` brings the bags, `_loss` is the loss, `_rules` what it refuses.
+weighted loss. `_loader` brings the bags, `_loss` is the loss and says what it refuses.
 """
 
 try:

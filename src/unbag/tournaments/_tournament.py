@@ -23,8 +23,17 @@ from unbag.planning import (
     events,
     regret_supported,
 )
-from unbag.tournaments._group_means import GroupMeans, Progress, read_models, sum_models
-from unbag.tournaments._split import GroupPlan, Parts, Split, is_wild, plan_groups
+from unbag.tournaments._groups import (
+    GroupMeans,
+    GroupPlan,
+    Parts,
+    Progress,
+    Split,
+    is_wild,
+    plan_groups,
+    read_models,
+    sum_models,
+)
 
 BLOCK = 4_000_000  # numbers held at once while pairs are played
 

@@ -36,14 +36,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unbag.weights._linear import anchored as anchored
+    from unbag.weights._linear import check_batch as check_batch
+    from unbag.weights._linear import check_instances as check_instances
     from unbag.weights._linear import easy as easy
     from unbag.weights._linear import upm as upm
     from unbag.weights._linear import upm_by_bag as upm_by_bag
     from unbag.weights._pseudo_labels import PseudoLabels as PseudoLabels
     from unbag.weights._pseudo_labels import noise_weights as noise_weights
     from unbag.weights._pseudo_labels import pseudo_labels as pseudo_labels
-    from unbag.weights._rules import check_batch as check_batch
-    from unbag.weights._rules import check_instances as check_instances
 else:
     from unbag._lazy import attach
 
