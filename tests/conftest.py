@@ -55,7 +55,10 @@ import pytest  # noqa: E402
 
 collect_ignore_glob = ["cases/*", "messages/[!t]*"]  # no doctests, and slow to import
 LARGE = 2 * 2**30
-CHECKED = ["unbag._arrays", "unbag.weights", "unbag.matching", "unbag.likelihood", "unbag.medians"]
+CHECKED = [  # the files of weights too: the package imports them when they are asked for
+    "unbag._arrays", "unbag.weights", "unbag.weights._linear", "unbag.weights._pseudo_labels",
+    "unbag.matching", "unbag.likelihood", "unbag.medians",
+]  # fmt: skip
 hook = jaxtyping.install_import_hook(CHECKED, "beartype.beartype")
 for name in CHECKED:
     import_module(name)
