@@ -7,7 +7,15 @@ from scipy.optimize import minimize
 
 from unbag import Bags, random_bags
 from unbag.learners import Combination, combine
-from unbag.learners._combine import APART, HOPE, SLOPE, _derivatives, _design, _offset
+from unbag.learners._combine import (
+    APART,
+    HOPE,
+    SLOPE,
+    _derivatives,
+    _design,
+    _offset,
+    unsteadiness,
+)
 
 
 def world(kind="binary", n=6000, size=10, seed=0, factor=1.0):
@@ -171,3 +179,41 @@ def test_totals_that_vary_more_than_poisson_counts_do_not_make_the_learners_susp
     scores = (z + 0.3 * rng.normal(size=4000))[bags.rows]
     found = combine(("one",), scores[None], bags)
     assert found.weights[0] > 0.5
+
+
+def cross_fitted_noise(seed, bags=60, size=10, columns=12):
+    """Labels that no column tells, and scores by least squares on the bags of the other folds."""
+    rng = np.random.default_rng(seed)
+    X, fold = rng.normal(size=(bags, size, columns)), np.arange(bags) % 5
+    count = rng.binomial(size, 0.3, bags).astype(float)
+    means = X.sum(axis=1)
+    scores = []
+    for number in range(5):
+        A, c = means[fold != number], count[fold != number]
+        b = np.linalg.solve(A.T @ A + 40 * np.eye(columns), A.T @ (c - c.mean()))
+        scores.append((X @ b).reshape(-1) / 0.21)
+    scores, row_fold = np.stack(scores), np.repeat(fold, size)
+    own = scores[row_fold, np.arange(bags * size)]
+    known = Bags(np.repeat(np.arange(bags), size), count / size)
+    return scores[None], own, known, count
+
+
+def test_of_scores_that_are_noise_each_pair_of_bags_is_counted_twice():
+    """What bags say of cross-fitted noise varies twice as much as what they say of scores that they
+    have no part in, and `unsteadiness` knows that these scores are noise."""
+    values, shares = [], []
+    for seed in range(150):
+        scores, own, bags, count = cross_fitted_noise(seed)
+        sums, residual = np.bincount(bags.bag, own - own.mean()), count - count.mean()
+        values.append(residual @ sums / np.sqrt((sums**2).sum() * residual.var()))
+        shares.append(unsteadiness(scores))
+    assert np.var(values) == pytest.approx(2, rel=0.3)
+    assert 0.7 < np.median(shares) < 1.5
+
+
+def test_unsteady_scores_are_believed_in_less_for_the_same_reports():
+    bags, scores = world(n=600)
+    steady, unsteady, wild = (
+        combine(("x",), scores[:1], bags, unsteady=share).weights[0] for share in (0, 1, 4)
+    )
+    assert steady > unsteady > wild > 0.25

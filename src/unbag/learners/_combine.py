@@ -12,13 +12,18 @@ weights for their freedom: against the likelihood of the prior alone it gives th
 bags teach anything, and the weights, expected to be 0 if not, are multiplied by it. So when bags
 teach nothing, the answer is the prior; when they are too few to tell, it is in between; and a
 learner that is merely too sure of itself gets a smaller slope.
+
+The scores are not independent of the reports they are judged by: what bag j says of the model that
+learned from bag k is what bag k says of the model that learned from bag j. Of scores that are noise
+each pair of bags is so counted twice, and a nat of their likelihood is worth half a nat. How much
+of the scores is noise, the models of the folds tell by how far they are apart; see `unsteadiness`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize, special
@@ -99,7 +104,46 @@ class Combination:
         )
 
 
-def combine(names: tuple[str, ...], scores: np.ndarray, bags: Bags) -> Combination:
+class _Belief(NamedTuple):
+    """What is believed of the scores before the reports are looked at.
+
+    `aim` is the sum of the weights that is expected, and `dispersion` how many nats of the
+    likelihood are worth one.
+    """
+
+    aim: float = 1.0
+    dispersion: float = 1.0
+
+
+AS_THEY_ARE = _Belief()
+
+
+def unsteadiness(scores: np.ndarray) -> float:
+    """The variance of scores by what their models happened to learn from, as a share of all.
+
+    The jackknife's: of a model that learns nothing but noise about 1, of one that hardly changes
+    when other bags teach it 0. More than 1 have learners that leap from one answer to another.
+
+    Parameters
+    ----------
+    scores : numpy.ndarray
+        By each learner and each fold's model, (learners, folds, rows) or with classes.
+
+    >>> rng = np.random.default_rng(0)
+    >>> signal, noise = rng.normal(size=1000), rng.normal(size=(1, 5, 1000))
+    >>> unsteadiness(signal + 0.1 * noise) < 0.1 < 1 < unsteadiness(noise)
+    True
+    """
+    together = scores.mean(axis=0)
+    away = together - together.mean(axis=1, keepdims=True)
+    middle = away.mean(axis=0)
+    apart = np.mean((away - middle) ** 2) * (len(away) - 1)
+    return float(apart / max(np.mean(middle**2), LEAST**2))
+
+
+def combine(
+    names: tuple[str, ...], scores: np.ndarray, bags: Bags, *, unsteady: float = 0.0
+) -> Combination:
     """The combination of learners under which the reports are most likely, given the prior above.
 
     Parameters
@@ -111,6 +155,9 @@ def combine(names: tuple[str, ...], scores: np.ndarray, bags: Bags) -> Combinati
         (learners, rows) or (learners, rows, classes).
     bags : Bags
         The bags of these rows, with observed reports.
+    unsteady : float
+        The `unsteadiness` of the scores: up to 1 the share of them that is noise, of which pairs of
+        bags are counted twice; scores that are beyond are believed in as much less.
 
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=20_000)
@@ -131,16 +178,18 @@ def combine(names: tuple[str, ...], scores: np.ndarray, bags: Bags) -> Combinati
     even = kept / kept.sum()
     plain = replace(start, level=_solve(away, bags, fixed=even)[0], weights=even)
     dispersion = min(_dispersion(one, scores, bags) for one in (start, plain))
-    level, weights = _not_negative(away, kept, bags, dispersion)
-    best = _likeliest(replace(start, level=level, weights=weights), away, scores, bags)
-    weights = best.weights
+    belief = _Belief(1 / max(unsteady, 1.0), (1 + min(unsteady, 1.0)) * dispersion)
+    level, weights = _not_negative(away, kept, bags, belief)
+    best = _likeliest(replace(start, level=level, weights=weights), away, scores, bags, belief)
     gain = _log_likelihood(best, scores, bags) - _log_likelihood(start, scores, bags)
-    trust = special.expit(gain / dispersion - _charge(best, away, bags, dispersion) + HOPE)
-    weights = trust * weights
+    trust = special.expit(gain / belief.dispersion - _charge(best, away, bags, belief) + HOPE)
+    weights = trust * best.weights
     return replace(start, level=_solve(away, bags, fixed=weights)[0], weights=weights)
 
 
-def _likeliest(best: Combination, away: np.ndarray, scores: np.ndarray, bags: Bags) -> Combination:
+def _likeliest(
+    best: Combination, away: np.ndarray, scores: np.ndarray, bags: Bags, belief: _Belief
+) -> Combination:
     """The combination, with a smaller slope where the counts are likelier under it."""
 
     def at(factor: float) -> Combination:
@@ -148,8 +197,8 @@ def _likeliest(best: Combination, away: np.ndarray, scores: np.ndarray, bags: Ba
         return replace(best, weights=weights, level=_solve(away, bags, fixed=weights)[0])
 
     def value(factor: float) -> float:
-        surplus = (factor * best.weights.sum() - 1) / SLOPE
-        return _log_likelihood(at(factor), scores, bags) - surplus**2 / 2
+        surplus = (factor * best.weights.sum() - belief.aim) / SLOPE
+        return _log_likelihood(at(factor), scores, bags) / belief.dispersion - surplus**2 / 2
 
     return at(_likeliest_factor(value, bags.kind))
 
@@ -178,7 +227,7 @@ def _likeliest_factor(log_likelihood: Callable[[float], float], kind: Kind) -> f
     return float(best.x)
 
 
-def _charge(best: Combination, away: np.ndarray, bags: Bags, dispersion: float) -> float:
+def _charge(best: Combination, away: np.ndarray, bags: Bags, belief: _Belief) -> float:
     """What the freedom of the weights costs in nats: their prior at the best ones, and how much
     narrower the reports have made it (Laplace's approximation of the evidence)."""
     used = best.weights > 0
@@ -188,10 +237,10 @@ def _charge(best: Combination, away: np.ndarray, bags: Bags, dispersion: float) 
     if bags.kind == "histogram":
         level = level[:-1]  # the last class has none
     theta, levels = np.append(level, best.weights[used]), len(level)
-    middle, precision = _prior(int(used.sum()), levels)
+    middle, precision = _prior(int(used.sum()), levels, belief.aim)
     _, H = _derivatives(_design(away[used], bags), _offset(bags), theta, bags)
     own, cross = H[levels:, levels:], H[:levels, levels:]
-    known = (own - cross.T @ np.linalg.pinv(H[:levels, :levels]) @ cross) / dispersion
+    known = (own - cross.T @ np.linalg.pinv(H[:levels, :levels]) @ cross) / belief.dispersion
     P, apart = precision[levels:, levels:], (theta - middle)[levels:]
     narrower = np.linalg.slogdet(known + P)[1] - np.linalg.slogdet(P)[1]
     return float(apart @ P @ apart + narrower) / 2
@@ -212,12 +261,12 @@ def _dispersion(combination: Combination, scores: np.ndarray, bags: Bags) -> flo
 
 
 def _not_negative(
-    away: np.ndarray, kept: np.ndarray, bags: Bags, dispersion: float
+    away: np.ndarray, kept: np.ndarray, bags: Bags, belief: _Belief
 ) -> tuple[np.ndarray, np.ndarray]:
     """Level and weights; a learner that would be subtracted is left out instead."""
     weights = np.zeros(len(away))
     while True:
-        level, best_weights = _solve(away[kept], bags, dispersion=dispersion)
+        level, best_weights = _solve(away[kept], bags, belief=belief)
         if best_weights.min() >= 0 or kept.sum() == 1:
             weights[kept] = np.maximum(best_weights, 0)
             return level, weights
@@ -226,7 +275,11 @@ def _not_negative(
 
 
 def _solve(
-    away: np.ndarray, bags: Bags, *, fixed: np.ndarray | None = None, dispersion: float = 1.0
+    away: np.ndarray,
+    bags: Bags,
+    *,
+    fixed: np.ndarray | None = None,
+    belief: _Belief = AS_THEY_ARE,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Level and weights by Newton's method, the covariance of the counts updated but not
     differentiated; with weights that are fixed, the level alone."""
@@ -235,9 +288,9 @@ def _solve(
     if fixed is not None:
         free = free + np.tensordot(fixed, away, axes=1).reshape(free.shape)
     levels = design.shape[2] - (len(away) if fixed is None else 0)
-    theta, precision = _prior(design.shape[2] - levels, levels)
+    theta, precision = _prior(design.shape[2] - levels, levels, belief.aim)
     theta[:levels] = _start(bags)
-    theta = _newton(design, free, theta, bags, dispersion * precision)
+    theta = _newton(design, free, theta, bags, belief.dispersion * precision)
     if bags.kind == "histogram":
         return np.append(theta[:levels], 0.0), theta[levels:]
     return theta[0], theta[levels:]
@@ -294,11 +347,11 @@ def slope_of(score: np.ndarray, bags: Bags, *, level: float = 0.95) -> Estimate:
     return Estimate(value, error, value - reach, value + reach)
 
 
-def _prior(learners: int, levels: int) -> tuple[np.ndarray, np.ndarray]:
+def _prior(learners: int, levels: int, aim: float) -> tuple[np.ndarray, np.ndarray]:
     """Mean, from which to start, and precision of the parameters."""
     middle, precision = np.zeros(levels + learners), np.eye(levels + learners) / LEVEL**2
     if learners:
-        middle[levels:] = 1 / learners
+        middle[levels:] = aim / learners
         even = np.full((learners, learners), 1 / learners)
         together = np.ones((learners, learners)) / SLOPE**2
         precision[levels:, levels:] = together + (np.eye(learners) - even) / APART**2

@@ -15,7 +15,7 @@ from unbag._rules import Refused, broken
 from unbag.additive import Additive
 from unbag.bags import Bags
 from unbag.boosting import level_shift
-from unbag.learners._combine import Combination, combine, slope_of
+from unbag.learners._combine import Combination, combine, slope_of, unsteadiness
 from unbag.learners._fitted import (
     NOT_RANDOM,
     PESSIMISTIC,
@@ -224,12 +224,14 @@ def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:
     of the other folds, which is what is judged."""
     names, row_fold = tuple(crossed.fits), fold[bags.bag]
     own = np.stack([scores_by_own_fold(scores, row_fold) for scores in crossed.scores])
-    whole = combine(names, own, bags)
+    unsteady = unsteadiness(crossed.scores)
+    whole = combine(names, own, bags, unsteady=unsteady)
     judged, trivial = [], np.empty(own.shape[1:])
     bare = bags.bare()  # a combination reads no features, and a copy of them takes time
     for number in range(int(fold.max()) + 1):
         others = np.flatnonzero(fold != number)
-        part = combine(names, own[:, bags.rows_of(others)], bare.take(others))
+        rows = bags.rows_of(others)
+        part = combine(names, own[:, rows], bare.take(others), unsteady=unsteady)
         judged.append(part.apply(crossed.scores[:, number]))
         trivial[row_fold == number] = part.prior
     offset = offset_of(bags)
