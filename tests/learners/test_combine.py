@@ -7,15 +7,7 @@ from scipy.optimize import minimize
 
 from unbag import Bags, random_bags
 from unbag.learners import Combination, combine
-from unbag.learners._combine import (
-    APART,
-    HOPE,
-    SLOPE,
-    _derivatives,
-    _design,
-    _offset,
-    unsteadiness,
-)
+from unbag.learners._combine import APART, HOPE, SLOPE, _derivatives, _design, _offset, unsteadiness
 
 
 def world(kind="binary", n=6000, size=10, seed=0, factor=1.0):

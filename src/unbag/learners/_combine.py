@@ -275,11 +275,7 @@ def _not_negative(
 
 
 def _solve(
-    away: np.ndarray,
-    bags: Bags,
-    *,
-    fixed: np.ndarray | None = None,
-    belief: _Belief = AS_THEY_ARE,
+    away: np.ndarray, bags: Bags, *, fixed: np.ndarray | None = None, belief: _Belief = AS_THEY_ARE
 ) -> tuple[np.ndarray, np.ndarray]:
     """Level and weights by Newton's method, the covariance of the counts updated but not
     differentiated; with weights that are fixed, the level alone."""
