@@ -40,3 +40,15 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
     # `from unbag import *` takes no modules: some need an optional library
     public = sorted(name for name, module in module_of.items() if module != package)
     return load, lambda: sorted({*vars(this), *module_of}), public
+
+
+def as_html(thing: Any) -> str:
+    """The object in the parts of the report page: what `_repr_html_` returns.
+
+    Parameters
+    ----------
+    thing : object
+        See `unbag.report.html_of`.
+    """
+    # the page is downstream of everything that it shows, so it is imported when it is asked for
+    return import_module("unbag.report").html_of(thing)

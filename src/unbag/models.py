@@ -98,25 +98,6 @@ class Convolutions(eqx.Module):
         return self.head(drop(X.reshape(X.shape[0], -1), self.dropout, key))
 
 
-class Embeddings(eqx.Module):
-    """One table per column of bucket numbers; their rows side by side go through a network.
-
-    Parameters
-    ----------
-    tables : tuple of array
-        Of (buckets, dimensions).
-    head : Network
-        From the rows to scores.
-    """
-
-    tables: tuple[jax.Array, ...]
-    head: Network
-
-    def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
-        """One score (or one per class) for each row."""
-        return self.head(jnp.concatenate(_embedded(self.tables, X), axis=1), key=key)
-
-
 class Mixed(eqx.Module):
     """Numbers first, then bucket numbers: the buckets' embeddings beside the numbers go through a
     network.
@@ -139,7 +120,8 @@ class Mixed(eqx.Module):
         """One score (or one per class) for each row."""
         X = jnp.asarray(X)
         bucket = X[:, self.numbers :].astype(jnp.int32)
-        columns = [X[:, : self.numbers], *_embedded(self.tables, bucket)]
+        rows = [table[bucket[:, i]] for i, table in enumerate(self.tables)]
+        columns = [X[:, : self.numbers], *rows]
         return self.head(jnp.concatenate(columns, axis=1), key=key)
 
 
@@ -319,7 +301,7 @@ def embedding_network(
     key: Any,
     widths: Sequence[int] = (256, 128, 64),
     start: Any = None,
-) -> Embeddings:
+) -> Mixed:
     """The paper's network for Criteo: an embedding per column of bucket numbers, then 256-128-64
     with ReLU.
 
@@ -339,8 +321,7 @@ def embedding_network(
     >>> embedding_network([10, 20], [4, 3], key=0)(np.array([[1, 2], [3, 4]])).shape
     (2,)
     """
-    tables, rest = _tables(key, buckets, dimensions)
-    return Embeddings(tables, mlp(sum(dimensions), widths, key=rest, start=start))
+    return mixed_network(0, buckets, dimensions, key=key, widths=widths, start=start)
 
 
 def mixed_network(
@@ -377,7 +358,9 @@ def mixed_network(
     >>> mixed_network(1, [10], [4], key=0)(np.array([[0.5, 3], [1.5, 9]], np.float32)).shape
     (2,)
     """
-    tables, rest = _tables(key, buckets, dimensions)
+    *keys, rest = jax.random.split(_key(key), len(buckets) + 1)
+    shapes = zip(keys, buckets, dimensions, strict=True)
+    tables = tuple(_usual(k, (n, d), d) for k, n, d in shapes)
     head = mlp(numbers + sum(dimensions), widths, key=rest, outputs=outputs, start=start)
     return Mixed(tables, head, numbers)
 
@@ -399,19 +382,6 @@ def _key(key: Any) -> Any:
     if isinstance(key, int | np.integer):
         return jax.random.key(key)
     return key
-
-
-def _tables(
-    key: Any, buckets: Sequence[int], dimensions: Sequence[int]
-) -> tuple[tuple[jax.Array, ...], Any]:
-    """A table of embeddings for each column, and a key for the rest of the network."""
-    *keys, rest = jax.random.split(_key(key), len(buckets) + 1)
-    shapes = zip(keys, buckets, dimensions, strict=True)
-    return tuple(_usual(k, (n, d), d) for k, n, d in shapes), rest
-
-
-def _embedded(tables: Sequence[jax.Array], bucket: jax.Array) -> list[jax.Array]:
-    return [table[bucket[:, i]] for i, table in enumerate(tables)]
 
 
 def _dense(key: Any, inputs: int, outputs: int) -> Dense:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from unbag._notebook import as_html
+from unbag._lazy import as_html
 from unbag._rules import broken
 from unbag.bags import Bags, Kind
 from unbag.losses import Loss

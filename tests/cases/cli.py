@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
-from unbag.cli import _progress, app
+from unbag.cli import _console, app
 
-_progress.SILENCE = float("inf")  # tests read stderr word by word, however slow the machine is
+_console.SILENCE = float("inf")  # tests read stderr word by word, however slow the machine is
 
 FOLDER = Path(__file__).parent
 

@@ -296,7 +296,7 @@ def test_a_model_is_saved_before_it_is_evaluated(tmp_path, monkeypatch):
 
     events, reports, _ = world(tmp_path, count=400)
     model = tmp_path / "m.unbag"
-    monkeypatch.setattr("unbag.cli._judgement.judged_by", fail)
+    monkeypatch.setattr("unbag.cli._evaluate.judged_by", fail)
     said = run(
         "train", events, reports, *SALES, "--linear", "--epochs", 1, "--out", model, code=1
     ).stderr

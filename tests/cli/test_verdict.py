@@ -9,8 +9,7 @@ import pytest
 
 import unbag
 from cases.cli import SALES, run, world
-from unbag.cli._console import hint_of
-from unbag.cli._progress import Activity, activity
+from unbag.cli._console import Activity, activity, hint_of
 from unbag.learners import labelled_rows, verdict_of
 from unbag.metrics import Estimate
 from unbag.tables import watched
@@ -238,9 +237,9 @@ def test_bags_of_one_are_worth_their_rows_and_noise_takes_from_it():
 
 
 def test_long_work_gives_lines_with_the_time_left(capsys, monkeypatch):
-    monkeypatch.setattr("unbag.cli._progress.SILENCE", 2.0)
+    monkeypatch.setattr("unbag.cli._console.SILENCE", 2.0)
     clock = iter(np.arange(0.0, 100.0, 1.0))
-    monkeypatch.setattr("unbag.cli._progress.monotonic", lambda: next(clock))
+    monkeypatch.setattr("unbag.cli._console.monotonic", lambda: next(clock))
     told = Activity()
     for step in range(1, 6):
         told(step, 10, f"trees: round {step}, loss 0.5")

@@ -13,8 +13,14 @@ from cases.cli import FOLDER
 from unbag.cli._design import expected_of, open_events
 from unbag.cli._evaluate import bags_for, open_model, unseen
 from unbag.cli._explain import chosen_effects, effects_of, explain
-from unbag.cli._options import as_mapping, check_is_table, check_once, noise_variance, numbers_of
-from unbag.cli._outputs import check_output
+from unbag.cli._options import (
+    as_mapping,
+    check_is_table,
+    check_once,
+    check_output,
+    noise_variance,
+    numbers_of,
+)
 from unbag.cli._plan import Contest, _cap, _noise, answers
 from unbag.cli._predict import predictions
 from unbag.cli._recalibrate import check_repair

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from unbag.cli._outputs import check_page
+from unbag.cli._options import check_page
 from unbag.report import Page, write_page
 
 MESSAGES = [

@@ -27,7 +27,7 @@ from unbag.bags import as_components
 from unbag.boosting._model import BoostedByLightGBM
 from unbag.diagnosis._variance import BagLayout, ScaledColumns, analyse, chance
 from unbag.metrics import Judge, ScoredBags, interval
-from unbag.metrics._randomness import variance_ratio
+from unbag.metrics._doubts import variance_ratio
 from unbag.metrics._sums import collect
 from unbag.training import Run
 from worlds import repeated

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from unbag._notebook import as_html
+from unbag._lazy import as_html
 from unbag._rules import refuse, rows
 from unbag.bags._reports import Components, Kind, Reports, check_form, set_arrays
 from unbag.bags._split import batch_plan, split_plan

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from unbag._rules import Refused
-from unbag.cli._console import UNFIT, hint_of, option_spelling, print_json, tell
+from unbag.cli._console import UNFIT, activity, hint_of, option_spelling, print_json, tell
 from unbag.cli._options import (
     WORDS,
     AsJson,
@@ -20,7 +20,6 @@ from unbag.cli._options import (
     Reports,
     table_verb,
 )
-from unbag.cli._progress import activity
 
 if TYPE_CHECKING:
     from unbag.diagnosis import Diagnosis

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unbag._rules import broken
-from unbag.cli._console import tell
-from unbag.cli._options import COLUMN_HELP, Events, Force, Output
-from unbag.cli._outputs import check_output
-from unbag.cli._progress import activity
+from unbag.cli._console import activity, tell
+from unbag.cli._options import COLUMN_HELP, Events, Force, Output, check_output
 
 if TYPE_CHECKING:
     import numpy as np

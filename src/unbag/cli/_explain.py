@@ -11,8 +11,7 @@ import typer
 from unbag._rules import broken, nearest
 from unbag.cli._console import print_json, tell
 from unbag.cli._evaluate import open_model
-from unbag.cli._options import AsJson, Force, Model
-from unbag.cli._outputs import check_output
+from unbag.cli._options import AsJson, Force, Model, check_output
 
 if TYPE_CHECKING:
     from unbag.learners import Effect

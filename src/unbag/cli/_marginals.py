@@ -9,9 +9,8 @@ from typing import Any
 import typer
 
 from unbag._rules import Refused, broken
-from unbag.cli._console import UNFIT, option_spelling, print_json, tell, tell_warnings
+from unbag.cli._console import UNFIT, activity, option_spelling, print_json, tell, tell_warnings
 from unbag.cli._evaluate import print_evaluation
-from unbag.cli._progress import activity
 from unbag.cli._story import made_by, write_story
 from unbag.cli._train import learned
 from unbag.learners import Identified, RankedTable, identifiable, rank_tables

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from unbag._rules import broken
-from unbag.cli._console import tell, tell_warnings
+from unbag.cli._console import activity, tell, tell_warnings
 from unbag.cli._evaluate import print_evaluation
-from unbag.cli._progress import activity
 from unbag.cli._story import made_by, write_story
 from unbag.learners import fit_files
 from unbag.report import Story

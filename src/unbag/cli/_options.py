@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from unbag._io import check_place
 from unbag._rules import broken, nearest
 from unbag.cli._console import plain_errors
 
@@ -53,6 +54,7 @@ PageFile = Annotated[
 ]
 Output = Annotated[Path | None, typer.Option(help=".parquet or .csv; by default CSV to stdout")]
 Force = Annotated[bool, typer.Option("--force", help="overwrite the output")]
+ENDINGS = (".parquet", ".csv")
 
 # of each field of `unbag.tables.Columns`
 COLUMN_HELP = {
@@ -385,3 +387,23 @@ def numbers_of(words: Sequence[str] | None, option: str) -> tuple[int, ...] | No
             f"Write --{option} 64,32 for two layers.",
         )
     return tuple(int(part) for part in parts)
+
+
+def check_output(path: Path | None, *, force: bool, table: bool = True) -> None:
+    """Refuse a place that cannot be written, before the work begins; None is stdout."""
+    if path is None:
+        return
+    if table and path.suffix.lower() not in ENDINGS:
+        raise broken(
+            f"An output must be named {' or '.join(ENDINGS)}",
+            f"{path.name} was given",
+            "Choose such a name.",
+        )
+    check_place(path, force=force)
+
+
+def check_page(path: Path | None, *, force: bool) -> None:
+    """The same for a report page; None for none."""
+    if path is not None and path.suffix.lower() not in (".html", ".htm"):
+        raise broken("A page must be named .html", f"{path.name} was given", "Choose such a name.")
+    check_output(path, force=force, table=False)

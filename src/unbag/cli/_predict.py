@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unbag._rules import broken, refuse
-from unbag.cli._console import tell
+from unbag.cli._console import activity, tell
 from unbag.cli._evaluate import open_model
-from unbag.cli._options import Events, Force, Model, Output
-from unbag.cli._outputs import check_output
-from unbag.cli._progress import activity
+from unbag.cli._options import Events, Force, Model, Output, check_output
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,11 +12,9 @@ import typer
 
 from unbag._rules import broken
 from unbag.cli._check import diagnose_by_name
-from unbag.cli._console import print_json, tell
+from unbag.cli._console import activity, print_json, tell
 from unbag.cli._evaluate import bags_for, open_model, tell_learned, unseen
-from unbag.cli._options import AsJson, Events, Force, Model, Reports, table_verb
-from unbag.cli._outputs import check_output
-from unbag.cli._progress import activity
+from unbag.cli._options import AsJson, Events, Force, Model, Reports, check_output, table_verb
 
 COMMAND = table_verb(without=("kind", "score", "exposure"))  # the model file says them
 

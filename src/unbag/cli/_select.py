@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from unbag._rules import broken
-from unbag.cli._console import print_json, tell
+from unbag.cli._console import activity, print_json, tell
 from unbag.cli._evaluate import bags_for, open_model, unseen
-from unbag.cli._options import TABLE, AsJson, Force, PageFile, table_verb
-from unbag.cli._outputs import check_page
-from unbag.cli._progress import activity
+from unbag.cli._options import TABLE, AsJson, Force, PageFile, check_page, table_verb
 
 if TYPE_CHECKING:
     from unbag.selection import Choice

@@ -12,7 +12,7 @@ import numpy as np
 
 from unbag.cli._check import diagnose_by_name, readings
 from unbag.cli._console import tell
-from unbag.cli._judgement import JudgedModel
+from unbag.cli._evaluate import JudgedModel
 from unbag.diagnosis import Diagnosis, Drift, drift
 from unbag.learners import Verdict
 from unbag.report import Story, curves_of, facts_of, page_of, write_page

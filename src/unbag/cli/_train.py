@@ -11,7 +11,7 @@ import typer
 
 from unbag._rules import broken, one_of
 from unbag.cli._check import diagnose_by_name, in_lines, readings
-from unbag.cli._console import tell, tell_warnings
+from unbag.cli._console import activity, tell, tell_warnings
 from unbag.cli._evaluate import print_evaluation
 from unbag.cli._options import (
     WORDS,
@@ -24,11 +24,11 @@ from unbag.cli._options import (
     Marginal,
     PageFile,
     Reports,
+    check_output,
+    check_page,
     numbers_of,
     table_verb,
 )
-from unbag.cli._outputs import check_output, check_page
-from unbag.cli._progress import activity
 
 if TYPE_CHECKING:
     from unbag.diagnosis import Diagnosis
@@ -136,7 +136,7 @@ def train(
     model.unbag
     """
     from unbag._progress import informed
-    from unbag.cli._judgement import judged_by, verdict_on
+    from unbag.cli._evaluate import judged_by, verdict_on
 
     check_output(out, force=force, table=False)
     check_page(page, force=force)

@@ -8,10 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from unbag._rules import broken
-from unbag.cli._console import tell
-from unbag.cli._options import Events, Force, Reports, table_verb
-from unbag.cli._outputs import check_output
-from unbag.cli._progress import activity
+from unbag.cli._console import activity, tell
+from unbag.cli._options import Events, Force, Reports, check_output, table_verb
 
 COMMAND = table_verb()
 SQL = """-- the tables are called events and reports here

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from unbag._notebook import as_html
+from unbag._lazy import as_html
 from unbag.diagnosis._bias import Bias, Dispersion
 from unbag.plots import draw_bag_means, draw_features, new_figure
 

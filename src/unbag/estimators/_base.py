@@ -17,8 +17,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from unbag import losses
 from unbag._arrays import namespace
+from unbag._lazy import as_html
 from unbag._model_file import Misfit, save_arrays
-from unbag._notebook import as_html
 from unbag._rules import broken
 from unbag.bags import Bags, Kind, from_rows
 from unbag.estimators._network import Training, network

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator
 
-from unbag._notebook import as_html
+from unbag._lazy import as_html
 from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.diagnosis import diagnose

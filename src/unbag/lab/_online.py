@@ -36,7 +36,7 @@ SOURCES = ("criteo", "clicks")
 LEAST: dict[str, int] = {"repetitions": 1, "chunks": 0, "rows": 1, "batch": 1, "tuning": 0}
 
 
-def _small_network(seed: int) -> models.Embeddings:
+def _small_network(seed: int) -> models.Mixed:
     """Embeddings of 4 and 16 hidden units, for trying things out; drawn by NumPy, which has nothing
     to compile."""
     rng = np.random.default_rng(seed)
@@ -44,10 +44,10 @@ def _small_network(seed: int) -> models.Embeddings:
     drawn = [rng.normal(size=shape) / shape[-1] ** 0.5 for shape in shapes]
     *tables, first, last = (jnp.asarray(array, jnp.float32) for array in drawn)
     layers = (models.Dense(first.T, jnp.zeros(16)), models.Dense(last.T, jnp.zeros(1)))
-    return models.Embeddings(tuple(tables), models.Network(layers))
+    return models.Mixed(tuple(tables), models.Network(layers))
 
 
-NETWORKS: dict[str, Callable[[int], models.Embeddings]] = {
+NETWORKS: dict[str, Callable[[int], models.Mixed]] = {
     "paper": lambda seed: models.embedding_network(BUCKETS, DIMENSIONS, key=seed),
     "small": _small_network,
 }

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from scipy import sparse, special
 
-from unbag._notebook import as_html
+from unbag._lazy import as_html
 from unbag._rules import broken
 from unbag.additive import AdditiveModel, DataWarning, Effect
 from unbag.bags import Bags, Kind

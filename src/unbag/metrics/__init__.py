@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from unbag.metrics._counts import evaluate_counts as evaluate_counts
     from unbag.metrics._counts import mean_estimate as mean_estimate
+    from unbag.metrics._doubts import doubts as doubts
+    from unbag.metrics._doubts import level_note as level_note
+    from unbag.metrics._doubts import warn_of as warn_of
     from unbag.metrics._estimate import Estimate as Estimate
     from unbag.metrics._estimate import Estimated as Estimated
     from unbag.metrics._estimate import Judge as Judge
@@ -30,11 +33,8 @@ if TYPE_CHECKING:
     from unbag.metrics._leakage import known_bags as known_bags
     from unbag.metrics._leakage import learner as learner
     from unbag.metrics._leakage import marks as marks
-    from unbag.metrics._level import level_note as level_note
     from unbag.metrics._paired import PairedLosses as PairedLosses
     from unbag.metrics._paired import judge_all as judge_all
-    from unbag.metrics._randomness import doubts as doubts
-    from unbag.metrics._randomness import warn_of as warn_of
     from unbag.metrics._scores import Evaluable as Evaluable
     from unbag.metrics._scores import Scale as Scale
     from unbag.metrics._scores import chosen_losses as chosen_losses

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from unbag._notebook import as_html
+from unbag._lazy import as_html
 from unbag._rules import broken, one_of
 from unbag.bags import Kind, label_variance
 from unbag.losses import Loss

@@ -35,7 +35,7 @@ def check_apart(model: Any, held_out: Bags, trained_on: Bags | None) -> None:
     if remembered is None:
         _refuse_overlap(_marked(held_out, getattr(model, "learned_", None)), "bag")
     elif remembered.names is not None and held_out.names is not None:
-        _refuse_overlap(_shared_bags(remembered, held_out), "bag")
+        _refuse_overlap(_marked(held_out, marks(remembered.reported())), "bag")
     elif trained_on is not None:
         _refuse_overlap(_shared_rows(trained_on, held_out), "row")
 
@@ -176,31 +176,14 @@ def _agree(ways: Sequence[Callable[[int], np.ndarray]]) -> bool:
 
 
 def _marked(bags: Bags, learned: np.ndarray | None) -> list[Any]:
-    """What `_shared_bags` gives, from the marks that a model file holds; old files hold none of the
-    names."""
+    """Names of the bags that a model learned from, if their table is the one that it learned from;
+    else they are merely numbered alike. Old files hold no names."""
     if learned is None or learned.ndim == 1 or bags.names is None:
         return []
     named = np.isin(stable_hash(bags.names, salt="name"), learned[:, 0]) & bags.observed
     if not _same_table(bags, named, learned.T):
         return []
     return np.asarray(bags.names)[named].tolist()
-
-
-def _shared_bags(one: Bags, other: Bags) -> list[Any]:
-    """Names of the bags with a report in both, if both are the same table; else they were merely
-    numbered alike."""
-    here, there = np.flatnonzero(one.observed), np.flatnonzero(other.observed)
-    name, i, j = np.intersect1d(_names(one)[here], _names(other)[there], return_indices=True)
-    i, j = here[i], there[j]
-
-    def sizes(shift: int) -> np.ndarray:
-        return one.size[i] == other.size[np.roll(j, -shift)]
-
-    def whole(shift: int) -> np.ndarray:
-        moved = other.report[np.roll(j, -shift)]
-        return sizes(shift) & _by_row(np.isclose(one.report[i], moved, equal_nan=True))
-
-    return name.tolist() * _agree([whole, sizes])
 
 
 def _shared_rows(one: Bags, other: Bags) -> list[Any]:
@@ -222,8 +205,4 @@ def _same_rows(one: Any, other: Any) -> np.ndarray:
     same = (a == b) | ((a != a) & (b != b))
     if np.shape(same) != a.shape:
         return none
-    return _by_row(same)
-
-
-def _by_row(same: np.ndarray) -> np.ndarray:
     return np.asarray(same.all(axis=tuple(range(1, same.ndim))))

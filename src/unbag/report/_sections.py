@@ -10,10 +10,9 @@ import numpy as np
 
 from unbag.metrics import Evaluation
 from unbag.plots import Interval, Level, Series, draw_curves, draw_intervals, draw_predictions
-from unbag.report._advice import next_steps, summary
+from unbag.report._advice import next_steps, outlook, summary
 from unbag.report._effects import effects
 from unbag.report._numbers import digits, many, range_of, short, value_of
-from unbag.report._outlook import outlook
 from unbag.report._page import Grid, Page, Part, Section, Text, items, page
 from unbag.report._story import Facts, LearningCurve, Story, brief, named
 from unbag.report._svg import picture_of
