@@ -105,45 +105,34 @@ def test_sizes_tell_the_table_where_all_reports_were_restated():
     bags = make(sizes=ragged(0))
     again, learned = restated(bags, True), marks(bags.take(LEARNED))
     assert np.flatnonzero(known_bags(again, learned).bag).tolist() == LEARNED.tolist()
-    assert not known_bags(again, learned[:, :2]).bag.any()  # files of before do not hold the sizes
 
 
-@pytest.mark.parametrize("columns", [2, 3])
 @pytest.mark.parametrize("sizes", ["alike", "ragged", "of two strata"])
-def test_another_table_that_is_numbered_alike_is_new(sizes, columns):
+def test_another_table_that_is_numbered_alike_is_new(sizes):
     of = {
         "alike": lambda seed: None,
         "ragged": ragged,
         "of two strata": lambda seed: np.repeat([10, 12], BAGS // 2),
     }
     one, other = (make(seed, sizes=of[sizes](seed)) for seed in (1, 2))
-    known = known_bags(other, marks(one)[:, :columns])
+    known = known_bags(other, marks(one))
     assert known.bag.mean() < 0.5  # by chance a few agree in name, size and report
     assert not known.restated.any()
-    check_apart(SimpleNamespace(learned_=marks(one)[:, :columns]), other, None)
+    check_apart(SimpleNamespace(learned_=marks(one)), other, None)
     check_apart(None, other, one)
 
 
-@pytest.mark.parametrize("remembered", ["marks", "marks of before", "bags"])
+@pytest.mark.parametrize("remembered", ["marks", "bags"])
 @pytest.mark.parametrize("pending", [False, True])
 def test_held_out_bags_with_restated_reports_are_refused(remembered, pending):
     bags, again = make(), restated(make(), HALF)
     if pending:  # of some bags the report is not there any more
         status = np.where(np.arange(BAGS) < 12, "pending", "observed")
         again = unbag.Bags(again.bag, again.report, "total", names=bags.names, status=status)
-    columns = {"marks": 3, "marks of before": 2}.get(remembered)
-    model = (
-        SimpleNamespace(bags_=bags)
-        if columns is None
-        else SimpleNamespace(learned_=marks(bags)[:, :columns])
-    )
+    models = {"marks": SimpleNamespace(learned_=marks(bags)), "bags": SimpleNamespace(bags_=bags)}
     with pytest.raises(ValueError, match="must not overlap the bags that the model learned from"):
-        check_apart(model, again, None)
+        check_apart(models[remembered], again, None)
 
 
-def test_the_oldest_files_know_bags_by_their_whole_content_only():
-    bags = make()
-    again = restated(bags, HALF)
-    known = known_bags(again, marks(bags)[:, 1])
-    assert known.bag.tolist() == (~HALF).tolist()
-    assert not known_bags(again, None).bag.any()
+def test_a_model_without_marks_knows_no_bag():
+    assert not known_bags(make(), None).bag.any()

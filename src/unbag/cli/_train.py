@@ -331,8 +331,8 @@ def _on_randomness(diagnosis: Diagnosis, *, strata: bool, alone: bool) -> str:
 
 def learned(bags: Any, settings: dict[str, Any], classes: Any = None) -> Any:
     """An estimator that learned from these bags, and knows how their columns are read."""
-    from unbag.estimators import BagClassifier, BagRegressor
+    from unbag import estimators
 
     if bags.kind == "total":
-        return BagRegressor(**settings, diagnose=False).fit_bags(bags)
-    return BagClassifier(**settings, diagnose=False).fit_bags(bags, classes=classes)
+        return estimators.BagRegressor(**settings, diagnose=False).fit_bags(bags)
+    return estimators.BagClassifier(**settings, diagnose=False).fit_bags(bags, classes=classes)

@@ -100,7 +100,7 @@ def label_dispersion(bags: Bags) -> Dispersion:
     one by one. Totals do not tell the variance of single counts: Poisson is assumed to estimate,
     and nothing is tested.
     """
-    from scipy.stats import chi2
+    from scipy.special import chdtri
 
     r = _observed_reports(bags)
     if r is None or r.layout.between < 1 or r.layout.k0 <= 1 + 1e-9:
@@ -111,7 +111,7 @@ def label_dispersion(bags: Bags) -> Dispersion:
     variance = (r.each * (r.layout.bags - 1)[:, None] / free).sum(axis=0)
     chance = variance + (r.noise * r.heard).sum(axis=0) / free
     msb = (r.k * r.off**2).sum(axis=0) / free
-    low = float(chi2.ppf(TAIL, free) / free)
+    low = float(chdtri(free, 1 - TAIL) / free)
     between, upper = (
         np.clip((spread - chance) / (r.layout.k0 - 1), 0, variance) for spread in (msb, msb / low)
     )
@@ -197,9 +197,9 @@ def f2_of(scores: np.ndarray, kind: Kind, loss: Loss) -> tuple[np.ndarray, np.nd
 
 def upper_between(variance: Variance, layout: BagLayout) -> np.ndarray:
     """Upper limit of the variance of each column between bags: MSW (F / F_low - 1) / k0."""
-    from scipy.stats import f
+    from scipy.special import fdtri
 
-    low = float(f.ppf(TAIL, layout.between, layout.within))
+    low = float(fdtri(layout.between, layout.within, TAIL))
     within = np.maximum(variance.within, FLOOR)  # a column that is constant in each bag has none
     return np.maximum(within * (variance.F / low - 1), 0) / layout.k0
 

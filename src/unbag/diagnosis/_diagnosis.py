@@ -11,7 +11,6 @@ import numpy as np
 
 from unbag._lazy import as_html
 from unbag.diagnosis._bias import Bias, Dispersion
-from unbag.plots import draw_bag_means, draw_features, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,6 +112,8 @@ class Diagnosis:
 
     def plot(self) -> Figure:
         """The F statistics, and the bag means of the worst feature against chance, as a figure."""
+        from unbag.plots import draw_bag_means, draw_features, new_figure
+
         figure = new_figure(10, 4.2)
         figure.suptitle(fill(self.verdict, 120), fontsize=9)
         if self.features:

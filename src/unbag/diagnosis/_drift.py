@@ -260,7 +260,7 @@ def _dispersion(bags: Bags, s: _WindowSums, freedom: int) -> np.ndarray:
 
 def _distance_p(s: _WindowSums, phi: np.ndarray, freedom: int) -> np.ndarray:
     """Chance of each window's distance from the others."""
-    from scipy.stats import t
+    from scipy.special import stdtr
 
     total = s.n.sum()
     others = total - s.n
@@ -270,7 +270,7 @@ def _distance_p(s: _WindowSums, phi: np.ndarray, freedom: int) -> np.ndarray:
     z = np.divide(
         np.abs(s.p - p_others), np.sqrt(variance), out=np.zeros_like(s.p), where=variance > 0
     )
-    return 2 * t.sf(z, freedom)
+    return 2 * stdtr(freedom, -z)
 
 
 def _exact_p(s: _WindowSums) -> np.ndarray:
@@ -299,9 +299,9 @@ def _interval(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Wilson's interval with noise: all q with (p_w - q)^2 <= t^2 phi (q (1 - q) / n + noise); q /
     n for totals."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
-    c = t.ppf(0.975, freedom) ** 2 * phi
+    c = stdtrit(freedom, 0.975) ** 2 * phi
     square = 1 + binary * c / s.n
     middle = (s.p + c / s.n / 2) / square
     root = np.sqrt(np.maximum(middle**2 - (s.p**2 - c * s.noise) / square, 0))

@@ -545,12 +545,10 @@ class BagEstimator(BaseEstimator):
             model.feature_names_in_ = np.asarray(settings["names"], dtype=object)
         if settings["classes"] is not None:
             model.classes_ = np.asarray(settings["classes"])
-        # files of before "auto" do not tell the method
-        model.method_ = settings.get("method", Training.of(model).first_method)
-        if settings.get("old_score") is not None:
+        model.method_, model._read_from_matrix = settings["method"], settings["from_matrix"]
+        if settings["old_score"] is not None:
             model.old_score_ = OldScore(*settings["old_score"])
-        model._read_from_matrix = settings.get("from_matrix", False)
-        if settings.get("plan") is not None:
+        if settings["plan"] is not None:
             model.plan_ = FeaturePlan.from_json(settings["plan"])
         model.learned_ = arrays.get("learned")
         if "fitted" in settings:

@@ -14,7 +14,6 @@ from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.estimators._base import BagEstimator, Targets
 from unbag.estimators._network import Training
-from unbag.estimators._scorer import estimate_loss, refuse_cut_bags
 from unbag.estimators._targets import RowReports, check_rows, row_importance, row_reports
 
 
@@ -223,6 +222,8 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         X, y, bag, sample_weight, stratum, noise, offset : array
             See `fit`.
         """
+        from unbag.estimators._scorer import estimate_loss, refuse_cut_bags
+
         score, rows = self._scores(X, offset), row_reports(y, bag, stratum, noise)
         weight = row_importance(sample_weight, len(score), labelled=rows.bag is None)
         reports, _, kind = self._targets(rows, len(score))

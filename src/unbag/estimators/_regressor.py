@@ -12,7 +12,6 @@ from sklearn.utils.validation import column_or_1d
 from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.estimators._base import BagEstimator, Targets
-from unbag.estimators._scorer import estimate_loss, refuse_cut_bags
 from unbag.estimators._targets import RowReports, check_rows, row_importance, row_reports
 
 
@@ -94,6 +93,8 @@ class BagRegressor(RegressorMixin, BagEstimator):
         X, y, bag, sample_weight, stratum, noise, offset : array
             See `fit`.
         """
+        from unbag.estimators._scorer import estimate_loss, refuse_cut_bags
+
         rate = np.log(np.maximum(self.predict(X, offset), 1e-12))
         rows = row_reports(y, bag, stratum, noise)
         weight = row_importance(sample_weight, len(rate), labelled=rows.bag is None)

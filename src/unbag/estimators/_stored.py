@@ -60,7 +60,7 @@ def try_out(model: Any) -> None:
         raise Misfit(f"kind {model.kind_!r} is not known")
     named_loss(model.loss_)
     marks, old = model.learned_, model.old_score_
-    if marks is not None and (marks.ndim != 2 or marks.dtype.kind not in "iu"):
+    if marks is not None and (marks.shape[1:] != (3,) or marks.dtype.kind not in "iu"):
         raise Misfit("the marks of its bags are no numbers")
     if old is not None and not _is_old_score(old):
         raise Misfit("its old score has no name")

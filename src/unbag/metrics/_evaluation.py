@@ -17,7 +17,6 @@ from unbag.losses import Loss
 from unbag.metrics._estimate import Estimate, Estimated, Judge, interval
 from unbag.metrics._ranks import auc, bands, rank_error
 from unbag.metrics._sums import BagSums
-from unbag.plots import Series, draw_calibration, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,6 +125,8 @@ class Evaluation:
 
     def draw(self, axes: Axes) -> None:
         """Draw the calibration on an Axes: observed against predicted, with intervals."""
+        from unbag.plots import Series, draw_calibration
+
         if not self.calibration:
             raise broken(
                 "A calibration picture must have bands of a score",
@@ -139,6 +140,8 @@ class Evaluation:
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """The calibration as a figure, which is saved when a path is given."""
+        from unbag.plots import new_figure
+
         figure = new_figure(4.6, 4.4)
         axes = figure.subplots()
         self.draw(axes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,13 +75,11 @@ def marks(bags: Bags) -> np.ndarray:
 
 
 def join_marks(*every: np.ndarray | None) -> np.ndarray | None:
-    """All these marks, each once; the oldest files hold none of the names, and old ones fewer
-    columns."""
-    known = [one for one in every if one is not None and one.ndim == 2]
+    """All these marks, each once."""
+    known = [one for one in every if one is not None]
     if not known:
         return None
-    columns = min(one.shape[1] for one in known)
-    return np.unique(np.concatenate([one[:, :columns] for one in known]), axis=0)
+    return np.unique(np.concatenate(known), axis=0)
 
 
 def _names(bags: Bags) -> np.ndarray:
@@ -117,8 +115,7 @@ def known_bags(bags: Bags, learned: np.ndarray | None) -> KnownBags:
     """The bags that a model learned from, by the marks of its file.
 
     Where the table is the one that it learned from, all bags of a name that it knows, because a
-    report may be restated or not there yet; else those of the same name, size and report. The
-    oldest files hold no names.
+    report may be restated or not there yet; else those of the same name, size and report.
 
     Parameters
     ----------
@@ -130,11 +127,9 @@ def known_bags(bags: Bags, learned: np.ndarray | None) -> KnownBags:
     nothing = np.zeros(len(bags), bool)
     if learned is None:
         return KnownBags(nothing, nothing)
-    own, columns = marks(bags), learned.reshape(len(learned), -1).T
-    if len(columns) == 1:
-        return KnownBags(np.isin(own[:, 1], columns[0]), nothing)
-    named, same = (np.isin(own[:, i], columns[i]) for i in (0, 1))
-    if not _same_table(bags, named & bags.observed, columns):
+    own = marks(bags)
+    named, same = (np.isin(own[:, i], learned[:, i]) for i in (0, 1))
+    if not _same_table(bags, named & bags.observed, learned):
         return KnownBags(named & same, nothing)
     return KnownBags(named, named & ~same & bags.observed)
 
@@ -146,29 +141,28 @@ def _same_table(bags: Bags, shared: np.ndarray, learned: np.ndarray) -> bool:
 
     def whole(shift: int) -> np.ndarray:
         moved = np.roll(size, -shift), np.roll(report, -shift, axis=0)
-        return np.isin(_mark(names, *moved), learned[1])
+        return np.isin(_mark(names, *moved), learned[:, 1])
 
     def sizes(shift: int) -> np.ndarray:
-        return np.isin(_mark(names, np.roll(size, -shift)), learned[2])
+        return np.isin(_mark(names, np.roll(size, -shift)), learned[:, 2])
 
-    ways = [whole, sizes][: len(learned) - 1]  # files of before do not hold the sizes
-    return bool(shared.any()) and _agree(ways)
+    return bool(shared.any()) and _agree(whole, sizes)
 
 
-def _agree(ways: Sequence[Callable[[int], np.ndarray]]) -> bool:
+def _agree(*ways: Callable[[int], np.ndarray]) -> bool:
     """Whether all shared names agree in size and report; or half of them, or nine of ten in size,
     far beyond chance.
 
     Parameters
     ----------
-    ways : sequence of functions from int to array of bool
+    *ways : function from int to array of bool
         Which bags agree in size and report, and which in size, after contents were moved on by
         some places. Moved contents agree by chance only, as do those of bags of one size in two
         tables that are numbered alike.
     """
     if ways[0](0).all():
         return True
-    for agree, least in zip(ways, (0.5, 0.9), strict=False):
+    for agree, least in zip(ways, (0.5, 0.9), strict=True):
         there, chance = agree(0), np.mean([agree(shift) for shift in (1, 2, 3)])
         if len(there) >= FEW and there.mean() >= least and there.mean() - chance > 0.25:
             return True
@@ -177,11 +171,11 @@ def _agree(ways: Sequence[Callable[[int], np.ndarray]]) -> bool:
 
 def _marked(bags: Bags, learned: np.ndarray | None) -> list[Any]:
     """Names of the bags that a model learned from, if their table is the one that it learned from;
-    else they are merely numbered alike. Old files hold no names."""
-    if learned is None or learned.ndim == 1 or bags.names is None:
+    else they are merely numbered alike."""
+    if learned is None or bags.names is None:
         return []
     named = np.isin(stable_hash(bags.names, salt="name"), learned[:, 0]) & bags.observed
-    if not _same_table(bags, named, learned.T):
+    if not _same_table(bags, named, learned):
         return []
     return np.asarray(bags.names)[named].tolist()
 
