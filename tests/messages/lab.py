@@ -1,11 +1,13 @@
 """Bad input of lab, and the whole message that it gets."""
 
+from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 
 from cases.lab import HERE, TOY, made_up, toy, written
-from unbag.cli._reproduce import _pair, run_and_report
+from unbag.cli._reproduce import _pair, reproduce
 from unbag.lab import Plan, RunStore, Way, _choice, add_method, add_task, preset, read_plan
 from unbag.lab._methods import METHODS
 from unbag.lab._online import OnlineStore, online_preset
@@ -20,7 +22,8 @@ def other_format():
 
 
 def asked(task=None, name=None, path=None, folder=None, report=None):
-    run_and_report(task=task, name=name, path=path, folder=folder, changes={}, report=report)
+    nothing = SimpleNamespace(params=defaultdict(lambda: None))
+    reproduce(nothing, task, preset=name, plan=path, store=folder, report=report)
 
 
 def other_data():

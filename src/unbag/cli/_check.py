@@ -55,6 +55,7 @@ def check(
         said = ctx.obj | {"features": features or None, "plan": encoding}
         check_cells(events, marginal, said, as_json=as_json)
         return
+    from unbag.diagnosis import diagnose
     from unbag.report import remedy
     from unbag.tables import check_tables, join
 
@@ -68,7 +69,7 @@ def check(
         if summary.usable:
             bags = join(events, reports, ctx.obj, plan=encoding, features=features or None)
             summary = bags.summary  # with what was seen of the columns
-            listed, diagnosis = readings(bags, ctx.obj), diagnose_by_name(bags)
+            listed, diagnosis = readings(bags, ctx.obj), diagnose(bags)
             advice = remedy(diagnosis, strata=ctx.obj.stratum is not None)
             diagnosis = replace(diagnosis, remedy=advice)
     if as_json:
@@ -119,13 +120,6 @@ def in_lines(listed: list[tuple[str, str]]) -> str:
     width = max(len(name) for name, _ in listed)
     lines = [f"Columns: {used} used, {len(listed) - used} left out"]
     return "\n".join([*lines, *(f"  {name:<{width}}  {how}" for name, how in listed)])
-
-
-def diagnose_by_name(bags: JoinedBags) -> Diagnosis:
-    """Whether joined bags are random, with the features called as the plan calls them."""
-    from unbag.diagnosis import diagnose
-
-    return diagnose(bags)
 
 
 def _record(summary: TablesReport, diagnosis: Diagnosis | None) -> dict[str, Any]:

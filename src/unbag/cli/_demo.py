@@ -24,7 +24,6 @@ from rich.table import Table
 
 from unbag._rules import broken
 from unbag.bags import Bags, design_bags, from_rows
-from unbag.cli._check import diagnose_by_name
 from unbag.cli._console import tell_warnings
 from unbag.cli._evaluate import JudgedModel, bags_for, judged_by, open_model, unseen
 from unbag.cli._options import stopped_verb
@@ -32,6 +31,7 @@ from unbag.cli._predict import rows_for
 from unbag.cli._select import selected
 from unbag.cli._train import joined, learned, parted
 from unbag.datasets import read_adult
+from unbag.diagnosis import diagnose
 from unbag.learners import Effect
 from unbag.methods import METHODS
 from unbag.metrics import Evaluation, evaluate_labels, scores_of
@@ -124,7 +124,7 @@ def run(
     labels = make_tables(files, size)
     _tell_tables(say, files, size)
     bags = joined(*files.first, COLUMNS)
-    diagnosis = diagnose_by_name(bags)
+    diagnosis = diagnose(bags)
     _tell_check(say, files, f"{bags.summary}\n{diagnosis.verdict}")
     learn, _ = parted(bags, TEST, 0)
     with tell_warnings():

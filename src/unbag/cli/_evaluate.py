@@ -199,9 +199,8 @@ def judged_by(model: Any, bags: Any) -> JudgedModel:
 
 def strengths_of(model: Any, bags: Any) -> dict[str, float]:
     """How much each column moves the scores of a model; nothing where columns are not known."""
-    import numpy as np
-
     from unbag.learners import column_strengths
+    from unbag.metrics import scores_of
 
     fitted, plan = getattr(model, "fitted_", None), getattr(model, "plan_", None)
     if fitted is not None and fitted.strengths:
@@ -211,10 +210,7 @@ def strengths_of(model: Any, bags: Any) -> dict[str, float]:
 
     def scores(table: Any) -> np.ndarray:
         rows = table if model.takes_tables else plan.features(table)
-        if model.kind_ == "total":
-            return np.log(np.maximum(model.predict(rows), 1e-12))
-        h = np.clip(model.predict_proba(rows)[:, 1], 1e-9, 1 - 1e-9)
-        return np.log(h / (1 - h))
+        return scores_of(model, rows, model.kind_)
 
     return column_strengths(scores, bags.table)
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 from unbag._rules import broken
-from unbag.cli._check import diagnose_by_name
 from unbag.cli._console import activity, print_json, tell
 from unbag.cli._evaluate import bags_for, open_model, tell_learned, unseen
 from unbag.cli._options import AsJson, Events, Force, Model, Reports, check_output, table_verb
@@ -39,6 +38,7 @@ def recalibrate(
     Example: unbag recalibrate model.unbag new-events.parquet new-reports.parquet --on bag --total
     sales --out better.unbag
     """
+    from unbag.diagnosis import diagnose
     from unbag.recalibration import recalibrate as estimate
 
     check_output(out, force=force, table=False)
@@ -48,7 +48,7 @@ def recalibrate(
         bags = bags_for(estimator, events, reports, ctx.obj)
         fresh = unseen(bags, estimator.learned_)
         tell_learned(bags, fresh, estimator.learned_)
-        diagnosis = diagnose_by_name(fresh)
+        diagnosis = diagnose(fresh)
     if not diagnosis.random:
         tell(f"warning: {diagnosis.verdict} The correction may be biased.")
     repair = estimate(estimator, fresh, fit=fit)  # pyright: ignore[reportArgumentType]

@@ -87,22 +87,29 @@ def reproduce(
 
     Example: unbag reproduce adult --preset smoke
     """
+    from unbag.lab import RunStore, write_report
+    from unbag.lab import download as fetch
+
     for path in extra or ():
         runpy.run_path(str(path))
-    run_and_report(
-        task=task,
-        name=preset,
-        path=plan,
-        folder=store,
-        changes=said(ctx, *CHANGES),
-        report=report,
-        latex=latex,
-        compare=_pair(compare or []),
-        force=force,
-        fetch=download,
-        engine=engine,
-        resources=said(ctx, "address", "cpus", "gpus"),
-    )
+    if task is None and plan is None and report is None:
+        raise broken(
+            "A task, a plan or a report must be asked for",
+            "none given",
+            "Try: unbag reproduce adult",
+        )
+    runs = RunStore(store or Path("unbag-store") / (preset or getattr(plan, "stem", "smoke")))
+    maker, pair = engine_of(engine, **said(ctx, "address", "cpus", "gpus")), _pair(compare or [])
+    if report is not None:
+        check_report(report, force)
+    if task is not None or plan is not None:
+        wanted = _plan(task, preset, plan, said(ctx, *CHANGES))
+        if download:
+            fetch(wanted.task)
+        _make(wanted, runs, maker)
+    if report is not None:
+        written = write_report(runs, report, latex=latex, compare=pair)
+        tell(f"{len(written)} files written: {report}")
 
 
 CHANGES = (
@@ -114,66 +121,6 @@ CHANGES = (
 def said(ctx: typer.Context, *names: str) -> dict[str, Any]:
     """Those of these options that were given."""
     return {name: ctx.params[name] for name in names if ctx.params[name] not in (None, [], ())}
-
-
-def run_and_report(
-    *,
-    task: str | None = None,
-    name: str | None = None,
-    path: Path | None = None,
-    folder: Path | None = None,
-    changes: dict[str, Any],
-    report: Path | None = None,
-    latex: bool = False,
-    compare: tuple[Way, Way] | None = None,
-    force: bool = False,
-    fetch: bool = False,
-    engine: str = "here",
-    resources: dict[str, Any] | None = None,
-) -> None:
-    """Make the missing runs of a task, then report; without a task only report.
-
-    Parameters
-    ----------
-    task : str, optional
-        What is learned.
-    name, path : str, Path, optional
-        Of a preset, or of a file with a plan.
-    folder : Path, optional
-        Of the store.
-    changes : dict
-        To the plan.
-    report : Path, optional
-        Folder for the report.
-    latex, compare : optional
-        See `write_report`.
-    force, fetch : bool
-        Whether to overwrite a report, and to download files that are not there.
-    engine : {"here", "ray"}
-        Who makes the runs: this process, or a cluster.
-    resources : dict, optional
-        For `RayEngine`.
-    """
-    from unbag.lab import RunStore, download, write_report
-
-    if task is None and path is None and report is None:
-        raise broken(
-            "A task, a plan or a report must be asked for",
-            "none given",
-            "Try: unbag reproduce adult",
-        )
-    store = RunStore(folder or Path("unbag-store") / (name or getattr(path, "stem", "smoke")))
-    maker = engine_of(engine, **(resources or {}))
-    if report is not None:
-        check_report(report, force)
-    if task is not None or path is not None:
-        plan = _plan(task, name, path, changes)
-        if fetch:
-            download(plan.task)
-        _make(plan, store, maker)
-    if report is not None:
-        written = write_report(store, report, latex=latex, compare=compare)
-        tell(f"{len(written)} files written: {report}")
 
 
 def _pair(names: list[str]) -> tuple[Way, Way] | None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from unbag.cli._check import diagnose_by_name, readings
+from unbag.cli._check import readings
 from unbag.cli._console import tell
 from unbag.cli._evaluate import JudgedModel
-from unbag.diagnosis import Diagnosis, Drift, drift
+from unbag.diagnosis import Diagnosis, Drift, diagnose, drift
 from unbag.learners import Verdict
 from unbag.report import Story, curves_of, facts_of, page_of, write_page
 from unbag.selection import Choice
@@ -91,7 +91,7 @@ def _of_bags(story: Story, bags: Any, events: Path, time: str | None) -> Story:
         story,
         tables=_without_learned(bags),
         facts=facts_of(bags),
-        diagnosis=diagnose_by_name(bags),
+        diagnosis=diagnose(bags),
         drift=prior_over_time(events, time, bags),
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unbag._rules import broken, one_of
-from unbag.cli._check import diagnose_by_name, in_lines, readings
+from unbag.cli._check import in_lines, readings
 from unbag.cli._console import activity, tell, tell_warnings
 from unbag.cli._evaluate import print_evaluation
 from unbag.cli._options import (
@@ -137,6 +137,7 @@ def train(
     """
     from unbag._progress import informed
     from unbag.cli._evaluate import judged_by, verdict_on
+    from unbag.diagnosis import diagnose
 
     check_output(out, force=force, table=False)
     check_page(page, force=force)
@@ -166,7 +167,7 @@ def train(
         bags = joined(
             events, reports, ctx.obj, plan=encoding, features=features or None, prior=prior
         )
-        diagnosis = diagnose_by_name(bags)
+        diagnosis = diagnose(bags)
     _tell_bags(bags, ctx.obj, diagnosis, alone=alone)
     learn, judging = parted(bags, _test_share(test, alone=alone), seed)
     if labels is not None:
