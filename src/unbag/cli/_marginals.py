@@ -10,9 +10,8 @@ import typer
 
 from unbag._rules import Refused, broken
 from unbag.cli._console import UNFIT, activity, option_spelling, print_json, tell, tell_warnings
-from unbag.cli._evaluate import print_evaluation
 from unbag.cli._story import made_by, write_story
-from unbag.cli._train import learned
+from unbag.cli._train import keep_model, learned, tell_judged
 from unbag.learners import Identified, RankedTable, identifiable, rank_tables
 from unbag.report import Facts, Story
 from unbag.tables import Marginals, TablesReport, count, join_marginals
@@ -138,12 +137,8 @@ def train_cells(
     tell("\n".join(summary_of_cells(cells)))
     with activity(f"learning from {len(cells):,} cells"), tell_warnings():
         model = learned(cells, settings)
-    model.save(out, force=force)
-    tell(f"learned from {count(len(cells), 'cell')}: {out}")
-    if model.evaluation_ is not None:
-        print_evaluation(model.evaluation_, as_json=as_json)
-    more = tuple(note for note in model.fitted_.notes if note not in cells.notes)
-    tell("\n".join([*(f"note: {note}" for note in more), "", str(model.fitted_.verdict)]))
+    keep_model(model, out, count(len(cells), "cell"), force=force, known=cells.notes)
+    tell_judged(model.evaluation_, model.fitted_.verdict, as_json=as_json)
     if page is not None:
         write_story(_story(files, cells, model), page, force=force)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from unbag._rules import broken
 from unbag.cli._console import activity, tell, tell_warnings
-from unbag.cli._evaluate import print_evaluation
 from unbag.cli._story import made_by, write_story
+from unbag.cli._train import keep_model, tell_judged
 from unbag.learners import fit_files
 from unbag.report import Story
 from unbag.tables import Columns
@@ -59,11 +59,9 @@ def train_files(
     tell(summary)
     door = {"total": BagRegressor}.get(fitted.kind, BagClassifier)
     kept = {name: settings[name] for name in TAKEN if settings.get(name) is not None}
-    door(**kept).of_fitted(fitted, plan, classes=columns.counts).save(out, force=force)
-    tell(f"learned from {summary.observed:,} bags: {out}")
-    if fitted.evaluation is not None:
-        print_evaluation(fitted.evaluation, as_json=as_json)
-    tell("\n".join([*(f"note: {note}" for note in fitted.notes), "", str(fitted.verdict)]))
+    model = door(**kept).of_fitted(fitted, plan, classes=columns.counts)
+    keep_model(model, out, f"{summary.observed:,} bags", force=force)
+    tell_judged(fitted.evaluation, fitted.verdict, as_json=as_json)
     if page is not None:
         story = Story(
             "A model learned from totals",

@@ -174,19 +174,16 @@ def train(
         learn = _with_labels(learn, labels, label, alone=alone)
     with activity("learning") as progress, informed(progress), tell_warnings():
         model = learned(learn, settings, ctx.obj.counts)
-    model.save(out, force=force)  # before the evaluation, which may fail
-    _tell_model(model, out, len(learn.reported()), judged=judging is not None)
+    bags_learned = f"{len(learn.reported()):,} bags"
+    keep_model(model, out, bags_learned, force=force, judged=judging is not None)
     judged, evaluation, verdict = None, model.evaluation_, verdict_on(model, learn)
     if judging is not None:
         judged = judged_by(model, judging)
         evaluation = judged.evaluation
         verdict = verdict or judged.verdict  # folds have more bags to say it with
-    if evaluation is None and verdict is None:
-        tell("note: no bag was kept for an evaluation: how good this model is, is not known.")
-    if evaluation is not None:
-        print_evaluation(evaluation, as_json=as_json, verdict=verdict and list(verdict))
+    tell_judged(evaluation, verdict, as_json=as_json)
     if verdict is not None:
-        tell(f"\n{verdict}\n{_next_command(verdict.step, ctx, out, bags)}")
+        tell(_next_command(verdict.step, ctx, out, bags))
     if page is not None:
         from unbag.cli._story import training_story, write_story
 
@@ -268,17 +265,45 @@ def _of_old_score(old: OldScore) -> str:
     return f"{old.column} holds {scale}: bags teach what is to be added to its scores."
 
 
-def _tell_model(model: Any, out: Path, bags: int, *, judged: bool) -> None:
-    """Where the model is, and how it was made."""
+def keep_model(
+    model: Any, out: Path, what: str, *, force: bool, judged: bool = False, known: Any = ()
+) -> None:
+    """Save a model, before anything else may fail, and say where it is and how it was made.
+
+    Parameters
+    ----------
+    model : BagEstimator
+        Which has learned.
+    out, force : Path, bool
+        Where to, and whether to overwrite.
+    what : str
+        It learned from.
+    judged : bool
+        Whether bags that were kept untouched judge it.
+    known : sequence of str
+        Notes that were told already.
+    """
+    model.save(out, force=force)
     if model.choice_ is not None and model.method == "auto":
         tell(f"chosen: {model.choice_.name}. {model.choice_.reason}")
-    tell(f"learned from {bags:,} bags: {out}")
+    tell(f"learned from {what}: {out}")
     if model.fitted_ is not None:
         tell(f"model: {model.fitted_.combination} (weights of the learners)")
         if judged:
             tell("The evaluation is from bags that were kept untouched.")
     for note in model.notes_:
-        tell(f"note: {note}")
+        if note not in known:
+            tell(f"note: {note}")
+
+
+def tell_judged(evaluation: Any, verdict: Any, *, as_json: bool) -> None:
+    """What bags or cells that had no part in learning say of a model."""
+    if evaluation is None and verdict is None:
+        tell("note: no bag was kept for an evaluation: how good this model is, is not known.")
+    if evaluation is not None:
+        print_evaluation(evaluation, as_json=as_json, verdict=verdict and list(verdict))
+    if verdict is not None:
+        tell(f"\n{verdict}")
 
 
 def _next_command(step: str, ctx: typer.Context, out: Path, bags: Any) -> str:

@@ -34,7 +34,6 @@ from unbag.learners._folds import (
     mean_report,
     scores_by_own_fold,
 )
-from unbag.learners._held_cells import held_cells
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._table import learners_of
 from unbag.learners._trees import TreeColumns
@@ -288,6 +287,8 @@ def _alone(name: str, model: Model, bags: Bags | Marginals) -> Fitted:
 
 def _fit_cells(cells: Any, learner: Any, folds: int, seed: int, test: Any) -> Fitted:
     """The additive model of marginal tables, judged by cells that had no part in it."""
+    from unbag.learners._held_cells import held_cells  # late, as bags do not need it
+
     if isinstance(learner, str) and learner in ("auto", "additive"):
         learner = Additive()
     if not isinstance(learner, Additive):

@@ -16,11 +16,10 @@ from unbag._rules import broken
 from unbag.additive import AdditiveModel, DataWarning, Effect
 from unbag.bags import Bags, Kind
 from unbag.learners._combine import Combination
-from unbag.learners._held_cells import judged_cells
 from unbag.learners._protocol import Model
 from unbag.learners._table import LEARNERS
 from unbag.learners._verdict import Verdict, verdict_of
-from unbag.metrics import Estimate, Evaluation, check_apart, evaluate, evaluate_counts, scores_on
+from unbag.metrics import Estimate, Evaluation, check_apart, evaluate_counts, scores_on
 from unbag.tables import JoinedBags, Marginals, in_range
 
 NOT_RANDOM = "the bags are not random"
@@ -123,6 +122,8 @@ class Fitted:
         """What further bags say of the model, in the way in which those of training were judged."""
         if not isinstance(bags, Marginals):
             return tested(self, bags)
+        from unbag.learners._held_cells import judged_cells  # late, as bags do not need it
+
         model = self.models.get("additive")
         if not isinstance(model, AdditiveModel) or len(self.models) > 1:
             raise broken(
@@ -232,6 +233,8 @@ def tested(fitted: Fitted, bags: Bags) -> Evaluation:
     """What untouched bags say of the final model, in the way in which all bags were judged."""
     bags = as_read(bags)
     if not fitted.judged_by_counts:
+        from unbag.metrics import evaluate  # late: folds judge at training
+
         return evaluate(scores_on(fitted, bags), bags, scale="score")
     bags = bags.reported()
     trivial = fitted.combination.prior + offset_of(bags)
