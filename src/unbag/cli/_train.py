@@ -142,7 +142,8 @@ def train(
     check_output(out, force=force, table=False)
     check_page(page, force=force)
     settings = {"method": method, "loss": loss, "epochs": epochs, "held_out": held_out}
-    settings |= {"hidden": _widths(hidden, linear=linear), "learner": _learners(learner)}
+    widths = () if linear else numbers_of(hidden, "hidden")
+    settings |= {"hidden": widths, "learner": _learners(learner)}
     settings = {name: value for name, value in settings.items() if value is not None}
     check_settings(settings)
     settings |= {"folds": folds, "time_limit": time_limit, "random_state": seed}
@@ -162,14 +163,16 @@ def train(
         wrong = {"prior": prior, "test": test, "labels": labels}
         train_files(files, ctx.obj, said, settings | wrong, **outputs, force=force)
         return
-    alone = trains_alone(settings)
+    # options of training ask for one network, which needs bags to judge it; folds judge themselves
+    alone = learner in (None, [], ["auto"]) and not settings.keys().isdisjoint(TRAINING)
+    share = TEST if test is None and alone else test or 0.0
     with activity("reading"):
         bags = joined(
             events, reports, ctx.obj, plan=encoding, features=features or None, prior=prior
         )
         diagnosis = diagnose(bags)
     _tell_bags(bags, ctx.obj, diagnosis, alone=alone)
-    learn, judging = parted(bags, _test_share(test, alone=alone), seed)
+    learn, judging = parted(bags, share, seed)
     if labels is not None:
         learn = _with_labels(learn, labels, label, alone=alone)
     with activity("learning") as progress, informed(progress), tell_warnings():
@@ -206,12 +209,6 @@ def _with_labels(bags: Any, labels: Path, label: str | None, *, alone: bool) -> 
     return both
 
 
-def _widths(hidden: list[str] | None, *, linear: bool) -> tuple[int, ...] | None:
-    if linear:
-        return ()
-    return numbers_of(hidden, "hidden")
-
-
 def _learners(named: list[str] | None) -> Any:
     """One learner by its name, or several."""
     if not named:
@@ -235,18 +232,6 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     for name in [learner] if isinstance(learner, str) else learner:
         if name != "auto":
             make_learner(name)
-
-
-def trains_alone(settings: Mapping[str, Any]) -> bool:
-    """Whether options ask for one network that is trained by itself."""
-    return settings.get("learner", "auto") == "auto" and not settings.keys().isdisjoint(TRAINING)
-
-
-def _test_share(test: float | None, *, alone: bool) -> float:
-    """Folds judge by themselves; one network needs bags that it has not seen."""
-    if test is None and alone:
-        return TEST
-    return test or 0.0
 
 
 def _tell_bags(bags: JoinedBags, columns: Columns, diagnosis: Diagnosis, *, alone: bool) -> None:

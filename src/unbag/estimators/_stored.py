@@ -12,7 +12,7 @@ from unbag._model_file import Misfit, load_arrays, unlike_saved
 from unbag._rules import broken
 from unbag.bags import Kind
 from unbag.losses import named_loss
-from unbag.tables import Column, FeaturePlan, OldScore
+from unbag.tables import Column, FeaturePlan
 
 if TYPE_CHECKING:
     from unbag.estimators._base import BagEstimator
@@ -62,14 +62,12 @@ def try_out(model: Any) -> None:
     marks, old = model.learned_, model.old_score_
     if marks is not None and (marks.shape[1:] != (3,) or marks.dtype.kind not in "iu"):
         raise Misfit("the marks of its bags are no numbers")
-    if old is not None and not _is_old_score(old):
+    if old is not None and not (
+        isinstance(old.column, str) and {type(flag) for flag in old[1:]} == {bool}
+    ):
         raise Misfit("its old score has no name")
     if model.plan_ is not None:
         _predict(model, model.plan_)
-
-
-def _is_old_score(old: OldScore) -> bool:
-    return isinstance(old.column, str) and {type(flag) for flag in old[1:]} == {bool}
 
 
 def _predict(model: Any, plan: FeaturePlan) -> None:

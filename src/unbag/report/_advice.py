@@ -210,19 +210,15 @@ def outlook(story: Story) -> Section | None:
     best = best_bag_size(noise)
     if noise.report and isfinite(best):
         ways.append((f"as many events in bags of {best:,.0f}, the best size", n, best, noise))
-    now = interval_width(n, size, noise)
+    scale = (one.high - one.low) / 2 / interval_width(n, size, noise)
     rows = [
-        [name, _reach(one, interval_width(events, k, other) / now), f"{events / k:,.0f}"]
+        [name, f"± {short(scale * interval_width(events, k, other))}", f"{events / k:,.0f}"]
         for name, events, k, other in ways
     ]
     grid = Grid(
         "Interval of the log loss, by the reports", ["reports", "95% interval", "bags"], rows
     )
     return Section("outlook", "What would more bags or less noise bring?", [Text(OF_OUTLOOK), grid])
-
-
-def _reach(one: Estimate, ratio: float) -> str:
-    return f"± {short(ratio * (one.high - one.low) / 2)}"
 
 
 def next_steps(story: Story) -> Section | None:
