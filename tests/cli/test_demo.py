@@ -11,18 +11,20 @@ from rich.console import Console
 from cases.cli import run
 from cases.report import SECTIONS
 from unbag._model_file import load_arrays
-from unbag.cli import _demo
+from unbag.cli import _demonstration
 from unbag.datasets import read_adult
 
 
 @pytest.fixture(scope="module")
 def went(tmp_path_factory):
     """A short demo in a folder with the files of a former one, and what it printed."""
-    folder = _demo.own_folder(tmp_path_factory.mktemp("demo") / "own")
+    folder = _demonstration.own_folder(tmp_path_factory.mktemp("demo") / "own")
     for name in ("events.parquet", "default.unbag", "report.html"):
         (folder / name).write_text("old")
     console = Console(width=120, file=io.StringIO(), highlight=False, soft_wrap=True)
-    page = _demo.run(folder, size=128, epochs=2, methods=("default", "matching"), console=console)
+    page = _demonstration.run(
+        folder, size=128, epochs=2, methods=("default", "matching"), console=console
+    )
     assert page == folder / "report.html"
     return folder, console.file.getvalue()
 
