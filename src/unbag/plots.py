@@ -519,6 +519,28 @@ def _around(rows: Sequence[Interval]) -> tuple[float, float]:
     return low - room, high + room
 
 
+def value_text(at: object, column: str = "") -> str:
+    """A value of a column as people read it.
+
+    Parameters
+    ----------
+    at : object
+        The value; None where there is none.
+    column : str
+        What the column is called: the trend of a date counts days since 1970.
+
+    >>> value_text(None), value_text(27.50001), value_text("phone"), value_text(365.0, "day trend")
+    ('(missing)', '27.5', 'phone', '1971-01-01')
+    """
+    if at is None:
+        return "(missing)"
+    if not isinstance(at, float):
+        return str(at)
+    if column.endswith(" trend"):
+        return str(np.datetime64(round(at), "D"))
+    return f"{at:,.0f}" if abs(at) >= 100 else f"{at:.3g}"
+
+
 def draw_effect(axes: Axes, effect: Any, *, unit: str, classes: Sequence[str] = ("",)) -> None:
     """What one column adds to the score: a line with a band for a number, else a dot for each
     value.
@@ -544,9 +566,7 @@ def draw_effect(axes: Axes, effect: Any, *, unit: str, classes: Sequence[str] = 
         draw_curves(axes, lines, x=effect.name, y=unit, levels=[Level("", 0.0)], outliers=True)
         return
     order = np.argsort(-np.abs(value).max(axis=1), kind="stable")[:MOST_BARS]
-    names = [
-        f"{'(missing)' if at[i] is None else at[i]} {c}".strip() for i in order for c in classes
-    ]
+    names = [f"{value_text(at[i])} {c}".strip() for i in order for c in classes]
     parts = (a[order].ravel() for a in (value, low, high))
     rows = [Interval(*row) for row in zip(names, *parts, strict=True)]
     draw_intervals(axes, rows, x=f"{effect.name}: {unit}")

@@ -116,28 +116,17 @@ def _rows(effect: Effect, classes: Sequence[str]) -> Iterator[tuple[str, float, 
     """Each value of a column, for each class, with its effect and interval."""
     import numpy as np
 
+    from unbag.plots import value_text
+
     values, errors = (a.reshape(len(effect.at), -1) for a in (effect.effect, effect.error))
     for at, value, error in zip(effect.at, values, errors, strict=True):
         for name, v, e in zip(classes, np.atleast_1d(value), np.atleast_1d(error), strict=True):
             yield (
-                f"{value_text(at)} {name}".strip(),
+                f"{value_text(at, effect.name)} {name}".strip(),
                 float(v),
                 float(v - 1.96 * e),
                 float(v + 1.96 * e),
             )
-
-
-def value_text(at: Any) -> str:
-    """A value of a column as people read it.
-
-    >>> value_text(None), value_text(27.50001), value_text("phone")
-    ('(missing)', '27.5', 'phone')
-    """
-    if at is None:
-        return "(missing)"
-    if isinstance(at, float):
-        return f"{at:.4g}"
-    return str(at)
 
 
 def _draw(

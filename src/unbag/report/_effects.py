@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from unbag.learners import Effect
-from unbag.plots import draw_effect
+from unbag.plots import draw_effect, value_text
 from unbag.report._numbers import short
 from unbag.report._page import Grid, Part, Picture, Section, Text
 from unbag.report._story import Story
@@ -39,19 +39,9 @@ def ends_of(effect: Effect) -> list[str]:
     """Where an effect is lowest and highest; of classes, for the last one."""
     value = np.reshape(effect.effect, (len(effect.at), -1))[:, -1]
     return [
-        f"{_value(effect.at[i], effect.name)} ({value[i]:+.2f})"
+        f"{value_text(effect.at[i], effect.name)} ({value[i]:+.2f})"
         for i in (np.argmin(value), np.argmax(value))
     ]
-
-
-def _value(at: object, name: str) -> str:
-    if at is None:
-        return "missing"
-    if isinstance(at, float) and name.endswith(" trend"):  # of a date, in days since 1970
-        return str(np.datetime64(round(at), "D"))
-    if isinstance(at, float):
-        return short(at)
-    return str(at)
 
 
 def _picture(number: int, effect: Effect) -> Picture:
