@@ -2,7 +2,8 @@
 
 A package writes its public list once, as imports under `if TYPE_CHECKING:` with `X as X`, where
 editors and type checkers read it. At run time the same lines are read here, and nothing is imported
-before it is used: `unbag train` needs about a third of the package, and no scikit-learn.
+before it is used: `unbag train` needs about a third of the files. The source must stand beside the
+compiled files.
 """
 
 from __future__ import annotations

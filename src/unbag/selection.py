@@ -106,8 +106,7 @@ class Choice:
     behind: float | None = None
     notes: tuple[Note, ...] = ()
 
-    def _repr_html_(self) -> str:
-        return as_html(self)
+    _repr_html_ = as_html
 
     def __str__(self) -> str:
         lines = [f"chosen from {self.bags} held-out bags: {self.name}. {self.reason}"]

@@ -117,8 +117,7 @@ class Bags:
             others.append(f"{self.dropped} leftover rows dropped")
         return f"Bags({'; '.join([sizes, f'{len(self.bag)} instances', *others])})"
 
-    def _repr_html_(self) -> str:
-        return as_html(self)
+    _repr_html_ = as_html
 
     @property
     def size(self) -> np.ndarray:

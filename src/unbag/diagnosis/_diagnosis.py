@@ -94,8 +94,7 @@ class Diagnosis:
     notes: tuple[str, ...] = ()
     means: np.ndarray = field(default_factory=lambda: np.empty(0))
 
-    def _repr_html_(self) -> str:
-        return as_html(self)
+    _repr_html_ = as_html
 
     def __repr__(self) -> str:
         return f"Diagnosis({self.verdict})"

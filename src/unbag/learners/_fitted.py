@@ -77,8 +77,7 @@ class Fitted:
     offset_apart: ClassVar[bool] = True
     """Scores come without the offset of the rows."""
 
-    def _repr_html_(self) -> str:
-        return as_html(self)
+    _repr_html_ = as_html
 
     def __repr__(self) -> str:
         return f"Fitted({self.combination}; {self.kind})"

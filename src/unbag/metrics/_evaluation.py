@@ -105,8 +105,7 @@ class Evaluation:
         one_of("A metric", name, self.estimates, " ".join(self.notes))
         return self.estimates[name]
 
-    def _repr_html_(self) -> str:
-        return as_html(self)
+    _repr_html_ = as_html
 
     def __str__(self) -> str:
         source = f"{self.bags:,} {self.source}, {self.instances:,} rows"
