@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 from unbag import Bags, random_bags
 from unbag.additive._counts import CountMoments, Counts, Spread, counts_of
-from unbag.additive._evidence import fit_evidence
 from unbag.additive._jacobian import Jacobian
+from unbag.additive._rows import fit_evidence
 from unbag.additive._terms import Terms, number_term, terms_of
 from unbag.learners import Additive, AdditiveModel, DataWarning, Learner, Model
 
@@ -143,9 +143,7 @@ def test_all_spaces_give_the_same_coefficients_and_evidence(kind):
         problem, fit = fit_evidence(
             design, counts_of(bags), precision=np.full(groups, 3.0), space=space
         )
-        posterior = fit.state.linear.space.posterior(
-            problem.pack(problem.precisions(fit.state.precision))
-        )
+        posterior = fit.state.posterior
         fits[space] = fit.state.b, problem.unpack(posterior.gamma), posterior.logdet
     b, gamma, logdet = fits["coefficients"]
     for other in ("counts", "gradients"):
@@ -264,7 +262,7 @@ def test_a_value_that_was_never_there_adds_nothing():
     rows = rows.set_column(1, "age", pa.array([30.0, 30.0]))
     rows = rows.set_column(2, "new", pa.array([True, True]))
     rows = rows.set_column(3, "at", pa.array([rows["at"][0].as_py()] * 2, rows["at"].type))
-    mean = model.terms.share[1:9] @ (model.terms.basis() @ model.b)[1:9, 0]
+    mean = model.terms.share[1:9] @ (model.terms.basis @ model.b)[1:9, 0]
     np.testing.assert_allclose(np.diff(model.scores(rows)), -(known.effect[0] + mean), atol=1e-9)
 
 

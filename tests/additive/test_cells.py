@@ -11,7 +11,6 @@ from sklearn.linear_model import LogisticRegression
 import unbag
 from unbag.additive._cells import counts_of_cells, hidden_totals
 from unbag.additive._counts import Counts, Spread
-from unbag.additive._evidence import fit_evidence
 from unbag.additive._overlap import (
     Border,
     Bordered,
@@ -21,6 +20,7 @@ from unbag.additive._overlap import (
     factored,
     misfit_by_evidence,
 )
+from unbag.additive._rows import fit_evidence
 from unbag.additive._terms import terms_of
 from unbag.learners import Additive, AdditiveModel, DataWarning
 
@@ -76,7 +76,7 @@ def test_exact_tables_of_every_column_are_the_supervised_fit(keys, precision):
     _, fit = fit_evidence(design, counts_of_cells(cells), precision=np.full(3, precision))
     plain = LogisticRegression(C=1 / precision, tol=1e-12, max_iter=5000, solver="newton-cholesky")
     plain.fit(one_hot(events), y)
-    ours = terms.matrix(events) @ (terms.basis() @ fit.state.b)
+    ours = terms.matrix(events) @ (terms.basis @ fit.state.b)
     np.testing.assert_allclose(ours[:, 0], plain.decision_function(one_hot(events)), atol=2e-7)
 
 

@@ -104,10 +104,10 @@ def test_a_fold_that_is_left_out_has_no_part_in_the_model(binary):
     fold = np.concatenate([part.fold for part in parts])
     kept = bags.take(np.flatnonzero(fold != 0))
     without = SumsFit(LocalParts(parts), terms, "binary", without=0)
-    place = without.fit()
-    assert len(place.sums.own) == len(kept)
+    state = without.maximise()
+    assert len(state.linear.place.sums.own) == len(kept)
     alone = fit_parts(LocalParts([narrow_part(kept, terms)]), terms, "binary")
-    np.testing.assert_allclose(place.b, alone.b, atol=1e-6)
+    np.testing.assert_allclose(state.b, alone.b, atol=1e-6)
 
 
 def test_too_many_coefficients_and_no_parts_are_refused(binary, monkeypatch):

@@ -18,8 +18,9 @@ from scipy import special
 
 from unbag._rules import broken
 from unbag.additive._counts import Counts, Spread
-from unbag.additive._evidence import Evidence, Fit, fit_evidence
+from unbag.additive._evidence import Fit
 from unbag.additive._overlap import LARGEST
+from unbag.additive._rows import RowsFit, fit_evidence
 from unbag.tables import Marginals
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def counts_of_cells(cells: Marginals) -> Counts:
     return Counts(taken.S, taken.total, taken.noise, offset, taken.kind)
 
 
-def fit_cells(design: Design, cells: Marginals, **options: Any) -> tuple[Evidence, Fit]:
+def fit_cells(design: Design, cells: Marginals, **options: Any) -> tuple[RowsFit, Fit]:
     """The additive model of the observed cells, and of hidden ones below their threshold.
 
     Parameters
@@ -74,8 +75,8 @@ def with_hidden(cells: Marginals, fit: Fit) -> Counts:
     kept = np.flatnonzero(cells.observed | cells.hidden)
     taken = cells.take(kept)
     counts = Counts(taken.S, taken.total, taken.noise, np.zeros(taken.S.shape[1]), taken.kind)
-    linear = fit.state.linear
-    total, noise = hidden_totals(counts, linear.moments.h, linear.spread, float(cells.below or 0))
+    place = fit.state.linear.place
+    total, noise = hidden_totals(counts, place.moments.h, place.spread, float(cells.below or 0))
     hidden = cells.hidden[kept]
     return replace(
         counts,

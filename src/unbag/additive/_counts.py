@@ -138,6 +138,11 @@ class Counts:
         """Whether no instance is counted twice."""
         return bool(np.bincount(self.S.indices, minlength=1).max() <= 1)
 
+    @property
+    def simple(self) -> bool:
+        """Whether an instance has one score and is counted once."""
+        return self.disjoint and self.kind != "histogram"
+
     @cached_property
     def _blocks(self) -> list[Border]:
         """Counts that share instances, block by block."""
@@ -206,7 +211,7 @@ class Counts:
         known : float
             How many coefficients the counts determine; so many residuals are not free.
         """
-        if self.kind == "histogram" or not self.disjoint:
+        if not self.simple:
             return Spread()
         own = self.S @ self.slope(moments.h)
         residual, alone = self.count - moments.mean, 1.0

@@ -1,4 +1,4 @@
-"""A design and counts in, the coefficients of an additive model and their prior variances out.
+"""Coefficients of an additive model and their prior variances, by evidence.
 
 The counts c have mean M(b) and covariance V(b); a coefficient of group g has a normal prior of
 precision lambda_g. At fixed precisions Gauss-Newton steps solve the score equations
@@ -11,41 +11,34 @@ and between them each precision moves towards its fixed point, which maximises t
     (H^-1)_pp
 
 log evidence = log p(c | b) - lambda |b|^2 / 2 + log |lambda| / 2 - log |H| / 2, plus the weak
-hyperprior.
+hyperprior. Where the rows are makes no difference to this: `_rows` has them in memory, `_sums` in
+parts.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from unbag._progress import Progress
-from unbag.additive._counts import CountMoments, Counts, Spread, Whitener
-from unbag.additive._jacobian import Split, as_they_are
-from unbag.additive._overlap import Linearised, misfit_by_evidence
+from unbag.additive._counts import Spread
 from unbag.additive._posterior import FLAT, Space
 
-if TYPE_CHECKING:
-    from unbag.additive._terms import Design
-
-AS_DECLARED = Spread()
-Place = tuple[np.ndarray, np.ndarray, CountMoments]
-"""Coefficients, and the scores and moments there."""
-LONGEST = 4.0
-"""The largest change of a score in one step."""
 FURTHEST = 10.0
 """The largest factor of a precision in one update."""
 NEGLIGIBLE = 0.05
 """A gain of log evidence that no prediction would notice."""
 SLOW = 0.7
 """Where a step gains less than this share less than the one before, the curvature is made anew."""
-FEW = 3000
-"""Coefficients, or counts, that one thread solves."""
+NEAR = 1.0
+"""Nats that a step gains where what it does to the gradient still holds after the next one."""
 SMALL = 0.05
 """Precisions that change by less than this share have converged."""
+START = 100.0
+"""The precision to start from: strong shrinkage, so that no column runs away."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +46,8 @@ class Hyperprior:
     """The weak prior of each precision: in its logarithm a Gamma law of shape a/2 and rate b/2.
 
     The rate is the same for all groups and is estimated with them, b being where it starts from
-    with the
-    weight of so many groups: where most columns tell nothing, each needs more to tell something."""
+    with the weight of so many groups: where most columns tell nothing, each needs more to tell
+    something."""
 
     a: float = 1.0
     b: float = 0.1
@@ -73,15 +66,12 @@ class Hyperprior:
 
 
 class Linear(NamedTuple):
-    """The model linear about some coefficients: moments and Jacobian of the counts there."""
+    """The model linear about a place."""
 
-    b: np.ndarray
-    """(coefficients, classes)."""
-    spread: Spread
-    """Of the counts."""
-    score: np.ndarray
-    moments: CountMoments
-    whitener: Whitener
+    place: Any
+    """Where the fit is: it has coefficients `b`, the `spread` of the counts, and their moments."""
+    gradient: np.ndarray
+    """J' V^-1 (c - M)."""
     space: Space
 
 
@@ -95,6 +85,8 @@ class State(NamedTuple):
     evidence: float
     linear: Linear
     converged: bool
+    posterior: Any
+    """Of the linear model."""
 
 
 class Fit(NamedTuple):
@@ -112,186 +104,197 @@ class Fit(NamedTuple):
     trace: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """The problem: a design, counts, and how to solve.
+Pair = tuple[np.ndarray, np.ndarray]
+"""A step, and by how much the gradient fell along it."""
+
+
+def bent(posterior: Any, gradient: np.ndarray, pairs: list[Pair]) -> np.ndarray:
+    """The step H^-1 gradient, with H corrected by what earlier steps did to the gradient (BFGS).
+
+    Gauss and Newton's curvature leaves out how the Jacobian turns, so that by itself it would take
+    ten steps to a third digit.
+    """
+    q, shares = gradient, []
+    for s, y in reversed(pairs):
+        shares.append(float(s @ q) / float(s @ y))
+        q = q - shares[-1] * y
+    step = posterior.solve(q)
+    for (s, y), share in zip(pairs, reversed(shares), strict=True):
+        step = step + (share - float(y @ step) / float(s @ y)) * s
+    return step
+
+
+class EvidenceFit(ABC):
+    """The ascent of the evidence; where the counts and their derivatives come from is left open.
 
     Parameters
     ----------
-    design : Design
-        Of the instances.
-    counts : Counts
-        Reported.
-    hyperprior : Hyperprior
-        Of the precisions.
-    space : {"auto", "coefficients", "counts", "gradients"}
-        Where to solve.
-    seed : int
-        Of the probes of conjugate gradients.
+    group : numpy.ndarray
+        The number of each coefficient's prior variance, -1 where it has none; in the order of the
+        Jacobian.
     """
 
-    design: Design
-    counts: Counts
-    split: Split
-    hyperprior: Hyperprior = Hyperprior()
-    space: str = "auto"
-    seed: int = 0
+    hyperprior = Hyperprior()
+    exact = True
+    """Whether a curvature costs about as much as a gradient, so that every step has its own."""
 
-    @property
-    def groups(self) -> int:
-        """How many prior variances there are."""
-        return int(self.design.group.max(initial=-1)) + 1
+    def __init__(self, group: np.ndarray) -> None:
+        self.group = group
+        self.groups = int(group.max(initial=-1)) + 1
+
+    @abstractmethod
+    def linearise(self, place: Any) -> Linear:
+        """The model that is linear about a place."""
+
+    @abstractmethod
+    def gradient(self, place: Any) -> np.ndarray:
+        """J' V^-1 (c - M) at a place."""
+
+    @abstractmethod
+    def widened(self, place: Any, spread: Spread) -> Any:
+        """The place with the same coefficients and another spread of the counts."""
+
+    @abstractmethod
+    def moved(self, place: Any, step: np.ndarray, precision: np.ndarray) -> Any:
+        """The place after as much of the step as leads upwards; None when nothing does."""
+
+    @abstractmethod
+    def value(self, place: Any) -> float:
+        """The log likelihood, up to a constant."""
+
+    @abstractmethod
+    def spread(self, linear: Linear, of_group: np.ndarray, known: float) -> Spread:
+        """The spread that the counts show, when they determine so many coefficients."""
+
+    @abstractmethod
+    def unpack(self, x: np.ndarray) -> np.ndarray:
+        """Coefficients in their own order, (coefficients, classes), from that of the Jacobian."""
 
     def precisions(self, of_group: np.ndarray) -> np.ndarray:
-        """The precision of each coefficient, (coefficients, classes)."""
-        each = np.append(of_group, FLAT)[self.design.group]
-        return np.repeat(each[:, None], self.counts.classes, axis=1)
-
-    def score(self, b: np.ndarray) -> np.ndarray:
-        """Scores of the instances, (instances, classes)."""
-        return self.design.Z @ (self.design.T @ b) + self.counts.offset[:, None]
+        """The precision of each coefficient."""
+        return np.append(of_group, FLAT)[self.group]
 
     def by_group(self, values: np.ndarray) -> np.ndarray:
         """Sums of values of coefficients over each group."""
-        group = np.repeat(self.design.group[:, None], values.shape[1], axis=1)
-        return np.bincount(group.ravel() + 1, values.ravel(), minlength=self.groups + 1)[1:]
+        return np.bincount(self.group + 1, values, minlength=self.groups + 1)[1:]
 
-    def start(self) -> np.ndarray:
-        """All coefficients zero but the intercept, which fits the sum of all counts."""
-        b = np.zeros((self.design.T.shape[1], self.counts.classes))
-        for _ in range(50):
-            change = self._level(b)
-            b[0] += change
-            if np.abs(change).max() < 1e-10:
+    def fit(
+        self,
+        linear: Linear,
+        of_group: np.ndarray | None = None,
+        *,
+        most: int = 60,
+        progress: Progress | None = None,
+    ) -> Fit:
+        """The place of highest evidence.
+
+        Parameters
+        ----------
+        linear : Linear
+            Where to start from.
+        of_group : numpy.ndarray, optional
+            The precisions to start from.
+        most : int
+            Updates of the precisions.
+        progress : Progress, optional
+            Progress after each update.
+        """
+        if of_group is None:
+            of_group = np.full(self.groups, START)
+        state = self.converge(linear, of_group, linear.place.spread)
+        trace = [state.evidence]
+        for step in range(most if self.groups else 0):
+            after, change = self._better(state)
+            if after is None:
                 break
-        return b
-
-    def _level(self, b: np.ndarray) -> np.ndarray:
-        """A Newton step, at most 1, of the intercept towards the counts' sum; shares are kept off 0
-        and 1."""
-        counts = self.counts
-        h = counts.moments(self.score(b)).h.reshape(-1, counts.classes)
-        times = np.asarray(counts.S.sum(axis=0)).ravel()
-        n = times.sum()
-        total = counts.count.reshape(-1, counts.classes).sum(axis=0)
-        mean, slope = times @ h, times @ (h * (1 - h) if counts.kind != "total" else h)
-        top = n - 0.5 if counts.kind != "total" else np.inf
-        aim = np.clip(total, 0.5, max(top, 0.5))
-        return np.clip((aim - mean) / np.maximum(slope, 1e-300), -1, 1)
-
-    def pack(self, b: np.ndarray) -> np.ndarray:
-        """Coefficients in the order of the Jacobian."""
-        return b.T.ravel()[self.split.order]
-
-    def unpack(self, x: np.ndarray) -> np.ndarray:
-        """Coefficients in their own order, from that of the Jacobian."""
-        b = np.empty(len(x))
-        b[self.split.order] = x
-        return b.reshape(self.counts.classes, -1).T
-
-    def linearise(
-        self, b: np.ndarray, spread: Spread, known: tuple[np.ndarray, CountMoments] | None = None
-    ) -> Linear:
-        """The model that is linear about these coefficients; scores and moments may be known."""
-        score, moments = known or self._moments(b)
-        whitener = self.counts.whitener(moments.h, spread)
-        J = self.split.jacobian(self.counts, moments.h, whitener)
-        space = Space(J, seed=self.seed, space=self.space)
-        return Linear(b, spread, score, moments, whitener, space)
-
-    def _moments(self, b: np.ndarray) -> tuple[np.ndarray, CountMoments]:
-        score = self.score(b)
-        return score, self.counts.moments(score)
+            gain, state = after.evidence - state.evidence, after
+            trace.append(state.evidence)
+            if progress is not None:
+                progress(step + 1, None, f"log evidence {state.evidence:.2f}")
+            if np.abs(change).max() < SMALL or gain < NEGLIGIBLE:
+                break
+        spread = state.linear.place.spread
+        final = self.converge(state.linear, state.precision, spread, tolerance=1e-4)
+        return Fit(final, tuple(trace))
 
     def converge(
         self,
         linear: Linear,
         of_group: np.ndarray,
-        spread: Spread = AS_DECLARED,
+        spread: Spread,
         *,
         tolerance: float = 1e-2,
         most: int = 60,
     ) -> State:
         """Steps at fixed precisions until the expected gain is below the tolerance.
 
-        The gradient is that of the place, the curvature that of the last linear model, as long as
-        it leads on: a gradient is much cheaper.
+        The gradient is that of the place. The curvature is too where it costs little; elsewhere it
+        is that of the last linear model, as long as it leads on.
         """
         precision = self.precisions(of_group)
-        posterior = linear.space.posterior(self.pack(precision))
-        b, score, moments = linear.b, linear.score, linear.moments
-        gain, converged = np.inf, False
+        posterior = linear.space.posterior(precision)
+        place, gain, converged = self.widened(linear.place, spread), np.inf, False
+        pairs: list[Pair] = []
+        earlier: tuple[np.ndarray, np.ndarray] | None = None
         for _ in range(most):
-            whitener = self.counts.whitener(moments.h, spread)
-            gradient = self._gradient(moments, whitener) - precision * b
-            step = self.unpack(posterior.solve(self.pack(gradient)))
-            before, gain = gain, float((gradient * step).sum())
+            stale = linear.place is not place
+            if self.exact and stale:
+                linear = self.linearise(place)
+                posterior, stale = linear.space.posterior(precision), False
+                if gain > NEAR:
+                    pairs, earlier = [], None
+            gradient = self.gradient(place) if stale else linear.gradient
+            gradient = gradient - precision * place.b
+            if earlier is not None:
+                pairs.append((place.b - earlier[0], earlier[1] - gradient))
+            earlier = place.b, gradient
+            step = bent(posterior, gradient, pairs)
+            before, gain = gain, float(gradient @ step)
             if abs(gain) < tolerance:
                 converged = True
                 break
-            if gain > SLOW * before:
-                linear = self.linearise(b, spread, (score, moments))
-                posterior = linear.space.posterior(self.pack(precision))
-                step = self.unpack(posterior.solve(self.pack(gradient)))
-                gain = float((gradient * step).sum())
-            after = self._moved((b, score, moments), step, precision, whitener)
+            if stale and gain > SLOW * before:
+                linear = self.linearise(place)
+                posterior = linear.space.posterior(precision)
+                step = bent(posterior, gradient, pairs)
+                gain = float(gradient @ step)
+            after = self.moved(place, step, precision)
             if after is None:
                 break
-            b, score, moments = after
-        if linear.b is not b or linear.spread != spread:
-            linear = self.linearise(b, spread, (score, moments))
-            posterior = linear.space.posterior(self.pack(precision))
-        value = self.counts.log_likelihood(linear.moments, linear.whitener, spread)
-        evidence = value + self._prior(b, of_group) - posterior.logdet / 2
-        return State(b, of_group, evidence, linear, converged)
+            place = after
+        if linear.place is not place:
+            linear = self.linearise(place)
+            posterior = linear.space.posterior(precision)
+        normal = np.log(precision).sum() - (precision * place.b**2).sum()
+        prior = float(normal) / 2 + self.hyperprior.log_density(of_group)
+        evidence = self.value(place) + prior - posterior.logdet / 2
+        return State(self.unpack(place.b), of_group, evidence, linear, converged, posterior)
 
-    def _gradient(self, moments: CountMoments, whitener: Whitener) -> np.ndarray:
-        """J' V^-1 (c - M), without the matrix J."""
-        residual = whitener(self.counts.observed - moments.mean)
-        of_score = self.counts.back(whitener.adjoint(residual), moments.h)
-        return self.design.T.T @ self.design.Z.tdot(of_score)
+    def _better(self, state: State) -> tuple[State | None, np.ndarray]:
+        """The state after an update of the variances that raises the evidence; None when none
+        does."""
+        precision, spread = self._target(state)
+        change, known = np.log(precision / state.precision), state.linear.place.spread
+        wider = np.subtract(spread, known)
+        for share in 0.5 ** np.arange(4):
+            new = Spread(*(np.array(known) + share * wider))
+            after = self.converge(state.linear, state.precision * np.exp(share * change), new)
+            if after.evidence > state.evidence:
+                return after, np.append(share * change, share * wider)
+        return None, change
 
-    def _moved(
-        self, place: Place, step: np.ndarray, precision: np.ndarray, whitener: Whitener
-    ) -> Place | None:
-        """As much of the step as lowers the squares, at the covariance of where it started."""
-        b, score, moments = place
-        along = self.design.Z @ (self.design.T @ step)
-        length = min(1.0, LONGEST / max(np.abs(along).max(initial=0), 1e-300))
-        before = self._squares(b, moments, precision, whitener)
-        for _ in range(12):
-            new, new_score = b + length * step, score + length * along
-            after = self.counts.moments(new_score)
-            if self._squares(new, after, precision, whitener) <= before + 1e-9 * abs(before):
-                return new, new_score, after
-            length /= 2
-        return None
-
-    def _squares(
-        self, b: np.ndarray, moments: CountMoments, precision: np.ndarray, whitener: Whitener
-    ) -> float:
-        residual = whitener(self.counts.observed - moments.mean)
-        return float(residual @ residual + (precision * b**2).sum()) / 2
-
-    def _prior(self, b: np.ndarray, of_group: np.ndarray) -> float:
-        """The log density of the coefficients and of the hyperprior, up to constants."""
-        precision, hyper = self.precisions(of_group), self.hyperprior
-        normal = np.log(precision).sum() - (precision * b**2).sum()
-        return float(normal) / 2 + hyper.log_density(of_group)
-
-    def target(self, state: State, *, updates: int = 4) -> tuple[np.ndarray, Spread]:
+    def _target(self, state: State, *, updates: int = 4) -> tuple[np.ndarray, Spread]:
         """Precisions near the fixed point of the model linear about the state, and the spread.
 
         The linear model's posterior follows the precisions at once, so that a few updates cost one.
         """
         linear, hyper, of_group = state.linear, self.hyperprior, state.precision
-        space = linear.space
-        gradient = self.pack(self._gradient(linear.moments, linear.whitener))
-        pull = gradient + space.squared(self.pack(state.b))
-        known = 0.0
-        for _ in range(updates):
-            posterior = space.posterior(self.pack(self.precisions(of_group)))
-            b, gamma = self.unpack(posterior.solve(pull)), self.unpack(posterior.gamma)
+        pull = linear.gradient + linear.space.squared(linear.place.b)
+        posterior, known = state.posterior, 0.0
+        for update in range(updates):
+            if update:
+                posterior = linear.space.posterior(self.precisions(of_group))
+            b, gamma = posterior.solve(pull), posterior.gamma
             known = float(gamma.sum())
             gamma = np.maximum(self.by_group(gamma), 0.0)
             after = (gamma + hyper.a) / (self.by_group(b**2) + hyper.rate(of_group))
@@ -299,118 +302,4 @@ class Evidence:
             of_group = np.clip(after, state.precision / FURTHEST, state.precision * FURTHEST)
             if np.abs(change).max() < SMALL:
                 break
-        if self.counts.disjoint or self.counts.kind == "histogram":
-            return of_group, self.counts.spread(linear.moments, known)
-        return of_group, self._misfit(linear, of_group)
-
-    def _misfit(self, linear: Linear, of_group: np.ndarray) -> Spread:
-        """The lack of fit of counts that overlap, at these precisions."""
-        counts, h = self.counts, linear.moments.h
-        precision = self.pack(self.precisions(of_group))
-
-        def at(t: float) -> Linearised:
-            whitener = counts.whitener(h, Spread(misfit=t))
-            J = self.split.jacobian(counts, h, whitener)
-            space = Space(J, seed=self.seed, space=self.space)
-            return Linearised(whitener, J.dense, space.posterior(precision).solve)
-
-        J = self.split.jacobian(counts, h, as_they_are).dense
-        r = counts.observed - linear.moments.mean + J @ self.pack(linear.b)
-        own = counts.S @ counts.slope(h)
-        return Spread(misfit=misfit_by_evidence(at, own, r, linear.spread.misfit))
-
-
-def fit_evidence(
-    design: Design,
-    counts: Counts,
-    *,
-    hyperprior: Hyperprior | None = None,
-    precision: np.ndarray | None = None,
-    space: str = "auto",
-    start: float = 100.0,
-    most: int = 60,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> tuple[Evidence, Fit]:
-    """Fit coefficients and precisions.
-
-    Parameters
-    ----------
-    design : Design
-        Of the instances.
-    counts : Counts
-        Reported.
-    hyperprior : Hyperprior, optional
-        Of the precisions.
-    precision : numpy.ndarray, optional
-        Of each group when it is fixed; by default the evidence chooses.
-    start : float
-        The precision to start from: strong shrinkage, so that no column runs away.
-    most : int
-        Updates of the precisions.
-    """
-    problem = Evidence(design, counts, Split(design, counts), hyperprior or Hyperprior(),
-                       space, seed)  # fmt: skip
-    with few_threads(problem):
-        return problem, _fit(problem, precision, start, most, progress)
-
-
-def few_threads(problem: Evidence) -> threadpool_limits:
-    """One thread for small problems: threads that wait for each other make small factorisations
-    many times slower on a busy machine."""
-    small = min(*problem.counts.S.shape, problem.design.T.shape[1]) < FEW
-    return threadpool_limits(1 if small else None, user_api="blas")
-
-
-def _fit(
-    problem: Evidence,
-    precision: np.ndarray | None,
-    start: float,
-    most: int,
-    progress: Progress | None,
-) -> Fit:
-    if precision is not None or problem.groups == 0:
-        fixed = np.zeros(0) if precision is None else np.asarray(precision, float)
-        linear = problem.linearise(problem.start(), AS_DECLARED)
-        state = problem.converge(linear, fixed, tolerance=1e-12, most=200)
-        return Fit(state, (state.evidence,))
-    linear = _as_scattered(problem, problem.linearise(problem.start(), AS_DECLARED))
-    state = problem.converge(linear, np.full(problem.groups, start), linear.spread)
-    trace = [state.evidence]
-    for step in range(most):
-        after, change = _better(problem, state)
-        if after is None:
-            break
-        gain = after.evidence - state.evidence
-        state = after
-        trace.append(state.evidence)
-        if progress is not None:
-            progress(step + 1, None, f"log evidence {state.evidence:.2f}")
-        if np.abs(change).max() < SMALL or gain < NEGLIGIBLE:
-            break
-    final = problem.converge(state.linear, state.precision, state.linear.spread, tolerance=1e-4)
-    return Fit(final, tuple(trace))
-
-
-def _as_scattered(problem: Evidence, linear: Linear) -> Linear:
-    """The model of the mean alone with totals as dispersed as they then are.
-
-    Taken for Poisson counts at first, large totals would look so certain that columns run away
-    before the dispersion is known (bike sharing in 42 bags: worse than the mean).
-    """
-    if problem.counts.kind != "total" or not problem.counts.disjoint:
-        return linear
-    return problem.linearise(linear.b, problem.counts.around_mean)
-
-
-def _better(problem: Evidence, state: State) -> tuple[State | None, np.ndarray]:
-    """The state after an update of the variances that raises the evidence; None when none does."""
-    precision, spread = problem.target(state)
-    change = np.log(precision / state.precision)
-    wider = np.subtract(spread, state.linear.spread)
-    for share in 0.5 ** np.arange(4):
-        new = Spread(*(np.array(state.linear.spread) + share * wider))
-        after = problem.converge(state.linear, state.precision * np.exp(share * change), new)
-        if after.evidence > state.evidence:
-            return after, np.append(share * change, share * wider)
-    return None, change
+        return of_group, self.spread(linear, of_group, known)

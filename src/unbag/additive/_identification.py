@@ -222,7 +222,7 @@ def _prior(
     terms: Terms, design: Design, spread: float
 ) -> tuple[np.ndarray, dict[str, tuple[slice, np.ndarray]]]:
     """Precisions with which every term has this spread over the events; the terms' covariances."""
-    T, share = terms.basis(), terms.share
+    T, share = terms.basis, terms.share
     second = _products(design) - np.outer(share, share)
     precision, products, row, column = np.full(T.shape[1], FLAT), {}, 1, 1
     for term in terms.terms:

@@ -196,7 +196,7 @@ class Split:
 
     def jacobian(self, counts: Counts, h: np.ndarray, whitener: Callable[[Any], Any]) -> Jacobian:
         """The derivative of the whitened means by the coefficients."""
-        if counts.disjoint and counts.kind != "histogram" and whitener is not as_they_are:
+        if counts.simple and whitener is not as_they_are:
             root = cast("Diagonal", whitener).root  # the rows' weights are fewer than the sums
             dense, rest = self.sums(counts.slope(h), root)
             return Jacobian(dense, self.basis, rest)

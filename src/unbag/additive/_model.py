@@ -14,8 +14,9 @@ from scipy import linalg, sparse, special
 from unbag._progress import Progress
 from unbag.additive._cells import check_size, fit_cells
 from unbag.additive._counts import Counts, Spread, counts_of
-from unbag.additive._evidence import Evidence, Fit, State, few_threads, fit_evidence
+from unbag.additive._evidence import Fit, State
 from unbag.additive._posterior import Primal
+from unbag.additive._rows import RowsFit, few_threads, fit_evidence
 from unbag.additive._slots import Slots
 from unbag.additive._terms import DataWarning, Design, Term, Terms, terms_of
 from unbag.bags import Bags, Kind
@@ -98,7 +99,7 @@ class AdditiveModel:
 
     def scores(self, X: Any) -> np.ndarray:
         """Logits, log rates or class scores; an offset of the rows is to be added."""
-        score = self.terms.matrix(X) @ (self.terms.basis() @ self.b)
+        score = self.terms.matrix(X) @ (self.terms.basis @ self.b)
         return score if self.kind == "histogram" else score[:, 0]
 
     def errors(self, X: Any) -> np.ndarray:
@@ -145,14 +146,14 @@ class AdditiveModel:
         """Scores along each direction of the posterior, (rows, classes, directions), some rows at a
         time."""
         Z, (_, classes, directions) = self.terms.matrix(X), self.factor.shape
-        flat = self.terms.basis() @ self.factor.reshape(len(self.factor), -1).astype(float)
+        flat = self.terms.basis @ self.factor.reshape(len(self.factor), -1).astype(float)
         for start in range(0, max(Z.shape[0], 1), ROWS):
             part = Z.take(slice(start, start + ROWS)) @ flat
             yield part.reshape(-1, classes, directions)
 
     def effects(self) -> list[Effect]:
         """What each column does to the score, the strongest first: the data of its picture."""
-        T, row, column, effects = self.terms.basis(), 1, 1, []
+        T, row, column, effects = self.terms.basis, 1, 1, []
         for term, strength in zip(self.terms.terms, self.strength, strict=True):
             rows, columns = slice(row, row + term.width), slice(column, column + term.count)
             at, entries = _grid(term, self.terms, self.terms.share[rows])
@@ -245,6 +246,7 @@ class Additive:
         if isinstance(bags, Marginals):
             terms, design = terms_of(bags.X, steps=self.steps, plan=self.plan)
             check_size(bags, design)
+            design, taken = _without_idle(terms, design)
             problem, fit = fit_cells(design, bags, **how)
         else:
             bags = bags.reported()  # refuses bags of which none is observed
@@ -252,9 +254,27 @@ class Additive:
                 bags = bags.take(np.arange(len(bags)))  # rows bag by bag
             X = bags.X if bags.X is not None else np.zeros((len(bags.bag), 0))
             terms, design = terms_of(X, steps=self.steps, plan=self.plan)
+            design, taken = _without_idle(terms, design)
             design = _with_strata(design, bags)
             problem, fit = fit_evidence(design, counts_of(bags), **how)
-        return _model(problem, fit, terms, seed=seed)
+        return _model(problem, fit, terms, taken, seed=seed)
+
+
+def _without_idle(terms: Terms, design: Design) -> tuple[Design, np.ndarray]:
+    """A large design without the levels that no row has, as most buckets of a hash are, and which
+    of its coefficients are left: the others stay at zero, where their prior has them."""
+    taken = np.ones(len(design.group), bool)
+    if len(taken) > EXACT:
+        row = column = 1
+        for term in terms.terms:
+            if term.levels and not term.raw:
+                inside = slice(column, column + term.count)
+                taken[inside] = terms.share[row : row + term.width] > 0
+                taken[column] = True  # no term is left without a coefficient
+            row, column = row + term.width, column + term.count
+        chosen = np.flatnonzero(taken)
+        design = design._replace(T=design.T[:, chosen], group=design.group[chosen])
+    return design, taken
 
 
 def _with_strata(design: Design, bags: Bags) -> Design:
@@ -282,53 +302,61 @@ def _with_strata(design: Design, bags: Bags) -> Design:
     return Design(Z, T, np.append(design.group, np.full(levels, number)))
 
 
-def _model(problem: Evidence, fit: Fit, terms: Terms, *, seed: int) -> AdditiveModel:
+def _model(
+    problem: RowsFit, fit: Fit, terms: Terms, taken: np.ndarray, *, seed: int
+) -> AdditiveModel:
     """The fitted model, and warnings of what limits it."""
-    state = fit.state
     with few_threads(problem):
-        precision = problem.pack(problem.precisions(state.precision))
-        posterior = state.linear.space.posterior(precision)
-        model = _made(problem, fit, terms, _factor(problem, fit, posterior, seed))
-        known = float(posterior.gamma.sum()) - problem.counts.classes
-    _warn(model, problem, state, known)
+        factor = _factor(problem, fit.state, seed)
+        model = _made(problem, fit.state, terms, taken, factor, seed)
+        known = float(fit.state.posterior.gamma.sum()) - problem.counts.classes
+    _warn(model, problem, fit.state, known)
     return model
 
 
-def _made(problem: Evidence, fit: Fit, terms: Terms, factor: np.ndarray) -> AdditiveModel:
-    """The model; strata that no column tells go into its intercept with their mean."""
-    state, size = fit.state, len(terms.group)
-    b = state.b.copy()
+def _made(
+    problem: RowsFit, state: State, terms: Terms, taken: np.ndarray, root: np.ndarray, seed: int
+) -> AdditiveModel:
+    """The model; strata that no column tells go into its intercept with their mean, and levels
+    that had no part in the fit are as their prior has them."""
+    size, place = np.count_nonzero(taken), state.linear.place
     share = problem.design.Z.mean()[len(terms.share) :]
-    b[0] += share @ b[size:]
-    factor[0] += np.tensordot(share, factor[size:], axes=1)
+    b, factor = np.zeros((len(taken), state.b.shape[1])), root[:size].astype(np.float32)
+    b[taken] = state.b[:size]
+    b[0] += share @ state.b[size:]
+    factor[0] += np.tensordot(share, root[size:], axes=1)
+    if size < len(taken):
+        rng, known = np.random.default_rng([seed, 2]), factor
+        factor = rng.standard_normal((len(taken), *known.shape[1:]), dtype=np.float32)
+        sd = 1 / np.sqrt(known.shape[2] * np.append(state.precision, 1)[terms.group])
+        factor *= sd.astype(np.float32)[:, None, None]
+        factor[taken] = known
     return AdditiveModel(
         problem.counts.kind,
         terms,
-        b[:size],
-        factor[:size].astype(np.float32),
+        b,
+        factor,
         state.precision[: len(terms.groups)],
-        _strength(problem.design.Z, terms, b[:size]),
-        state.linear.spread.dispersion,
+        _strength(problem.design.Z, terms, b),
+        place.spread.dispersion,
         state.evidence,
-        float(np.sqrt(state.linear.spread.misfit)),
+        float(np.sqrt(place.spread.misfit)),
     )
 
 
-def _factor(problem: Evidence, fit: Fit, posterior: Any, seed: int) -> np.ndarray:
+def _factor(problem: RowsFit, state: State, seed: int) -> np.ndarray:
     """A root of the posterior covariance: exact, or of draws d = H^-1 (J' e + lambda^1/2 z)."""
-    space, rng = fit.state.linear.space, np.random.default_rng([seed, 1])
-    precision = problem.pack(problem.precisions(fit.state.precision))
-    size = len(precision)
+    rng, size, posterior = np.random.default_rng([seed, 1]), len(problem.group), state.posterior
     if size <= EXACT:
         root = exact_factor(posterior, size)
     elif isinstance(posterior, Primal):
         root = posterior.root @ rng.normal(size=(size, DRAWS)) / np.sqrt(DRAWS)
     else:
-        noise = rng.normal(size=(space.J.shape[0], DRAWS))
+        J, precision = state.linear.space.J, problem.precisions(state.precision)
+        noise = rng.normal(size=(J.shape[0], DRAWS))
         prior = np.sqrt(precision)[:, None] * rng.normal(size=(size, DRAWS))
-        root = posterior.solve(space.J.tdot(noise) + prior) / np.sqrt(DRAWS)
-    directions = [problem.unpack(root[:, r]) for r in range(root.shape[1])]
-    return np.stack(directions, axis=-1)
+        root = posterior.solve(J.tdot(noise) + prior) / np.sqrt(DRAWS)
+    return problem.unpack(root)
 
 
 def exact_factor(posterior: Any, size: int) -> np.ndarray:
@@ -343,7 +371,7 @@ def exact_factor(posterior: Any, size: int) -> np.ndarray:
 
 def _strength(Z: Slots, terms: Terms, b: np.ndarray) -> np.ndarray:
     """The standard deviation of each term over the rows; of classes the largest."""
-    level, start, strengths = terms.basis() @ b, 1, []
+    level, start, strengths = terms.basis @ b, 1, []
     for term in terms.terms:
         part = Z.within(start, start + term.width) @ level
         strengths.append(part.std(axis=0).max(initial=0))
@@ -369,7 +397,7 @@ def _grid(term: Term, terms: Terms, share: np.ndarray) -> tuple[tuple[Any, ...],
     return at, rows
 
 
-def _warn(model: AdditiveModel, problem: Evidence, state: State, known: float) -> None:
+def _warn(model: AdditiveModel, problem: RowsFit, state: State, known: float) -> None:
     """Say what limits the fit, each with its own words."""
     counts = problem.counts
     checks = (
@@ -399,7 +427,7 @@ def _few_bags(model: AdditiveModel, counts: Counts) -> str:
 def _steep(model: AdditiveModel) -> str:
     if model.kind == "total":
         return ""
-    level, start, steep = model.terms.basis() @ model.b, 1, []
+    level, start, steep = model.terms.basis @ model.b, 1, []
     for term in model.terms.terms:
         part = level[start : start + term.width]
         part = part[model.terms.share[start : start + term.width] != 0]
@@ -417,8 +445,8 @@ def _steep(model: AdditiveModel) -> str:
 def _scattered(state: Any, counts: Counts, known: float) -> str:
     if counts.kind == "total":
         return ""  # the dispersion of counts is estimated
-    usual = counts.whitener(state.linear.moments.h, Spread())
-    residual = usual(counts.observed - state.linear.moments.mean)
+    moments = state.linear.place.moments
+    residual = counts.whitener(moments.h, Spread())(counts.observed - moments.mean)
     free = max(len(residual) - known, 1.0)
     ratio = float(residual @ residual) / free
     if ratio < 1.5 or ratio < 1 + 6 * np.sqrt(2 / free):

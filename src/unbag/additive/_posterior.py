@@ -182,23 +182,26 @@ class Space:
     """Where a Jacobian is solved: the same for all precisions, so that what they share is made
     once."""
 
-    def __init__(self, J: Jacobian, *, seed: int = 0, space: str = "auto") -> None:
-        self.J: Any = J
-        self._seed = seed
-        m, q = J.shape
-        smaller = "coefficients" if q <= m else "counts"
-        automatic = smaller if min(m, q) <= MOST else "gradients"
-        self.name = automatic if space == "auto" else space
-        if self.name == "coefficients":  # the products are enough, and J may be large
-            self.gram, self.J = J.gram(), None
+    def __init__(
+        self, J: Any, *, gram: np.ndarray | None = None, seed: int = 0, space: str = "auto"
+    ) -> None:
+        self.J, self.gram, self._seed, self.name = J, gram, seed, space
+        if gram is not None:
+            self.name = "coefficients"
+        elif space == "auto":
+            m, q = J.shape
+            smaller = "coefficients" if q <= m else "counts"
+            self.name = smaller if min(m, q) <= MOST else "gradients"
+        if self.name == "coefficients" and gram is None:
+            self.gram, self.J = J.gram(), None  # the products are enough, and J may be large
 
     def squared(self, b: np.ndarray) -> np.ndarray:
         """J' J b."""
-        return self.gram @ b if self.J is None else self.J.tdot(self.J.dot(b))
+        return self.J.tdot(self.J.dot(b)) if self.gram is None else self.gram @ b
 
     def posterior(self, precision: np.ndarray) -> Primal | Dual | Iterative:
         """The posterior at these prior precisions."""
-        if self.name == "coefficients":
+        if self.gram is not None:
             return Primal(self.gram, precision)
         if self.name == "counts":
             return Dual(self.J, precision)

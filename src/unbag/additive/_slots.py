@@ -125,6 +125,8 @@ class Slots:
 
     def _slots(self, rows: Any) -> tuple[Slot, ...]:
         """The slots of some rows."""
+        if isinstance(rows, slice) and rows == slice(0, self.shape[0]):
+            return self.slots
         return tuple(
             slot._replace(**{name: array[rows] for name, array in _arrays(slot)})
             for slot in self.slots

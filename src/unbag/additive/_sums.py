@@ -18,21 +18,17 @@ import numpy as np
 
 from unbag._rules import broken
 from unbag.additive._counts import Counts, Spread, counts_of, spread_of
-from unbag.additive._evidence import FURTHEST, NEGLIGIBLE, SMALL, Hyperprior
+from unbag.additive._evidence import EvidenceFit, Linear, State
 from unbag.additive._model import AdditiveModel, exact_factor
-from unbag.additive._posterior import FLAT, Primal
+from unbag.additive._posterior import FLAT, Space
 from unbag.additive._slots import Slots
 from unbag.additive._terms import Terms
 from unbag.bags import Bags, Kind
 
 MOST = 5_000
 """Coefficients whose curvature is held, 200 MB."""
-PASSES = 80
 LONGEST = 2.0
 """The largest change of a coefficient in one step."""
-CLOSE = 1e-2
-"""Nats that a step at fixed precisions must promise to be made."""
-START = 100.0
 
 
 class BagPart(NamedTuple):
@@ -178,7 +174,7 @@ class SumsAt(NamedTuple):
 
     def __call__(self, part: BagPart) -> Sums:
         """The sums of one part."""
-        counts, T = counts_of(part.bags), self.terms.basis()
+        counts, T = counts_of(part.bags), self.terms.basis
         level = T @ self.b
         moments = counts.moments(part.Z @ level + counts.offset[:, None])
         whitener = counts.whitener(moments.h, self.spread)
@@ -232,17 +228,15 @@ def added(some: Iterable[Sums]) -> Sums:
 ADDED = ("gram", "gradient", "value", "moments", "rows")
 
 
-class FitState(NamedTuple):
-    """Where the fit is: coefficients, precisions, spread, the sums there and their evidence."""
+class PartsPlace(NamedTuple):
+    """Coefficients, and what the parts say of them."""
 
     b: np.ndarray
-    of_group: np.ndarray
     spread: Spread
     sums: Sums
-    evidence: float
 
 
-class SumsFit:
+class SumsFit(EvidenceFit):
     """The evidence maximised by passes over parts.
 
     Parameters
@@ -262,12 +256,10 @@ class SumsFit:
     def __init__(
         self, parts: BagParts, terms: Terms, kind: Kind, *, classes: int = 1, without: int = -1
     ) -> None:
+        super().__init__(np.tile(terms.group, classes))  # in the order of b, class by class
         self.parts, self.terms, self.without = parts, terms, without
         self.kind: Kind = kind
-        self.classes, self.hyperprior = classes, Hyperprior()
-        self.group = np.tile(terms.group, classes)  # in the order of b, class by class
-        self.groups = len(terms.groups)
-        self.passes = 0
+        self.classes = classes
         self.prior = np.zeros(classes)  # the score of the mean report, known when the fit starts
         self.alone = 1.0  # the dispersion around the mean, likewise
         if len(self.group) > MOST:
@@ -277,140 +269,101 @@ class SumsFit:
                 "Leave out columns with many levels with {features}, or group their levels.",
             )
 
-    def fit(self, start: FitState | None = None) -> FitState:
-        """The place of highest evidence, from the prior or from another place."""
-        place = self._converge(start or self._start())
-        for _ in range(PASSES):
-            if self.passes >= PASSES or self.groups == 0:
-                break
-            after, change = self._better(place)
-            if after is None:
-                break
-            gain, place = after.evidence - place.evidence, after
-            if np.abs(change).max() < SMALL or gain < NEGLIGIBLE:
-                break
-        return self._converge(place, tolerance=1e-4)
+    def maximise(self, start: State | None = None) -> State:
+        """The place of highest evidence, from the prior or from where another fit ended."""
+        if start is None:
+            return self.fit(self.linearise(self._start())).state
+        place = start.linear.place
+        linear = self.linearise(self._place(place.b, place.spread))
+        return self.fit(linear, start.precision).state
 
-    def moved(self, place: FitState) -> FitState:
-        """The place of another fit, with the sums of this one."""
-        return self._at(place.b, place.of_group, place.spread)
-
-    def _at(self, b: np.ndarray, of_group: np.ndarray, spread: Spread) -> FitState:
+    def _place(self, b: np.ndarray, spread: Spread) -> PartsPlace:
         """One pass."""
-        self.passes += 1
-        sums = added(self.parts.map(SumsAt(self.terms, b, spread, self.without)))
-        posterior = Primal(sums.gram, self._precision(of_group))
-        flat, precision = b.T.ravel(), self._precision(of_group)
-        prior = (np.log(precision).sum() - (precision * flat**2).sum()) / 2
-        evidence = sums.value + prior + self.hyperprior.log_density(of_group)
-        return FitState(b, of_group, spread, sums, float(evidence - posterior.logdet / 2))
+        at = SumsAt(self.terms, self.unpack(b), spread, self.without)
+        return PartsPlace(b, spread, added(self.parts.map(at)))
 
-    def _precision(self, of_group: np.ndarray) -> np.ndarray:
-        return np.append(of_group, FLAT)[self.group]
-
-    def _by_group(self, values: np.ndarray) -> np.ndarray:
-        return np.bincount(self.group + 1, values, minlength=self.groups + 1)[1:]
-
-    def _start(self) -> FitState:
+    def _start(self) -> PartsPlace:
         """All coefficients zero but the intercept, which is brought to the mean report."""
-        b = np.zeros((len(self.terms.group), self.classes))
-        place = self._at(b, np.full(self.groups, START), Spread())
+        place = self._place(np.zeros(len(self.group)), Spread())
+        first = np.flatnonzero(self.group < 0)
         for _ in range(20):
-            first = np.flatnonzero(self.group < 0)
             inside = place.sums.gram[np.ix_(first, first)] + FLAT * np.eye(len(first))
             step = np.zeros(len(self.group))
             step[first] = np.clip(np.linalg.solve(inside, place.sums.gradient[first]), -1, 1)
-            place = self._at(place.b + self._unpack(step), place.of_group, place.spread)
+            place = self._place(place.b + step, place.spread)
             if np.abs(step).max() < 0.01:
                 break
-        self.prior = place.b[0]
+        self.prior = place.b[first]
         if self.kind != "total":
             return place
         # taken for Poisson counts, large totals would look so certain that columns run away
-        sums = place.sums
-        spread = spread_of(sums.own, sums.residual, sums.noise, self.kind, 1.0)
+        spread = self._shown(place.sums, 1.0)
         self.alone = spread.dispersion
-        return self._at(place.b, place.of_group, spread)
+        return self._place(place.b, spread)
 
-    def _unpack(self, x: np.ndarray) -> np.ndarray:
+    def unpack(self, x: np.ndarray) -> np.ndarray:
+        """Coefficients as (coefficients, classes)."""
         return x.reshape(self.classes, -1).T
 
-    def _converge(self, place: FitState, *, tolerance: float = CLOSE) -> FitState:
-        """Newton steps at fixed precisions; a step that lowers the posterior is halved."""
-        precision = self._precision(place.of_group)
-        for _ in range(30):
-            flat = place.b.T.ravel()
-            gradient = place.sums.gradient - precision * flat
-            step = Primal(place.sums.gram, precision).solve(gradient)
-            if float(gradient @ step) < tolerance:
-                break
-            step *= min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
-            after = self._stepped(place, step, precision)
-            if after is None:
-                break
-            place = after
-        return place
+    def widened(self, place: PartsPlace, spread: Spread) -> PartsPlace:
+        """The place with another spread of the counts."""
+        return place if spread == place.spread else self._place(place.b, spread)
 
-    def _stepped(self, place: FitState, step: np.ndarray, precision: np.ndarray) -> FitState | None:
+    def linearise(self, place: PartsPlace) -> Linear:
+        """The model that is linear about a place; its sums are all that it takes."""
+        return Linear(place, place.sums.gradient, Space(None, gram=place.sums.gram))
+
+    def gradient(self, place: PartsPlace) -> np.ndarray:
+        """J' V^-1 (c - M)."""
+        return place.sums.gradient
+
+    def moved(
+        self, place: PartsPlace, step: np.ndarray, precision: np.ndarray
+    ) -> PartsPlace | None:
+        """As much of the step as raises the posterior."""
+        step = step * min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
         before = self._density(place, precision)
         for _ in range(6):
-            after = self._at(place.b + self._unpack(step), place.of_group, place.spread)
+            after = self._place(place.b + step, place.spread)
             if self._density(after, precision) > before - 1e-9 * abs(before):
                 return after
             step = step / 2
         return None
 
-    def _density(self, place: FitState, precision: np.ndarray) -> float:
-        return place.sums.value - float((precision * place.b.T.ravel() ** 2).sum()) / 2
+    def _density(self, place: PartsPlace, precision: np.ndarray) -> float:
+        return place.sums.value - float((precision * place.b**2).sum()) / 2
 
-    def _better(self, place: FitState) -> tuple[FitState | None, np.ndarray]:
-        """After an update of the variances that raises the evidence; None when none does."""
-        of_group, spread = self._target(place)
-        change, wider = np.log(of_group / place.of_group), np.subtract(spread, place.spread)
-        for share in 0.5 ** np.arange(3):
-            new = Spread(*(np.array(place.spread) + share * wider))
-            moved = self._at(place.b, place.of_group * np.exp(share * change), new)
-            after = self._converge(moved)
-            if after.evidence > place.evidence:
-                return after, np.append(share * change, share * wider)
-        return None, change
+    def value(self, place: PartsPlace) -> float:
+        """The log likelihood, up to a constant."""
+        return place.sums.value
 
-    def _target(self, place: FitState, *, updates: int = 4) -> tuple[np.ndarray, Spread]:
-        """Precisions near the fixed point of the model linear about the place, and the spread."""
-        sums, of_group, hyper, known = place.sums, place.of_group, self.hyperprior, 0.0
-        pull = sums.gradient + sums.gram @ place.b.T.ravel()
-        for _ in range(updates):
-            posterior = Primal(sums.gram, self._precision(of_group))
-            b, gamma = posterior.solve(pull), posterior.gamma
-            known = float(gamma.sum())
-            grown = np.maximum(self._by_group(gamma), 0.0)
-            after = (grown + hyper.a) / (self._by_group(b**2) + hyper.rate(of_group))
-            change = np.log(after / of_group)
-            of_group = np.clip(after, place.of_group / FURTHEST, place.of_group * FURTHEST)
-            if np.abs(change).max() < SMALL:
-                break
+    def spread(self, linear: Linear, of_group: np.ndarray, known: float) -> Spread:
+        """The spread that the residuals show."""
         if self.kind == "histogram":
-            return of_group, Spread()
-        spread = spread_of(sums.own, sums.residual, sums.noise, self.kind, known, alone=self.alone)
-        return of_group, spread
+            return Spread()
+        return self._shown(linear.place.sums, known)
 
-    def model(self, place: FitState) -> AdditiveModel:
+    def _shown(self, sums: Sums, known: float) -> Spread:
+        own, residual, noise = sums.own, sums.residual, sums.noise
+        return spread_of(own, residual, noise, self.kind, known, alone=self.alone)
+
+    def model(self, state: State) -> AdditiveModel:
         """The fitted model, with the posterior of its coefficients."""
-        sums = place.sums
+        _, spread, sums = state.linear.place
         mean, square = sums.moments / sums.rows
         strength = np.sqrt(np.maximum(square - mean**2, 0)).max(axis=1, initial=0)
-        root = exact_factor(Primal(sums.gram, self._precision(place.of_group)), len(self.group))
+        root = exact_factor(state.posterior, len(self.group))
         factor = root.reshape(self.classes, -1, root.shape[1]).swapaxes(0, 1)
         return AdditiveModel(
             self.kind,
             self.terms,
-            place.b,
+            state.b,
             factor.astype(np.float32),
-            place.of_group,
+            state.precision,
             strength,
-            place.spread.dispersion,
-            place.evidence,
-            float(np.sqrt(place.spread.misfit)),
+            spread.dispersion,
+            state.evidence,
+            float(np.sqrt(spread.misfit)),
         )
 
 
@@ -429,7 +382,7 @@ def fit_parts(parts: BagParts, terms: Terms, kind: Kind, *, classes: int = 1) ->
         How many scores an instance has.
     """
     fit = SumsFit(parts, terms, kind, classes=classes)
-    return fit.model(fit.fit())
+    return fit.model(fit.maximise())
 
 
 def narrow_part(bags: Bags, terms: Terms, *, folds: int = 1, seed: Any = 0) -> BagPart:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -163,15 +164,20 @@ class Terms:
         parts = [np.full(count, number[name]) for name, _, count in self.parts]
         return np.concatenate([np.array([-1]), *parts]).astype(np.int64)
 
+    @cached_property
     def basis(self) -> Sparse:
         """The matrix T of the design: steps of numbers are centred, all else is as it is in Z."""
-        blocks: list[Any] = [np.ones((1, 1))]
-        start = 1
+        blocks, row, column = [(np.zeros(1, int), np.zeros(1, int), np.ones(1))], 1, 1
         for _, levels, count in self.parts:
-            blocks.append(_steps(self.share[start : start + levels]) if count < levels else
-                          sparse.eye_array(levels))  # fmt: skip
-            start += levels
-        return sparse.csr_array(sparse.block_diag(blocks, format="csr"))
+            rows = columns = np.arange(levels)
+            values = np.ones(levels)
+            if count < levels:
+                steps = _steps(self.share[row : row + levels])
+                (rows, columns), values = np.indices(steps.shape).reshape(2, -1), steps.ravel()
+            blocks.append((row + rows, column + columns, values))
+            row, column = row + levels, column + count
+        rows, columns, values = map(np.concatenate, zip(*blocks, strict=True))
+        return sparse.csr_array((values, (rows, columns)), shape=(row, column))
 
     def matrix(self, X: Any) -> Slots:
         """The matrix Z of these rows, one column of X at a time."""
@@ -267,7 +273,7 @@ def terms_of(X: Any, *, steps: int = 20, plan: FeaturePlan | None = None) -> tup
         terms = _table_terms(X, steps, plan)
     Z = terms.matrix(X)
     terms = replace(terms, share=Z.mean())
-    return terms, Design(Z, terms.basis(), terms.group)
+    return terms, Design(Z, terms.basis, terms.group)
 
 
 def _table_terms(X: Any, steps: int, plan: FeaturePlan | None) -> Terms:

@@ -142,7 +142,7 @@ class _Graph:
     def additive(self, model: AdditiveModel) -> str:
         """The sum of the terms: tables of levels, lines and steps."""
         terms = model.terms
-        level, start = np.asarray(terms.basis() @ model.b, float), 1
+        level, start = np.asarray(terms.basis @ model.b, float), 1
         total = self.value(level[:1])
         columns = self.columns(terms.plan)
         for term in terms.terms:

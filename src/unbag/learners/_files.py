@@ -255,13 +255,13 @@ def _fitted(stored: _Stored, folds: int) -> Fitted:
     """The model of all parts, and what folds of bags say of it."""
     parts, terms, kind, classes = LocalParts(stored), stored.terms, stored.kind, stored.classes
     whole = SumsFit(parts, terms, kind, classes=classes)
-    place = whole.fit()
+    state = whole.maximise()
     prior = whole.prior
     if kind != "histogram":
         prior = prior[0]
     centre = np.zeros_like(prior)
     alone = Combination(("additive",), np.ones(1), centre, centre[None], np.asarray(prior), kind)
-    models: dict[str, Any] = {"additive": whole.model(place)}
+    models: dict[str, Any] = {"additive": whole.model(state)}
     fitted = Fitted(kind, models, alone, learned_=stored.marks, takes_tables=True)
     bags = sum(len(part.bags) for part in stored)
     if folds < 2 or bags < FEWEST_BAGS:
@@ -269,7 +269,7 @@ def _fitted(stored: _Stored, folds: int) -> Fitted:
     of_fold = []
     for fold in range(folds):
         without = SumsFit(parts, terms, kind, classes=classes, without=fold)
-        of_fold.append(without.fit(without.moved(place)).b)
+        of_fold.append(without.maximise(state).b)
     evaluation, gain = _judged(stored, np.stack(of_fold), whole.prior)
     notes = (PESSIMISTIC.format(folds=folds),)
     return replace(fitted, evaluation=evaluation, gain=gain, notes=notes)

@@ -163,7 +163,7 @@ def judged_cells(model: AdditiveModel, held: Marginals, other: Marginals) -> Hel
         Observed cells, whose mean rate, and its scatter, the model is compared with.
     """
     Z = model.terms.matrix(held.X)
-    T = model.terms.basis()
+    T = model.terms.basis
     score = (Z @ (T @ model.b))[:, 0]
     h = INVERSE[model.kind](score)
     d = h
