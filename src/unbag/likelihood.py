@@ -169,10 +169,11 @@ def _binary(score: Any, bag: Any, size: Any, report: Any, noise: Any, width: int
     count = report[:, 1] * size
     inside = (count > -WHOLE) & (count < size + WHOLE)
     by_pmf = inside & _is_whole(count) & (noise == 0) & (size <= width)
-    zero = xp.zeros_like(count)
-    value = _poisson_binomial(
-        score, bag, xp.where(by_pmf, size, zero), xp.where(by_pmf, count, zero), width
-    )
+    value = zero = xp.zeros_like(count)
+    if not is_numpy(by_pmf) or by_pmf.any():  # the exact law is by far the dearest part
+        value = _poisson_binomial(
+            score, bag, xp.where(by_pmf, size, zero), xp.where(by_pmf, count, zero), width
+        )
     index = index_like(score, bag)
     log_h = log.form("binary").predict(score)
     moments = xp.stack([xp.exp(log_h[:, 1]), xp.exp(log_h[:, 0] + log_h[:, 1])], axis=-1)

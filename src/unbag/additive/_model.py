@@ -158,7 +158,9 @@ class AdditiveModel:
             rows, columns = slice(row, row + term.width), slice(column, column + term.count)
             at, entries = _grid(term, self.terms, self.terms.share[rows])
             basis = (entries - self.terms.share[rows]) @ T[rows, columns].toarray()
-            effect, along = basis @ self.b[columns], np.tensordot(basis, self.factor[columns], 1)
+            effect = basis @ self.b[columns]
+            # no matrix product: threads that wait for each other take longer than this sum
+            along = np.einsum("vk,kcr->vcr", basis, self.factor[columns])
             error = np.sqrt((along**2).sum(axis=-1))
             if self.kind != "histogram":
                 effect, error = effect[:, 0], error[:, 0]
