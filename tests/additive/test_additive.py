@@ -15,6 +15,7 @@ from unbag.additive._jacobian import Jacobian
 from unbag.additive._rows import fit_evidence
 from unbag.additive._terms import Terms, number_term, terms_of
 from unbag.learners import Additive, AdditiveModel, DataWarning, Learner, Model
+from unbag.tables import plan_features
 
 
 def logistic(rows=2000, columns=3, seed=0, strength=1.0):
@@ -380,7 +381,27 @@ def test_the_diagonal_of_a_quadratic_form_is_that_of_the_dense_product():
     rng = np.random.default_rng(0)
     share = rng.choice([0.0, 0.02, 0.05, 0.4], size=60)
     J = np.where(rng.random((80, 60)) < share, rng.normal(size=(80, 60)), 0.0)
-    P = np.cov(rng.normal(size=(80, 200)))
+    K = np.cov(rng.normal(size=(80, 200)))
     made = Jacobian(rng.normal(size=(80, 3)), sparse.eye_array(3).tocsr(), sparse.csr_array(J))
     whole = np.hstack([made.dense, J])
-    np.testing.assert_allclose(made.quadratic(P), np.diag(whole.T @ P @ whole), atol=1e-12)
+    diagonal = np.diag(whole.T @ np.linalg.solve(K, whole))
+    np.testing.assert_allclose(made.quadratic(np.linalg.cholesky(K)), diagonal, rtol=1e-10)
+    weight = rng.uniform(size=63)
+    np.testing.assert_allclose(made.outer(weight), (whole * weight) @ whole.T, atol=1e-12)
+
+
+def test_levels_that_no_row_has_change_nothing(monkeypatch):
+    """Large designs leave them out; narrow and wide columns alike."""
+    rng = np.random.default_rng(0)
+    wide, narrow = rng.integers(0, 100, 4000), rng.integers(0, 5, 4000)
+    table = pa.table({"shop": [f"s{i}" for i in wide], "kind": [f"k{i}" for i in narrow]})
+    kept = np.flatnonzero((wide % 3 != 1) & (narrow != 2))
+    y = rng.random(len(kept)) < special.expit(wide[kept] / 50 - narrow[kept] / 2)
+    bags = random_bags(table.take(kept), y, size=8, seed=0)
+    learner = Additive(plan=plan_features(table))
+    whole = learner.fit(bags)
+    monkeypatch.setattr("unbag.additive._model.EXACT", 10)
+    part = learner.fit(bags)
+    assert (part.b == 0).sum() > 100
+    np.testing.assert_allclose(part.b, whole.b, atol=1e-6)
+    np.testing.assert_allclose(part.errors(table), whole.errors(table), rtol=0.3)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
 from unbag.additive._slots import CellSums, Slots, Sparse
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from unbag.additive._counts import Counts, Diagonal
     from unbag.additive._terms import Design
 
-DENSE = 0.15
-"""A column of the Jacobian with a larger share of entries than this is kept dense."""
+DENSE, DENSE_OF_FEW = 0.15, 0.05
+"""A column of the Jacobian with a larger share of entries than this is kept dense; the second where
+counts are fewer than coefficients, so that it is multiplied more often and takes less memory."""
 FEW = 16
 """A column with at most one entry in so many counts is reckoned entry by entry."""
 AT_ONCE = 2**21
@@ -80,36 +81,48 @@ class Jacobian:
 
     def outer(self, weight: np.ndarray) -> np.ndarray:
         """J diag(weight) J'."""
-        split = self.basis.shape[1]
-        K = (self.dense * weight[:split]) @ self.dense.T
-        if self.sparse.shape[1]:
-            K += (self.sparse @ sparse.diags_array(weight[split:]) @ self.sparse.T).toarray()
+        split, root = self.basis.shape[1], np.sqrt(weight)
+        scaled = self.dense * root[:split]
+        K = scaled @ scaled.T  # of one matrix with itself, which takes half the work
+        if self.sparse.nnz:
+            rest = sparse.csr_array(self.sparse, copy=True)
+            rest.data *= root[split:][rest.indices]
+            K += (rest @ rest.T).toarray()
         return K
 
-    def quadratic(self, P: np.ndarray) -> np.ndarray:
-        """The diagonal of J' P J."""
-        first = np.einsum("mq,mq->q", self.dense, P @ self.dense)
+    def quadratic(self, L: np.ndarray) -> np.ndarray:
+        """The diagonal of J' (L L')^-1 J, L a lower triangle."""
+        first = _squares_within(L, self.dense)
         columns: Sparse = sparse.csc_array(self.sparse)
-        count, rest = np.diff(columns.indptr), np.zeros(columns.shape[1])
-        few = count * FEW <= len(P)
-        # of a level that c bags have only c^2 entries of P count: columns of equal c together
-        for c in np.unique(count[few & (count > 0)]):
-            equal = np.flatnonzero(count == c)
-            for part in np.array_split(equal, len(equal) * c * c // AT_ONCE + 1):
-                place = columns.indptr[part][:, None] + np.arange(c)
-                row, value = columns.indices[place], columns.data[place]
-                product = (P[row[:, :, None], row[:, None, :]] @ value[:, :, None])[:, :, 0]
-                rest[part] = np.sum(value * product, axis=1)
+        count, row, value = np.diff(columns.indptr), columns.indices, columns.data
+        few, rest = count * FEW <= len(L), np.zeros(columns.shape[1])
         many = np.flatnonzero(~few)
         for start in range(0, len(many), 512):
             part = many[start : start + 512]
-            dense = columns[:, part].toarray()
-            rest[part] = np.einsum("mq,mq->q", dense, P @ dense)
+            rest[part] = _squares_within(L, columns[:, part].toarray())
+        if columns.nnz == 0:
+            return np.concatenate([first, rest])
+        P, _ = linalg.lapack.dpotri(L, lower=1)  # the lower triangle of the inverse
+        own = np.bincount(np.repeat(np.arange(len(count)), count), value**2 * np.diag(P)[row])
+        rest[few] = np.append(own, np.zeros(len(count) - len(own)))[few]
+        # of a level that c bags have only c^2 entries of P count: columns of equal c together
+        for c in np.unique(count[few & (count > 1)]):
+            equal, (i, j) = np.flatnonzero(few & (count == c)), np.tril_indices(c, -1)
+            for part in np.array_split(equal, len(equal) * c * c // AT_ONCE + 1):
+                place = columns.indptr[part][:, None] + np.arange(c)
+                r, v = row[place], value[place]
+                rest[part] += 2 * np.einsum("pk,pk,pk->p", v[:, i], v[:, j], P[r[:, i], r[:, j]])
         return np.concatenate([first, rest])
 
     def squares(self) -> np.ndarray:
         """The diagonal of J' J."""
         return np.concatenate([(self.dense**2).sum(axis=0), self.sparse.power(2).sum(axis=0)])
+
+
+def _squares_within(L: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """The diagonal of A' (L L')^-1 A."""
+    inside = linalg.solve_triangular(L, A, lower=True, check_finite=False)
+    return np.einsum("mq,mq->q", inside, inside)
 
 
 class Split:
@@ -133,16 +146,18 @@ class Split:
         self.narrow = [slot for slot in Z.slots if slot.width <= NARROW]
         self.cells = _cells(Z, self.count)
         # whitening mixes counts that overlap, and then no column stays sparse
-        frequent = np.ones(Z.shape[1], bool)
+        frequent, entries = np.ones(Z.shape[1], bool), np.diff(sparse.csr_array(T).indptr)
         if counts.disjoint:
-            steps = np.diff(sparse.csr_array(T).indptr) != 1  # they stay together
-            frequent = self._frequent(Z.shape[1]) | steps
+            steps = entries > 1  # they stay together
+            least = DENSE if T.shape[1] <= self.counts else DENSE_OF_FEW
+            frequent = (self._touched(Z.shape[1]) > least * self.counts) | steps
         kept = np.flatnonzero(frequent)
         basis = T[kept]
         dense = np.flatnonzero(np.diff(sparse.csc_array(basis).indptr))
         other = np.setdiff1d(np.arange(T.shape[1]), dense)
         self.basis: Sparse = sparse.csr_array(basis[:, dense])
-        self.place = np.where(frequent, np.cumsum(frequent), np.cumsum(~frequent)) - 1
+        rare = ~frequent & (entries > 0)  # a level that no row has may have no coefficient
+        self.place = np.where(frequent, np.cumsum(frequent), np.cumsum(rare)) - 1
         self.width = len(kept), len(other)
         self._arrange(frequent)
         order = [
@@ -151,14 +166,14 @@ class Split:
         self.order = np.concatenate(order)
         """Where each coefficient of the Jacobian stands in b, flattened class by class."""
 
-    def _frequent(self, width: int) -> np.ndarray:
-        """Which columns of Z many counts touch."""
+    def _touched(self, width: int) -> np.ndarray:
+        """How many counts touch each column of Z."""
         touched = np.zeros(width)
         for slot in self.narrow:
             touched[slot.start : slot.start + slot.width] = self.counts
         for cells in self.cells:
             touched += np.bincount(cells.column, minlength=width)
-        return touched > DENSE * self.counts
+        return touched
 
     def _arrange(self, frequent: np.ndarray) -> None:
         """Where each cell stands: in the dense matrix, or among the entries of the sparse one."""

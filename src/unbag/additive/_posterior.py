@@ -93,12 +93,12 @@ class Dual:
         logs = np.log(np.diag(self._K)).sum() + np.log(np.diag(self._fixed[0])).sum()
         self.logdet = 2 * float(logs) + float(np.log(precision[precision > FLAT]).sum())
 
-    @property
+    @cached_property
     def gamma(self) -> np.ndarray:
         """The diagonal of J' P J / precision, with P = K^-1 less its part along u."""
-        P = linalg.cho_solve((self._K, True), np.eye(len(self._K)), check_finite=False)
-        P -= self._Ku @ linalg.cho_solve(self._fixed, self._Ku.T)
-        gamma = self._J.quadratic(P) * self._spread
+        along = linalg.solve_triangular(self._fixed[0], self._Ku.T, lower=True)
+        gamma = self._J.quadratic(self._K) - (self._J.tdot(along.T) ** 2).sum(axis=1)
+        gamma *= self._spread
         gamma[self._flat] = 1.0
         return gamma
 
