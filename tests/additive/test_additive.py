@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 from unbag import Bags, random_bags
 from unbag.additive._counts import CountMoments, Counts, Spread, counts_of
-from unbag.additive._jacobian import Jacobian
+from unbag.additive._jacobian import Jacobian, Split
+from unbag.additive._kernel import RowProducts
 from unbag.additive._rows import fit_evidence
 from unbag.additive._terms import Terms, number_term, terms_of
 from unbag.learners import Additive, AdditiveModel, DataWarning, Learner, Model
@@ -405,3 +406,28 @@ def test_levels_that_no_row_has_change_nothing(monkeypatch):
     assert (part.b == 0).sum() > 100
     np.testing.assert_allclose(part.b, whole.b, atol=1e-6)
     np.testing.assert_allclose(part.errors(table), whole.errors(table), rtol=0.3)
+
+
+def test_products_of_rows_make_the_jacobian_of_few_rows_with_many_classes():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 5)), rng.integers(0, 6, 60)
+    bags = random_bags(X, y, size=4, seed=0, kind="histogram", classes=6)
+    _, design = terms_of(bags.X, steps=6)
+    counts = counts_of(bags)
+    assert RowProducts.pays(design, counts)
+    h = special.softmax(rng.normal(size=(60, 6)), axis=1)
+    W = counts.whitener(h, Spread())
+    products, split = RowProducts(design, counts), Split(design, counts)
+    ours, plain = products.jacobian(counts, h, W), split.jacobian(counts, h, W)
+    J = np.empty(ours.shape)
+    J[:, split.order] = np.hstack([plain.dense, plain.sparse.toarray()])
+    b, r = rng.normal(size=(ours.shape[1], 2)), rng.normal(size=(ours.shape[0], 2))
+    np.testing.assert_allclose(ours.dot(b), J @ b, atol=1e-5)
+    np.testing.assert_allclose(ours.tdot(r), J.T @ r, atol=1e-5)
+    np.testing.assert_allclose(ours.columns(np.array([0, 7])), J[:, [0, 7]], atol=1e-5)
+    weight = np.tile(rng.uniform(size=ours.shape[1] // 6), 6)
+    np.testing.assert_allclose(ours.outer(weight), (J * weight) @ J.T, atol=1e-4)
+    K = J @ J.T + np.eye(len(J))
+    expected = np.diag(J.T @ np.linalg.solve(K, J)).reshape(6, -1).mean(axis=0)
+    made = ours.quadratic(np.linalg.cholesky(K)).reshape(6, -1)
+    np.testing.assert_allclose(made, np.tile(expected, (6, 1)), atol=1e-5)

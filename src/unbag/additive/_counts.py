@@ -69,6 +69,8 @@ class Blocks(NamedTuple):
 
     root: Sparse
     logdet: float
+    of_bag: np.ndarray
+    """The blocks, (bags, classes - 1, classes - 1)."""
 
     def __call__(self, A: Any) -> Any:
         """W A, for a vector, a dense or a sparse matrix."""
@@ -363,4 +365,4 @@ def _blocks(S: Sparse, h: np.ndarray, noise: np.ndarray) -> Blocks:
     where = ((row * bags + place).ravel(), (column * bags + place).ravel())
     size = bags * (C - 1)
     root = sparse.csr_array((W.ravel(), where), shape=(size, size))
-    return Blocks(root, 2 * float(np.log(np.diagonal(L, axis1=1, axis2=2)).sum()))
+    return Blocks(root, 2 * float(np.log(np.diagonal(L, axis1=1, axis2=2)).sum()), W)

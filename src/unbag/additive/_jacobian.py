@@ -79,6 +79,10 @@ class Jacobian:
             G[split:, split:] = (self.sparse.T @ self.sparse).toarray()
         return G
 
+    def columns(self, chosen: np.ndarray) -> np.ndarray:
+        """Some of the dense columns."""
+        return self.dense[:, chosen]
+
     def outer(self, weight: np.ndarray) -> np.ndarray:
         """J diag(weight) J'."""
         split, root = self.basis.shape[1], np.sqrt(weight)

@@ -86,7 +86,7 @@ class Dual:
         K = J.outer(self._spread)
         K[np.diag_indices_from(K)] += 1
         self._K = linalg.cholesky(K, lower=True, overwrite_a=True, check_finite=False)
-        self._u = J.dense[:, self._flat]  # flat coefficients touch every count, so they are dense
+        self._u = J.columns(self._flat)  # flat coefficients touch every count, so they are dense
         self._Ku = linalg.cho_solve((self._K, True), self._u, check_finite=False)
         fixed = self._u.T @ self._Ku + FLAT * np.eye(len(self._flat))
         self._fixed = linalg.cho_factor(fixed, lower=True)

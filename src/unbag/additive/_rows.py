@@ -12,6 +12,7 @@ from unbag._progress import Progress
 from unbag.additive._counts import CountMoments, Counts, Spread, Whitener
 from unbag.additive._evidence import EvidenceFit, Fit, Linear
 from unbag.additive._jacobian import Split, as_they_are
+from unbag.additive._kernel import RowProducts
 from unbag.additive._overlap import Linearised, misfit_by_evidence
 from unbag.additive._posterior import Space
 
@@ -56,7 +57,8 @@ class RowsFit(EvidenceFit):
         self, design: Design, counts: Counts, *, space: str = "auto", seed: int = 0
     ) -> None:
         self.design, self.counts = design, counts
-        self.split = Split(design, counts)
+        products = space in ("auto", "counts") and RowProducts.pays(design, counts)
+        self.split: Any = (RowProducts if products else Split)(design, counts)
         self.options: dict[str, Any] = {"space": space, "seed": seed}
         super().__init__(np.tile(design.group, counts.classes)[self.split.order])
         m, q = counts.S.shape[0], len(self.group)
