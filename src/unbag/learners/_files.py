@@ -277,7 +277,7 @@ def _fitted(stored: _Stored, folds: int) -> Fitted:
 
 def _judged(stored: _Stored, of_fold: np.ndarray, level: np.ndarray) -> tuple[Evaluation, Estimate]:
     """What bags say of models that never saw them, part by part: losses where they are random."""
-    T = stored.terms.basis()
+    T = stored.terms.basis
     evaluator, ours, theirs, random = Evaluator(ordered=stored.few), [], [], True
     alarm = 0.01 / len(stored.files)  # that random bags of any part are called not random
     for part in stored:
