@@ -151,11 +151,11 @@ class EvidenceFit(ABC):
         """J' V^-1 (c - M) at a place."""
 
     @abstractmethod
-    def widened(self, place: Any, spread: Spread) -> Any:
+    def _widened(self, place: Any, spread: Spread) -> Any:
         """The place with the same coefficients and another spread of the counts."""
 
     @abstractmethod
-    def moved(self, place: Any, step: np.ndarray, precision: np.ndarray) -> Any:
+    def _moved(self, place: Any, step: np.ndarray, precision: np.ndarray) -> Any:
         """The place after as much of the step as leads upwards; None when nothing does."""
 
     @abstractmethod
@@ -163,7 +163,7 @@ class EvidenceFit(ABC):
         """The log likelihood, up to a constant."""
 
     @abstractmethod
-    def spread(self, linear: Linear, of_group: np.ndarray, known: float) -> Spread:
+    def _spread(self, linear: Linear, of_group: np.ndarray, known: float) -> Spread:
         """The spread that the counts show, when they determine so many coefficients."""
 
     @abstractmethod
@@ -233,7 +233,7 @@ class EvidenceFit(ABC):
         """
         precision = self.precisions(of_group)
         posterior = linear.space.posterior(precision)
-        place, gain, converged = self.widened(linear.place, spread), np.inf, False
+        place, gain, converged = self._widened(linear.place, spread), np.inf, False
         pairs: list[Pair] = []
         earlier: tuple[np.ndarray, np.ndarray] | None = None
         for _ in range(most):
@@ -258,7 +258,7 @@ class EvidenceFit(ABC):
                 posterior = linear.space.posterior(precision)
                 step = bent(posterior, gradient, pairs)
                 gain = float(gradient @ step)
-            after = self.moved(place, step, precision)
+            after = self._moved(place, step, precision)
             if after is None:
                 break
             place = after
@@ -302,4 +302,4 @@ class EvidenceFit(ABC):
             of_group = np.clip(after, state.precision / FURTHEST, state.precision * FURTHEST)
             if np.abs(change).max() < SMALL:
                 break
-        return of_group, self.spread(linear, of_group, known)
+        return of_group, self._spread(linear, of_group, known)

@@ -114,7 +114,7 @@ class RowsFit(EvidenceFit):
     ) -> RowPlace:
         return RowPlace(b, spread, score, moments, self.counts.whitener(moments.h, spread))
 
-    def widened(self, place: RowPlace, spread: Spread) -> RowPlace:
+    def _widened(self, place: RowPlace, spread: Spread) -> RowPlace:
         """The place with another spread of the counts."""
         if spread == place.spread:
             return place
@@ -132,7 +132,7 @@ class RowsFit(EvidenceFit):
         of_score = self.counts.back(place.whitener.adjoint(white), place.moments.h)
         return self.pack(self.design.T.T @ self.design.Z.tdot(of_score))
 
-    def moved(self, place: RowPlace, step: np.ndarray, precision: np.ndarray) -> RowPlace | None:
+    def _moved(self, place: RowPlace, step: np.ndarray, precision: np.ndarray) -> RowPlace | None:
         """As much of the step as lowers the squares, at the covariance of where it started."""
         along = self.design.Z @ (self.design.T @ self.unpack(step))
         length = min(1.0, LONGEST / max(np.abs(along).max(initial=0), 1e-300))
@@ -156,7 +156,7 @@ class RowsFit(EvidenceFit):
         """The log likelihood, up to a constant."""
         return self.counts.log_likelihood(place.moments, place.whitener, place.spread)
 
-    def spread(self, linear: Linear, of_group: np.ndarray, known: float) -> Spread:
+    def _spread(self, linear: Linear, of_group: np.ndarray, known: float) -> Spread:
         """The spread that the residuals show; of counts that overlap, that of highest evidence."""
         counts, moments = self.counts, linear.place.moments
         if counts.disjoint or counts.kind == "histogram":

@@ -305,7 +305,7 @@ class SumsFit(EvidenceFit):
         """Coefficients as (coefficients, classes)."""
         return x.reshape(self.classes, -1).T
 
-    def widened(self, place: PartsPlace, spread: Spread) -> PartsPlace:
+    def _widened(self, place: PartsPlace, spread: Spread) -> PartsPlace:
         """The place with another spread of the counts."""
         return place if spread == place.spread else self._place(place.b, spread)
 
@@ -317,7 +317,7 @@ class SumsFit(EvidenceFit):
         """J' V^-1 (c - M)."""
         return place.sums.gradient
 
-    def moved(
+    def _moved(
         self, place: PartsPlace, step: np.ndarray, precision: np.ndarray
     ) -> PartsPlace | None:
         """As much of the step as raises the posterior."""
@@ -337,7 +337,7 @@ class SumsFit(EvidenceFit):
         """The log likelihood, up to a constant."""
         return place.sums.value
 
-    def spread(self, linear: Linear, of_group: np.ndarray, known: float) -> Spread:
+    def _spread(self, linear: Linear, of_group: np.ndarray, known: float) -> Spread:
         """The spread that the residuals show."""
         if self.kind == "histogram":
             return Spread()
