@@ -21,7 +21,6 @@ from unbag.plots import (
     draw_stream,
     limits,
     new_figure,
-    stream_figure,
 )
 
 GAP = np.array([0.1, np.nan, 0.3])
@@ -113,7 +112,6 @@ def test_a_moved_prior_is_ringed(axes):
     draw_prior(axes, ROWS)
     _, ring = axes.get_lines()
     assert points(ring).tolist() == [[2, 0.2]]
-    assert len(stream_figure(ROWS).axes) == 3
 
 
 def test_a_zoomed_figure_shows_the_curves_and_no_more(axes):

@@ -647,18 +647,6 @@ def draw_prior(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     draw_curves(axes, curve, x="chunk", y="prior", marks=marks, mark="the prior moved")
 
 
-def stream_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """Log loss, AUC and prior of a stream, chunk by chunk."""
-    figure = new_figure(6.4, 6.6)
-    *panels, last = figure.subplots(3, 1, sharex=True)
-    for panel, metric in zip(panels, STREAM_METRICS, strict=True):
-        draw_stream(panel, rows, metric)
-        panel.set_xlabel("")
-    draw_prior(last, rows)
-    draw_legend(panels[0])
-    return figure
-
-
 def draw_experiment(axes: Axes, result: Result) -> None:
     """A metric over the bag size, with bands of one standard error.
 

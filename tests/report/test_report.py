@@ -432,6 +432,7 @@ def test_the_page_of_a_stream_tells_loss_prior_and_what_was_set_aside():
     rows = [
         {
             "chunk": i,
+            "log_loss": i / 10,
             "window_log_loss": 0.5 - i / 100,
             "window_log_loss_error": 0.03,
             "window_auc": None,
@@ -450,6 +451,9 @@ def test_the_page_of_a_stream_tells_loss_prior_and_what_was_set_aside():
         "next",
         "glossary",
     ]
+    averages = page.sections[1].parts[1]
+    assert averages.caption == "Averages over chunks"
+    assert averages.rows[0] == ["Log loss", "0.3000", "0.5000", ""]
     text = render(page)
     Reader(text)
     for words in (

@@ -176,48 +176,16 @@ def _end(learner: StreamLearner, folder: Path) -> Path:
 
 
 def write_report(learner: StreamLearner, folder: Path) -> Path:
-    """A page on a stream: what it was, how it went, what was set aside; `report.html`, and beside
-    it `report.md`."""
-    from unbag.plots import stream_figure
+    """A page on a stream: what it was, how it went, what was set aside; `report.html`."""
     from unbag.report import stream_page, write_page
     from unbag.stream import read_metrics
 
-    rows = read_metrics(folder)
-    stream_figure(rows).savefig(folder / "stream.png", dpi=150)
     s = learner.settings
-    line = f"{s.method}, rate {s.rate:g}, prior: {s.prior}"
-    lines = [
-        "# A stream\n",
-        f"{line}, batches of {s.batch}, seed {s.seed}.",
-        f"{learner.chunks} chunks, {learner.events_learned:,} events learned, "
-        f"{learner.waiting:,} waiting.\n",
-        "![log loss, AUC and prior](stream.png)\n",
-        "| average over chunks | from reports | from labels | of the truth |",
-        "|---|---|---|---|",
-    ]
-    for title, name in (("log loss", "log_loss"), ("AUC", "auc"), ("predicted - observed", "gap")):
-        averages = [_average(rows, key) for key in (name, f"label_{name}", f"true_{name}")]
-        lines.append(f"| {title} | {' | '.join(averages)} |")
-    alarms = [row["chunk"] for row in rows if row.get("drift")]
-    lines += [f"\nThe prior drifted in {len(alarms)} of {len(rows)} chunks.\n"]
-    if learner.counts:
-        lines += ["| set aside | how often |", "|---|---|"]
-        lines += [f"| {kind} | {count} |" for kind, count in learner.counts.items()]
-    else:
-        lines.append("Nothing was set aside.")
-    (folder / "report.md").write_text("\n".join(lines) + "\n")
+    line = f"{s.method}, rate {s.rate:g}, prior: {s.prior}, batches of {s.batch}, seed {s.seed}"
     counts = {
         "learned": learner.events_learned,
         "waiting": learner.waiting,
         "aside": learner.counts,
     }
-    return write_page(stream_page(rows, line, **counts), folder / "report.html", force=True)
-
-
-def _average(rows: list[dict[str, Any]], name: str) -> str:
-    import numpy as np
-
-    values = np.array([row.get(name, np.nan) for row in rows], float)
-    if not np.isfinite(values).any():
-        return ""
-    return f"{np.nanmean(values):.4f}"
+    page = stream_page(read_metrics(folder), line, **counts)
+    return write_page(page, folder / "report.html", force=True)

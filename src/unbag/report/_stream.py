@@ -17,6 +17,8 @@ METRICS = (
     ("log_loss", "Log loss", "lower is better"),
     ("auc", "AUC", "0.5 is chance, 1 is perfect"),
 )
+AVERAGED = {"Log loss": "log_loss", "AUC": "auc", "Predicted - observed": "gap"}
+SOURCES = {"": "from reports", "label_": "from labels", "true_": "of the true probability"}
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -86,7 +88,8 @@ def _summary(rows: Rows, learned: int) -> Section:
 def _read(rows: Rows, learned: int, waiting: int, aside: Mapping[str, int]) -> Section:
     counts = {"Chunks": len(rows), "Events learned from": learned, "Events waiting": waiting}
     parts: list[Part] = [
-        Grid("What was read", ["", ""], [[name, f"{n:,}"] for name, n in counts.items()])
+        Grid("What was read", ["", ""], [[name, f"{n:,}"] for name, n in counts.items()]),
+        Grid("Averages over chunks", ["", *SOURCES.values()], _averages(rows)),
     ]
     if aside:
         reasons = [[str(reason), f"{count:,}"] for reason, count in aside.items()]
@@ -96,12 +99,21 @@ def _read(rows: Rows, learned: int, waiting: int, aside: Mapping[str, int]) -> S
     return Section("input", "What was read, and what was refused", parts)
 
 
+def _averages(rows: Rows) -> list[list[str]]:
+    """Each metric by each source; empty where a source is not there."""
+    table = []
+    for title, name in AVERAGED.items():
+        columns = [stream_column(rows, f"{source}{name}") for source in SOURCES]
+        known = [column[np.isfinite(column)] for column in columns]
+        table.append([title, *(f"{one.mean():.4f}" if len(one) else "" for one in known)])
+    return table
+
+
 def _over_time(rows: Rows, name: str, title: str, meaning: str) -> Section | None:
-    sources = {"window": "from reports", "label": "from labels", "true": "of the true probability"}
     known = [
         words
-        for prefix, words in sources.items()
-        if np.isfinite(stream_column(rows, f"{prefix}_{name}")).any()
+        for source, words in SOURCES.items()
+        if np.isfinite(stream_column(rows, f"{source or 'window_'}{name}")).any()
     ]
     if not known:
         return None
