@@ -12,7 +12,7 @@ import pytest
 
 from cases.packages import needs
 from unbag import Bags, evaluate, losses, random_bags, weights
-from unbag.boosting import BagObjective, _fit, fit_lightgbm, fit_xgboost
+from unbag.boosting import BagObjective, _fit, fit_lightgbm, fit_xgboost, level_shift
 from unbag.boosting._fit import LIGHTGBM, XGBOOST
 from unbag.boosting._objective import CURVES, FLOOR
 from unbag.datasets import load_adult
@@ -93,7 +93,7 @@ def test_the_level_makes_the_mean_prediction_the_mean_report(kind):
     bags, _ = world(kind, n=600)
     objective = BagObjective(bags)
     z = 0.5 * scores_of(bags) + 0.3
-    shift = objective.level(z, steps=30)
+    shift = level_shift(z, bags.prior, kind)
     mean = objective.predict(z + shift).mean(axis=0)
     np.testing.assert_allclose(mean, bags.prior, rtol=1e-6)
 

@@ -92,6 +92,9 @@ CURVES: dict[Kind, dict[str, Curve]] = {
 def level_shift(score: np.ndarray, mean: Any, kind: Kind, *, steps: int = 30) -> np.ndarray:
     """What to add to scores so that the mean prediction is this mean: a number, or one per class.
 
+    Trees that fit residuals of bags lose the level, slowly and for good, while the mean of all
+    reports is the best known number there is.
+
     Parameters
     ----------
     score : numpy.ndarray
@@ -283,22 +286,6 @@ class BagObjective:
     def predict(self, score: Any) -> np.ndarray:
         """Scores of the instances as probabilities or mean counts."""
         return self.curve.predict(self._checked(score))
-
-    def level(self, score: Any, *, steps: int = 2) -> Any:
-        """What to add to the scores so that the mean prediction is the mean report.
-
-        Trees that fit residuals of bags lose the level, slowly and for good, while the mean of all
-        reports is the best known number there is. For class scores one number per class. From round
-        to round the level moves little, so that two of Newton's steps find it.
-
-        Parameters
-        ----------
-        score : array
-            Of each instance.
-        steps : int
-            How many of Newton's steps.
-        """
-        return level_shift(self._checked(score), self.prior, self.bags.kind, steps=steps)
 
     def _checked(self, score: Any) -> np.ndarray:
         rows(len(score), len(self.bags.bag), thing="score", of="instance")

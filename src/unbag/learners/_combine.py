@@ -253,7 +253,7 @@ def _dispersion(combination: Combination, scores: np.ndarray, bags: Bags) -> flo
     """
     if bags.kind != "total":
         return 1.0
-    rate = np.exp(np.clip(combination.apply(scores) + _offset(bags)[:, 0], -30, 30))
+    rate = np.exp(np.clip(combination.apply(scores) + offset_of(bags), -30, 30))
     mean = np.bincount(bags.bag, weights=rate, minlength=len(bags))
     noise = np.zeros(len(bags)) if bags.noise is None else bags.noise
     squares = (bags.report * bags.size - mean) ** 2 / np.maximum(mean + noise, LEAST)
@@ -364,12 +364,17 @@ def _start(bags: Bags) -> np.ndarray:
     return special.logit(mean)
 
 
+def offset_of(bags: Bags) -> Any:
+    """The offset of each row, in the shape of scores."""
+    if bags.offset is None:
+        return 0.0
+    return bags.offset[:, None] if bags.kind == "histogram" else bags.offset
+
+
 def _offset(bags: Bags) -> np.ndarray:
     """(instances, components)"""
-    n = len(bags.bag)
-    shape = (n, bags.report.shape[1]) if bags.kind == "histogram" else (n, 1)
-    own = np.zeros(n) if bags.offset is None else bags.offset
-    return np.broadcast_to(own[:, None], shape)
+    own = np.reshape(offset_of(bags), (-1, 1))
+    return np.broadcast_to(own, (len(bags.bag), bags.report.size // len(bags)))
 
 
 def _design(away: np.ndarray, bags: Bags) -> np.ndarray:
@@ -408,10 +413,7 @@ def _derivatives(
 
 
 def _log_likelihood(combination: Combination, scores: np.ndarray, bags: Bags) -> float:
-    offset = _offset(bags)
-    score = combination.apply(scores)
-    score = score + (offset if bags.kind == "histogram" else offset[:, 0])
-    return -float(log_likelihood_loss(score, bags).sum())
+    return -float(log_likelihood_loss(combination.apply(scores) + offset_of(bags), bags).sum())
 
 
 def log_likelihood_loss(score: np.ndarray, bags: Bags) -> np.ndarray:

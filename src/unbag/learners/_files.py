@@ -32,8 +32,8 @@ from unbag.additive import (
     terms_of,
 )
 from unbag.bags import Kind, stable_hash
-from unbag.learners._combine import Combination, log_likelihood_loss
-from unbag.learners._fitted import NOT_RANDOM, PESSIMISTIC, Fitted, offset_of
+from unbag.learners._combine import Combination, log_likelihood_loss, offset_of
+from unbag.learners._fitted import NOT_RANDOM, PESSIMISTIC, Fitted
 from unbag.learners._folds import look_random, scores_by_own_fold
 from unbag.metrics import (
     EXACT,

@@ -15,16 +15,8 @@ from unbag._rules import Refused, broken
 from unbag.additive import Additive
 from unbag.bags import Bags
 from unbag.boosting import level_shift
-from unbag.learners._combine import Combination, combine, slope_of, unsteadiness
-from unbag.learners._fitted import (
-    NOT_RANDOM,
-    PESSIMISTIC,
-    Fitted,
-    as_read,
-    is_matrix,
-    offset_of,
-    tested,
-)
+from unbag.learners._combine import Combination, combine, offset_of, slope_of, unsteadiness
+from unbag.learners._fitted import NOT_RANDOM, PESSIMISTIC, Fitted, as_read, is_matrix, tested
 from unbag.learners._folds import (
     FEWEST,
     FoldFit,

@@ -15,8 +15,8 @@ from unbag._lazy import as_html
 from unbag._rules import broken
 from unbag.additive import AdditiveModel, DataWarning, Effect
 from unbag.bags import Bags, Kind
-from unbag.learners._combine import Combination
-from unbag.learners._protocol import Model
+from unbag.learners._combine import Combination, offset_of
+from unbag.learners._protocol import Model, arrays_of, under
 from unbag.learners._table import LEARNERS
 from unbag.learners._verdict import Verdict, verdict_of
 from unbag.metrics import Estimate, Evaluation, check_apart, evaluate_counts, scores_on
@@ -173,26 +173,21 @@ class Fitted:
 
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """The model as arrays and settings that JSON can hold, for the model file."""
-        arrays, combination = self.combination.arrays()
-        arrays = {f"combination.{name}": np.asarray(a) for name, a in arrays.items()}
+        arrays, models = arrays_of({"combination": self.combination, **self.models})
         if self.learned_ is not None:
             arrays["learned"] = self.learned_
         settings: dict[str, Any] = {"kind": self.kind, "notes": list(self.notes)}
-        settings["takes_tables"] = self.takes_tables
-        settings |= {"combination": combination, "models": {}}
-        for name, model in self.models.items():
-            own, settings["models"][name] = model.arrays()
-            arrays |= {f"{name}.{key}": value for key, value in own.items()}
-        return arrays, settings
+        settings |= {"combination": models.pop("combination"), "models": models}
+        return arrays, settings | {"takes_tables": self.takes_tables}
 
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Fitted:
         """The model that `arrays` described, without its evaluation; see `Model.restore`."""
         models = {
-            name: LEARNERS[name].restore(_under(arrays, name), own)
+            name: LEARNERS[name].restore(under(arrays, name), own)
             for name, own in settings["models"].items()
         }
-        combination = Combination.restore(_under(arrays, "combination"), settings["combination"])
+        combination = Combination.restore(under(arrays, "combination"), settings["combination"])
         return cls(
             settings["kind"],
             models,
@@ -201,11 +196,6 @@ class Fitted:
             learned_=arrays.get("learned"),
             takes_tables=settings["takes_tables"],
         )
-
-
-def _under(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
-    start = f"{name}."
-    return {key.removeprefix(start): a for key, a in arrays.items() if key.startswith(start)}
 
 
 _PREDICT = {"binary": special.expit, "total": np.exp, "histogram": partial(special.softmax, axis=1)}
@@ -219,13 +209,6 @@ def as_read(bags: Bags) -> Bags:
 def is_matrix(X: Any) -> bool:
     """Whether rows come as a matrix or images, not as a table."""
     return isinstance(X, np.ndarray) or sparse.issparse(X)
-
-
-def offset_of(bags: Bags) -> Any:
-    """The offset of each row, in the shape of scores."""
-    if bags.offset is None:
-        return 0.0
-    return bags.offset[:, None] if bags.kind == "histogram" else bags.offset
 
 
 def tested(fitted: Fitted, bags: Bags) -> Evaluation:

@@ -3,6 +3,7 @@ file."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -47,6 +48,21 @@ class Model(Protocol):
             The rest, as JSON holds it.
         """
         ...
+
+
+def arrays_of(models: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays of several models, each under its name, and their settings by name."""
+    arrays, settings = {}, {}
+    for name, model in models.items():
+        own, settings[name] = model.arrays()
+        arrays |= {f"{name}.{key}": value for key, value in own.items()}
+    return arrays, settings
+
+
+def under(arrays: Mapping[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
+    """The arrays of one of these models."""
+    start = f"{name}."
+    return {key.removeprefix(start): a for key, a in arrays.items() if key.startswith(start)}
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ import numpy as np
 from unbag.additive import Additive, AdditiveModel
 from unbag.bags import Bags, Kind
 from unbag.learners._folds import ByFolds, FoldFit, fit_folds
-from unbag.learners._protocol import Progress
+from unbag.learners._protocol import Progress, arrays_of, under
 from unbag.learners._trees import Trees, TreesModel
 
 
@@ -40,20 +40,15 @@ class StackedModel:
 
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """The model as arrays and settings."""
-        arrays, settings = {}, {}
-        for name, model in (("base", self.base), ("trees", self.trees)):
-            own, settings[name] = model.arrays()
-            arrays |= {f"{name}.{key}": array for key, array in own.items()}
-        return arrays, settings
+        return arrays_of({"base": self.base, "trees": self.trees})
 
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> StackedModel:
         """The model that `arrays` described; see `Model.restore`."""
-        parts = []
-        for name, kind in (("base", AdditiveModel), ("trees", TreesModel)):
-            own = {k.removeprefix(f"{name}."): a for k, a in arrays.items() if k.startswith(name)}
-            parts.append(kind.restore(own, settings[name]))
-        return cls(*parts)
+        return cls(
+            AdditiveModel.restore(under(arrays, "base"), settings["base"]),
+            TreesModel.restore(under(arrays, "trees"), settings["trees"]),
+        )
 
 
 @dataclass(frozen=True)

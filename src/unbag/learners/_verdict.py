@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from unbag.bags import Bags
-from unbag.learners._combine import slope_of, trivial_level
+from unbag.learners._combine import offset_of, slope_of, trivial_level
 from unbag.metrics import Estimate, Evaluation, evaluate_counts
 
 MOST = 5
@@ -130,11 +130,9 @@ def judge(
     strengths : mapping, optional
         Of each column the standard deviation of its effect on the score.
     """
-    offset: Any = 0.0
-    baseline = "the prior"
+    offset, baseline = offset_of(bags), "the prior"
     if bags.offset is not None:
         baseline = OFFSET_ALONE
-        offset = np.reshape(bags.offset, (-1, *[1] * (score.ndim - 1)))
     trivial = np.broadcast_to(trivial_level(bags) + offset, score.shape)
     gain = evaluate_counts(score, bags, trivial=trivial)["gain_over_prior"]
     slope, worth = slope_of(score - offset, bags), labelled_rows(score, bags)
