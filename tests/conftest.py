@@ -1,5 +1,6 @@
 """Shapes are types, and they are checked here: see the annotations in `unbag._arrays`."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -49,6 +50,9 @@ def keep_bytecode():
 if STARTED_HERE:
     compile_cheaply()
 keep_bytecode()
+# a full collection walks through all modules of JAX, PyTorch and Ibis: a quarter of the time of
+# tests that make many small objects
+gc.set_threshold(50_000, 20, 50)
 
 import jaxtyping  # noqa: E402
 import pytest  # noqa: E402

@@ -75,7 +75,15 @@ def test_the_wheel_trains_and_predicts_on_two_small_tables(place):
     columns = ["--on", "bag", "--total", "sales", "--id", "event"]
     files = ["--out", "model.unbag", "--page", "report.html"]
     assert "log_loss" in run(
-        place, "unbag", "train", "events.csv", "reports.csv", *columns, "--epochs", 5, *files
+        place,
+        "unbag",
+        "train",
+        "events.csv",
+        "reports.csv",
+        *columns,
+        "--learner",
+        "additive",
+        *files,
     )
     printed = run(place, "unbag", "predict", "model.unbag", "events.csv", "--id", "event")
     scores = pyarrow.csv.read_csv(pa.py_buffer(printed.encode()))

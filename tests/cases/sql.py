@@ -1,6 +1,7 @@
 """Small cases that the tests of sql, and the table of its messages, share."""
 
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,15 +20,31 @@ def named(table, name):
     return ibis.table(ibis.Schema.from_pyarrow(table.schema), name=name)
 
 
+# Ibis takes half a second to write the SQL of a relation, and it depends on the types of columns and
+# not on rows: tables of the same types share it.
+as_duckdb = cache(sql.as_sql)
+
+
 def on_duckdb(expression, **tables):
     with duckdb.connect() as connection:
         for name, table in tables.items():
             connection.register(name, table)
-        return connection.sql(sql.as_sql(expression)).to_arrow_table()
+        return connection.sql(as_duckdb(expression)).to_arrow_table()
 
 
 def relate(events, reports, **said):
-    return sql.relate(named(events, "events"), named(reports, "reports"), **said)
+    columns = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in sorted(said.items()))
+    return _relate(events.schema, reports.schema, columns)
+
+
+@cache
+def _relate(events, reports, columns):
+    said = {k: list(v) if isinstance(v, tuple) else v for k, v in columns}
+    tables = (
+        ibis.table(ibis.Schema.from_pyarrow(s), name=n)
+        for s, n in ((events, "events"), (reports, "reports"))
+    )
+    return sql.relate(*tables, **said)
 
 
 GOOD = {"day": ["a", "a", "b", "b", "c", "c"], "click": [1, 2, 3, 4, 5, 6], "region": ["n", "n", "n", "n", "n", "n"],

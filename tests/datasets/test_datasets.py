@@ -415,7 +415,6 @@ FACTS = [
         4.4539,
         "mnist",
     ),
-    (load_cifar10, None, (10_000, 3072), None, "cifar-10-batches-bin"),
     (
         partial(load_cifar10, "cat_rest", images=True),
         None,

@@ -321,11 +321,6 @@ def test_what_ray_is_missing_is_told_with_the_extra_to_install(extra, tmp_path, 
     )
 
 
-def test_the_usual_engine_imports_no_ray():
-    code = "import sys, unbag.lab, unbag.cli._reproduce; sys.exit('ray' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
 def test_a_fingerprint_has_all_sources_in_it(tmp_path, monkeypatch):
     before = _engines.fingerprint()
     assert before == _engines.fingerprint()

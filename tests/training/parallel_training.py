@@ -1,5 +1,5 @@
-"""What each process of tests/test_parallel.py runs: train on one device and on all, write the
-parameters.
+"""What each process of tests/test_parallel.py runs: train on all devices, and where there is one
+process also on one of them; write the parameters.
 
 python parallel_training.py FOLDER DEVICES [ADDRESS PROCESSES NUMBER]
 """
@@ -41,17 +41,19 @@ def main(folder, devices, *others):
     held_out = unbag.random_bags(X[400:], y[400:], size=7, seed=0)
     model = unbag.models.mlp(3, (4,), key=0)
     found = {"start": flat(model)}
-    for turn, method in enumerate(METHODS):
+    for method in METHODS:
         options = {"epochs": 2, "batch": 100, "learning_rate": 0.02}
         options |= {"held_out": held_out, "test": (X[400:], y[400:])} if method == "upm" else {}
         run = unbag.train(model, bags, method, devices="all", **split, **options)
         found |= {f"{method}-all": flat(run.model)}
         found |= {f"{method}-{name}-all": values for name, values in run.history.items()}
-        if turn % processes == number:
+        if not others:
             run = unbag.train(model, bags, method, **options)
             found |= {f"{method}-one": flat(run.model)}
             found |= {f"{method}-{name}-one": values for name, values in run.history.items()}
-    found |= stream(model, X, y, "all", devices="all", **split) | stream(model, X, y, "one")
+    found |= stream(model, X, y, "all", devices="all", **split)
+    if not others:
+        found |= stream(model, X, y, "one")
     Path(folder, f"evaluator-{number}").write_bytes(pickle.dumps(evaluate(bags, number, processes)))
     np.savez(Path(folder, f"{number}.npz"), **found)
 

@@ -48,9 +48,15 @@ def run_processes(folder, devices, processes):
     return [dict(np.load(folder / f"{n}.npz")) for n in range(processes)]
 
 
-def check_same(found):
+@pytest.fixture(scope="module")
+def four_devices(tmp_path_factory):
+    """What one process makes on one device, and on four."""
+    return run_processes(tmp_path_factory.mktemp("four"), devices=4, processes=1)
+
+
+def check_same(found, alone):
     """Everything made on all devices, by each process, is what one device made."""
-    one = {name: values for part in found for name, values in part.items() if name.endswith("-one")}
+    one = {name: values for name, values in alone.items() if name.endswith("-one")}
     assert {f"{method}-one" for method in (*METHODS, "stream")} <= one.keys()
     for name, expected in one.items():
         for part in found:
@@ -65,12 +71,14 @@ def check_same(found):
                 np.testing.assert_array_equal(values, found[0][name])
 
 
-def test_four_devices_make_the_parameters_of_one_also_in_microbatches(tmp_path):
-    check_same(run_processes(tmp_path, devices=4, processes=1))
+def test_four_devices_make_the_parameters_of_one_also_in_microbatches(four_devices):
+    check_same(four_devices, four_devices[0])
 
 
-def test_two_processes_make_the_parameters_of_one_and_merge_their_evaluations(tmp_path):
-    check_same(run_processes(tmp_path, devices=1, processes=2))
+def test_two_processes_make_the_parameters_of_one_and_merge_their_evaluations(
+    tmp_path, four_devices
+):
+    check_same(run_processes(tmp_path, devices=1, processes=2), four_devices[0])
     parts = [pickle.loads((tmp_path / f"evaluator-{n}").read_bytes()) for n in range(2)]
     merged, whole = parts[0][0].merge(parts[1][0]).compute(), parts[0][1].compute()
     assert merged.estimates.keys() == whole.estimates.keys()
