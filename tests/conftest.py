@@ -21,6 +21,7 @@ SETTINGS = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES": "none",
     "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+    "JAX_TRACEBACK_IN_LOCATIONS_LIMIT": "0",  # no line of Python for each operation
     # each core has a worker of its own; threads of theirs would wait for each other in busy loops
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",

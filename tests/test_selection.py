@@ -48,7 +48,7 @@ def test_wild_models_are_not_chosen_though_their_estimates_may_be_the_lowest():
     """Twenty models with large random scores, 10 bags: the lowest estimate is often one of
     theirs."""
     fooled, still = 0, 0
-    for seed in range(20):
+    for seed in range(10):
         x, y = world(1500, seed)
         rng = np.random.default_rng(seed)
         X = np.column_stack([x, *(x + 3 * rng.normal(size=1500) for _ in range(20))])
@@ -60,7 +60,7 @@ def test_wild_models_are_not_chosen_though_their_estimates_may_be_the_lowest():
             for i in range(21)
         ]
         still += choose(group, bags).model.seed > 0
-    assert (fooled >= 10, still <= 4) == (True, True), (fooled, still)
+    assert (fooled >= 5, still <= 2) == (True, True), (fooled, still)
 
 
 def test_unsure_methods_do_not_draw_a_good_one_towards_them():

@@ -23,7 +23,13 @@ sys.meta_path.insert(0, Interrupt())
 from unbag.cli import app
 app()
 """
-COMMAND = "from unbag.cli import app; app()"
+# a shell lets what it starts in the background ignore Ctrl-C, and the tests may run there
+COMMAND = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from unbag.cli import app
+app()
+"""
 
 
 @pytest.mark.parametrize("module", ["typer", "unbag.cli._check", "pyarrow"])

@@ -157,7 +157,7 @@ events, reports = sys.argv[1:]
 how = dict(on="bag", total="sales", noise=2.0, id="event")
 fit_files(events, reports, memory="1GB", folds=1, **how)  # loads what is loaded late
 own = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (own + 400 * 2**20,) * 2)
+resource.setrlimit(resource.RLIMIT_AS, (own + 300 * 2**20,) * 2)
 big, totals = events.replace("events", "big"), reports.replace("reports", "totals")
 model = fit_files(big, totals, memory="64MB", folds=1, on="bag", total="sales").fitted
 print("learned", len(model.learned_))
@@ -172,10 +172,10 @@ except MemoryError:
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
 def test_a_table_whose_matrix_does_not_fit_into_the_address_space_is_learned(tables):
-    """One-hot, 150,000 rows of 1,000 levels are 600 MB; the limit leaves 400."""
+    """One-hot, 150,000 rows of 600 levels are 360 MB; the limit leaves 300."""
     rng, rows = np.random.default_rng(0), 150_000
-    level, bag = rng.integers(0, 1000, rows), np.arange(rows) // 150
-    text = pa.DictionaryArray.from_arrays(level.astype(np.int32), [f"s{i}" for i in range(1000)])
+    level, bag = rng.integers(0, 600, rows), np.arange(rows) // 300
+    text = pa.DictionaryArray.from_arrays(level.astype(np.int32), [f"s{i}" for i in range(600)])
     events = pa.table({"bag": bag, "shop": text.cast(pa.string()), "x": rng.normal(size=rows)})
     pyarrow.parquet.write_table(events, tables / "big.parquet", row_group_size=20_000)
     total = np.bincount(bag, weights=rng.random(rows) < 0.3)
@@ -185,4 +185,4 @@ def test_a_table_whose_matrix_does_not_fit_into_the_address_space_is_learned(tab
     words = [sys.executable, "-c", LIMITED, tables / "events.parquet", tables / "reports.csv"]
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.splitlines() == ["learned 1000"] * 2 + ["too large as a matrix"]
+    assert done.stdout.splitlines() == ["learned 500"] * 2 + ["too large as a matrix"]

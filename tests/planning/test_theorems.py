@@ -17,7 +17,7 @@ def test_the_pool_keeps_the_best_model_and_drops_those_with_more_regret_than_bet
 
 @pytest.mark.slow
 def test_q_concentrates_around_the_true_difference():
-    rows = theorems.q_concentrates(runs=300)
+    rows = theorems.q_concentrates(runs=150)
     assert all(row["inside"] >= 1 - row["delta"] for row in rows)
     slope = theorems.slope(rows, "bags", "rmse")
     assert slope == pytest.approx(-0.5, abs=0.1)
@@ -25,7 +25,7 @@ def test_q_concentrates_around_the_true_difference():
 
 @pytest.mark.slow
 def test_in_a_realizable_problem_the_regret_falls_like_one_over_m():
-    rows = theorems.regret_by_bags(runs=100)
+    rows = theorems.regret_by_bags(runs=50)
     assert theorems.slope(rows, "bags", "regret") < -0.75
 
 

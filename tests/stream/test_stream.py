@@ -79,6 +79,9 @@ def test_a_stream_is_a_plain_loop_over_chunks_batches_and_weights(method):
     model, adam = network(), optax.adam(0.02)
     loss = losses.square if method == "anchored" else losses.log
     moments = adam.init(eqx.filter(model, eqx.is_array))
+    slope_of = eqx.filter_jit(
+        eqx.filter_grad(lambda model, W, X: jnp.sum(W * loss.components(model(X))))
+    )
     for number in range(3):
         chunk = chunk_of(number)
         learner.learn(chunk)
@@ -95,9 +98,7 @@ def test_a_stream_is_a_plain_loop_over_chunks_batches_and_weights(method):
                 )  # fmt: skip
             else:
                 W = getattr(weights, method)(part.size, report, prior)[part.bag]
-            slope = eqx.filter_grad(
-                lambda m, W=W, X=part.X: jnp.sum(W * loss.components(m(jnp.asarray(X))))
-            )(model)
+            slope = slope_of(model, jnp.asarray(W), jnp.asarray(part.X))
             updates, moments = adam.update(slope, moments)
             model = eqx.apply_updates(model, updates)
     for a, b in zip(
@@ -525,7 +526,7 @@ def test_the_online_experiment_runs_resumes_and_reports(tmp_path):
     store = OnlineStore(tmp_path / "store")
     made = run_online(plan, store)
     cells = list(plan.cells())
-    assert len(cells) == 2 + 2
+    assert len(cells) == 2 + 1
     assert made == sum(2 + 2 for _ in cells)
     assert run_online(plan, store) == 0
     rates = [

@@ -26,7 +26,7 @@ def targets(events, reports, **said):
     return pq.read_table(out)
 
 
-@pytest.mark.parametrize("name", ["events[1]", "ev*", "e?", "{a,b}", "~", "a'b", "x\ny", "ü"])
+@pytest.mark.parametrize("name", ["events[1]", "ev*", "e?", "{a,b}", "~a'b\nü"])
 def test_characters_of_patterns_stand_for_themselves(name, tmp_path, reports):
     """Of two files, the one that the name would match as a pattern is not read."""
     decoy = EVENTS.set_column(1, "x", pa.array([9.0] * 4))

@@ -69,15 +69,19 @@ def test_the_objective_of_a_padded_batch_is_the_formula(method, kind):
         np.float32
     )
     expected = objective_by_hand(bags, method, score.astype(float), loss, kind)
-    for shape in (Shape(rows, count), Shape(rows + 7, count + 3)):
-        batch = loader.arrays(plan, 0, shape)
-        setting = Setting(method, loss, kind, largest=int(bags.size.max()))
-        z = score[batch.row]
+    setting = Setting(method, loss, kind, largest=int(bags.size.max()))
+    shapes = (Shape(rows, count), Shape(rows + 7, count + 3))
+    batches = [loader.arrays(plan, 0, shape) for shape in shapes]
 
-        def objective(z, s=setting, b=batch):
-            return batch_loss(s, z, b, predict_components(s, z), None, None)
+    def objective(z, batch):
+        return batch_loss(setting, z, batch, predict_components(setting, z), None, None)
 
-        value, slope = jax.jit(jax.value_and_grad(objective))(z)  # one program, not one per step
+    def both(scores):  # one program: two take longer to compile
+        slopes = jax.value_and_grad(objective)
+        return [slopes(z, batch) for z, batch in zip(scores, batches, strict=True)]
+
+    found = jax.jit(both)([score[batch.row] for batch in batches])
+    for batch, (value, slope) in zip(batches, found, strict=True):
         assert float(value) == pytest.approx(float(expected), rel=2e-4, abs=2e-5)
         assert np.isfinite(slope).all()
         np.testing.assert_array_equal(np.asarray(slope)[~np.asarray(batch.real)], 0)
@@ -129,29 +133,24 @@ def test_a_sweep_is_its_runs_one_by_one(method):
     together = sweep(
         make, sets, method, learning_rates=(1e-3, 1e-2), seeds=(5, 6), held_out=held_out, **options
     )
-    for s, seed in enumerate((5, 6)):
-        for r, rate in enumerate((1e-3, 1e-2)):
-            alone = train(
-                make(seed),
-                sets[s],
-                method,
-                learning_rate=rate,
-                seed=seed,
-                held_out=held_out[s],
-                **options,
-            )
-            run = together[s][r]
-            assert (run.seed, run.learning_rate, run.epoch) == (
-                seed,
-                pytest.approx(rate),
-                alone.epoch,
-            )
-            for name in alone.history:
-                np.testing.assert_allclose(
-                    run.history[name], alone.history[name], rtol=2e-4, atol=2e-5
-                )
-            for a, b in zip(jax.tree.leaves(run.model), jax.tree.leaves(alone.model), strict=True):
-                np.testing.assert_allclose(a, b, atol=2e-5)
+    assert [[(run.seed, run.learning_rate) for run in runs] for runs in together] == [
+        [(seed, pytest.approx(rate)) for rate in (1e-3, 1e-2)] for seed in (5, 6)
+    ]
+    for s, run in enumerate((together[0][0], together[1][1])):
+        alone = train(
+            make(run.seed),
+            sets[s],
+            method,
+            learning_rate=run.learning_rate,
+            seed=run.seed,
+            held_out=held_out[s],
+            **options,
+        )
+        assert run.epoch == alone.epoch
+        for name in alone.history:
+            np.testing.assert_allclose(run.history[name], alone.history[name], rtol=2e-4, atol=2e-5)
+        for a, b in zip(jax.tree.leaves(run.model), jax.tree.leaves(alone.model), strict=True):
+            np.testing.assert_allclose(a, b, atol=2e-5)
 
 
 def test_the_same_seed_gives_the_same_run_and_another_seed_another():
