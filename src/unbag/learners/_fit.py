@@ -101,7 +101,8 @@ def fit(
         bags, untouched = bags.split(1 - test, seed=seed)
     bags, within = _within_constants(bags.reported())
     X, beyond = in_range(bags.X)
-    bags = replace(bags, X=X)
+    if X is not bags.X:
+        bags = replace(bags, X=X)
     notes += dict.fromkeys([*within, *getattr(bags, "notes", ()), *beyond])
     fold = folds_of(bags, folds, seed=seed)
     known = marks(bags) if bags.names is not None and bags.size.max() > 1 else None

@@ -164,10 +164,11 @@ class StreamLearner:
         given = chunk.bag is not None and self.settings.method != "labels"
         if len(chunk.X) == 0 or (len(chunk.X) < size and not given):
             return None
+        X = np.asarray(chunk.X)
         if given:
-            return from_rows(chunk.bag, y=chunk.y)
+            return from_rows(chunk.bag, y=chunk.y, X=X)
         seed = self.settings.seed * 1_000_003 + self.chunks
-        return random_bags(None, chunk.y, size=size, seed=seed)
+        return random_bags(X, chunk.y, size=size, seed=seed)
 
     def _learn_labelled(self, chunk: Chunk, bags: Bags | None, score: np.ndarray) -> dict[str, Any]:
         count = len(score)
@@ -179,10 +180,8 @@ class StreamLearner:
         if bags is None or len(bags) < 2:  # the end of a file: too few to learn from
             self._set_aside("leftover", fault, count)
             return self._note({"events": count, "bags": 0, **labels})
-        kept = bags.rows
         self._set_aside("leftover", fault, count - len(bags.bag))
-        X = np.asarray(chunk.X)[kept]
-        return self._learn(replace(bags, X=X, rows=None), score[kept], labels)
+        return self._learn(bags, score[bags.rows], labels)
 
     def _remember(self, X: np.ndarray, time: Any) -> None:
         """The shape of the features, and how late it is; a clock that runs back is noted."""

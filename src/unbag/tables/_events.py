@@ -57,7 +57,7 @@ class BagCounter:
     def add(self, batch: pa.Table) -> None:
         """Count a batch that has the columns."""
         names, n = self.columns, batch.num_rows
-        stratum, last = pa.array([""] * n), np.full(n, -np.inf)
+        stratum, last = pa.repeat("", n), np.full(n, -np.inf)
         bag = as_ids(batch, names.keys, text=self.text)
         self._note("bag", bag)
         if names.stratum is not None:
