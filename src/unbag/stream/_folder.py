@@ -31,12 +31,11 @@ from unbag.tables import (
     FeaturePlan,
     as_ids,
     as_moments,
+    data_files,
     open_table,
     plan_features,
     report_rows,
 )
-
-ENDINGS = (".parquet", ".pq", ".csv", ".csv.gz")
 
 
 class Arrival(NamedTuple):
@@ -159,14 +158,7 @@ class FolderInput:
             yield self._take(Arrival(len(self.taken) + 1, name, kind, *look))
 
     def _files(self) -> list[Path]:
-        names = [path for path in sorted(self.folder.rglob("*")) if path.is_file()]
-        inside = [path for path in names if not path.is_relative_to(self.state)]
-        return [
-            path
-            for path in inside
-            if path.name.lower().endswith(ENDINGS)
-            and not any(part[0] in "._" for part in path.relative_to(self.folder).parts)
-        ]
+        return [file for file in data_files(self.folder) if not file.is_relative_to(self.state)]
 
     def _name(self, file: Path) -> str:
         return file.relative_to(self.folder).as_posix()

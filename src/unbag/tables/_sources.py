@@ -310,10 +310,9 @@ def list_files(path: Path, thing: str) -> list[Path]:
     """The files of one kind that a path stands for, sorted."""
     if not path.exists():
         raise FileNotFoundError(f"A file of {thing} must exist: {path} does not. Look at the path.")
-    inside = [path]
+    files = [path] if _kind_of(path) else []
     if path.is_dir():
-        inside = [p for p in sorted(path.rglob("*")) if p.is_file() and not _hidden(p, path)]
-    files = [file for file in inside if _kind_of(file)]
+        files = data_files(path)
     kinds = {_kind_of(file) for file in files}
     if len(kinds) != 1:
         raise broken(
@@ -324,13 +323,19 @@ def list_files(path: Path, thing: str) -> list[Path]:
     return files
 
 
-def _hidden(file: Path, folder: Path) -> bool:
-    """Whether a file is no data: leftovers such as _temporary/0/part.parquet; a folder named _day=1
-    is a column."""
-    return any(
-        part[0] == "." or (part[0] == "_" and "=" not in part)
-        for part in file.relative_to(folder).parts
-    )
+def data_files(folder: Path) -> list[Path]:
+    """The Parquet and CSV files inside a folder, sorted. Those that are hidden are no data, as the
+    leftover _temporary/0/part.parquet; but a folder named _day=1 is a column."""
+    return [
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+        and _kind_of(file)
+        and not any(
+            part[0] == "." or (part[0] == "_" and "=" not in part)
+            for part in file.relative_to(folder).parts
+        )
+    ]
 
 
 def _kind_of(path: Path) -> str | None:
