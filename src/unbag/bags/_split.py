@@ -47,21 +47,17 @@ def split_plan(
     if observed is None:
         observed = np.ones(count, bool)
     with_report, others = np.flatnonzero(observed), np.flatnonzero(~observed)
-    groups = [with_report[group] for group in _groups(len(with_report), _part(stratum, observed))]
+    own = None if stratum is None else stratum[observed]
+    groups = [with_report[group] for group in _groups(len(with_report), own)]
     _check_groups(groups, stratified=stratum is not None, names=names)
     rng = np.random.default_rng(seed)
-    first = [rng.permutation(group)[: _first_part(len(group), fraction)] for group in groups]
+    sizes = [int(np.clip(round(fraction * len(g)), 2, len(g) - 2)) for g in groups]
+    first = [rng.permutation(g)[:size] for g, size in zip(groups, sizes, strict=True)]
     others = np.random.default_rng([seed, 1]).permutation(others)
     first.append(others[: round(fraction * len(others))])
     in_first = np.zeros(count, bool)
     in_first[np.concatenate(first)] = True
     return np.flatnonzero(in_first), np.flatnonzero(~in_first)
-
-
-def _part(stratum: np.ndarray | None, where: np.ndarray) -> np.ndarray | None:
-    if stratum is None:
-        return None
-    return stratum[where]
 
 
 def _check_groups(groups: list[np.ndarray], *, stratified: bool, names: np.ndarray | None) -> None:
@@ -73,12 +69,6 @@ def _check_groups(groups: list[np.ndarray], *, stratified: bool, names: np.ndarr
     remedy = "Make smaller bags, or merge small strata."
     few = (sizes > 0) & (sizes < 4)
     refuse(rule, few, thing=thing, given=sizes, remedy=remedy, names=names)
-
-
-def _first_part(count: int, fraction: float) -> int:
-    if count == 0:
-        return 0
-    return int(np.clip(round(fraction * count), 2, count - 2))
 
 
 def batch_plan(

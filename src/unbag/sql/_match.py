@@ -144,13 +144,15 @@ def read_reports(reports: Any, request: Request) -> Any:
     read = {
         "bag": id_column(reports, names.keys, text=request.text, thing="reports"),
         "reported_size": ibis.null("float64"),
-        "noise": constant(_number_or_zero(names.noise)),
+        "noise": constant(0),
         "status": ibis.literal("observed"),
         "late": NEVER,
         "as_of": ibis.null("int64"),
         "unclear": ibis.null("string"),
     }
     read |= {f"value_{i}": number_column(reports[name]) for i, name in enumerate(names.values)}
+    if names.variance is None:
+        read["noise"] = constant(float(names.noise or 0))
     for part, name in (("reported_size", names.size), ("noise", names.variance)):
         if name is not None:
             read[part] = number_column(reports[name])
@@ -169,12 +171,6 @@ def read_reports(reports: Any, request: Request) -> Any:
     latest = in_time.max().over(ibis.window(group_by="bag"))
     before = (table.as_of < latest) | (table.as_of.isnull() & latest.notnull())
     return table.mutate(older=(~table.late & before).fill_null(False))
-
-
-def _number_or_zero(noise: str | float | None) -> float:
-    if isinstance(noise, str) or noise is None:
-        return 0.0
-    return noise
 
 
 def match_bags(events: Any, reports: Any, request: Request) -> Any:

@@ -237,7 +237,10 @@ class Buffer:
         """Forget early reports that waited too long or are too many, and the oldest events when
         there are too many."""
         most, patience = self.settings.waiting, self.settings.patience
-        while self.early and (len(self.early) > most or self._longest_wait() > patience):
+        while self.early:
+            waited = self.arrived - self.bags[next(iter(self.early))].since
+            if len(self.early) <= most and waited <= patience:
+                break
             name, _ = self.early.popitem(last=False)
             report = self.bags.pop(name).report
             self.aside.add("unknown bag", "no event of the bag arrived", where=name, record=report)
@@ -251,10 +254,6 @@ class Buffer:
                 why = f"{bag.events} events waited too long"
                 self.aside.add("no report", why, where=name, record=bag.report)
         self._end(names, "given up")
-
-    def _longest_wait(self) -> int:
-        """How many events arrived since the oldest early report."""
-        return self.arrived - self.bags[next(iter(self.early))].since
 
     def take(self, events: int) -> tuple[Bags, np.ndarray]:
         """The first complete bags, with at least `events` events if there are so many, and the

@@ -319,10 +319,4 @@ def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    return [{name: _or_nan(value) for name, value in row.items()} for row in rows]
-
-
-def _or_nan(value: Any) -> Any:
-    if value is None:
-        return np.nan
-    return value
+    return [{k: np.nan if value is None else value for k, value in row.items()} for row in rows]

@@ -199,7 +199,8 @@ class Survey:
         if kind == "boolean":
             return Column(name, "boolean", missing=missing)
         if kind == "hash" or (kind == "text" and summary.values is None):
-            buckets = wish.buckets or min(self.most_buckets, _power_of_two(2 * summary.distinct))
+            power = int(np.ceil(np.log2(max(2 * summary.distinct, 2))))
+            buckets = wish.buckets or min(self.most_buckets, MOST_BUCKETS, 2**power)
             dimension = wish.dimension or int(np.ceil(buckets**0.25))
             return Column(name, "hash", buckets=buckets, dimension=dimension)
         if summary.values is None and not wish.values:
@@ -210,10 +211,6 @@ class Survey:
             )
         values = wish.values or tuple(sorted(summary.values or ()))
         return Column(name, "category", values=values, missing=missing)
-
-
-def _power_of_two(count: int) -> int:
-    return int(min(MOST_BUCKETS, 2 ** int(np.ceil(np.log2(max(count, 2))))))
 
 
 @dataclass
@@ -261,8 +258,10 @@ class Summary:
 
     def _add_numbers(self, x: np.ndarray) -> None:
         """Mean and squares of two parts: M = M1 + M2 + d^2 n1 n2 / n, d the difference of means."""
-        good = x[is_known(x)]
-        self._note_beyond(x)
+        good, beyond = x[is_known(x)], np.flatnonzero(np.abs(x) > LARGEST)
+        if len(beyond) and not self.beyond:
+            self.first = self.rows + int(beyond[0])
+        self.beyond += len(beyond)
         before, n = self.rows - self.missing, len(good)
         self.rows, self.missing = self.rows + len(x), self.missing + len(x) - n
         if n == 0:
@@ -271,13 +270,6 @@ class Summary:
         self.squares += float(((good - good.mean()) ** 2).sum()) + d**2 * before * n / (before + n)
         self.mean += d * n / (before + n)
         self.low, self.high = min(self.low, float(good.min())), max(self.high, float(good.max()))
-
-    def _note_beyond(self, x: np.ndarray) -> None:
-        """Numbers that are there and cannot be used are told, with the first row."""
-        beyond = np.flatnonzero(np.abs(x) > LARGEST)
-        if len(beyond) and not self.beyond:
-            self.first = self.rows + int(beyond[0])
-        self.beyond += len(beyond)
 
     def _add_apart(self, column: Any, *, typed: bool) -> None:
         """CSV files have whole numbers in a column of any numbers."""

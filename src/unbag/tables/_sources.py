@@ -34,11 +34,7 @@ ROWS, CELLS = 2**16, 2**22  # of a batch, whichever is reached first
 ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
 
 
-def _ignore(thing: str, done: int) -> None:
-    pass
-
-
-_WATCH: ContextVar[Callable[[str, int], None]] = ContextVar("watch", default=_ignore)
+_WATCH: ContextVar[Callable[[str, int], None] | None] = ContextVar("watch", default=None)
 
 
 @contextmanager
@@ -130,7 +126,8 @@ class Table:
         for batch in self._parts(columns, rows or rows_within(len(columns))):
             yield batch
             done += batch.num_rows
-            watch(self.thing, done)
+            if watch is not None:
+                watch(self.thing, done)
 
     def _parts(self, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
         if isinstance(self.source, pa.Table):
@@ -248,13 +245,19 @@ def _open_files(path: Path, thing: str, types: dict[str, pa.DataType]) -> Table:
         # one by one, as paths of this machine: nothing in a name is a pattern or an address
         fragments = [form.make_fragment(str(file), filesystem=LOCAL) for file in files]
         _same_columns(fragments, thing)
-        schema = _common_schema(fragments)
+        # one type for all files: a part without rows, or with smaller numbers, does not decide
+        own = [fragment.physical_schema.remove_metadata() for fragment in fragments]
+        schema = pa.unify_schemas(own, promote_options="permissive")
         keys = _folder_keys(path, files, schema.names)
         for name in keys:
             schema = schema.append(pa.field(name, _key_type(keys[name])))
         if keys:
             parting = ds.partitioning(pa.schema([schema.field(k) for k in keys]), flavor="hive")
-            fragments = [_with_keys(form, file, path, parting) for file in files]
+            where = [parting.parse(str(file.relative_to(path))) for file in files]
+            fragments = [
+                form.make_fragment(str(file), filesystem=LOCAL, partition_expression=keys_of_file)
+                for file, keys_of_file in zip(files, where, strict=True)
+            ]
         source = SequentialFiles(fragments, schema, form)
     return Table(thing, source, typed=typed, of_folders=tuple(keys))
 
@@ -285,24 +288,17 @@ def _key_type(values: list[str]) -> pa.DataType:
     return pa.string()
 
 
-def _with_keys(form: Any, file: Path, folder: Path, parting: Any) -> Any:
-    """A file with the columns of its folders."""
-    where = parting.parse(str(file.relative_to(folder)))
-    return form.make_fragment(str(file), filesystem=LOCAL, partition_expression=where)
-
-
-def _common_schema(fragments: list[Any]) -> pa.Schema:
-    """One type for each column of all files, so that a part without rows or with smaller numbers
-    does not decide for the others."""
-    schemas = [fragment.physical_schema.remove_metadata() for fragment in fragments]
-    return pa.unify_schemas(schemas, promote_options="permissive")
-
-
 def _csv_format(first: Path, types: dict[str, pa.DataType]) -> ds.CsvFileFormat:
-    """How to read CSV files: the types are guessed, widened, and then fixed for all rows."""
+    """How to read CSV files: types are guessed from the first megabyte, widened to fit the rows to
+    come, and then fixed."""
     reading = _csv_options(first, types)
     guessed = ds.CsvFileFormat(**reading).make_fragment(str(first), filesystem=LOCAL)
-    wide = _widened(guessed.physical_schema) | dict.fromkeys(_large(first, reading), pa.int64())
+    schema = guessed.physical_schema
+    names = "".join(schema.names).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if pa.binary() in schema.types or "\ufffd" in names:
+        raise pa.ArrowInvalid("invalid UTF8 data")
+    wide = {field.name: _wider(field.type) for field in schema}
+    wide |= dict.fromkeys(_large(first, reading), pa.int64())
     return ds.CsvFileFormat(**_csv_options(first, wide | types))
 
 
@@ -356,15 +352,6 @@ def _csv_options(path: Path, types: dict[str, pa.DataType]) -> dict[str, Any]:
     }
 
 
-def _widened(schema: pa.Schema) -> dict[str, pa.DataType]:
-    """Types that also fit the rows to come: the guess saw only the first megabyte."""
-    if any(field.type == pa.binary() for field in schema) or any(
-        "\ufffd" in _shown(name) for name in schema.names
-    ):
-        raise pa.ArrowInvalid("invalid UTF8 data")
-    return {field.name: _wider(field.type) for field in schema}
-
-
 def _wider(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_integer(kind):
         return pa.float64()
@@ -383,10 +370,6 @@ def _large(path: Path, options: dict[str, Any]) -> list[str]:
     whole = [field.name for field in first.schema if pa.types.is_integer(field.type)]
     ends = {name: pc.min_max(first[name]).as_py().values() for name in whole}
     return [name for name in whole if any(abs(end or 0) > 2**53 for end in ends[name])]
-
-
-def _shown(name: str) -> str:
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _same_columns(fragments: list[Any], thing: str) -> None:

@@ -134,9 +134,8 @@ def as_numbers(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
     array([1.5, nan])
     """
     array = plain(column)
-    if is_date(array.type) or not (
-        is_number(array.type) or is_text(array.type) or _is_simple(array.type)
-    ):
+    numeric = is_number(array.type) or pa.types.is_boolean(array.type)
+    if not (numeric or is_text(array.type) or pa.types.is_null(array.type)):
         raise broken(
             "A column of numbers must hold numbers",
             f"{name!r} of the {thing} has type {array.type}",
@@ -168,10 +167,6 @@ def is_known(x: np.ndarray) -> np.ndarray:
     array([ True, False, False, False])
     """
     return np.abs(x) <= LARGEST
-
-
-def _is_simple(kind: pa.DataType) -> bool:
-    return pa.types.is_boolean(kind) or pa.types.is_null(kind)
 
 
 def _quoted(error: Exception) -> str:
