@@ -247,6 +247,18 @@ def test_numpy_join_and_sql_refuse_the_same_in_the_same_words(name):
         assert one == other
 
 
+@pytest.mark.parametrize(("column", "value"), [("sales", np.inf), ("sales", 1e19), ("v", np.inf)])
+def test_numbers_that_no_count_can_be_are_refused_alike(column, value):
+    events, reports, said = problem(0, noisy=column == "v")
+    changed = reports[column].to_numpy().astype(float)
+    changed[0] = value
+    reports = reports.set_column(reports.column_names.index(column), column, pa.array(changed))
+    del said["method"]
+    database = sql.confirm(checks_of(events, reports, **said), refuse=False)
+    assert database.refused
+    assert check_tables(events, reports, **said) == database
+
+
 def test_good_tables_are_not_refused():
     events, reports = pa.table(GOOD), pa.table(REPORTS)
     told = sql.confirm(checks_of(events, reports, **SAID))

@@ -265,9 +265,10 @@ def _spread_sums(used: Any, kind: Any) -> Any:
     """The sums over bags that `too_even` and `all_equal` need, of each class."""
     within = ibis.window(group_by=("label", "stratum"))
     count = used.size * used.report
+    small = ibis.ifelse(count.abs() < 2**53, count, 0)  # larger numbers are whole
     used = used.mutate(
         prior=count.sum().over(within) / used.size.sum().over(within),
-        whole=((count - count.round()).abs() <= WHOLE).all().over(ibis.window(group_by="label")),
+        whole=((small - small.round()).abs() <= WHOLE).all().over(ibis.window(group_by="label")),
     )
     chance = used.size * ibis.greatest(least_variance(used.prior, kind), constant(0))
     if kind == "total":

@@ -12,6 +12,7 @@ from unbag.tables._columns import Columns
 
 Finds = dict[str, tuple[Any, tuple[Any, ...]]]
 WHOLE = 1e-9  # how close a count is to a whole number
+LARGEST = 2.0**53  # of a number with a fraction in double precision
 
 
 class Engine(NamedTuple):
@@ -79,7 +80,9 @@ def _fractions(bags: Any, values: Sequence[Any], columns: Columns, engine: Engin
     """Counts that are none: proportions, or sums to which noise was added."""
     if columns.proportion is not None or columns.reports_are == "total":
         return {}
-    broken = [engine.sure(_outside(value - value.round(), 0, 0, WHOLE)) for value in values]
+    # larger numbers are whole, and databases round to whole numbers, which cannot hold all of them
+    small = [engine.where((v > -LARGEST) & (v < LARGEST), v, 0) for v in values]
+    broken = [_outside(value - value.round(), 0, 0, WHOLE) for value in small]
     first = values[-1]
     for value, bad in zip(values[-2::-1], broken[-2::-1], strict=True):
         first = engine.where(bad, value, first)

@@ -223,7 +223,7 @@ def match_tables(
     lone = pc.invert(pc.is_in(kept.bag, value_set=bags.name)).to_numpy(zero_copy_only=False)
     known = _known(bags, events, columns)
     lines.append(line("bag_without_events", lone.sum(), first_of(kept.bag, lone)))
-    lines += [_even(bags, known), _nothing(bags, kept)]
+    lines += [_even(bags, known, columns), _nothing(bags, kept)]
     return Matched(events.name.filter(pa.array(bags.used)), known, tables_report(lines))
 
 
@@ -262,19 +262,12 @@ def _known(bags: BagTable, events: EventCounts, columns: Columns) -> dict[str, A
     return known | {"names": names, "cap": columns.cap, "accept_bias": columns.accept_bias}
 
 
-def _even(bags: BagTable, known: dict[str, Any]) -> Line:
+def _even(bags: BagTable, known: dict[str, Any], columns: Columns) -> Line:
     """Reports that vary less than chance allows are mostly something else than was said."""
-    usable = bags.usable[bags.used]
-    parts = {name: known.get(name) for name in ("report", "noise", "stratum")}
-    parts = {name: None if value is None else value[usable] for name, value in parts.items()}
-    shown = SimpleNamespace(
-        kind=known["kind"],
-        size=bags.size[bags.usable],
-        observed=np.ones(usable.sum(), bool),
-        **parts,
-    )
-    sound = np.isfinite(np.asarray(parts["report"], float)).all()
-    even = sound and not known["accept_bias"] and reports_too_even(shown)
+    sound = bags.usable & np.isfinite(bags.noise) & np.isfinite(bags.share(columns)).all(axis=1)
+    usual = {"noise": None, "stratum": None, "size": bags.size[bags.used]}
+    shown = SimpleNamespace(**usual | known, observed=sound[bags.used])
+    even = not columns.accept_bias and reports_too_even(shown)
     return line("reports_too_even", int(even), EVEN)
 
 

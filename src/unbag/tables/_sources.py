@@ -294,8 +294,7 @@ def _csv_format(first: Path, types: dict[str, pa.DataType]) -> ds.CsvFileFormat:
     reading = _csv_options(first, types)
     guessed = ds.CsvFileFormat(**reading).make_fragment(str(first), filesystem=LOCAL)
     schema = guessed.physical_schema
-    names = "".join(schema.names).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    if pa.binary() in schema.types or "\ufffd" in names:
+    if pa.binary() in schema.types or any("\ufffd" in _shown(name) for name in schema.names):
         raise pa.ArrowInvalid("invalid UTF8 data")
     wide = {field.name: _wider(field.type) for field in schema}
     wide |= dict.fromkeys(_large(first, reading), pa.int64())
@@ -350,6 +349,10 @@ def _csv_options(path: Path, types: dict[str, pa.DataType]) -> dict[str, Any]:
         "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=True),
         "convert_options": csv.ConvertOptions(column_types=types, strings_can_be_null=False),
     }
+
+
+def _shown(name: str) -> str:
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _wider(kind: pa.DataType) -> pa.DataType:
