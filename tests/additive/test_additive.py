@@ -13,7 +13,7 @@ from unbag import Bags, random_bags
 from unbag.additive._counts import CountMoments, Counts, Spread, counts_of
 from unbag.additive._jacobian import Jacobian, Split
 from unbag.additive._kernel import RowProducts
-from unbag.additive._rows import fit_evidence
+from unbag.additive._rows import RowsFit, fit_evidence
 from unbag.additive._terms import Terms, number_term, terms_of
 from unbag.learners import Additive, AdditiveModel, DataWarning, Learner, Model
 from unbag.tables import plan_features
@@ -431,3 +431,22 @@ def test_products_of_rows_make_the_jacobian_of_few_rows_with_many_classes():
     expected = np.diag(J.T @ np.linalg.solve(K, J)).reshape(6, -1).mean(axis=0)
     made = ours.quadratic(np.linalg.cholesky(K)).reshape(6, -1)
     np.testing.assert_allclose(made, np.tile(expected, (6, 1)), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["binary", "total"])
+def test_blocks_of_bags_add_up_to_the_products_of_the_whole_jacobian(kind, monkeypatch):
+    X, y, _ = mixed(900)
+    page = np.random.default_rng(0).integers(0, 70, 900)
+    X = X.append_column("page", pa.array([f"p{i}" for i in page]))
+    bags = random_bags(X, y, size=3, seed=0, kind=kind)
+    _, design = terms_of(bags.X, steps=4)
+    made = []
+    for rows in (10**6, 100):
+        monkeypatch.setattr("unbag.additive._rows.AT_ONCE", rows)
+        problem = RowsFit(design, counts_of(bags))
+        linear = problem.linearise(problem.start())
+        made.append((linear.gradient, linear.space.gram, len(problem.split.blocks)))
+    (gradient, gram, one), (added, sums, many) = made
+    assert (one, many) == (1, 9)
+    np.testing.assert_allclose(added, gradient, atol=1e-10)
+    np.testing.assert_allclose(sums, gram, atol=1e-10)

@@ -6,9 +6,10 @@ column) that some row touches are summed; which these are does not change from s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -129,6 +130,76 @@ def _squares_within(L: np.ndarray, A: np.ndarray) -> np.ndarray:
     return np.einsum("mq,mq->q", inside, inside)
 
 
+class CountBlock:
+    """Some counts and their rows, which come count by count.
+
+    Parameters
+    ----------
+    Z : Slots
+        The rows of the design, those of all counts.
+    start : numpy.ndarray
+        Where the rows of each of these counts begin, and the end.
+    counts : slice
+        Which of all counts they are.
+    """
+
+    def __init__(self, Z: Slots, start: np.ndarray, counts: slice) -> None:
+        self.rows, self.counts, self.number = slice(start[0], start[-1]), counts, len(start) - 1
+        own = Z.take(self.rows)
+        self.count = np.repeat(np.arange(self.number, dtype=np.int32), np.diff(start))
+        self.narrow = [slot for slot in own.slots if slot.width <= NARROW]
+        self.cells = _cells(own, self.count)
+
+    def touched(self, width: int) -> np.ndarray:
+        """How many counts touch each column of Z."""
+        touched = np.zeros(width)
+        for slot in self.narrow:
+            touched[slot.start : slot.start + slot.width] = self.number
+        for cells in self.cells:
+            touched += np.bincount(cells.column, minlength=width)
+        return touched
+
+    def arrange(self, frequent: np.ndarray, place: np.ndarray, width: tuple[int, int]) -> None:
+        """Where each cell stands: in the dense matrix, or among the entries of the sparse one."""
+        # whole numbers in four bytes: there may be a cell for each row
+        none = np.empty(0, np.int32)
+        count = np.concatenate([none, *(cells.counts for cells in self.cells)])
+        column = np.concatenate([none, *(cells.column for cells in self.cells)])
+        self.width = width
+        self.start = [place[slot.start] for slot in self.narrow]
+        often, own = frequent[column], place.astype(np.int32)[column]
+        self.often = np.flatnonzero(often).astype(np.int32)
+        self.target = count[often].astype(np.int64) * width[0] + own[often]
+        rare = np.flatnonzero(~often).astype(np.int32)
+        self.rare = rare[np.argsort(count[rare], kind="stable")]
+        number = np.bincount(count[self.rare], minlength=self.number)
+        self.indptr = np.concatenate([[0], np.cumsum(number)])
+        self.indices = own[self.rare]
+
+    def sums(self, weight: np.ndarray, of_count: Any = None) -> tuple[np.ndarray, Sparse]:
+        """The sums of weighted rows over each count, dense columns and sparse ones apart.
+
+        Parameters
+        ----------
+        weight : numpy.ndarray
+            Of all rows, those of other counts too.
+        of_count : numpy.ndarray, optional
+            A weight of each of all counts.
+        """
+        weight = weight[self.rows]
+        if of_count is not None:
+            weight = weight * of_count[self.counts][self.count]
+        dense = np.zeros((self.number, self.width[0]))
+        for slot, start in zip(self.narrow, self.start, strict=True):
+            own = slot.by_count(self.count, self.number, weight)
+            dense[:, start : start + slot.width] = own
+        data = np.concatenate([np.empty(0), *(cells.sums(weight) for cells in self.cells)])
+        dense.ravel()[self.target] = data[self.often]
+        shape = (self.number, self.width[1])
+        rest = sparse.csr_array((data[self.rare], self.indices, self.indptr), shape=shape)
+        return dense, rest
+
+
 class Split:
     """The sums over counts of the rows of a design, with coefficients in the order of the Jacobian:
     dense ones first.
@@ -139,91 +210,67 @@ class Split:
         Of the instances.
     counts : Counts
         Who is counted where.
+    rows : int, optional
+        About so many at a time, where the Jacobian is never needed as a whole.
     """
 
-    def __init__(self, design: Design, counts: Counts) -> None:
-        S = counts.S
+    def __init__(self, design: Design, counts: Counts, *, rows: int | None = None) -> None:
+        S, width = counts.S, design.Z.shape[1]
         T: Sparse = sparse.csc_array(design.T)
-        self.counts, self.rows = S.shape[0], _rows_in_order(S)
+        self.rows = _rows_in_order(S)
         Z = design.Z if self.rows is None else design.Z.take(self.rows)
-        self.count = np.repeat(np.arange(self.counts), np.diff(S.indptr))
-        self.narrow = [slot for slot in Z.slots if slot.width <= NARROW]
-        self.cells = _cells(Z, self.count)
+        number = 1 if rows is None else -(-S.nnz // rows)
+        ends = np.searchsorted(S.indptr, np.linspace(0, S.nnz, number + 1))
+        ends[0], ends[-1] = 0, S.shape[0]
+        self.blocks = [
+            CountBlock(Z, S.indptr[a : b + 1], slice(a, b)) for a, b in pairwise(np.unique(ends))
+        ]
         # whitening mixes counts that overlap, and then no column stays sparse
-        frequent, entries = np.ones(Z.shape[1], bool), np.diff(sparse.csr_array(T).indptr)
+        frequent, entries = np.ones(width, bool), np.diff(sparse.csr_array(T).indptr)
         if counts.disjoint:
             steps = entries > 1  # they stay together
-            least = DENSE if T.shape[1] <= self.counts else DENSE_OF_FEW
-            frequent = (self._touched(Z.shape[1]) > least * self.counts) | steps
+            least = DENSE if T.shape[1] <= S.shape[0] else DENSE_OF_FEW
+            touched = sum(block.touched(width) for block in self.blocks)
+            frequent = (touched > least * S.shape[0]) | steps
         kept = np.flatnonzero(frequent)
         basis = T[kept]
         dense = np.flatnonzero(np.diff(sparse.csc_array(basis).indptr))
         other = np.setdiff1d(np.arange(T.shape[1]), dense)
         self.basis: Sparse = sparse.csr_array(basis[:, dense])
         rare = ~frequent & (entries > 0)  # a level that no row has may have no coefficient
-        self.place = np.where(frequent, np.cumsum(frequent), np.cumsum(rare)) - 1
+        place = np.where(frequent, np.cumsum(frequent), np.cumsum(rare)) - 1
         self.width = len(kept), len(other)
-        self._arrange(frequent)
+        for block in self.blocks:
+            block.arrange(frequent, place, self.width)
         order = [
             chosen + k * T.shape[1] for chosen in (dense, other) for k in range(counts.classes)
         ]
         self.order = np.concatenate(order)
         """Where each coefficient of the Jacobian stands in b, flattened class by class."""
 
-    def _touched(self, width: int) -> np.ndarray:
-        """How many counts touch each column of Z."""
-        touched = np.zeros(width)
-        for slot in self.narrow:
-            touched[slot.start : slot.start + slot.width] = self.counts
-        for cells in self.cells:
-            touched += np.bincount(cells.column, minlength=width)
-        return touched
-
-    def _arrange(self, frequent: np.ndarray) -> None:
-        """Where each cell stands: in the dense matrix, or among the entries of the sparse one."""
-        none = np.empty(
-            0, np.int32
-        )  # whole numbers in four bytes: there may be a cell for each row
-        count = np.concatenate([none, *(cells.counts for cells in self.cells)])
-        column = np.concatenate([none, *(cells.column for cells in self.cells)])
-        often, place = frequent[column], self.place.astype(np.int32)[column]
-        self.often = np.flatnonzero(often).astype(np.int32)
-        self.target = count[often].astype(np.int64) * self.width[0] + place[often]
-        rare = np.flatnonzero(~often).astype(np.int32)
-        self.rare = rare[np.argsort(count[rare], kind="stable")]
-        number = np.bincount(count[self.rare], minlength=self.counts)
-        self.indptr = np.concatenate([[0], np.cumsum(number)])
-        self.indices = place[self.rare]
-
-    def sums(self, weight: np.ndarray, of_count: Any = None) -> tuple[np.ndarray, Sparse]:
-        """The sums of weighted rows over each count, dense columns and sparse ones apart; counts
-        may have weights too."""
-        if self.rows is not None:
-            weight = weight[self.rows]
-        if of_count is not None:
-            weight = weight * of_count[self.count]
-        dense = np.zeros((self.counts, self.width[0]))
-        for slot in self.narrow:
-            start = self.place[slot.start]
-            own = slot.by_count(self.count, self.counts, weight)
-            dense[:, start : start + slot.width] = own
-        data = np.concatenate([np.empty(0), *(cells.sums(weight) for cells in self.cells)])
-        dense.ravel()[self.target] = data[self.often]
-        shape = (self.counts, self.width[1])
-        rest = sparse.csr_array((data[self.rare], self.indices, self.indptr), shape=shape)
-        return dense, rest
+    def jacobians(
+        self, counts: Counts, h: np.ndarray, whitener: Diagonal
+    ) -> Iterator[tuple[slice, Jacobian]]:
+        """Which counts, and the derivatives of their whitened means by the coefficients; of counts
+        that are `simple`."""
+        slope = counts.slope(h) if self.rows is None else counts.slope(h)[self.rows]
+        for block in self.blocks:
+            # the rows' weights are fewer than the sums
+            dense, rest = block.sums(slope, whitener.root)
+            yield block.counts, Jacobian(dense, self.basis, rest)
 
     def jacobian(self, counts: Counts, h: np.ndarray, whitener: Callable[[Any], Any]) -> Jacobian:
-        """The derivative of the whitened means by the coefficients."""
+        """The derivative of the whitened means by the coefficients, of all counts as one block."""
         if counts.simple and whitener is not as_they_are:
-            root = cast("Diagonal", whitener).root  # the rows' weights are fewer than the sums
-            dense, rest = self.sums(counts.slope(h), root)
-            return Jacobian(dense, self.basis, rest)
-        blocks = [[self.sums(weight) for weight in row] for row in counts.slopes(h)]
-        dense, rest = blocks[0][0]
-        if len(blocks[0]) > 1:
-            dense = np.block([[block[0] for block in row] for row in blocks])
-            rest = sparse.block_array([[block[1] for block in row] for row in blocks])
+            ((_, J),) = self.jacobians(counts, h, cast("Diagonal", whitener))
+            return J
+        (block,) = self.blocks
+        order = slice(None) if self.rows is None else self.rows
+        sums = [[block.sums(weight[order]) for weight in row] for row in counts.slopes(h)]
+        dense, rest = sums[0][0]
+        if len(sums[0]) > 1:
+            dense = np.block([[part[0] for part in row] for row in sums])
+            rest = sparse.block_array([[part[1] for part in row] for row in sums])
         basis = sparse.csr_array(sparse.block_diag([self.basis] * counts.classes))
         return Jacobian(whitener(dense), basis, sparse.csr_array(whitener(rest)))
 

@@ -14,7 +14,7 @@ from unbag.additive._evidence import EvidenceFit, Fit, Linear
 from unbag.additive._jacobian import Split, as_they_are
 from unbag.additive._kernel import RowProducts
 from unbag.additive._overlap import Linearised, misfit_by_evidence
-from unbag.additive._posterior import Space
+from unbag.additive._posterior import MOST, Space
 
 if TYPE_CHECKING:
     from unbag.additive._terms import Design
@@ -23,6 +23,8 @@ LONGEST = 4.0
 """The largest change of a score in one step."""
 FEW = 3000
 """Coefficients, or counts, that one thread solves."""
+AT_ONCE = 2**19
+"""Rows whose part of the Jacobian is made at a time."""
 PRODUCTS = 250
 """Where a Jacobian's product with itself has fewer multiplications for each entry of a row than
 this, it costs no more than a pass over the rows."""
@@ -57,11 +59,15 @@ class RowsFit(EvidenceFit):
         self, design: Design, counts: Counts, *, space: str = "auto", seed: int = 0
     ) -> None:
         self.design, self.counts = design, counts
-        products = space in ("auto", "counts") and RowProducts.pays(design, counts)
-        self.split: Any = (RowProducts if products else Split)(design, counts)
         self.options: dict[str, Any] = {"space": space, "seed": seed}
+        m, q = counts.S.shape[0], design.T.shape[1] * counts.classes
+        fewer = q <= min(m, MOST) and space in ("auto", "coefficients")
+        self.products = counts.simple and fewer  # no step needs the Jacobian as a whole
+        if space in ("auto", "counts") and RowProducts.pays(design, counts):
+            self.split: Any = RowProducts(design, counts)
+        else:
+            self.split = Split(design, counts, rows=AT_ONCE if self.products else None)
         super().__init__(np.tile(design.group, counts.classes)[self.split.order])
-        m, q = counts.S.shape[0], len(self.group)
         products = m * self.split.width[0] ** 2 if q <= m else m * m * q
         entries = design.Z.shape[0] * len(design.Z.slots)
         self.exact = counts.simple and products < PRODUCTS * entries
@@ -122,9 +128,15 @@ class RowsFit(EvidenceFit):
 
     def linearise(self, place: RowPlace) -> Linear:
         """The model that is linear about a place."""
-        J = self.split.jacobian(self.counts, place.moments.h, place.whitener)
-        gradient = J.tdot(place.whitener(self.counts.observed - place.moments.mean))
-        return Linear(place, gradient, Space(J, **self.options))
+        white = place.whitener(self.counts.observed - place.moments.mean)
+        of_place = self.counts, place.moments.h, place.whitener
+        if not self.products:
+            J = self.split.jacobian(*of_place)
+            return Linear(place, J.tdot(white), Space(J, **self.options))
+        gram, gradient = 0.0, 0.0
+        for part, J in self.split.jacobians(*of_place):
+            gram, gradient = gram + J.gram(), gradient + J.tdot(white[part])
+        return Linear(place, gradient, Space(None, gram=gram))
 
     def gradient(self, place: RowPlace) -> np.ndarray:
         """J' V^-1 (c - M), without the matrix J."""

@@ -66,7 +66,8 @@ class Slot(NamedTuple):
         sums, width = np.zeros((counts, self.width)), self.width + (self.place is not None)
         for rows in blocks(len(count)):
             first, last = count[rows.start], count[rows.stop - 1] + 1
-            cell, own = (count[rows] - first) * width, weight[rows]
+            cell = (count[rows] - first).astype(np.intp) * width
+            own = weight[rows]
             if self.place is not None:
                 cell += self.place[rows]
                 cell += 1
@@ -218,7 +219,7 @@ class CellSums(NamedTuple):
     def of(count: np.ndarray, column: np.ndarray, pair: Any = None, value: Any = None) -> CellSums:
         """The cells of entries, from the count and the column (-1 for none) of each."""
         width = int(column.max(initial=0)) + 1
-        key = np.where(column < 0, -1, count * width + column)
+        key = np.where(column < 0, -1, count.astype(np.int64) * width + column)
         unique, cell = np.unique(key, return_inverse=True)
         if len(unique) and unique[0] < 0:
             unique, cell = unique[1:], np.where(cell == 0, len(unique), cell) - 1

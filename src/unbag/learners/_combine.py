@@ -87,7 +87,7 @@ class Combination:
     def apply(self, scores: np.ndarray) -> np.ndarray:
         """The combined score of rows, from the scores of each learner: (learners, rows, ...)."""
         away = np.asarray(scores, float) - self.centre[:, None]
-        return self.level + np.tensordot(self.weights, away, axes=1)
+        return self.level + np.einsum("l,l...->...", self.weights, away)
 
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """The combination as arrays and settings, for the model file."""
@@ -282,7 +282,7 @@ def _solve(
     design = _design(away if fixed is None else away[:0], bags)
     free = _offset(bags)
     if fixed is not None:
-        free = free + np.tensordot(fixed, away, axes=1).reshape(free.shape)
+        free = free + np.einsum("l,l...->...", fixed, away).reshape(free.shape)
     levels = design.shape[2] - (len(away) if fixed is None else 0)
     theta, precision = _prior(design.shape[2] - levels, levels, belief.aim)
     theta[:levels] = _start(bags)
