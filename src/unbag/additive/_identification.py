@@ -224,9 +224,8 @@ def _prior(
     """Precisions with which every term has this spread over the events; the terms' covariances."""
     T, share = terms.basis, terms.share
     second = _products(design) - np.outer(share, share)
-    precision, products, row, column = np.full(T.shape[1], FLAT), {}, 1, 1
-    for term in terms.terms:
-        rows, columns = slice(row, row + term.width), slice(column, column + term.count)
+    precision, products = np.full(T.shape[1], FLAT), {}
+    for term, rows, columns in terms.places:
         own = T[rows, columns].toarray()
         product = own.T @ second[rows, rows] @ own
         products[term.name] = columns, product
@@ -234,9 +233,8 @@ def _prior(
         for _, _, count in term.parts:
             inside = slice(start, start + count)
             total = max(float(np.trace(product[inside, inside])), CONSTANT)
-            precision[column + start : column + start + count] = len(term.parts) * total / spread**2
+            precision[columns][inside] = len(term.parts) * total / spread**2
             start += count
-        row, column = rows.stop, columns.stop
     return precision, products
 
 

@@ -18,7 +18,7 @@ from unbag.additive._evidence import Fit, State
 from unbag.additive._posterior import Primal
 from unbag.additive._rows import RowsFit, few_threads, fit_evidence
 from unbag.additive._slots import Slots
-from unbag.additive._terms import DataWarning, Design, Term, Terms, terms_of
+from unbag.additive._terms import DataWarning, Design, Term, Terms, strengths, terms_of
 from unbag.bags import Bags, Kind
 from unbag.tables import FeaturePlan, Marginals
 
@@ -153,9 +153,8 @@ class AdditiveModel:
 
     def effects(self) -> list[Effect]:
         """What each column does to the score, the strongest first: the data of its picture."""
-        T, row, column, effects = self.terms.basis, 1, 1, []
-        for term, strength in zip(self.terms.terms, self.strength, strict=True):
-            rows, columns = slice(row, row + term.width), slice(column, column + term.count)
+        T, effects = self.terms.basis, []
+        for (term, rows, columns), strength in zip(self.terms.places, self.strength, strict=True):
             at, entries = _grid(term, self.terms, self.terms.share[rows])
             basis = (entries - self.terms.share[rows]) @ T[rows, columns].toarray()
             effect = basis @ self.b[columns]
@@ -165,7 +164,6 @@ class AdditiveModel:
             if self.kind != "histogram":
                 effect, error = effect[:, 0], error[:, 0]
             effects.append(Effect(term.name, float(strength), at, effect, error))
-            row, column = rows.stop, columns.stop
         return sorted(effects, key=attrgetter("strength"), reverse=True)
 
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -267,13 +265,10 @@ def _without_idle(terms: Terms, design: Design) -> tuple[Design, np.ndarray]:
     of its coefficients are left: the others stay at zero, where their prior has them."""
     taken = np.ones(len(design.group), bool)
     if len(taken) > EXACT:
-        row = column = 1
-        for term in terms.terms:
+        for term, rows, columns in terms.places:
             if term.levels and not term.raw:
-                inside = slice(column, column + term.count)
-                taken[inside] = terms.share[row : row + term.width] > 0
-                taken[column] = True  # no term is left without a coefficient
-            row, column = row + term.width, column + term.count
+                taken[columns] = terms.share[rows] > 0
+                taken[columns.start] = True  # no term is left without a coefficient
         chosen = np.flatnonzero(taken)
         design = design._replace(T=design.T[:, chosen], group=design.group[chosen])
     return design, taken
@@ -339,7 +334,7 @@ def _made(
         b,
         factor,
         state.precision[: len(terms.groups)],
-        _strength(problem.design.Z, terms, b),
+        strengths(terms.moments(problem.design.Z, b), problem.design.Z.shape[0]),
         place.spread.dispersion,
         state.evidence,
         float(np.sqrt(place.spread.misfit)),
@@ -369,16 +364,6 @@ def exact_factor(posterior: Any, size: int) -> np.ndarray:
     A = (A + A.T) / 2
     A[np.diag_indices_from(A)] *= 1 + 1e-10  # rounding cannot make it singular
     return linalg.cholesky(A, lower=True)
-
-
-def _strength(Z: Slots, terms: Terms, b: np.ndarray) -> np.ndarray:
-    """The standard deviation of each term over the rows; of classes the largest."""
-    level, start, strengths = terms.basis @ b, 1, []
-    for term in terms.terms:
-        part = Z.within(start, start + term.width) @ level
-        strengths.append(part.std(axis=0).max(initial=0))
-        start += term.width
-    return np.array(strengths)
 
 
 def _grid(term: Term, terms: Terms, share: np.ndarray) -> tuple[tuple[Any, ...], np.ndarray]:
@@ -429,13 +414,11 @@ def _few_bags(model: AdditiveModel, counts: Counts) -> str:
 def _steep(model: AdditiveModel) -> str:
     if model.kind == "total":
         return ""
-    level, start, steep = model.terms.basis @ model.b, 1, []
-    for term in model.terms.terms:
-        part = level[start : start + term.width]
-        part = part[model.terms.share[start : start + term.width] != 0]
+    level, steep = model.terms.basis @ model.b, []
+    for term, rows, _ in model.terms.places:
+        part = level[rows][model.terms.share[rows] != 0]
         if part.max(initial=-np.inf) - part.min(initial=np.inf) > STEEP:  # there may be none
             steep.append(term.name)
-        start += term.width
     if not steep:
         return ""
     return (

@@ -22,7 +22,7 @@ from unbag.additive._evidence import EvidenceFit, Linear, State
 from unbag.additive._model import AdditiveModel, exact_factor
 from unbag.additive._posterior import FLAT, Space
 from unbag.additive._slots import Slots
-from unbag.additive._terms import Terms
+from unbag.additive._terms import Terms, strengths
 from unbag.bags import Bags, Kind
 
 MOST = 5_000
@@ -186,7 +186,7 @@ class SumsAt(NamedTuple):
         if counts.kind != "histogram":
             own = counts.S @ counts.slope(moments.h)
         value = counts.log_likelihoods(moments, whitener, self.spread)[taken].sum()
-        rows, shape = len(part.bags.bag), _term_moments(self.terms, part, level)
+        rows, shape = len(part.bags.bag), self.terms.moments(part.Z, self.b)
         own, noise = own[taken], counts.noise[taken]
         return Sums(J.T @ J, J.T @ white[every], value, own, residual[every], noise, shape, rows)
 
@@ -194,16 +194,6 @@ class SumsAt(NamedTuple):
 def _jacobian(counts: Counts, part: BagPart, h: np.ndarray, T: Any) -> np.ndarray:
     """The derivative of the means by the coefficients, classes one after the other."""
     return np.block([[part.by_bag(weight) @ T for weight in row] for row in counts.slopes(h)])
-
-
-def _term_moments(terms: Terms, part: BagPart, level: np.ndarray) -> np.ndarray:
-    """Sums and sums of squares of each term over the rows, (2, terms, classes)."""
-    sums, start = np.zeros((2, len(terms.terms), level.shape[1])), 1
-    for number, term in enumerate(terms.terms):
-        own = part.Z.within(start, start + term.width) @ level
-        sums[:, number] = own.sum(axis=0), (own**2).sum(axis=0)
-        start += term.width
-    return sums
 
 
 def added(some: Iterable[Sums]) -> Sums:
@@ -350,8 +340,6 @@ class SumsFit(EvidenceFit):
     def model(self, state: State) -> AdditiveModel:
         """The fitted model, with the posterior of its coefficients."""
         _, spread, sums = state.linear.place
-        mean, square = sums.moments / sums.rows
-        strength = np.sqrt(np.maximum(square - mean**2, 0)).max(axis=1, initial=0)
         root = exact_factor(state.posterior, len(self.group))
         factor = root.reshape(self.classes, -1, root.shape[1]).swapaxes(0, 1)
         return AdditiveModel(
@@ -360,7 +348,7 @@ class SumsFit(EvidenceFit):
             state.b,
             factor.astype(np.float32),
             state.precision,
-            strength,
+            strengths(sums.moments, sums.rows),
             spread.dispersion,
             state.evidence,
             float(np.sqrt(spread.misfit)),

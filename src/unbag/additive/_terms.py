@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,6 +152,14 @@ class Terms:
         """Name, columns of Z and coefficients of each part, without the intercept."""
         return [part for term in self.terms for part in term.parts]
 
+    @cached_property
+    def places(self) -> tuple[tuple[Term, slice, slice], ...]:
+        """Each term with its columns of Z and with its coefficients; both after the intercept."""
+        rows = pairwise(accumulate((term.width for term in self.terms), initial=1))
+        columns = pairwise(accumulate((term.count for term in self.terms), initial=1))
+        pairs = zip(self.terms, rows, columns, strict=True)
+        return tuple((term, slice(*row), slice(*column)) for term, row, column in pairs)
+
     @property
     def groups(self) -> tuple[str, ...]:
         """Names of the prior variances."""
@@ -181,8 +189,7 @@ class Terms:
 
     def matrix(self, X: Any) -> Slots:
         """The matrix Z of these rows, one column of X at a time."""
-        starts = accumulate((term.width for term in self.terms), initial=1)
-        of = {term.name: (term, start) for term, start in zip(self.terms, starts, strict=False)}
+        of = {term.name: (term, rows.start) for term, rows, _ in self.places}
         rows, width = None, 1 + sum(term.width for term in self.terms)
         slots = [Slot(0, 1)]
         for name, values in self._columns(X):
@@ -192,15 +199,30 @@ class Terms:
         raw = self._raw_part(X, width) if any(term.raw for term in self.terms) else None
         return Slots((rows if rows is not None else _length(X), width), tuple(slots), raw)
 
+    def moments(self, Z: Slots, b: np.ndarray) -> np.ndarray:
+        """Of each term the sum over rows and the sum of squares, (2, terms, classes).
+
+        Parameters
+        ----------
+        Z : Slots
+            The rows.
+        b : numpy.ndarray
+            Coefficients, (coefficients, classes).
+        """
+        level, sums = self.basis @ b, np.zeros((2, len(self.terms), b.shape[1]))
+        for number, (_, rows, _) in enumerate(self.places):
+            own = Z.within(rows.start, rows.stop) @ level
+            sums[:, number] = own.sum(axis=0), (own**2).sum(axis=0)
+        return sums
+
     def _raw_part(self, X: Any, width: int) -> Sparse:
         """Columns of a matrix that are taken as they are, at their places in Z."""
-        chosen, scale, place, start = [], [], [], 1
-        for term in self.terms:
+        chosen, scale, place = [], [], []
+        for term, rows, _ in self.places:
             if term.raw:
                 chosen += range(term.start, term.stop)
                 scale += [1 / term.sd] * term.levels
-                place += range(start, start + term.levels)
-            start += term.width
+                place += range(rows.start, rows.stop)
         part: Sparse = sparse.coo_array(X[:, chosen])
         data = np.nan_to_num(part.data) * np.asarray(scale)[part.col]  # 0 where one is missing
         where = (part.row, np.asarray(place)[part.col])
@@ -251,6 +273,12 @@ class Terms:
         if 1 + sum(term.width for term in terms) != len(share):
             raise Misfit("the terms have other widths than their array")
         return cls(terms, plan, np.asarray(share))
+
+
+def strengths(moments: np.ndarray, rows: int) -> np.ndarray:
+    """The standard deviation of each term over so many rows; of classes the largest."""
+    mean, square = moments / rows
+    return np.sqrt(np.maximum(square - mean**2, 0)).max(axis=1, initial=0)
 
 
 def terms_of(X: Any, *, steps: int = 20, plan: FeaturePlan | None = None) -> tuple[Terms, Design]:
