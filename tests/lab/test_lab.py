@@ -229,6 +229,26 @@ def test_a_kill_while_files_are_merged_loses_nothing(tmp_path, monkeypatch, mome
     assert [path.name for path in (tmp_path / "toy").iterdir()] == ["runs.parquet"]
 
 
+def test_a_store_of_the_first_format_is_read_and_goes_on_in_the_second(tmp_path):
+    store = RunStore(tmp_path)
+    made_up(Plan(**TOY), store)
+    store.compact()
+    (path,) = store.files()
+    table = pq.read_table(path)
+    names = [run.identity() for run in map(which, table.to_pylist())]
+    old = table.append_column("run", [names]).replace_schema_metadata({"unbag_store": "1"})
+    pq.write_table(old, path)
+    before = RunStore(tmp_path)
+    assert len(before.finished()) == Plan(**TOY).count()
+    made_up(Plan(**{**TOY, "epochs": 4}), before)
+    assert len(before.query("SELECT * FROM runs")) == 2 * len(table)
+    assert before.compact() == 4
+    after = pq.read_table(path)
+    assert after.schema.metadata[b"unbag_store"] == b"2"
+    assert "run" not in after.column_names
+    assert len(after) == 2 * len(table)
+
+
 def test_files_are_not_merged_while_another_process_works_on_the_store(tmp_path):
     store = RunStore(tmp_path)
     made_up(Plan(**TOY), store)

@@ -119,7 +119,7 @@ MESSAGES = [
     (
         lambda: BagLoss([0.3, 0.4])(Z, BAG, REPORT, SIZE, stratum=[2, 2]),
         "A stratum number must lie between 0 and 1, the last prior: bag 0 has 2 (2 such bags). "
-        "Give the numbers of Bags.stratum, and Bags.prior.",
+        "Give one prior for each stratum.",
     ),
     (
         lambda: BagLoss([0.3, 0.4])(Z, BAG, REPORT, SIZE, stratum=[0, 1]),

@@ -70,9 +70,8 @@ def test_the_variance_of_a_bag_is_within_the_bound_of_lemma_3_1(k):
 
 def test_sigma_of_the_classes_counts_without_a_factor_of_their_number():
     """Theorem C.2 has Sigma(H) alone: sum_r A_r B_r <= |A| |B| by Cauchy and Schwarz."""
-    at = lambda classes: planning.histogram_deviation(
-        HistogramSpread(0.0, 1.0, 0.0), 300, size=8, share=0.001, classes=classes
-    )
+    spread = HistogramSpread(0.0, 1.0, 0.0)
+    at = lambda classes: Problem(2, 8, spread, classes=classes).deviations(spread, 300, share=0.001)
     assert at(2) == at(100) == pytest.approx(32 * log(1000) / 300)
 
 
@@ -114,7 +113,7 @@ def naive_deviation(spread, m, k, share, prior=1.0, k1=None):
 @pytest.mark.parametrize("k, m", [(1, 50), (8, 300), (64, 2000)])
 def test_the_deviation_is_the_sum_of_the_proofs_terms(k, m):
     share = 0.001
-    assert planning.deviation(SPREAD, m, size=k, share=share) == pytest.approx(
+    assert Problem(2, k, SPREAD).deviations(SPREAD, m, share=share) == pytest.approx(
         naive_deviation(SPREAD, m, k, share)
     )
 
@@ -125,7 +124,8 @@ def test_with_the_variance_of_a_report_the_prior_errs_like_a_median_of_means(cap
     L = log(1 / share)
     e_f1, e_f2, e_p = (np.sqrt(32 * L * v / m) for v in (0.02 / k, 0.05 / k, 1.7))
     expected = np.sqrt(32 * L * 0.3 / m) + e_f1 + 2.5 * e_f2 + 0.1 * e_p + k * e_f2 * e_p
-    found = planning.deviation(spread, m, size=k, share=share, prior=2.5 / cap, cap=cap, report=1.7)
+    problem = Problem(2, k, spread, prior=2.5 / cap, cap=cap, report=1.7)
+    found = problem.deviations(spread, m, share=share)
     assert found == pytest.approx(expected)
 
 
@@ -133,9 +133,8 @@ def test_the_variance_of_a_histogram_bag_is_four_times_that_with_known_means():
     """(a + b + c + d)^2 <= 4 (a^2 + b^2 + c^2 + d^2), of which a^2 / k^2 is Lemma C.1's 64 times
     the largest."""
     m, k, share, known = 300, 8, 0.001, planning.histogram_variance(3, bound=1.0)
-    at = lambda bag: planning.histogram_deviation(
-        HistogramSpread(1.0, 0.0, bag), m, size=k, share=share, classes=3
-    )
+    problem = Problem(2, k, HistogramSpread(1.0, 0.0), classes=3)
+    at = lambda bag: problem.deviations(HistogramSpread(1.0, 0.0, bag), m, share=share)
     assert at(None) == pytest.approx(at(4 * known))
 
 

@@ -44,10 +44,6 @@ class Chosen(NamedTuple):
     test_loss: float
     test_auc: float
 
-    def key(self) -> tuple:
-        """What it is the choice of: of several, that from the most candidates counts."""
-        return self[:5]
-
 
 class _Known(NamedTuple):
     """A finished run: its settings, its chosen epoch and the test history there, its scores of the
@@ -58,11 +54,6 @@ class _Known(NamedTuple):
     test_loss: float
     test_auc: float
     scores: np.ndarray
-
-    def candidate(self) -> Candidate:
-        """What `unbag.choose` compares."""
-        s = self.settings
-        return Candidate(s.identity(), (s.method, s.loss), self.scores)
 
 
 def drawn(
@@ -89,7 +80,7 @@ def keep_choices(plan: Plan, store: RunStore) -> None:
         old = [choice for choice in read(store) if choice.experiment.task == plan.task]
         # Of choices of the same thing the one from the most candidates stays, else the newer one.
         widest = sorted([*old, *new], key=lambda choice: choice.candidates)
-        kept = {choice.key(): choice for choice in widest}
+        kept = {choice[:5]: choice for choice in widest}  # by what it is the choice of
         rows = [{**kept[key].experiment._asdict(), **kept[key]._asdict()} for key in sorted(kept)]
         for row in rows:
             del row["experiment"]  # its fields stand in its place
@@ -151,7 +142,11 @@ def _finished(plan: Plan, store: RunStore) -> dict[tuple[str, int, int], list[_K
 
 
 def _chosen(among: str, runs: Sequence[_Known], held: Bags) -> Chosen:
-    best = choose([run.candidate() for run in runs], held, scale="score").name
-    s, epoch, test_loss, test_auc, _ = next(run for run in runs if run.settings.identity() == best)
+    named = {run.settings.identity(): run for run in runs}
+    candidates = [
+        Candidate(name, (run.settings.method, run.settings.loss), run.scores)
+        for name, run in named.items()
+    ]
+    s, epoch, test_loss, test_auc, _ = named[choose(candidates, held, scale="score").name]
     where = (s.experiment, s.size, s.holdout, s.repetition)
     return Chosen(*where, among, len(runs), s.method, s.loss, s.rate, epoch, test_loss, test_auc)

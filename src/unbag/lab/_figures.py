@@ -195,24 +195,21 @@ def experiments_figure(results: Sequence[Result], *, zoom: bool = False) -> Figu
     """
     from matplotlib import rc_context
 
+    columns = min(len(results), 3)
+    rows, size = ceil(len(results) / columns), (5.6, 3.6)
+    if len(results) > 1:
+        size = (3.3 * columns, 2.9 * rows + 0.5)
     with rc_context(PAPER):
-        if len(results) == 1:
-            figure = new_figure(5.6, 3.6)
-            panel = figure.subplots()
-            _draw_panel(panel, results[0])
-            if zoom:
-                _zoom(panel, results[0])
-            _name_ends(panel)
-            return figure
-        columns = min(len(results), 3)
-        rows = ceil(len(results) / columns)
-        figure = new_figure(3.3 * columns, 2.9 * rows + 0.5)
+        figure = new_figure(*size)
         for i, result in enumerate(results, 1):
             panel = figure.add_subplot(rows, columns, i)
             _draw_panel(panel, result)
             if zoom:
                 _zoom(panel, result)
-        share_legend(figure)
+        if len(results) > 1:
+            share_legend(figure)
+        else:
+            _name_ends(figure.axes[0])
     return figure
 
 

@@ -13,7 +13,7 @@ import csv
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -248,11 +248,9 @@ class RunFolder:
                 data_page_size=2**24,
             )
 
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
+    def in_use(self) -> AbstractContextManager:
         """Keep the files as they are while this process works on the folder; others may too."""
-        with self.locked("store", shared=True):
-            yield
+        return self.locked("store", shared=True)
 
     @contextmanager
     def claim(self, identity: str) -> Iterator[bool]:

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from unbag.planning._moments import measure_spread as measure_spread
     from unbag.planning._rates import Problem as Problem
     from unbag.planning._rates import bags_needed as bags_needed
-    from unbag.planning._rates import deviation as deviation
     from unbag.planning._rates import events as events
-    from unbag.planning._rates import histogram_deviation as histogram_deviation
     from unbag.planning._rates import regret_supported as regret_supported
 else:
     from unbag._lazy import attach

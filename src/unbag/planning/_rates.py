@@ -1,10 +1,10 @@
 """How many bags a tournament needs, or what regret it supports: the paper's theorems and constants.
 
-Everything rests on one number, C (`deviation`): with probability 1 - delta every pairwise Q of the
-tournament lies within C of the true difference of losses. If C < beta / 2, a model with regret beta
-or more has Q(h, best) >= beta - C > beta / 2 and is eliminated by the best one, and the best one,
-Q(best, h) <= C < beta / 2, is not. (The paper asks for C <= beta / 16, which this argument shows to
-be more than is needed.)
+Everything rests on one number, C (`Problem.deviation`): with probability 1 - delta every pairwise Q
+of the tournament lies within C of the true difference of losses. If C < beta / 2, a model with
+regret beta or more has Q(h, best) >= beta - C > beta / 2 and is eliminated by the best one, and the
+best one, Q(best, h) <= C < beta / 2, is not. (The paper asks for C <= beta / 16, which this
+argument shows to be more than is needed.)
 
 Constants are those of the proofs, with two corrections: each event gets its share of delta, and in
 the variance of the plug-in estimator the errors of the means count k times (the paper drops the
@@ -86,10 +86,15 @@ class Problem:
         """How far any Q can be from the true difference of losses when each part has m bags."""
         return float(self.deviations(self.spread, m, share=self.share))
 
-    def deviations(
-        self, spread: ModelSpread | HistogramSpread, m: float, *, share: float
-    ) -> np.ndarray:
+    def deviations(self, spread: ModelSpread | HistogramSpread, m: float, *, share: float) -> Any:
         """The same for other spreads, one entry per pair of models, and another share of delta.
+
+            C = sigma sqrt(32 L / m) + e_f1 + p e_f2 + |E2| e_p + k e_f2 e_p,   L = log(1 / share)
+
+        with the errors of the means e_f = sigma_f sqrt(32 L / (m k)) and of the prior e_p =
+        sqrt(log(2 / share) / (2 m k)), or sqrt(32 L report / m) where the variance of a report is
+        given, because labels have no cap or reports carry noise. For full histograms it is an
+        order of magnitude: the paper's terms and the constants it shows.
 
         Parameters
         ----------
@@ -101,20 +106,33 @@ class Problem:
             Each event's chance of failure.
         """
         if isinstance(spread, HistogramSpread):
-            k, c = self.means_size or self.size, self.classes or 2
-            return histogram_deviation(
-                spread, m, size=k, share=share, classes=c, report=self.report
-            )
-        return deviation(
-            spread,
-            m,
-            size=self.size,
-            share=share,
-            means_size=self.means_size,
-            prior=self.prior,
-            cap=self.cap,
-            report=self.report,
-        )
+            return self._of_histograms(spread, m, share)
+        k, k1 = self.size, self.means_size or self.size
+        f1, f2, mean, bag = spread
+        # as if the labels were divided by the cap, to lie in [0, 1]
+        f2, mean = f2 * self.cap**2, mean * self.cap**2
+        L, L2 = log(1 / share), log(2 / share)
+        if bag is None:
+            bag = f2 * (9.5 + 48 * L / m + 2 * L2 / m + 64 * L * L2 / m**2)
+        e_f1, e_f2 = np.sqrt(32 * f1 * L / (m * k1)), np.sqrt(32 * f2 * L / (m * k1))
+        e_p = sqrt(L2 / (2 * m * k1))
+        if self.report is not None:
+            e_p = sqrt(32 * self.report * L / m) / self.cap
+        of_means = e_f1 + abs(self.prior) * e_f2 + np.sqrt(mean) * e_p + k * e_f2 * e_p
+        return np.sqrt(32 * bag * L / m) + of_means
+
+    def _of_histograms(self, spread: HistogramSpread, m: float, share: float) -> Any:
+        """The error of the prior comes from the variance of a report, summed over classes: 1 / size
+        at most without noise."""
+        size, a = self.means_size or self.size, 32 * log(1 / share) / m
+        largest, total, bag = spread
+        report = 1 / size if self.report is None else self.report
+        if bag is None:
+            bag = 4 * 64 * largest + a * total
+        of_prior = np.sqrt(a * (self.classes or 2) * report * largest)
+        # sum_r A_r B_r <= |A| |B| by Cauchy and Schwarz: Sigma(H) alone, no factor of the classes
+        bias = a * np.sqrt(total * size * report) + np.sqrt(a / size * largest)
+        return np.sqrt(a * bag) + bias + of_prior
 
 
 def events(models: int, *, components: int) -> int:
@@ -134,88 +152,6 @@ def events(models: int, *, components: int) -> int:
     if components == 2:
         of_prior = 1  # the other is always 1
     return models * (models - 1) // 2 * (components + 1) + of_prior
-
-
-def deviation(
-    spread: ModelSpread,
-    m: float,
-    *,
-    size: float,
-    share: float,
-    means_size: float | None = None,
-    prior: float = 1.0,
-    cap: float = 1.0,
-    report: float | None = None,
-) -> Any:
-    """C: how far Q can be from the true difference of losses when each part has m bags.
-
-        C = sigma sqrt(32 L / m) + e_f1 + p e_f2 + |E2| e_p + k e_f2 e_p,   L = log(1 / share)
-
-    with the errors of the means e_f = sigma_f sqrt(32 L / (m k)) and of the prior e_p = sqrt(log(2
-    / share) / (2 m k)), or sqrt(32 L report / m) where the variance of a report is given, because
-    labels have no cap or reports carry noise.
-
-    Parameters
-    ----------
-    spread : ModelSpread
-        Its fields may be arrays, one entry per pair of models.
-    m : float
-        Number of bags in each part of the split.
-    share : float
-        Each event's share of delta.
-    size, means_size, prior, cap, report : float
-        See `Problem`.
-    """
-    k, k1 = size, means_size or size
-    f1, f2, mean, bag = spread
-    # as if the labels were divided by the cap, to lie in [0, 1]
-    f2, mean = f2 * cap**2, mean * cap**2
-    L, L2 = log(1 / share), log(2 / share)
-    if bag is None:
-        bag = f2 * (9.5 + 48 * L / m + 2 * L2 / m + 64 * L * L2 / m**2)
-    e_f1, e_f2 = np.sqrt(32 * f1 * L / (m * k1)), np.sqrt(32 * f2 * L / (m * k1))
-    e_p = sqrt(L2 / (2 * m * k1))
-    if report is not None:
-        e_p = sqrt(32 * report * L / m) / cap
-    of_means = e_f1 + abs(prior) * e_f2 + np.sqrt(mean) * e_p + k * e_f2 * e_p
-    return np.sqrt(32 * bag * L / m) + of_means
-
-
-def histogram_deviation(
-    spread: HistogramSpread,
-    m: float,
-    *,
-    size: float,
-    share: float,
-    classes: int,
-    report: float | None = None,
-) -> Any:
-    """C for full histograms, an order of magnitude: the paper's terms and the constants it shows.
-
-    The error of the prior comes from the variance of a report, summed over classes: 1 / size at
-    most without noise.
-
-    Parameters
-    ----------
-    spread : HistogramSpread
-        Its fields may be arrays, one entry per pair of models.
-    m : float
-        Number of bags in each part of the split.
-    size, classes, report : float
-        See `Problem`.
-    share : float
-        Each event's share of delta.
-    """
-    a = 32 * log(1 / share) / m
-    largest, total, bag = spread
-    if report is None:
-        report = 1 / size
-    if bag is None:
-        bag = 4 * 64 * largest + a * total
-    of_prior = np.sqrt(a * classes * report * largest)
-    # sum_r A_r B_r <= |A| |B| by Cauchy and Schwarz: Sigma(H) alone, no factor of the classes
-    bias = a * np.sqrt(total * size * report) + np.sqrt(a / size * largest)
-    return np.sqrt(a * bag) + bias + of_prior
 
 
 def bags_needed(

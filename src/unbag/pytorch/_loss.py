@@ -37,12 +37,6 @@ def as_numpy(tensor: torch.Tensor | None) -> Any:
     return tensor.detach().cpu().numpy()
 
 
-def check_prior(prior: np.ndarray) -> None:
-    """Finite numbers."""
-    if not np.isfinite(prior).all():
-        raise broken("A prior must be finite", f"{prior.tolist()} given", "Give Bags.prior.")
-
-
 def check_shapes(b: Batch, prior: np.ndarray, kind: Kind) -> None:
     """Reports of the right kind, and a prior that looks like one of them."""
     by_class = kind == "histogram"
@@ -102,14 +96,6 @@ def _not_finite(values: torch.Tensor) -> np.ndarray:
 def check_bags(b: Batch, *, leave_one_out: bool) -> None:
     """Whole bags, reports that can be used, and another bag to take the means from."""
     bag, size, report, prior, stratum, weight = (as_numpy(part) for part in b)
-    if stratum is not None:
-        refuse(
-            f"A stratum number must lie between 0 and {len(prior) - 1}, the last prior",
-            (stratum < 0) | (stratum >= len(prior)),
-            thing="bag",
-            given=stratum,
-            remedy="Give the numbers of Bags.stratum, and Bags.prior.",
-        )
     check_batch(size, report, prior, weight, stratum, 0.0, leave_one_out=leave_one_out)
     refuse(
         f"A bag number must lie between 0 and {len(size) - 1}, the last bag of the batch",
@@ -197,8 +183,9 @@ class BagLoss(torch.nn.Module):
             check_link(self.loss, kind)
         if isinstance(prior, torch.Tensor):
             prior = as_numpy(prior)
-        self.prior = np.asarray(prior, float)
-        check_prior(self.prior)
+        self.prior = given = np.asarray(prior, float)
+        if not np.isfinite(given).all():
+            raise broken("A prior must be finite", f"{given.tolist()} given", "Give Bags.prior.")
 
     def extra_repr(self) -> str:
         """What `print(loss)` shows in the brackets."""
@@ -245,7 +232,7 @@ class BagLoss(torch.nn.Module):
         """
         scores = self._as_scores(scores)
         batch = self._as_batch(scores, bag, report, size, stratum, weight)
-        noise = _floats(scores, noise)
+        noise = _beside(scores, noise)
         self._check_options(reference, weight, noise)
         if not torch.compiler.is_compiling():
             check_shapes(batch, self.prior, self.kind)
@@ -287,12 +274,12 @@ class BagLoss(torch.nn.Module):
         self, scores: torch.Tensor, bag: Any, report: Any, size: Any, stratum: Any, weight: Any
     ) -> Batch:
         return Batch(
-            _whole(scores, bag),
-            _whole(scores, size),
-            _components(_floats(scores, report), self.kind),
-            _floats(scores, as_components(self.prior, self.kind)),
-            _whole(scores, stratum),
-            _floats(scores, weight),
+            _beside(scores, bag, torch.int64),
+            _beside(scores, size, torch.int64),
+            _components(_beside(scores, report), self.kind),
+            _beside(scores, as_components(self.prior, self.kind)),
+            _beside(scores, stratum, torch.int64),
+            _beside(scores, weight),
         )
 
     def _by_noise(self, b: Batch, noise: torch.Tensor) -> torch.Tensor:
@@ -308,7 +295,7 @@ class BagLoss(torch.nn.Module):
             return getattr(weights, self.method)(b.size, b.report, b.prior, **options)[b.bag]
         if reference is None:
             reference = self._predict(scores)
-        g = _components(_floats(scores, reference), self.kind)
+        g = _components(_beside(scores, reference), self.kind)
         if not torch.compiler.is_compiling():
             check_reference(g, b, self.loss, self.kind)
         return weights.anchored(b.bag, b.size, b.report, b.prior, g, **options)
@@ -358,16 +345,11 @@ class BagLoss(torch.nn.Module):
         return (w * by_bag).sum() / w.sum() / mean_size
 
 
-def _floats(scores: torch.Tensor, value: Any) -> Any:
+def _beside(scores: torch.Tensor, value: Any, dtype: torch.dtype | None = None) -> Any:
+    """A tensor on the device of the scores and, unless another is named, of their type."""
     if value is None:
         return None
-    return torch.as_tensor(value, dtype=scores.dtype, device=scores.device).detach()
-
-
-def _whole(scores: torch.Tensor, value: Any) -> Any:
-    if value is None:
-        return None
-    return torch.as_tensor(value, dtype=torch.int64, device=scores.device)
+    return torch.as_tensor(value, dtype=dtype or scores.dtype, device=scores.device).detach()
 
 
 def _components(value: torch.Tensor, kind: Kind) -> torch.Tensor:
