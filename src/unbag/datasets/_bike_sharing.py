@@ -7,15 +7,13 @@ the others test.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv
 
 from unbag._rules import broken
 from unbag.datasets._dataset import Dataset, encode_columns
-from unbag.datasets._files import Source, damaged, find
+from unbag.datasets._files import Source, damaged, find, read_columns
 
 SOURCE = Source(
     "bike_sharing",
@@ -60,26 +58,19 @@ def load_bike_sharing(*, folder: str | Path | None = None, download: bool = Fals
     y, note = count.astype(np.float32), ""
     if (len(y), count.sum()) != (ROWS, RENTALS):
         note = f"{len(y):,} hours; the official file has {ROWS:,}"
-    about: dict[str, Any] = {
-        "name": "bike_sharing/rentals",
-        "citation": CITATION,
-        "licence": "CC BY 4.0",
-    }
     return Dataset(
-        X, y[~test], X_test, y[test], names,
-        kind="total", classes=0, official=not note, note=note, **about,
+        X, y[~test], X_test, y[test], names, "bike_sharing/rentals", kind="total", classes=0,
+        citation=CITATION, licence="CC BY 4.0", official=not note, note=note,
     )  # fmt: skip
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     types = {"dteday": pa.string(), "cnt": pa.int64(), **dict.fromkeys(CATEGORIES, pa.int64())}
     types |= dict.fromkeys(NUMBERS, pa.float64())
-    convert = csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[])
     try:
-        table = csv.read_csv(path, convert_options=convert)
+        return read_columns(path, types)
     except (pa.ArrowInvalid, KeyError) as error:
         raise damaged(path, "be the hourly CSV file with its header", error) from error
-    return {name: table[name].to_numpy() for name in types}
 
 
 def _day(path: Path, dates: np.ndarray) -> np.ndarray:

@@ -9,13 +9,16 @@ import os
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from gzip import BadGzipFile
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pooch
+import pyarrow as pa
+from pyarrow import csv
 
 from unbag._rules import broken
 
@@ -132,6 +135,35 @@ def find(
             "unofficial=True.",
         )
     return LocalFile(path, digest == source.sha256)
+
+
+def read_columns(
+    source: Any,
+    types: Mapping[str, pa.DataType],
+    *,
+    names: Sequence[str] | None = None,
+    quote: str = '"',
+) -> dict[str, np.ndarray]:
+    """Columns of a CSV file, which have no missing values.
+
+    Parameters
+    ----------
+    source : path or file
+        What to read.
+    types : mapping from str to DataType
+        The columns that are wanted.
+    names : sequence of str, optional
+        Of all columns, where the file has no header.
+    quote : str
+        What stands around a text.
+    """
+    table = csv.read_csv(
+        source,
+        csv.ReadOptions(column_names=names),
+        csv.ParseOptions(quote_char=quote),
+        csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[]),
+    )
+    return {name: table[name].to_numpy() for name in types}
 
 
 def damaged(

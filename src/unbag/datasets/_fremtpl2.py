@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv
 
 from unbag._rules import broken
 from unbag.datasets._dataset import Dataset, encode_columns
-from unbag.datasets._files import Source, damaged, find
+from unbag.datasets._files import Source, damaged, find, read_columns
 
 SOURCE = Source(
     "fremtpl2",
@@ -75,11 +74,10 @@ def load_fremtpl2(
         claims, exposure = np.minimum(claims, MOST_CLAIMS), np.minimum(exposure, LONGEST_EXPOSURE)
     y, offset = claims.astype(np.float32), np.log(exposure).astype(np.float32)
     X, X_test, names = encode_columns(_features(table), test, CATEGORIES)
-    about: dict[str, Any] = {"name": "fremtpl2/claims", "citation": CITATION, "note": note}
     return Dataset(
-        X, y[~test], X_test, y[test], names, kind="total", classes=0, offset=offset[~test],
-        offset_test=offset[test], licence="GPL-2 or later (CASdatasets)", official=not note,
-        **about,
+        X, y[~test], X_test, y[test], names, "fremtpl2/claims", kind="total", classes=0,
+        offset=offset[~test], offset_test=offset[test], citation=CITATION,
+        licence="GPL-2 or later (CASdatasets)", official=not note, note=note,
     )  # fmt: skip
 
 
@@ -125,10 +123,4 @@ def _parse(raw: bytes, *, arff: bool) -> dict[str, np.ndarray]:
         lines = [line.split() for line in head.decode("ascii").splitlines()]
         names = [line[1].strip("'\"") for line in lines if line and line[0].lower() == "@attribute"]
     types = dict.fromkeys(NUMBERS, pa.float64()) | dict.fromkeys(CATEGORIES, pa.string())
-    table = csv.read_csv(
-        pa.BufferReader(raw),
-        csv.ReadOptions(column_names=names),
-        csv.ParseOptions(quote_char="'"),
-        csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[]),
-    )
-    return {name: table[name].to_numpy() for name in types}
+    return read_columns(pa.BufferReader(raw), types, names=names, quote="'")

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv
 
 from unbag._rules import broken
 from unbag.datasets._dataset import Dataset
-from unbag.datasets._files import Source, damaged, find
+from unbag.datasets._files import Source, damaged, find, read_columns
 
 LOW_LEVEL = (
     "lepton_pT", "lepton_eta", "lepton_phi", "missing_energy_magnitude", "missing_energy_phi",
@@ -81,28 +80,20 @@ def load_higgs(
         notes.append(f"{len(y):,} rows from {file.path.name}; the official file has {ROWS:,}")
     if test_rows != TEST_ROWS:
         notes.append(f"{test_rows:,} rows to test on; the paper takes {TEST_ROWS:,}")
-    about: dict[str, Any] = {
-        "name": name,
-        "citation": CITATION,
-        "licence": "CC BY 4.0",
-        "note": ", ".join(notes),
-    }
     train, test = slice(test_rows, None), slice(test_rows)
-    return Dataset(X[train], y[train], X[test], y[test], features, official=not notes, **about)
+    return Dataset(
+        X[train], y[train], X[test], y[test], features, name, citation=CITATION,
+        licence="CC BY 4.0", official=not notes, note=", ".join(notes),
+    )  # fmt: skip
 
 
 def _read(path: Path, features: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    names = ["label", *LOW_LEVEL, *HIGH_LEVEL]
-    types = dict.fromkeys(names, pa.float32())
-    convert = csv.ConvertOptions(
-        column_types=types, include_columns=["label", *features], null_values=[]
-    )
+    types, names = dict.fromkeys(["label", *features], pa.float32()), LOW_LEVEL + HIGH_LEVEL
     try:
-        table = csv.read_csv(path, csv.ReadOptions(column_names=names), convert_options=convert)
+        y, *columns = read_columns(path, types, names=["label", *names]).values()
     except (OSError, pa.ArrowInvalid) as error:
         rule = "be a whole gzip file of a label and 28 numbers in each row"
         raise damaged(path, rule, error) from error
-    y, *columns = (column.to_numpy() for column in table.itercolumns())
     X = np.column_stack(columns)
     if not (np.isin(y, (0, 1)).all() and np.isfinite(X).all()):
         raise broken(

@@ -5,8 +5,6 @@ All scores are linear, z = x . w + intercept, with w_i proportional to 1/i and |
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import expit, softmax
 
@@ -242,15 +240,10 @@ def _logistic(
 
 def _split(name: str, rows: int, X: np.ndarray, y: np.ndarray, truth: np.ndarray) -> Dataset:
     names = tuple(f"x{i}" for i in range(X.shape[1]))
-    about: dict[str, Any] = {
-        "citation": "made by unbag.datasets",
-        "licence": "no restriction",
-        "name": name,
-    }
     train, test = slice(rows), slice(rows, None)
     return Dataset(
-        X[train], y[train], X[test], y[test], names,
-        truth=truth[train], truth_test=truth[test], **about,
+        X[train], y[train], X[test], y[test], names, name, truth=truth[train],
+        truth_test=truth[test], citation="made by unbag.datasets", licence="no restriction",
     )  # fmt: skip
 
 
