@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from unbag import Bags, diagnose, drift
-from unbag.diagnosis import refuse_single_bags
+from unbag import Bags, diagnose, drift, evaluate
 
 TEN = Bags(np.arange(20) // 2, np.full(10, 0.5))
 
@@ -29,7 +28,7 @@ MESSAGES = [
         ),
     ),
     (
-        lambda: refuse_single_bags(Bags(np.arange(6) // 2, np.full(3, 0.5), stratum=[0, 0, 2])),
+        lambda: evaluate(np.zeros(6), Bags(np.arange(6) // 2, np.full(3, 0.5), stratum=[0, 0, 2])),
         "An unbiased evaluation must have at least two reports in each stratum: stratum 2 has 1 "
         "(1 such stratum). Ask for reports of random sub-bags, two or more for each stratum; "
         "where that cannot be, use method='matching' or method='likelihood', which stay valid "

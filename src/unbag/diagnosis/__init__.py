@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from unbag.diagnosis._variance import Variance as Variance
     from unbag.diagnosis._variance import between_bags as between_bags
     from unbag.diagnosis._verdict import diagnose as diagnose
-    from unbag.diagnosis._verdict import refuse_single_bags as refuse_single_bags
 else:
     from unbag._lazy import attach
 

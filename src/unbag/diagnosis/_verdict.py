@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbag._rules import LONE, VALID, broken, refuse, rows, spelled, two_reports
+from unbag._rules import LONE, VALID, broken, refuse, rows, spelled
 from unbag.bags import Bags, Kind, reports_too_even
 from unbag.diagnosis._bias import (
     Bias,
@@ -192,20 +192,6 @@ def _lone(bags: Bags) -> np.ndarray:
         return np.array([bags.observed.sum() < 2])
     stratum = np.unique(bags.stratum, return_inverse=True)[1]
     return np.bincount(stratum, weights=bags.observed) < 2
-
-
-def refuse_single_bags(bags: Bags) -> None:
-    """Refuse an unbiased evaluation where a stratum (a campaign, say) has one report only.
-
-    The covariance of labels and scores shows in the differences between bags; where there is but
-    one, nothing differs.
-
-    >>> lonely = Bags(np.array([0, 0, 1, 1]), np.array([0.5, 0.0]), stratum=np.array([0, 1]))
-    >>> refuse_single_bags(lonely)  # doctest: +IGNORE_EXCEPTION_DETAIL
-    Traceback (most recent call last):
-    unbag.Refused: An unbiased evaluation must have at least two reports in each stratum: ...
-    """
-    two_reports(bags.stratum, bags.observed, names=bags.stratum_names)
 
 
 def _draw(
