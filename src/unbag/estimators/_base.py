@@ -490,6 +490,36 @@ class BagEstimator(BaseEstimator):
             model = jax.tree.map(lambda leaf: np.asarray(leaf, float), self.model_)
             return np.asarray(jax.device_put(model)(jax.device_put(np.asarray(X, float))))
 
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        bag: Any = None,
+        sample_weight: Any = None,
+        *,
+        stratum: Any = None,
+        noise: Any = None,
+        offset: Any = None,
+    ) -> float:
+        """Minus the log loss (of counts the Poisson loss, its constant left out): estimated from
+        bags without bias when `bag` is given, else from labels.
+
+        Parameters
+        ----------
+        X, y, bag, sample_weight, stratum, noise, offset : array
+            See `fit`.
+        """
+        from unbag.estimators._scorer import estimate_loss, refuse_cut_bags  # late: not to learn
+
+        score, rows = self._scores(X, offset), row_reports(y, bag, stratum, noise)
+        weight = row_importance(sample_weight, len(score), labelled=rows.bag is None)
+        if self.kind_ == "total":  # a network that learned by the square loss has no log rates
+            score = np.log(np.maximum(self._link(score), 1e-12))
+        reports, _, kind = self._targets(rows, len(score))
+        refuse_cut_bags(self, rows)
+        further = {"sample_weight": weight, "stratum": rows.stratum, "noise": rows.noise}
+        return -estimate_loss(score, reports, rows.bag, kind, **further)
+
     def save(self, path: str | Path, *, force: bool = True) -> None:
         """Write the fitted estimator to one file (safetensors, JSON, no pickle); a failed save
         leaves the old one.

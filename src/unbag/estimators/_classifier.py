@@ -14,10 +14,10 @@ from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.estimators._base import BagEstimator, Targets
 from unbag.estimators._network import Training
-from unbag.estimators._targets import RowReports, check_rows, row_importance, row_reports
+from unbag.estimators._targets import RowReports, check_rows, row_reports
 
 
-class BagClassifier(ClassifierMixin, BagEstimator):
+class BagClassifier(ClassifierMixin, BagEstimator):  # pyright: ignore[reportIncompatibleMethodOverride]
     """A classifier of single rows, learned from what bags of rows report.
 
     By default the additive model and trees are cross-fitted and combined, as `unbag.fit` does it;
@@ -203,30 +203,5 @@ class BagClassifier(ClassifierMixin, BagEstimator):
         probability = self.predict_proba(X, offset)
         return self.classes_[np.argmax(probability, axis=1)]
 
-    def score(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self,
-        X: Any,
-        y: Any,
-        bag: Any = None,
-        sample_weight: Any = None,
-        *,
-        stratum: Any = None,
-        noise: Any = None,
-        offset: Any = None,
-    ) -> float:
-        """Minus the log loss: estimated from bags without bias when `bag` is given, else from
-        labels.
-
-        Parameters
-        ----------
-        X, y, bag, sample_weight, stratum, noise, offset : array
-            See `fit`.
-        """
-        from unbag.estimators._scorer import estimate_loss, refuse_cut_bags
-
-        score, rows = self._scores(X, offset), row_reports(y, bag, stratum, noise)
-        weight = row_importance(sample_weight, len(score), labelled=rows.bag is None)
-        reports, _, kind = self._targets(rows, len(score))
-        refuse_cut_bags(self, rows)
-        further = {"sample_weight": weight, "stratum": rows.stratum, "noise": rows.noise}
-        return -estimate_loss(score, reports, rows.bag, kind, **further)
+    # that of bags, not the one of scikit-learn
+    score = BagEstimator.score  # pyright: ignore[reportAssignmentType]

@@ -12,10 +12,10 @@ from sklearn.utils.validation import column_or_1d
 from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.estimators._base import BagEstimator, Targets
-from unbag.estimators._targets import RowReports, check_rows, row_importance, row_reports
+from unbag.estimators._targets import RowReports, check_rows, row_reports
 
 
-class BagRegressor(RegressorMixin, BagEstimator):
+class BagRegressor(RegressorMixin, BagEstimator):  # pyright: ignore[reportIncompatibleMethodOverride]
     """A regression of single counts, learned from the mean counts of bags; Poisson loss by default.
 
     Parameters are those of `BagClassifier`; `loss` is "poisson" (predictions are exp(score)) or
@@ -75,29 +75,5 @@ class BagRegressor(RegressorMixin, BagEstimator):
         """
         return self._link(self._scores(X, offset))
 
-    def score(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self,
-        X: Any,
-        y: Any,
-        bag: Any = None,
-        sample_weight: Any = None,
-        *,
-        stratum: Any = None,
-        noise: Any = None,
-        offset: Any = None,
-    ) -> float:
-        """Minus the Poisson loss (its constant left out), from bags or from counts.
-
-        Parameters
-        ----------
-        X, y, bag, sample_weight, stratum, noise, offset : array
-            See `fit`.
-        """
-        from unbag.estimators._scorer import estimate_loss, refuse_cut_bags
-
-        rate = np.log(np.maximum(self.predict(X, offset), 1e-12))
-        rows = row_reports(y, bag, stratum, noise)
-        weight = row_importance(sample_weight, len(rate), labelled=rows.bag is None)
-        refuse_cut_bags(self, rows)
-        further = {"sample_weight": weight, "stratum": rows.stratum, "noise": rows.noise}
-        return -estimate_loss(rate, rows.y.astype(float), rows.bag, "total", **further)
+    # that of bags, not the one of scikit-learn
+    score = BagEstimator.score  # pyright: ignore[reportAssignmentType]
