@@ -603,7 +603,8 @@ SETTINGS = {
     "sql.session.timeZone": "UTC",
     "sql.codegen.wholeStage": "false",  # six rows are sooner looked at than compiled for
     "sql.codegen.factoryMode": "NO_CODEGEN",
-    "driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "sql.adaptive.enabled": "false",
+    "driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 # all that the cases above differ by, in few queries: Spark takes seconds for each
 ON_SPARK = {
