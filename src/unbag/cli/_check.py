@@ -68,7 +68,7 @@ def check(
             raise Refused(error.refusals[0]) from None
         if summary.usable:
             bags = join(events, reports, ctx.obj, plan=encoding, features=features or None)
-            summary = bags.summary  # with what was seen of the columns
+            summary = bags.summary or summary  # with what was seen of the columns
             listed, diagnosis = readings(bags, ctx.obj), diagnose(bags)
             advice = remedy(diagnosis, strata=ctx.obj.stratum is not None)
             diagnosis = replace(diagnosis, remedy=advice)

@@ -12,6 +12,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -215,6 +216,15 @@ def as_json(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def print_evaluation(evaluation: Any, *, as_json: bool, **further: Any) -> None:
+    """An evaluation on stdout; as JSON with further entries."""
+    if as_json:
+        known = {field.name: getattr(evaluation, field.name) for field in fields(evaluation)}
+        print_json(known | further)
+    else:
+        print(evaluation)
 
 
 SILENCE = 2.0

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from unbag._rules import broken
-from unbag.cli._console import activity, print_json, tell
+from unbag.cli._console import activity, print_evaluation, tell
 from unbag.cli._options import (
     AsJson,
     Events,
@@ -154,15 +154,6 @@ def tell_learned(bags: Any, fresh: Any, learned: np.ndarray | None) -> None:
     tell(f"{left_out:,} bags that the model learned from were left out.{more}")
 
 
-def print_evaluation(evaluation: Evaluation, *, as_json: bool, **further: Any) -> None:
-    """An evaluation on stdout; as JSON with further entries."""
-    if as_json:
-        known = {field.name: getattr(evaluation, field.name) for field in fields(evaluation)}
-        print_json(known | further)
-    else:
-        print(evaluation)
-
-
 class JudgedModel(NamedTuple):
     """Bags that a model did not learn from, with its scores, and what these say."""
 
@@ -213,13 +204,3 @@ def strengths_of(model: Any, bags: Any) -> dict[str, float]:
         return scores_of(model, rows, model.kind_)
 
     return column_strengths(scores, bags.table)
-
-
-def verdict_on(model: Any, bags: Any) -> Verdict | None:
-    """The verdict of the bags of training themselves, each judged by models that never saw it."""
-    fitted = model.fitted_
-    if fitted is None:
-        return None
-    if fitted.strengths or fitted.gain is None:
-        return fitted.verdict
-    return fitted.verdict_with(strengths_of(model, bags))

@@ -11,8 +11,7 @@ import typer
 
 from unbag._rules import broken, one_of
 from unbag.cli._check import in_lines, readings
-from unbag.cli._console import activity, tell, tell_warnings
-from unbag.cli._evaluate import print_evaluation
+from unbag.cli._console import activity, print_evaluation, tell, tell_warnings
 from unbag.cli._options import (
     WORDS,
     AsJson,
@@ -136,7 +135,6 @@ def train(
     model.unbag
     """
     from unbag._progress import informed
-    from unbag.cli._evaluate import judged_by, verdict_on
     from unbag.diagnosis import diagnose
 
     check_output(out, force=force, table=False)
@@ -181,6 +179,8 @@ def train(
     keep_model(model, out, bags_learned, force=force, judged=judging is not None)
     judged, evaluation, verdict = None, model.evaluation_, verdict_on(model, learn)
     if judging is not None:
+        from unbag.cli._evaluate import judged_by
+
         judged = judged_by(model, judging)
         evaluation = judged.evaluation
         verdict = verdict or judged.verdict  # folds have more bags to say it with
@@ -279,6 +279,18 @@ def keep_model(
     for note in model.notes_:
         if note not in known:
             tell(f"note: {note}")
+
+
+def verdict_on(model: Any, bags: Any) -> Any:
+    """The verdict of the bags of training themselves, each judged by models that never saw it."""
+    fitted = model.fitted_
+    if fitted is None:
+        return None
+    if fitted.strengths or fitted.gain is None:
+        return fitted.verdict
+    from unbag.cli._evaluate import strengths_of
+
+    return fitted.verdict_with(strengths_of(model, bags))
 
 
 def tell_judged(evaluation: Any, verdict: Any, *, as_json: bool) -> None:
