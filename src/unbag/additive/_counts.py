@@ -339,7 +339,7 @@ def counts_of(bags: Bags) -> Counts:
     S = sparse.csr_array((np.ones(n), order, indptr), shape=(len(bags), n))
     count = bags.report * size.reshape((-1,) + (1,) * (bags.report.ndim - 1))
     noise = bags.noise if bags.noise is not None else np.zeros(len(bags))
-    offset = bags.offset if bags.offset is not None else np.zeros(n)
+    offset = bags.offset if bags.offset is not None else np.broadcast_to(0.0, n)
     return Counts(S, count, noise, offset, bags.kind)
 
 

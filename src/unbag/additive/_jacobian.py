@@ -148,28 +148,29 @@ class CountBlock:
         own = Z.take(self.rows)
         self.count = np.repeat(np.arange(self.number, dtype=np.int32), np.diff(start))
         self.narrow = [slot for slot in own.slots if slot.width <= NARROW]
-        self.cells = _cells(own, self.count)
+        made = _cells(own, self.count)
+        none = np.empty(0, np.int32)
+        self.cells = [cells for cells, _, _ in made]
+        self.cell_count = np.concatenate([none, *(count for _, count, _ in made)])
+        self.cell_column = np.concatenate([none, *(column for _, _, column in made)])
 
     def touched(self, width: int) -> np.ndarray:
         """How many counts touch each column of Z."""
-        touched = np.zeros(width)
+        touched = np.bincount(self.cell_column, minlength=width)
         for slot in self.narrow:
             touched[slot.start : slot.start + slot.width] = self.number
-        for cells in self.cells:
-            touched += np.bincount(cells.column, minlength=width)
         return touched
 
     def arrange(self, frequent: np.ndarray, place: np.ndarray, width: tuple[int, int]) -> None:
         """Where each cell stands: in the dense matrix, or among the entries of the sparse one."""
-        # whole numbers in four bytes: there may be a cell for each row
-        none = np.empty(0, np.int32)
-        count = np.concatenate([none, *(cells.counts for cells in self.cells)])
-        column = np.concatenate([none, *(cells.column for cells in self.cells)])
-        self.width = width
+        # whole numbers in four bytes where they fit: there may be a cell for each row
+        count, column, self.width = self.cell_count, self.cell_column, width
+        del self.cell_count, self.cell_column
         self.start = [place[slot.start] for slot in self.narrow]
         often, own = frequent[column], place.astype(np.int32)[column]
         self.often = np.flatnonzero(often).astype(np.int32)
-        self.target = count[often].astype(np.int64) * width[0] + own[often]
+        flat = np.min_scalar_type(-self.number * max(width[0], 1))
+        self.target = count[often].astype(flat) * flat.type(width[0]) + own[often].astype(flat)
         rare = np.flatnonzero(~often).astype(np.int32)
         self.rare = rare[np.argsort(count[rare], kind="stable")]
         number = np.bincount(count[self.rare], minlength=self.number)
@@ -282,7 +283,7 @@ def _rows_in_order(S: Sparse) -> np.ndarray | None:
     return S.indices
 
 
-def _cells(Z: Slots, count: np.ndarray) -> list[CellSums]:
+def _cells(Z: Slots, count: np.ndarray) -> list[tuple[CellSums, np.ndarray, np.ndarray]]:
     """The cells that entries of wide slots, and of columns that are taken as they are, touch."""
     cells = []
     for slot in Z.slots:

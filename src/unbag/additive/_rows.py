@@ -23,7 +23,7 @@ LONGEST = 4.0
 """The largest change of a score in one step."""
 FEW = 3000
 """Coefficients, or counts, that one thread solves."""
-AT_ONCE = 2**19
+AT_ONCE = 2**18
 """Rows whose part of the Jacobian is made at a time."""
 PRODUCTS = 250
 """Where a Jacobian's product with itself has fewer multiplications for each entry of a row than

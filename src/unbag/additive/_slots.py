@@ -205,26 +205,28 @@ class CellSums(NamedTuple):
         value, None where all are 1.
     cell : numpy.ndarray
         Of each entry; one more than there are for an entry that is not there.
-    counts, column : numpy.ndarray
-        Of each cell, by count.
+    number : int
+        How many cells there are.
     """
 
     pair: np.ndarray | None
     value: np.ndarray | None
     cell: np.ndarray
-    counts: np.ndarray
-    column: np.ndarray
+    number: int
 
     @staticmethod
-    def of(count: np.ndarray, column: np.ndarray, pair: Any = None, value: Any = None) -> CellSums:
-        """The cells of entries, from the count and the column (-1 for none) of each."""
+    def of(
+        count: np.ndarray, column: np.ndarray, pair: Any = None, value: Any = None
+    ) -> tuple[CellSums, np.ndarray, np.ndarray]:
+        """The cells of entries, from the count and the column (-1 for none) of each; and count and
+        column of each cell, by count."""
         width = int(column.max(initial=0)) + 1
         key = np.where(column < 0, -1, count.astype(np.int64) * width + column)
         unique, cell = np.unique(key, return_inverse=True)
         if len(unique) and unique[0] < 0:
             unique, cell = unique[1:], np.where(cell == 0, len(unique), cell) - 1
         where = (unique // width).astype(np.int32), (unique % width).astype(np.int32)
-        return CellSums(pair, value, cell.astype(np.int32), *where)
+        return CellSums(pair, value, cell.astype(np.int32), len(unique)), *where
 
     def sums(self, weight: np.ndarray) -> np.ndarray:
         """Of each cell the sum of the weighted entries."""
@@ -232,4 +234,4 @@ class CellSums(NamedTuple):
             weight = weight[self.pair]
         if self.value is not None:
             weight = weight * self.value
-        return np.bincount(self.cell, weight, minlength=len(self.counts) + 1)[: len(self.counts)]
+        return np.bincount(self.cell, weight, minlength=self.number + 1)[: self.number]
