@@ -8,7 +8,7 @@ random probes).
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import linalg
@@ -23,21 +23,11 @@ MOST = 10_000
 PROBES, LANCZOS, TOLERANCE = 32, 60, 1e-9
 
 
-class Posterior(Protocol):
-    """The normal law of the coefficients in the linearised model, around its mode."""
-
-    logdet: float
-    """log |H|."""
-    gamma: np.ndarray
-    """Of each coefficient, how far the counts determine it: 1 - precision (H^-1)_pp."""
-
-    def solve(self, rhs: np.ndarray) -> np.ndarray:
-        """H^-1 rhs, for a vector or several in columns."""
-        ...
-
-
 class Primal:
     """H factored among the coefficients.
+
+    Like the two below it knows `logdet`, log |H|; `gamma`, of each coefficient how far the counts
+    determine it, 1 - precision (H^-1)_pp; and `solve`, H^-1 of a vector or of several in columns.
 
     Parameters
     ----------
