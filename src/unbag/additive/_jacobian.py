@@ -243,6 +243,7 @@ class Split:
         self.width = len(kept), len(other)
         for block in self.blocks:
             block.arrange(frequent, place, self.width)
+        self.rare = sum(len(block.rare) for block in self.blocks)
         order = [
             chosen + k * T.shape[1] for chosen in (dense, other) for k in range(counts.classes)
         ]

@@ -44,7 +44,6 @@ class RowProducts:
         self.X = X[counts.S.indices]
         self.rows, self.start = counts.S.indices, counts.S.indptr
         self.order = np.arange(design.T.shape[1] * counts.classes)
-        self.width = design.T.shape[1] * counts.classes, 0
 
     @staticmethod
     def pays(design: Design, counts: Counts) -> bool:

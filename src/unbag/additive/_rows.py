@@ -25,6 +25,8 @@ FEW = 3000
 """Coefficients, or counts, that one thread solves."""
 AT_ONCE = 2**18
 """Rows whose part of the Jacobian is made at a time."""
+SCATTERED = 30
+"""A multiplication with an entry of a sparse matrix takes as long as so many of a dense one."""
 PRODUCTS = 250
 """Where a Jacobian's product with itself has fewer multiplications for each entry of a row than
 this, it costs no more than a pass over the rows."""
@@ -68,7 +70,10 @@ class RowsFit(EvidenceFit):
         else:
             self.split = Split(design, counts, rows=AT_ONCE if self.products else None)
         super().__init__(np.tile(design.group, counts.classes)[self.split.order])
-        products = m * self.split.width[0] ** 2 if q <= m else m * m * q
+        products = m * m * q
+        if q <= m:
+            dense, rare = self.split.width[0], self.split.rare
+            products = m * dense**2 + SCATTERED * rare * dense
         entries = design.Z.shape[0] * len(design.Z.slots)
         self.exact = counts.simple and products < PRODUCTS * entries
 
