@@ -168,7 +168,8 @@ class Counts:
             h = special.softmax(score, axis=1)
             return CountMoments(h, (contrasts(self.classes) @ (self.S @ h).T).ravel())
         label = {"binary": special.expit, "total": np.exp}[self.kind]
-        h = label(score[:, 0])
+        # in place: the system takes longer to clear a new array of all rows than this does
+        h = label(score[:, 0], out=score[:, 0])
         return CountMoments(h, self.S @ h)
 
     @property
@@ -180,7 +181,11 @@ class Counts:
 
     def slope(self, h: np.ndarray) -> np.ndarray:
         """The derivative of the mean label by the score, for labels of one score."""
-        return h * (1 - h) if self.kind == "binary" else h
+        if self.kind != "binary":
+            return h
+        slope = 1 - h
+        slope *= h
+        return slope
 
     def whitener(self, h: np.ndarray, spread: Spread) -> Whitener:
         """The root of the inverse covariance of the counts."""
@@ -189,11 +194,10 @@ class Counts:
         d = self.slope(h)
         own = self.S @ d
         extra = self.noise + spread.misfit * own**2
-        d = spread.dispersion * d
         if self.disjoint:
             V = np.maximum(spread.dispersion * own + extra, LEAST)
             return Diagonal(1 / np.sqrt(V), float(np.log(V).sum()))
-        return factored(self.S, d, extra, self._blocks)
+        return factored(self.S, spread.dispersion * d, extra, self._blocks)
 
     def back(self, of_mean: np.ndarray, h: np.ndarray) -> np.ndarray:
         """A derivative by the means turned into one by the scores, (instances, classes)."""

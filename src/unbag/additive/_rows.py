@@ -155,7 +155,8 @@ class RowsFit(EvidenceFit):
         length = min(1.0, LONGEST / max(np.abs(along).max(initial=0), 1e-300))
         before = self._squares(place.b, place.moments, place.whitener, precision)
         for _ in range(12):
-            b, score = place.b + length * step, place.score + length * along
+            b, score = place.b + length * step, length * along
+            score += place.score
             moments = self.counts.moments(score)
             after = self._squares(b, moments, place.whitener, precision)
             if after <= before + 1e-9 * abs(before):
