@@ -111,8 +111,17 @@ def pytest_collection_modifyitems(items):
     for item in slow:
         item.fixturenames.append("unchecked_shapes")
     engines = [item for item in items if item.get_closest_marker("engines")]
+    for item in engines:
+        item.fixturenames.append("own_garbage")
     long_files = {item.path for item in (*slow, *engines)}
     items.sort(key=lambda item: item.path not in long_files)
+
+
+@pytest.fixture
+def own_garbage():
+    """Collect what an engine leaves before the next test, to which its warnings would be put."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture
