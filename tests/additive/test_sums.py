@@ -2,9 +2,6 @@
 
 import importlib.util
 import os
-import re
-import shutil
-import subprocess
 import sys
 import time
 
@@ -14,6 +11,7 @@ import pytest
 from scipy import special
 
 import unbag
+from cases.spark import spark_session
 from unbag.additive._counts import Spread, counts_of
 from unbag.additive._sums import LocalParts, SumsAt, SumsFit, added, fit_parts, narrow_part
 from unbag.additive._terms import terms_of
@@ -157,41 +155,15 @@ def process_of(part):
     return os.getpid()
 
 
-def _java():
-    java = shutil.which("java")
-    if java is None:
-        return 0
-    words = subprocess.run([java, "-version"], capture_output=True, text=True).stderr
-    found = re.search(r'version "(\d+)', words)
-    return int(found[1]) if found else 0
-
-
 @pytest.mark.engines
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning", "ignore:os.fork")
-@pytest.mark.skipif(not importlib.util.find_spec("pyspark"), reason="Spark is not installed")
 def test_sums_on_two_spark_executors_are_those_of_one_process(binary, monkeypatch, tmp_path):
-    if _java() < 17:
-        pytest.skip("Spark needs Java 17 or newer")
-    from pyspark.sql import SparkSession
-
     from unbag.additive._sums import SparkParts
 
     _, terms, parts = binary
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master("local[2]")
-    settings = {
-        "ui.enabled": "false",
-        "driver.host": "127.0.0.1",
-        "driver.bindAddress": "127.0.0.1",
-    }
-    settings["ui.showConsoleProgress"] = "false"
-    for name, value in settings.items():
-        builder = builder.config(f"spark.{name}", value)
-    spark = builder.config("spark.sql.warehouse.dir", str(tmp_path)).getOrCreate()
-    try:
+    with spark_session(tmp_path, threads=2) as spark:
         far = SparkParts.of(spark.sparkContext, parts, partitions=2)
         model = fit_parts(far, terms, "binary")
-    finally:
-        spark.stop()
     here = fit_parts(LocalParts(parts), terms, "binary")
     np.testing.assert_allclose(model.b, here.b, rtol=1e-9, atol=1e-12)

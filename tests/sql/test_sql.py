@@ -1,9 +1,6 @@
 """Weights in SQL equal those of NumPy, row for row, on DuckDB and on a real Spark; so do bags by
 hash."""
 
-import re
-import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from datetime import datetime
@@ -19,7 +16,7 @@ from hypothesis import strategies as st
 from pyarrow import csv
 from typer.testing import CliRunner
 
-from cases.packages import needs
+from cases.spark import java_version, spark_session
 from cases.sql import (
     FAULTS,
     GOOD,
@@ -595,17 +592,6 @@ def test_a_full_disk_is_not_told_as_a_bad_file():
 # --- a real Spark ---
 
 
-SETTINGS = {
-    "ui.enabled": "false",
-    "sql.shuffle.partitions": "1",
-    "driver.host": "127.0.0.1",
-    "driver.bindAddress": "127.0.0.1",
-    "sql.session.timeZone": "UTC",
-    "sql.codegen.wholeStage": "false",  # six rows are sooner looked at than compiled for
-    "sql.codegen.factoryMode": "NO_CODEGEN",
-    "sql.adaptive.enabled": "false",
-    "driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
 # all that the cases above differ by, in few queries: Spark takes seconds for each
 ON_SPARK = {
     "ids as text, noise in strata": {"text": True, "noisy": True, "strata": 3},
@@ -614,17 +600,6 @@ ON_SPARK = {
     "anchored": CASES["anchored"],
     "classes": CASES["classes"],
 }
-
-
-def java_version(words=("java", "-version")):
-    """The number of Java's release, 0 where there is none."""
-    if shutil.which(words[0]) is None:
-        return 0
-    done = subprocess.run(words, capture_output=True, text=True)
-    found = re.search(
-        r'version "(?:1\.)?(\d+)', done.stdout + done.stderr
-    )  # Java 8 calls itself 1.8
-    return int(found[1]) if done.returncode == 0 and found else 0
 
 
 @pytest.mark.parametrize(
@@ -649,19 +624,8 @@ def test_the_version_of_java_is_read(told, version):
 )  # JAX warns, if loaded; this fork becomes Java at once
 def test_spark_gives_the_rows_and_bags_of_duckdb(tmp_path):
     """One test, because a session takes ten seconds to start."""
-    pyspark = needs("pyspark.sql")
-    if java_version() < 17:
-        pytest.skip(f"Spark needs Java 17 or newer; installed is {java_version() or 'none'}")
-    builder = pyspark.SparkSession.builder.master("local[1]").config(
-        "spark.sql.warehouse.dir", str(tmp_path)
-    )
-    for name, value in SETTINGS.items():
-        builder = builder.config(f"spark.{name}", value)
-    spark = builder.getOrCreate()
-    try:
+    with spark_session(tmp_path) as spark:
         compare_with_spark(spark, tmp_path)
-    finally:
-        spark.stop()
 
 
 def compare_with_spark(spark, folder):
