@@ -41,6 +41,8 @@ themselves around equal ones."""
 HOPE = 1.0
 """Logarithm of the odds that bags teach something, before any report: tables that teach nothing are
 rare. Some 15 bags say little of it: of Adult no more than of labels that no column tells."""
+WILD = 2.0
+"""More unsteady than this is no more noise: scores that hardly vary leap from fold to fold too."""
 LEVEL = 10.0
 """Standard deviation of the prior of a level, around that of the mean report: noisy reports whose
 mean is above 1 would send it to infinity."""
@@ -178,7 +180,7 @@ def combine(
     even = kept / kept.sum()
     plain = replace(start, level=_solve(away, bags, fixed=even)[0], weights=even)
     dispersion = min(_dispersion(one, scores, bags) for one in (start, plain))
-    belief = _Belief(1 / max(unsteady, 1.0), (1 + min(unsteady, 1.0)) * dispersion)
+    belief = _Belief(1 / np.clip(unsteady, 1.0, WILD), (1 + min(unsteady, 1.0)) * dispersion)
     level, weights = _not_negative(away, kept, bags, belief)
     best = _likeliest(replace(start, level=level, weights=weights), away, scores, bags, belief)
     gain = _log_likelihood(best, scores, bags) - _log_likelihood(start, scores, bags)
