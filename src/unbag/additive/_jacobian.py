@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import linalg, sparse
+from scipy.linalg.lapack import dpotri  # pyright: ignore[reportAttributeAccessIssue]
 
 from unbag.additive._slots import CellSums, Slots, Sparse
 
@@ -107,7 +108,7 @@ class Jacobian:
             rest[part] = _squares_within(L, columns[:, part].toarray())
         if columns.nnz == 0:
             return np.concatenate([first, rest])
-        P, _ = linalg.lapack.dpotri(L, lower=1)  # the lower triangle of the inverse
+        P, _ = dpotri(L, lower=1)  # the lower triangle of the inverse
         own = np.bincount(np.repeat(np.arange(len(count)), count), value**2 * np.diag(P)[row])
         rest[few] = np.append(own, np.zeros(len(count) - len(own)))[few]
         # of a level that c bags have only c^2 entries of P count: columns of equal c together

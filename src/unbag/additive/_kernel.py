@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import linalg
+from scipy.linalg.lapack import dpotri  # pyright: ignore[reportAttributeAccessIssue]
 
 from unbag.additive._counts import contrasts
 
@@ -131,7 +131,7 @@ class KernelJacobian:
         """The diagonal of J' (L L')^-1 J, L a lower triangle; its mean over the classes, which
         share their prior, for each of them."""
         (n, K, C), bags = self._A.shape, self._bags
-        P, _ = linalg.lapack.dpotri(L, lower=1)
+        P, _ = dpotri(L, lower=1)
         P = (np.tril(P) + np.tril(P, -1).T).reshape(K, len(bags), K, len(bags))
         half, R = np.empty((K, len(bags), C, n)), np.empty((n, n))
         for j, rows in enumerate(bags):

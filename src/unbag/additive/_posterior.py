@@ -175,7 +175,8 @@ class Space:
     def __init__(
         self, J: Any, *, gram: np.ndarray | None = None, seed: int = 0, space: str = "auto"
     ) -> None:
-        self.J, self.gram, self._seed, self.name = J, gram, seed, space
+        self.J: Any = J
+        self.gram, self._seed, self.name = gram, seed, space
         if gram is not None:
             self.name = "coefficients"
         elif space == "auto":

@@ -138,7 +138,8 @@ class RowsFit(EvidenceFit):
         if not self.products:
             J = self.split.jacobian(*of_place)
             return Linear(place, J.tdot(white), Space(J, **self.options))
-        gram, gradient = 0.0, 0.0
+        gram: Any = 0.0
+        gradient: Any = 0.0
         for part, J in self.split.jacobians(*of_place):
             gram, gradient = gram + J.gram(), gradient + J.tdot(white[part])
         return Linear(place, gradient, Space(None, gram=gram))

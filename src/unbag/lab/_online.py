@@ -265,7 +265,8 @@ class OnlineStore(RunFolder):
                 f"{', '.join(unknown)} given in {path}",
                 "Use the unbag that wrote it, or another folder.",
             )
-        return OnlinePlan(**fields | {"priors": tuple(fields["priors"])})
+        fields["priors"] = tuple(fields["priors"])
+        return OnlinePlan(**fields)
 
     def check_data(self, source: str, digest: str) -> None:
         """Refuse data other than those of the runs that are there.

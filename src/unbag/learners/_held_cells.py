@@ -7,7 +7,7 @@ it is somewhat favourable: the events of a held-out cell are counted in other ta
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize, sparse, special, stats
@@ -198,7 +198,9 @@ def mean_rate(cells: Marginals) -> tuple[float, float]:
         V = own + cells.noise + np.exp(log_scatter) * own**2
         return float((residual**2 / V + np.log(V)).sum())
 
-    best = optimize.minimize_scalar(minus_log_likelihood, bounds=(-20.0, 5.0), method="bounded")
+    best: Any = optimize.minimize_scalar(
+        minus_log_likelihood, bounds=(-20.0, 5.0), method="bounded"
+    )
     return rate, float(np.exp(best.x))
 
 

@@ -218,7 +218,7 @@ def match_tables(
     dated, sized = columns.as_of is not None, columns.size is not None
     kept, lines = choose_reports(reports, cut=cut, dated=dated, sized=sized)
     bags = _by_bag(events, kept, columns, cut)
-    finds = bag_checks(bags, bags.value.T, bags.share(columns).T, columns, ARRAYS)
+    finds = bag_checks(bags, list(bags.value.T), list(bags.share(columns).T), columns, ARRAYS)
     lines = [*events.lines, *lines, *(_line(check, *find) for check, find in finds.items())]
     lone = pc.invert(pc.is_in(kept.bag, value_set=bags.name)).to_numpy(zero_copy_only=False)
     known = _known(bags, events, columns)
