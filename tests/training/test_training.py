@@ -136,7 +136,7 @@ def test_a_sweep_is_its_runs_one_by_one(method):
     assert [[(run.seed, run.learning_rate) for run in runs] for runs in together] == [
         [(seed, pytest.approx(rate)) for rate in (1e-3, 1e-2)] for seed in (5, 6)
     ]
-    for s, run in enumerate((together[0][0], together[1][1])):
+    for s, run in [(s, run) for s, runs in enumerate(together) for run in runs]:
         alone = train(
             make(run.seed),
             sets[s],
