@@ -118,6 +118,7 @@ class Refusal:
 class Refused(ValueError):
     """Input that breaks one rule or more; `refusals` has them as data.
 
+    >>> from unbag._rules import broken
     >>> error = broken("A fraction must lie between 0 and 1", "2 given", "Use 0.8.")
     >>> str(error)
     'A fraction must lie between 0 and 1: 2 given. Use 0.8.'

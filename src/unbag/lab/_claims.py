@@ -310,7 +310,7 @@ def _all_trivial(everything: Sequence[Runs]) -> ClaimVerdict:
                 best = cells.best[way, LARGEST]
                 fit.append(best.mean + ERRORS * best.error < cells.trivial)
                 facts = f"{way.title} {best}, trivial {cells.trivial:.4f}"
-                numbers.append(f"{title_of(task)}: {facts}")
+                numbers.append(f"{title_of(task)}, {cells.experiment.epochs} epochs: {facts}")
     where = "all data"
     if not fit:
         return ClaimVerdict("paper", claim, where, NOT_RUN, "not run as in the paper")
