@@ -4,6 +4,7 @@ import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from scipy import sparse, special
@@ -450,3 +451,27 @@ def test_blocks_of_bags_add_up_to_the_products_of_the_whole_jacobian(kind, monke
     assert (one, many) == (1, 9)
     np.testing.assert_allclose(added, gradient, atol=1e-10)
     np.testing.assert_allclose(sums, gram, atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::unbag.additive.DataWarning")
+def test_one_bag_with_as_many_levels_as_a_byte_holds():
+    level = np.repeat(np.arange(127), 3)
+    X = pd.DataFrame({"c": pd.Categorical([f"v{i}" for i in level])})
+    bags = Bags(np.zeros(len(level), int), np.array([0.3]), X=X)
+    assert Additive().fit(bags).log_evidence == pytest.approx(-20.0474, abs=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::unbag.additive.DataWarning")
+@pytest.mark.parametrize("columns", [0, 1])
+def test_totals_of_trillions_have_a_mean(columns):
+    report = 1e12 * np.random.default_rng(0).uniform(1, 2, 5)
+    bags = Bags(np.repeat(np.arange(5), 3), report, kind="total", X=np.ones((15, columns)))
+    assert Additive().fit(bags).b[0, 0] == pytest.approx(np.log(report.mean()), rel=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::unbag.additive.DataWarning")
+def test_sparse_rows_may_have_strata():
+    X = sparse.random(40, 5, 0.5, format="csr", random_state=0)
+    bags = Bags(np.repeat(np.arange(10), 4), np.linspace(0, 1, 10), X=X,
+                      stratum=np.arange(10) % 2)  # fmt: skip
+    assert np.isfinite(Additive().fit(bags).strength).all()

@@ -111,6 +111,11 @@ def test_exposures_go_into_train_predict_and_evaluate(tmp_path):
     )
     assert np.corrcoef(np.log(count / hours), np.log(rate))[0, 1] > 0.95
     run("evaluate", model, *files, *words, "--json", code=1)  # it learned from all bags
+    from_disk = [*files, *words, "--kind", "total", "--exposure", "hours", "--memory", "1MB"]
+    run("train", *from_disk, "--out", tmp_path / "d.unbag")
+    run("predict", tmp_path / "d.unbag", files[0], "--out", tmp_path / "d.parquet")
+    again = pd.read_parquet(tmp_path / "d.parquet")["count"]
+    np.testing.assert_allclose(np.log(again), np.log(count), atol=0.1)
     events.assign(hours=0).to_parquet(tmp_path / "never.parquet")
     refused = run("predict", model, tmp_path / "never.parquet", code=1).stderr
     assert "An exposure must be finite and positive" in refused

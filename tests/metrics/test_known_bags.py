@@ -136,3 +136,11 @@ def test_held_out_bags_with_restated_reports_are_refused(remembered, pending):
 
 def test_a_model_without_marks_knows_no_bag():
     assert not known_bags(make(), None).bag.any()
+
+
+def test_reports_that_were_rounded_to_single_precision_are_the_same_reports():
+    report, bag = np.random.default_rng(0).integers(1, 9, 40) / 9, np.repeat(np.arange(40), 9)
+    learned = unbag.Bags(bag, report, names=np.arange(40))
+    again = unbag.Bags(bag, report.astype(np.float32), names=np.arange(40))
+    with pytest.raises(ValueError, match="Held-out bags must not overlap"):
+        check_apart(SimpleNamespace(bags_=learned), again, None)

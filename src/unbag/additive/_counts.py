@@ -324,10 +324,10 @@ def spread_of(
 
     if excess(0.0) <= 0:
         return Spread()
-    most = 1.0
-    while excess(most) > 0 and most < 1e9:
-        most *= 10
-    more = float(optimize.brentq(excess, 0.0, most))  # pyright: ignore[reportArgumentType]
+    least, most = 0.0, 1.0
+    while excess(most) > 0 and most < 1e100:
+        least, most = most, 10 * most
+    more = float(optimize.brentq(excess, least, most))  # pyright: ignore[reportArgumentType]
     return Spread(dispersion=1 + more) if kind == "total" else Spread(misfit=more)
 
 

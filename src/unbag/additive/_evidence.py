@@ -246,7 +246,9 @@ class EvidenceFit(ABC):
             gradient = self.gradient(place) if stale else linear.gradient
             gradient = gradient - precision * place.b
             if earlier is not None:
-                pairs.append((place.b - earlier[0], earlier[1] - gradient))
+                s, y = place.b - earlier[0], earlier[1] - gradient
+                if s @ y > 0:  # of negative curvature nothing can be learned
+                    pairs.append((s, y))
             earlier = place.b, gradient
             step = bent(posterior, gradient, pairs)
             before, gain = gain, float(gradient @ step)

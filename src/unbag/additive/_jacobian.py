@@ -170,7 +170,7 @@ class CountBlock:
         self.start = [place[slot.start] for slot in self.narrow]
         often, own = frequent[column], place.astype(np.int32)[column]
         self.often = np.flatnonzero(often).astype(np.int32)
-        flat = np.min_scalar_type(-self.number * max(width[0], 1))
+        flat = np.min_scalar_type(-max(self.number, 2) * max(width[0], 1))  # 127 is the last int8
         self.target = count[often].astype(flat) * flat.type(width[0]) + own[often].astype(flat)
         rare = np.flatnonzero(~often).astype(np.int32)
         self.rare = rare[np.argsort(count[rare], kind="stable")]

@@ -209,7 +209,8 @@ class Terms:
         b : numpy.ndarray
             Coefficients, (coefficients, classes).
         """
-        level, sums = self.basis @ b, np.zeros((2, len(self.terms), b.shape[1]))
+        level, sums = np.zeros((Z.shape[1], b.shape[1])), np.zeros((2, len(self.terms), b.shape[1]))
+        level[: self.basis.shape[0]] = self.basis @ b  # after them come the strata
         for number, (_, rows, _) in enumerate(self.places):
             own = Z.within(rows.start, rows.stop) @ level
             sums[:, number] = own.sum(axis=0), (own**2).sum(axis=0)

@@ -55,11 +55,11 @@ def train_files(
     how = {"folds": settings["folds"], "seed": settings["random_state"]}
     with activity("learning from parts on disk"), tell_warnings():
         events, reports = files
-        fitted, plan, summary = fit_files(events, reports, columns, **said, **how)
+        fitted, plan, summary, old = fit_files(events, reports, columns, **said, **how)
     tell(summary)
     door = {"total": BagRegressor}.get(fitted.kind, BagClassifier)
     kept = {name: settings[name] for name in TAKEN if settings.get(name) is not None}
-    model = door(**kept).of_fitted(fitted, plan, classes=columns.counts)
+    model = door(**kept).of_fitted(fitted, plan, classes=columns.counts, old_score=old)
     keep_model(model, out, f"{summary.observed:,} bags", force=force)
     tell_judged(fitted.evaluation, fitted.verdict, as_json=as_json)
     if page is not None:

@@ -11,7 +11,7 @@ from unbag._rules import broken
 from unbag.cli._console import activity, tell
 from unbag.cli._options import Events, Force, Reports, check_output, table_verb
 
-COMMAND = table_verb()
+COMMAND = table_verb(without=("score", "exposure"))  # weights do not depend on them
 SQL = """-- the tables are called events and reports here
 -- checks: run these first; nothing that is refused may have rows
 {checks};

@@ -370,7 +370,12 @@ class BagEstimator(BaseEstimator):
         self.method_, self.runs_ = " and ".join(fitted.weights), []
 
     def of_fitted(
-        self, fitted: Fitted, plan: FeaturePlan, *, classes: Sequence[Any] | None = None
+        self,
+        fitted: Fitted,
+        plan: FeaturePlan,
+        *,
+        classes: Sequence[Any] | None = None,
+        old_score: OldScore | None = None,
     ) -> Self:
         """Become a model that was fitted elsewhere, as by `unbag.learners.fit_files`.
 
@@ -382,9 +387,12 @@ class BagEstimator(BaseEstimator):
             How the columns of the events are read.
         classes : sequence, optional
             What the classes of a histogram are called.
+        old_score : OldScore, optional
+            Where events have what is added to their scores.
         """
         self._keep(fitted)
         self.plan_, self.bags_, self.learned_ = plan, None, fitted.learned_
+        self.old_score_ = old_score
         names = [column.name for column in plan.used]
         self.feature_names_in_, self.n_features_in_ = np.array(names, dtype=object), len(names)
         if fitted.kind != "total":

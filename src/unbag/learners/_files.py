@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
+from scipy.special import expit
 
 from unbag._io import scratch
 from unbag._rules import Refused, broken
@@ -49,9 +50,11 @@ from unbag.tables import (
     ColumnNames,
     Columns,
     FeaturePlan,
+    OldScore,
     TablesReport,
     as_columns,
     as_ids,
+    as_numbers,
     check_tables,
     ids_are_text,
     join,
@@ -80,11 +83,14 @@ class FittedFiles(NamedTuple):
         How the columns of the events are read.
     summary : TablesReport
         What the tables held.
+    old_score : OldScore or None
+        Where events have what is added to their scores.
     """
 
     fitted: Fitted
     plan: FeaturePlan
     summary: TablesReport
+    old_score: OldScore | None = None
 
 
 def bytes_of(memory: str) -> int:
@@ -162,7 +168,7 @@ def fit_files(
         stored = _Stored(Path(folder), said, planned, folds, seed)
         stored.write(events, reports, summary.events, number)
         fitted = _fitted(stored, folds)
-    return FittedFiles(fitted, planned, summary)
+    return FittedFiles(fitted, planned, summary, stored.old_score)
 
 
 class _Stored:
@@ -190,11 +196,24 @@ class _Stored:
         theirs = open_table(reports, thing="reports", types=types)
         text = ids_are_text(ours, theirs, self.columns)
         of_events = [*self.columns.of_events, *(column.name for column in self.plan.used)]
+        self.old_score = self._old_score(ours)
         self.terms = self._planned_terms(ours, min(1.0, SAMPLE / rows))
         self._scatter(ours, list(ours.need(dict.fromkeys(of_events))), "events", number, text)
         self._scatter(theirs, list(theirs.need(self.columns.of_reports)), "reports", number, text)
         for part in range(number):
             self._narrow(part)
+
+    def _old_score(self, table: Any) -> OldScore | None:
+        """What the column holds that is added to scores, by all rows: those of a part may all lie
+        between 0 and 1 by chance."""
+        name = self.columns.offset
+        if name is None:
+            return None
+        ends = [np.array([0.0])]
+        for batch in table.batches(table.need([name])):
+            values = as_numbers(batch[name], name=name)
+            ends.append(np.array([values.min(), values.max()]))
+        return OldScore.of(self.columns, np.concatenate(ends))
 
     def _planned_terms(self, table: Any, share: float) -> Terms:
         """The terms of a random share of the rows: where steps of numbers are, and their means."""
@@ -244,6 +263,9 @@ class _Stored:
             return  # none of these few bags has a report yet
         bags = join(events, reports, self.columns, features=())
         bags = bags.take(np.flatnonzero(bags.observed))
+        old = self.old_score
+        if old is not None and old != bags.old_score and bags.offset is not None:
+            bags = replace(bags, offset=expit(bags.offset))  # no probabilities: as they were
         self.marks = join_marks(self.marks, marks(bags))
         Z = self.terms.matrix(events.take(pa.array(bags.rows)))
         stored = stored_part(bags, Z, folds=self.folds, seed=[self.seed, part])
@@ -278,14 +300,16 @@ def _fitted(stored: _Stored, folds: int) -> Fitted:
 def _judged(stored: _Stored, of_fold: np.ndarray, level: np.ndarray) -> tuple[Evaluation, Estimate]:
     """What bags say of models that never saw them, part by part: losses where they are random."""
     T = stored.terms.basis
-    evaluator, ours, theirs, random = Evaluator(ordered=stored.few), [], [], True
+    evaluator, ours, theirs, answers = Evaluator(ordered=stored.few), [], [], []
     alarm = 0.01 / len(stored.files)  # that random bags of any part are called not random
     for part in stored:
         bags = part.bags
         scores = np.stack([part.Z @ (T @ b) for b in of_fold])
         if bags.kind != "histogram":
             scores = scores[:, :, 0]
-        random = random and look_random(scores, bags, part.fold, level=alarm)
+        stratum = np.zeros(len(bags), int) if bags.stratum is None else bags.stratum
+        if np.bincount(stratum).max() > 1:  # bags alone in a part are like no other
+            answers.append(look_random(scores, bags, part.fold, level=alarm))
         score, offset = scores_by_own_fold(scores, part.fold[bags.bag]), offset_of(bags)
         evaluator = evaluator.update(score + offset, bags)
         trivial = np.broadcast_to(level, (len(score), len(level))).reshape(score.shape) + offset
@@ -294,7 +318,7 @@ def _judged(stored: _Stored, of_fold: np.ndarray, level: np.ndarray) -> tuple[Ev
     log, prior = np.concatenate(ours), np.concatenate(theirs)
     gain = mean_estimate(log - prior, LEVEL)
     evaluation = evaluator.compute()
-    if not random:
+    if not (answers and all(answers)):
         known = {"log_likelihood": mean_estimate(log, LEVEL), "gain_over_prior": gain}
         note = Note(f"Judged by the likelihood of the counts, because {NOT_RANDOM}.", "counts")
         evaluation = replace(evaluation, estimates=known, calibration=[], strata=[], notes=(note,))

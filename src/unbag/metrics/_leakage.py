@@ -92,7 +92,9 @@ def _mark(names: np.ndarray, size: np.ndarray, report: np.ndarray | None = None)
     """A hash of each bag's name and size, and of its report if that is given."""
     if report is None:
         return stable_hash(names, size.tolist(), salt="size")
-    content = [f"{k}|{a}" for k, a in zip(size.tolist(), report.tolist(), strict=True)]
+    # in single precision: reports that were rounded on their way are the same reports
+    rounded = report.astype(np.float32).tolist()
+    content = [f"{k}|{a}" for k, a in zip(size.tolist(), rounded, strict=True)]
     return stable_hash(names, content, salt="bag")
 
 
