@@ -229,8 +229,8 @@ MESSAGES = [
     ),
     (
         lambda: check_is_table(a_table("m.unbag"), "events"),
-        "A table of events must be a Parquet or CSV file: m.unbag is a model. Give the events "
-        "first, then the reports; only verbs that use a model take one, first.",
+        "A table of events must be a Parquet or CSV file: m.unbag is a model. Give the model "
+        "first where a verb takes one, then the events, then the reports.",
     ),
     (
         lambda: open_model(a_table("events.parquet")),
@@ -244,8 +244,8 @@ MESSAGES = [
     ),
     (
         lambda: effects_of(SimpleNamespace(fitted_=None, method_="upm")),
-        "Effects must come from a model with an additive part: this one is upm. Train with "
-        "learner='additive', or with the default.",
+        "Effects must come from a model with an additive part: this one is upm. Train "
+        "another with unbag train --learner additive, or with its default.",
     ),
     (
         lambda: expected_of(["autumn=300", "20"]),

@@ -261,7 +261,7 @@ MESSAGES = [
         lambda: Columns("bag", total="sales", exposure="x"),
         (
             "An exposure must come with totals of counts: the kind is binary. "
-            'Say kind= "total", or leave exposure= out.'
+            "Say kind='total', or leave exposure= out."
         ),
     ),
     (
@@ -370,14 +370,16 @@ MESSAGES = [
         lambda: told(reports=replaced(SAID, bag=["a", "a"])),
         (
             "A bag must have one report: bag a has several (1 such bag). Name with as_of= the "
-            "column that tells which is latest; of two as of one time drop one."
+            "column that tells which is latest; of two as of one time drop one. Where several "
+            "columns name a bag, name all of them."
         ),
     ),
     (
         lambda: told(reports=pa.table({"bag": ["a", "a"], "n": [1, 0], "t": [5, 5]}), as_of="t"),
         (
             "A bag must have one report: bag a has several (1 such bag). Name with as_of= the "
-            "column that tells which is latest; of two as of one time drop one."
+            "column that tells which is latest; of two as of one time drop one. Where several "
+            "columns name a bag, name all of them."
         ),
     ),
     (

@@ -63,7 +63,7 @@ def effects_of(model: Any) -> list[Effect]:
         raise broken(
             "Effects must come from a model with an additive part",
             f"this one is {model.method_}",
-            "Train with {learner:additive}, or with the default.",
+            "Train another with unbag train --learner additive, or with its default.",
         )
     return effects
 

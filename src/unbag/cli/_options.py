@@ -139,7 +139,7 @@ def check_is_table(path: Any, thing: str) -> None:
     raise broken(
         f"A table of {thing} must be a Parquet or CSV file",
         f"{path.name} is a model",
-        "Give the events first, then the reports; only verbs that use a model take one, first.",
+        "Give the model first where a verb takes one, then the events, then the reports.",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -55,10 +56,12 @@ TEST = 0.2
 NEXT = {
     "predict": "unbag predict {model} NEW_EVENTS --out scores.parquet",
     "recalibrate": "unbag recalibrate {model} NEW_EVENTS NEW_REPORTS {words} --out better.unbag",
-    "more": "unbag plan --rate {rate:.3g} --regret 0.01",
+    "more": "unbag plan --rate {rate:.3g} --regret 0.01 {noise}",
     "other": "unbag explain {model}",
 }
 """The command for each next step of a verdict."""
+OF_PLAN = ("--kind", "--cap", "--noise", "--epsilon", "--mechanism", "--delta", "--sensitivity")
+"""What `unbag plan` takes too."""
 
 
 def train(
@@ -74,13 +77,19 @@ def train(
         float | None, typer.Option(help="the mean label, where it is known; else the mean report")
     ] = None,
     learner: Annotated[list[str] | None, typer.Option(help=LEARNERS)] = None,
-    folds: Annotated[int, typer.Option(help="of bags, in which learners are cross-fitted")] = 5,
+    folds: Annotated[
+        int, typer.Option(min=2, help="of bags, in which learners are cross-fitted")
+    ] = 5,
     time_limit: Annotated[
-        float | None, typer.Option(help="seconds after which no further learner begins")
+        float | None, typer.Option(min=0, help="seconds after which no further learner begins")
     ] = None,
     test: Annotated[
         float | None,
-        typer.Option(help="share of the bags that is kept untouched and evaluates in the end"),
+        typer.Option(
+            min=0,
+            max=0.99,
+            help="share of the bags that is kept untouched and evaluates in the end",
+        ),
     ] = None,
     labels: Annotated[
         Path | None, typer.Option(help="further events whose labels are known, to learn from too")
@@ -105,11 +114,13 @@ def train(
         bool, typer.Option("--linear", help="no hidden layer", rich_help_panel=NETWORK)
     ] = False,
     epochs: Annotated[
-        int | None, typer.Option(help="at most so many; 60", rich_help_panel=NETWORK)
+        int | None, typer.Option(min=1, help="at most so many; 60", rich_help_panel=NETWORK)
     ] = None,
     held_out: Annotated[
         float | None,
         typer.Option(
+            min=0,
+            max=0.99,
             help="share of the training bags that chooses rate and epoch; 0.2",
             rich_help_panel=NETWORK,
         ),
@@ -307,10 +318,21 @@ def _next_command(step: str, ctx: typer.Context, out: Path, bags: Any) -> str:
     """The command for the next step, with what this one said of the columns."""
     import numpy as np
 
-    words = ctx.meta.get(WORDS, [])
-    said = [f"{a} {b}" for a, b in pairwise(words) if a in ("--on", "--total")]
-    rate = min(max(float(np.mean(bags.prior)), 0.001), 0.999)
-    return f"  {NEXT[step].format(model=out, words=' '.join(said), rate=rate)}"
+    said = list(pairwise(ctx.meta.get(WORDS, [])))
+    columns = [word for pair in said if pair[0] in ("--on", "--total") for word in pair]
+    if bags.old_score is not None:
+        columns += ["--fit", "intercept"]  # its slope is not to be learned
+    plan = [word for pair in said if pair[0] in OF_PLAN and _is_plain(*pair) for word in pair]
+    rate = max(float(np.mean(bags.prior)), 0.001)
+    if bags.kind != "total":
+        rate = min(rate, 0.999)
+    words = {"words": shlex.join(columns), "noise": shlex.join(plan), "rate": rate}
+    return f"  {NEXT[step].format(model=shlex.quote(str(out)), **words)}".rstrip()
+
+
+def _is_plain(option: str, value: str) -> bool:
+    """Whether a plan can take the option: noise as a number, not as a column."""
+    return option != "--noise" or value.replace(".", "", 1).isdigit()
 
 
 def joined(events: Any, reports: Any, columns: Columns, **how: Any) -> JoinedBags:

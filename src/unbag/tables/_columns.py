@@ -178,7 +178,7 @@ class Columns:
             raise broken(
                 "An exposure must come with totals of counts",
                 f"the kind is {self.reports_are}",
-                'Say {kind} "total", or leave {exposure} out.',
+                "Say {kind:total}, or leave {exposure} out.",
             )
         if self.score is not None:
             raise broken(
