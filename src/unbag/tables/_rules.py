@@ -15,8 +15,8 @@ from unbag._rules import PLURALS, Refusal, visible
 from unbag.bags import REPORT_RULES
 
 LATEST = (
-    "Name with {as_of} the column that tells which is latest; of two as of one time drop one. Where "
-    "several columns name a bag, name all of them."
+    "Name with {as_of} the column that tells which is latest; of two as of one time drop one. "
+    "Where several columns name a bag, name all of them."
 )
 NO_LABELS = (
     "Say {kind:total} where an event may count more than once, or give the variance of the noise "
