@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -186,3 +187,17 @@ def test_a_table_whose_matrix_does_not_fit_into_the_address_space_is_learned(tab
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.splitlines() == ["learned 500"] * 2 + ["too large as a matrix"]
+
+
+def test_logits_that_lie_between_0_and_1_in_one_part_stay_logits(tmp_path):
+    rng, n = np.random.default_rng(0), 4000
+    bag = np.repeat(np.arange(200), 20)
+    old = np.where(bag < 150, rng.uniform(0.2, 0.8, n), rng.normal(0, 2, n))
+    sold = rng.random(n) < 1 / (1 + np.exp(-old))
+    events = pd.DataFrame({"bag": bag, "x": rng.normal(size=n), "old": old})
+    reports = pd.DataFrame({"bag": range(200), "sales": np.bincount(bag, sold)})
+    how = {"on": "bag", "total": "sales", "score": "old", "features": ["x"], "folds": 2}
+    many, one = (fit_files(events, reports, memory=m, **how) for m in ("150KB", "1GB"))
+    assert not many.old_score.probability
+    np.testing.assert_allclose(many.fitted.scores(events[["x"]].head()),
+                               one.fitted.scores(events[["x"]].head()), atol=0.02)  # fmt: skip

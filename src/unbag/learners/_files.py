@@ -261,11 +261,10 @@ class _Stored:
         summary = check_tables(events, reports, self.columns)
         if not summary.observed:
             return  # none of these few bags has a report yet
-        bags = join(events, reports, self.columns, features=())
-        bags = bags.take(np.flatnonzero(bags.observed))
-        old = self.old_score
-        if old is not None and old != bags.old_score and bags.offset is not None:
-            bags = replace(bags, offset=expit(bags.offset))  # no probabilities: as they were
+        joined = join(events, reports, self.columns, features=())
+        bags = joined.take(np.flatnonzero(joined.observed))
+        if joined.old_score != self.old_score:  # logits that lie between 0 and 1 in this part
+            bags = replace(bags, offset=expit(bags.offset))
         self.marks = join_marks(self.marks, marks(bags))
         Z = self.terms.matrix(events.take(pa.array(bags.rows)))
         stored = stored_part(bags, Z, folds=self.folds, seed=[self.seed, part])
