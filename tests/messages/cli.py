@@ -25,7 +25,7 @@ from unbag.cli._plan import Contest, _cap, _noise, answers
 from unbag.cli._predict import predictions
 from unbag.cli._recalibrate import check_repair
 from unbag.cli._select import selected
-from unbag.cli._train import _with_labels, check_settings, joined, parted
+from unbag.cli._train import _with_labels, check_pair, check_settings, joined, parted
 from unbag.learners import Effect
 from unbag.methods import METHODS
 from unbag.metrics import marks
@@ -226,6 +226,10 @@ MESSAGES = [
         lambda: check_once(TOTAL, ["--total", "red", "--total=blue", "--total", "green"]),
         "--total takes one value: it is given 3 times. Give counts= in place of total= for one column "
         "per class, or keep one of them.",
+    ),
+    (
+        lambda: check_pair("label", "sold", "labels", None),
+        "--label must come with --labels: that is missing. Give labels= too, or leave label= out.",
     ),
     (
         lambda: check_is_table(a_table("m.unbag"), "events"),

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 import unbag
-from unbag.cli._marginals import ranked, train_cells
+from unbag.cli._marginals import BAGS_ONLY, ranked, train_cells
 from unbag.cli._options import said_of_cells
 from unbag.learners import Additive, evaluate_cells, identifiable
 from unbag.tables import join_marginals
@@ -29,7 +29,7 @@ def limited(module, entries):
 
 
 def trained(**settings):
-    usual = dict.fromkeys(("prior", "test", "time_limit"))
+    usual = dict.fromkeys(BAGS_ONLY)
     outputs = {"out": Path("m"), "page": None, "as_json": False, "force": False}
     train_cells([Path("events.csv")], {}, usual | settings, **outputs)
 

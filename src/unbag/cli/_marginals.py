@@ -20,6 +20,10 @@ WELL, HARDLY = 0.8, 0.2
 """Shares of the variance of an effect from which a column is told well, and below which hardly."""
 
 
+BAGS_ONLY = ("prior", "test", "time_limit", "labels", "memory")
+"""Settings that marginal tables do not take."""
+
+
 def check_cells(
     events: Path, tables: Sequence[Path], said: dict[str, Any], *, as_json: bool
 ) -> None:
@@ -125,7 +129,7 @@ def train_cells(
     out, page, as_json, force
         See `unbag train`.
     """
-    wrong = [name for name in ("prior", "test", "time_limit") if settings.pop(name) is not None]
+    wrong = [name for name in BAGS_ONLY if settings.pop(name) is not None]
     if wrong:
         raise broken(
             "Marginal tables must be learned and judged by their own cells",

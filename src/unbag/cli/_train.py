@@ -155,13 +155,15 @@ def train(
     settings |= {"hidden": widths, "learner": _learners(learner)}
     settings = {name: value for name, value in settings.items() if value is not None}
     check_settings(settings)
+    check_pair("label", label, "labels", labels)
+    check_pair("below", below, "marginal", marginal)
     settings |= {"folds": folds, "time_limit": time_limit, "random_state": seed}
     if marginal:
         from unbag.cli._marginals import train_cells
 
         said = ctx.obj | {"features": features or None, "plan": encoding}
         outputs = {"out": out, "page": page, "as_json": as_json, "force": force}
-        settings |= {"prior": prior, "test": test}
+        settings |= {"prior": prior, "test": test, "labels": labels, "memory": memory}
         train_cells((events, *marginal), said, settings, **outputs)
         return
     if memory is not None:
@@ -218,6 +220,16 @@ def _with_labels(bags: Any, labels: Path, label: str | None, *, alone: bool) -> 
     both = with_labels(bags, labels, label)
     tell(f"{len(both) - len(bags.reported()):,} labelled events")
     return both
+
+
+def check_pair(name: str, value: Any, other: str, others: Any) -> None:
+    """Refuse an option that says something of another one that was not given."""
+    if value is not None and not others:
+        raise broken(
+            f"--{name} must come with --{other}",
+            "that is missing",
+            f"Give {{{other}}} too, or leave {{{name}}} out.",
+        )
 
 
 def _learners(named: list[str] | None) -> Any:
