@@ -475,3 +475,16 @@ def test_sparse_rows_may_have_strata():
     bags = Bags(np.repeat(np.arange(10), 4), np.linspace(0, 1, 10), X=X,
                       stratum=np.arange(10) % 2)  # fmt: skip
     assert np.isfinite(Additive().fit(bags).strength).all()
+
+
+@pytest.mark.filterwarnings("ignore:There are more columns:unbag.additive.DataWarning")
+def test_steps_along_which_the_gradient_rises_do_not_end_the_fit():
+    """Ten totals of fifty rows with heavy tails: such a step came, its curvature below zero was
+    believed, and the fit ended with a warning that it had not converged."""
+    rng = np.random.default_rng(79)
+    rng.choice([10, 40, 150]), rng.choice([1, 3, 10, 50]), rng.choice([1, 4, 20])
+    bag, X = np.repeat(np.arange(10), 50), rng.standard_t(2, size=(500, 20))
+    w = rng.normal(size=(20, 8)) * rng.choice([0.3, 1, 4])
+    rng.choice([2, 3, 8])
+    count = rng.poisson(np.exp(np.clip((X @ w)[:, 0], -9, 8)))
+    Additive().fit(Bags(bag, np.bincount(bag, count) / 50, X=X, kind="total"))
