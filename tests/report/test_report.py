@@ -50,7 +50,7 @@ from unbag.report import (
 )
 from unbag.report._advice import next_steps
 from unbag.report._sections import best_curves
-from unbag.report._svg import picture_of
+from unbag.report._svg import lean, picture_of
 from unbag.selection import Choice, Compared
 from unbag.tables import TablesReport
 
@@ -662,3 +662,12 @@ def test_counts_classes_and_biased_bags_have_pages_too(tmp_path, kind):
     assert "nan" not in re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL).lower().replace(
         "nance", ""
     )
+
+
+def test_a_lean_picture_keeps_the_style_of_each_line_of_a_text():
+    line = '<text style="font-size: 6px" x="{}">a line</text>'
+    svg = f"<svg><g><g>{line.format(1)}{line.format(2)}</g></g><g>{line.format(3)}</g></svg>"
+    root = lean(svg)
+    parents = {child: part for part in root.iter() for child in part}
+    for text in root.iter("text"):
+        assert "font-size: 6px" in (text.get("style") or parents[text].get("style"))

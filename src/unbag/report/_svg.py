@@ -99,6 +99,7 @@ def lean(svg: str) -> ElementTree.Element:
         part.text, part.tail = (part.text or "").strip(), ""
     for part in list(root.iter()):
         part[:] = _unwrapped(part)
+    for part in root.iter():  # without the groups that were taken out
         styles = {child.get("style") for child in part}
         if part.tag == "g" and len(part) > 1 and len(styles) == 1 and None not in styles:
             # the markers of a curve look alike: said once, by their group
