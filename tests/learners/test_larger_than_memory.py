@@ -201,3 +201,14 @@ def test_logits_that_lie_between_0_and_1_in_one_part_stay_logits(tmp_path):
     assert not many.old_score.probability
     np.testing.assert_allclose(many.fitted.scores(events[["x"]].head()),
                                one.fitted.scores(events[["x"]].head()), atol=0.02)  # fmt: skip
+
+
+def test_a_part_of_one_bag_does_not_make_all_bags_look_chosen():
+    rng, bags = np.random.default_rng(2), 200
+    bag = np.repeat(np.arange(bags), 30)
+    events = pd.DataFrame({"bag": bag, "a": rng.normal(size=len(bag))})
+    sold = rng.random(len(bag)) < 1 / (1 + np.exp(-events.a))
+    reports = pd.DataFrame({"bag": range(bags), "sales": np.bincount(bag, sold)})
+    how = {"on": "bag", "total": "sales", "memory": "100KB", "folds": 2}
+    evaluation = fit_files(events, reports, **how).fitted.evaluation
+    assert "log_loss" in evaluation.estimates  # and not the likelihood of the counts alone
