@@ -319,6 +319,23 @@ def rows(actual: int, expected: int, *, thing: str, of: str) -> None:
         )
 
 
+def lacks_offset(column: str | None = None) -> Refused:
+    """The error of a prediction without the offset that a model learned with: it would be that of
+    offset 0, which no row may have.
+
+    Parameters
+    ----------
+    column : str, optional
+        What the offset was made from, where that is known.
+    """
+    source = "" if column is None else f"rows as a table with the column {column!r}, or "
+    return broken(
+        "A model that learned with an old score or exposure must have that of each row to predict",
+        "none given",
+        f"Give {source}{{offset}}: old scores as logits (or log rates), exposures as logarithms.",
+    )
+
+
 def one_of(
     thing: str, value: Any, known: Iterable[Any], remedy: str = "Choose one of these."
 ) -> None:

@@ -119,6 +119,15 @@ class Recalibrated:
         """Whether the model reads tables."""
         return getattr(self.model, "takes_tables", False)
 
+    @property
+    def offset_apart(self) -> bool:
+        """Whether the model takes the offset of the rows beside them."""
+        return getattr(self.model, "offset_apart", False)
+
+    def scores_at(self, X: Any, offset: Any) -> np.ndarray:
+        """Recalibrated scores of rows with this offset."""
+        return self.recalibration.apply(self.model.scores_at(X, offset))
+
     def scores(self, X: Any) -> np.ndarray:
         """Recalibrated scores of rows."""
         repair = self.recalibration

@@ -89,7 +89,7 @@ def test_an_offset_goes_into_fit_and_predict():
     loss = -np.mean(np.log(np.where(y, h, 1 - h)))
     assert model.score(X, y, offset=offset) == pytest.approx(-loss, rel=1e-6)
     assert np.corrcoef(np.log(h / (1 - h)), score)[0, 1] > 0.9
-    assert np.corrcoef(model.decision_function(X), score)[0, 1] < 0.9
+    assert np.corrcoef(model.scores_at(X, None), score)[0, 1] < 0.9
     judge = unbag.random_bags(X, y, size=8, seed=1, offset=offset)
     told = unbag.evaluate(model, judge)["mean_prediction"].value
     assert told == pytest.approx(h.mean(), abs=1e-6)

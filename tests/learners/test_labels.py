@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 import unbag
-from unbag.learners import Additive, fit, with_labels
+from unbag.learners import Additive, fit, fit_files, with_labels
 
 
 def rows(n, rng, shift=0.0):
@@ -107,3 +107,69 @@ def test_an_old_score_of_probabilities_is_known_as_such_and_stays_a_feature():
     holes = events.set_column(2, "p", pa.array([None, *p[1:]]))
     with pytest.raises(ValueError, match="An old score must be finite"):
         unbag.join(holes, reports, on="bag", total="n", score="p")
+
+
+ADDITIVE = {"learner": Additive()}
+
+
+def visits(n=600):
+    """Joined bags of counts with exposures, and the events that they were made from."""
+    rng = np.random.default_rng(0)
+    bag, hours, x = np.arange(n) // 6, rng.uniform(1, 20, n), rng.normal(size=n)
+    events = pd.DataFrame({"bag": bag, "id": np.arange(n), "hours": hours, "x": x})
+    y = rng.poisson(hours * np.exp(0.5 * x - 2))
+    reports = pd.DataFrame({"bag": np.arange(n // 6), "n": np.bincount(bag, weights=y)})
+    words = {"on": "bag", "total": "n", "kind": "total", "exposure": "hours"}
+    return events, unbag.join(events, reports, **words, id="id")
+
+
+def test_predict_reads_the_exposure_from_events_and_never_takes_it_for_zero(tmp_path):
+    events, bags = visits()
+    model = unbag.BagRegressor(**ADDITIVE).fit_bags(bags)
+    right = model.fitted_.predict(bags.table, offset=bags.offset)
+    np.testing.assert_allclose(model.predict(events)[bags.rows], right)
+    np.testing.assert_allclose(model.predict(bags.table, np.log(events.hours)[bags.rows]), right)
+    model.save(tmp_path / "model.unbag")
+    read = unbag.load(tmp_path / "model.unbag")
+    assert read.learner == "additive"  # as a name, which a file can hold
+    np.testing.assert_allclose(read.predict(pa.table(events))[bags.rows], right)
+    for refused in (
+        lambda: model.predict(events.drop(columns="hours")),
+        lambda: read.predict(events.drop(columns="hours")),
+        lambda: read.score(events[["x"]], np.ones(len(events))),
+        lambda: model.fitted_.predict(bags.table),
+    ):
+        with pytest.raises(ValueError, match="must have that of each row to predict: none given"):
+            refused()
+    with pytest.raises(ValueError, match="offset must have one entry for each row: 3 given"):
+        model.predict(events, offset=np.ones(3))
+
+
+def test_an_offset_of_fit_is_asked_for_by_predict_and_reaches_scorers_and_recalibration():
+    rng = np.random.default_rng(0)
+    X, old, bag = rng.normal(size=(600, 2)), rng.normal(size=600), np.arange(600) // 5
+    y = rng.random(600) < expit(old + X[:, 0])
+    report = (np.bincount(bag, weights=y) / 5)[bag]
+    model = unbag.BagClassifier(**ADDITIVE).fit(X, report, bag=bag, offset=old)
+    for predict in (model.predict, model.predict_proba, model.decision_function):
+        with pytest.raises(ValueError, match=r"none given\. Give offset=: old scores as logits"):
+            predict(X)
+    right = model.decision_function(X, offset=old)
+    np.testing.assert_allclose(right, model.scores_at(X, None) + old)
+    assert unbag.BagScorer("auc")(model, X, y, offset=old) > 0.7
+    score = model.score(X, y, offset=old)
+    assert unbag.BagScorer("log_loss")(model, X, y, offset=old) == score
+    fresh = unbag.random_bags(X, y, size=4, seed=1, offset=old)
+    repaired = unbag.recalibrate(model, fresh).wrap(model)
+    np.testing.assert_allclose(repaired.scores_at(X, old), repaired.recalibration.apply(right))
+    rows = fresh.rows
+    by_scores = unbag.evaluate(repaired.scores_at(X[rows], old[rows]), fresh)
+    assert unbag.evaluate(repaired, fresh)["log_loss"] == by_scores["log_loss"]
+
+
+def test_the_rival_of_an_old_score_from_disk_is_the_old_score():
+    events, bags = visits()
+    reports = pd.DataFrame({"bag": bags.names, "n": bags.report * bags.size})
+    words = {"total": "n", "kind": "total", "exposure": "hours", "id": "id"}
+    fitted = fit_files(events, reports, "bag", **words).fitted
+    assert "better than the old score (or exposure) alone" in str(fitted.verdict)

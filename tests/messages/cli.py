@@ -75,7 +75,7 @@ class Diverged:
     kind_, takes_tables, old_score_ = "total", False, None
     plan_ = unbag.plan_features(pa.table({"x": [1.0, 2.0]}))
 
-    def predict(self, X, offset):
+    def predict(self, batch):
         return np.array([1.0, np.nan])
 
 

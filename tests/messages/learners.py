@@ -1,5 +1,6 @@
 """Bad input of learners, and the whole message that it gets."""
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from unbag.datasets import make_conversions
 from unbag.learners import LEARNERS, LocalParts, NetworkLearner, Terms
 from unbag.learners._files import bytes_of
 from unbag.learners._network_model import NetworkColumns, _dense
+from unbag.tables import OldScore
 
 RNG = np.random.default_rng(0)
 
@@ -31,6 +33,16 @@ Y = np.bincount(ROWS, weights=X[:, 0] + RNG.normal(size=240) > 0)[ROWS] / 4
 EVENTS = pa.table({"bag": [0, 0, 1, 1], "x": [1.0, 2, 3, 4], "old": [None, 1.0, 2.0, 3.0]})
 
 COUNTED = pa.table({"bag": [0, 1], "n": [1, 1], "m": [1, 1]})
+
+LACKS = (
+    "A model that learned with an old score or exposure must have that of each row to predict: none "
+    "given."
+)
+
+OFFSET = unbag.BagClassifier(learner="additive").fit(X, Y, bag=ROWS, offset=X[:, 0])
+
+JOINED = copy(OFFSET)
+JOINED.old_score_ = OldScore("old")
 
 EMPTY = sparse.csr_matrix((1_000_000_000, 10))
 
@@ -152,6 +164,20 @@ MESSAGES = [
         lambda: unbag.BagClassifier(epochs=1).fit(X, Y, bag=ROWS, offset=X[:, 0]),
         "An offset must come to learners that take it: it is given with options of one training. "
         "Leave these out, or say learner='network'.",
+    ),
+    (
+        lambda: OFFSET.fitted_.predict(X),
+        f"{LACKS} Give offset=: old scores as logits (or log rates), exposures as logarithms.",
+    ),
+    (
+        lambda: OFFSET.predict(X, offset=X[:2, 0]),
+        "offset must have one entry for each row: 2 given for 240 rows. Give them in the order of "
+        "the rows.",
+    ),
+    (
+        lambda: JOINED.predict(EVENTS.drop(["old"])),
+        f"{LACKS} Give rows as a table with the column 'old', or offset=: old scores as logits (or "
+        "log rates), exposures as logarithms.",
     ),
     (
         lambda: bytes_of("lots"),

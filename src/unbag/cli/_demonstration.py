@@ -25,7 +25,6 @@ from unbag._rules import broken
 from unbag.bags import Bags, design_bags, from_rows
 from unbag.cli._console import tell_warnings
 from unbag.cli._evaluate import JudgedModel, bags_for, judged_by, open_model, unseen
-from unbag.cli._predict import rows_for
 from unbag.cli._select import selected
 from unbag.cli._train import joined, learned, parted
 from unbag.datasets import read_adult
@@ -221,7 +220,7 @@ def _judge(model: Any, files: Files) -> JudgedModel:
 def truth_of(model: Any) -> Evaluation:
     """What the labels of 16,281 other people say of a model."""
     people, rich = read_adult("test")
-    return evaluate_labels(scores_of(model, rows_for(model, pa.table(people)), "binary"), rich)
+    return evaluate_labels(scores_of(model, pa.table(people), "binary"), rich)
 
 
 def _with_labels(learn: Any, labels: np.ndarray) -> Evaluation:

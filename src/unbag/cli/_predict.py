@@ -61,8 +61,7 @@ def predictions(
             f"{id!r} is the name of one of {', '.join(names)}",
             "Rename that column, or leave {id} out for row numbers.",
         )
-    old = model.old_score_
-    keep = [name for name in (id, getattr(old, "column", None)) if name]
+    keep = [name for name in (id, getattr(model.old_score_, "column", None)) if name]
     row = 0
     for batch in model.plan_.tables(events, keep=keep):
         first = {"row": np.arange(row, row + len(batch))}
@@ -70,10 +69,7 @@ def predictions(
             first = {id: batch[id]}
         if watch is not None:
             watch.add(batch)
-        offset = None
-        if old is not None:
-            offset = old.scores(batch)
-        predicted = _predicted(model, rows_for(model, batch), offset)
+        predicted = _predicted(model, batch)
         bad = ~np.isfinite(predicted).all(axis=1)
         refuse(
             "A prediction must be a number",
@@ -87,13 +83,6 @@ def predictions(
         yield pa.table(first | dict(zip(names, predicted.T, strict=True)))
 
 
-def rows_for(model: Any, batch: pa.Table) -> Any:
-    """Some events in the form that the model takes."""
-    if model.takes_tables:
-        return model.plan_.columns_of(batch)
-    return model.plan_.features(batch)
-
-
 def _names(model: Any) -> list[str]:
     """What the columns of the predictions are called."""
     if model.kind_ == "histogram":
@@ -101,11 +90,11 @@ def _names(model: Any) -> list[str]:
     return [{"total": "count", "binary": "probability"}[model.kind_]]
 
 
-def _predicted(model: Any, X: Any, offset: np.ndarray | None) -> np.ndarray:
+def _predicted(model: Any, batch: pa.Table) -> np.ndarray:
     """One column for each name."""
     if model.kind_ == "total":
-        return model.predict(X, offset)[:, None]
-    probability = model.predict_proba(X, offset)
+        return model.predict(batch)[:, None]
+    probability = model.predict_proba(batch)
     if model.kind_ == "binary":
         return probability[:, 1:]
     return probability

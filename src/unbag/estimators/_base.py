@@ -19,11 +19,11 @@ from unbag import losses
 from unbag._arrays import namespace
 from unbag._lazy import as_html
 from unbag._model_file import Misfit, save_arrays
-from unbag._rules import broken
+from unbag._rules import broken, lacks_offset
 from unbag.bags import Bags, Kind, from_rows
 from unbag.estimators._network import Training, network
 from unbag.estimators._targets import RowReports, row_importance, row_reports
-from unbag.learners import Fitted, fit
+from unbag.learners import Fitted, Learner, fit
 from unbag.methods import usual_loss
 from unbag.metrics import join_marks, level_note, marks
 from unbag.tables import (
@@ -141,7 +141,7 @@ class BagEstimator(BaseEstimator):
             mean report.
         offset : array, optional
             Of each row, added to its score: the logarithm of its exposure, or the score of a model
-            that is already there, to which bags then teach a correction. Give it to `predict` too.
+            that is already there, to which bags then teach a correction. `predict` needs it too.
         plan : FeaturePlan, optional
             How X was made from a table, see `unbag.tables`: its hashed columns are levels and no
             numbers, and it is saved with the model.
@@ -284,6 +284,8 @@ class BagEstimator(BaseEstimator):
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         """Rows as the learners take them: tables as they are, else a matrix of numbers."""
+        if _is_table(X) and not reset and self._learned_from_events():
+            return self._rows_of_events(X)
         if _is_table(X):
             validate_data(self, X, reset=reset, skip_check_array=True)  # the names of its columns
             if _num_samples(X) == 0:
@@ -300,6 +302,21 @@ class BagEstimator(BaseEstimator):
         if not reset and self.takes_tables:
             return pa.table(dict(zip(self.feature_names_in_, X.T, strict=True)))
         return X
+
+    def _learned_from_events(self) -> bool:
+        """Whether the plan reads tables of events: these have further columns, such as keys."""
+        if self.plan_ is None:
+            return False
+        read = {column.name for column in self.plan_.used}
+        return read == set(getattr(self, "feature_names_in_", read))
+
+    def _rows_of_events(self, X: Any) -> Any:
+        """The columns of events that the plan reads, as they were at training."""
+        plan, table = cast(FeaturePlan, self.plan_), open_table(X)
+        batch = table.read(table.need(column.name for column in plan.used))
+        if self._read_from_matrix:
+            return self._named_columns(plan.features(batch))
+        return plan.columns_of(batch) if self.takes_tables else plan.features(batch)
 
     def _numbers(self, X: Any, *, reset: bool) -> Any:
         """A matrix in double precision; which of its numbers are usable is another question."""
@@ -484,13 +501,32 @@ class BagEstimator(BaseEstimator):
             self.bags_, self.learned_ = None, join_marks(self.learned_, marks(bags))
 
     def _scores(self, X: Any, offset: Any = None) -> np.ndarray:
-        """Scores in double precision, so that they do not depend on which rows come together."""
+        """Scores to predict by: never without the offset that the model learned with."""
         check_is_fitted(self, "kind_")
+        if offset is None and self.fitted_ is not None and self.fitted_.needs_offset:
+            offset = self._offset_of(X)
+        return self.scores_at(X, offset)
+
+    def _offset_of(self, X: Any) -> np.ndarray:
+        """The old scores or exposures that the rows bring with them."""
+        old = self.old_score_
+        if old is None or not _is_table(X) or old.column not in open_table(X).schema.names:
+            raise lacks_offset(None if old is None else old.column)
+        return old.scores(open_table(X).read([old.column]))
+
+    def scores_at(self, X: Any, offset: Any) -> np.ndarray:
+        """Scores of rows with this offset added, or with none where it is None; in double
+        precision, so that they do not depend on which rows come together.
+
+        Parameters
+        ----------
+        X : array, frame, pyarrow.Table or sparse matrix
+            Rows of features.
+        offset : array or None
+            Of each row; one network takes none.
+        """
         if self.fitted_ is not None:
-            score = self.fitted_.scores(self._rows(X, reset=False))
-            if offset is None:
-                return score
-            return score + np.asarray(offset, float).reshape((-1,) + (1,) * (score.ndim - 1))
+            return self.fitted_.scores_at(self._rows(X, reset=False), offset)
         import jax  # late, as in `_network`
 
         X = self._features(X, reset=False)
@@ -592,6 +628,8 @@ class BagEstimator(BaseEstimator):
         if "fitted" in settings:
             own = {k.removeprefix("fitted."): a for k, a in arrays.items() if k != "learned"}
             model.fitted_ = Fitted.restore(own, settings["fitted"])
+            if model.old_score_ is not None:  # as files of before 2026-11-17 do not say
+                model.fitted_ = replace(model.fitted_, needs_offset=True)
             return model
         width, hidden, outputs = len(arrays["mean"]), parameters["hidden"], settings["outputs"]
         if len(hidden) > len(arrays):
@@ -680,12 +718,14 @@ def _refuse_gaps(X: np.ndarray) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as JSON has it. A random state, which has been drawn from since, is chance:
-    None."""
+    """A parameter as JSON has it: a learner is its name, and a random state, which has been drawn
+    from since, is chance: None."""
     if isinstance(value, tuple | list | np.ndarray):
         return [_plain(one) for one in value]
     if isinstance(value, np.random.RandomState):
         return None
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Learner):
+        return value.name
     return value

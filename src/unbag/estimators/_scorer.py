@@ -76,7 +76,8 @@ class BagScorer:
     score from bags alone.
 
     A plain function never receives `bag` in a grid search, and every score is then NaN; this object
-    asks for it, and for the `stratum` and `noise` of the rows' bags where there are any.
+    asks for it, for the `stratum` and `noise` of the rows' bags, and for the rows' `offset`, where
+    there are any.
 
     >>> BagScorer("auc")
     BagScorer('auc')
@@ -97,21 +98,25 @@ class BagScorer:
         bag: Any = None,
         stratum: Any = None,
         noise: Any = None,
+        offset: Any = None,
     ) -> float:
         """The score of a fitted estimator, the larger the better."""
         given = {"bag": bag, "stratum": stratum, "noise": noise}
-        if self.metric == "log_loss":  # pipelines take only what there is
-            return estimator.score(X, y, **{k: v for k, v in given.items() if v is not None})
+        beside = {} if offset is None else {"offset": offset}  # pipelines take only what there is
+        if self.metric == "log_loss":
+            known = {name: value for name, value in given.items() if value is not None}
+            return estimator.score(X, y, **known, **beside)
         rows = row_reports(y, **given)
         refuse_cut_bags(estimator, rows)
-        return _estimate(self.metric, estimator.predict_proba(X)[:, 1], rows, estimator.classes_)
+        probability = estimator.predict_proba(X, **beside)[:, 1]
+        return _estimate(self.metric, probability, rows, estimator.classes_)
 
     def get_metadata_routing(self) -> Any:
-        """Ask for `bag`, `stratum` and `noise` when scoring."""
+        """Ask for `bag`, `stratum`, `noise` and `offset` when scoring."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner="BagScorer")
-        for name in ("bag", "stratum", "noise"):
+        for name in ("bag", "stratum", "noise", "offset"):
             request.score.add_request(param=name, alias=True)
         return request
 

@@ -74,11 +74,8 @@ def _predict(model: Any, plan: FeaturePlan) -> None:
     """Two rows, one without values; the predictions must be finite, and as many as the classes."""
     rows = pa.table({column.name: _two_values(column) for column in plan.used})
     X = plan.columns_of(rows) if model.takes_tables else plan.features(rows)
-    expected = (2,)
-    if model.kind_ == "total":
-        predicted = model.predict(X)
-    else:
-        predicted, expected = model.predict_proba(X), (2, len(model.classes_))
+    predicted = model._link(model.scores_at(X, None))
+    expected = (2,) if model.kind_ == "total" else (2, len(model.classes_))
     if predicted.shape != expected or not np.isfinite(predicted).all():
         raise Misfit("its predictions are no numbers")
 

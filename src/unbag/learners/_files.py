@@ -168,6 +168,7 @@ def fit_files(
         stored = _Stored(Path(folder), said, planned, folds, seed)
         stored.write(events, reports, summary.events, number)
         fitted = _fitted(stored, folds)
+    fitted = replace(fitted, needs_offset=stored.old_score is not None)
     return FittedFiles(fitted, planned, summary, stored.old_score)
 
 

@@ -29,7 +29,7 @@ from unbag.learners._folds import (
 from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._table import learners_of
 from unbag.learners._trees import TreeColumns
-from unbag.learners._verdict import OFFSET_ALONE, labelled_rows
+from unbag.learners._verdict import labelled_rows
 from unbag.metrics import Estimate, Evaluation, evaluate_counts, evaluate_folds, level_note, marks
 from unbag.tables import Marginals, in_range
 
@@ -116,6 +116,7 @@ def fit(
     level = level_note(fitted.predict(bags.X, offset=bags.offset), bags)
     notes += [level] if level is not None else []
     fitted = replace(fitted, notes=(*notes, *fitted.notes), learned_=known, takes_tables=table)
+    fitted = replace(fitted, needs_offset=bags.offset is not None)
     if untouched is None:
         return fitted
     return replace(fitted, test=tested(fitted, untouched))
@@ -235,12 +236,8 @@ def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:
     notes = (*crossed.notes, *taught, note)
     slope = slope_of(scores_by_own_fold(np.stack(judged), row_fold), bags)
     worth = labelled_rows(scores_by_own_fold(scores, row_fold), bags)
-    fitted = Fitted(
-        bags.kind, models, whole, evaluation, notes=notes, gain=gain, slope=slope, worth=worth
-    )
-    if bags.offset is None:
-        return fitted
-    return replace(fitted, baseline=OFFSET_ALONE)
+    judged = {"notes": notes, "gain": gain, "slope": slope, "worth": worth}
+    return Fitted(bags.kind, models, whole, evaluation, **judged)
 
 
 TAUGHT_NOTHING = "These bags teach nothing beyond their mean: the prediction is the prior."

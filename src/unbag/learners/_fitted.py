@@ -12,13 +12,13 @@ import numpy as np
 from scipy import sparse, special
 
 from unbag._lazy import as_html
-from unbag._rules import broken
+from unbag._rules import broken, lacks_offset, rows
 from unbag.additive import AdditiveModel, DataWarning, Effect
 from unbag.bags import Bags, Kind
 from unbag.learners._combine import Combination, offset_of
 from unbag.learners._protocol import Model, arrays_of, under
 from unbag.learners._table import LEARNERS
-from unbag.learners._verdict import Verdict, verdict_of
+from unbag.learners._verdict import OFFSET_ALONE, Verdict, verdict_of
 from unbag.metrics import Estimate, Evaluation, check_apart, evaluate_counts, scores_on
 from unbag.tables import JoinedBags, Marginals, in_range
 
@@ -55,10 +55,10 @@ class Fitted:
         By how many nats a bag's report is likelier than by the prior, for models that never saw it.
     slope : Estimate or None
         By how much the scores of these models should be stretched; 1 is right.
-    baseline : str
-        What `gain` is over: the prior, or the offset of the rows at the right level.
     worth : float or None
         How many labelled rows say as much of the effects as the bags do.
+    needs_offset : bool
+        Whether rows had an offset at training: nothing is predicted without one then.
     """
 
     kind: Kind
@@ -71,8 +71,8 @@ class Fitted:
     takes_tables: bool = False
     gain: Estimate | None = None
     slope: Estimate | None = None
-    baseline: str = "the prior"
     worth: float | None = None
+    needs_offset: bool = False
 
     offset_apart: ClassVar[bool] = True
     """Scores come without the offset of the rows."""
@@ -86,6 +86,11 @@ class Fitted:
     def weights(self) -> dict[str, float]:
         """The weight of each learner in the combined score; all 0 is the prior."""
         return dict(zip(self.combination.names, self.combination.weights.tolist(), strict=True))
+
+    @property
+    def baseline(self) -> str:
+        """What `gain` is over: the prior, or the offset of the rows at the right level."""
+        return OFFSET_ALONE if self.needs_offset else "the prior"
 
     @property
     def verdict(self) -> Verdict:
@@ -158,11 +163,27 @@ class Fitted:
         offset : array, optional
             Of each row, where bags had one: log exposure, or an old model's score.
         """
+        if offset is None and self.needs_offset:
+            raise lacks_offset()
+        return _PREDICT[self.kind](self.scores_at(X, offset))
+
+    def scores_at(self, X: Any, offset: Any) -> np.ndarray:
+        """Scores of rows with this offset added, or with none where it is None.
+
+        Parameters
+        ----------
+        X : table or matrix
+            Rows as they were at training.
+        offset : array or None
+            Of each row.
+        """
         score = self.scores(X)
-        if offset is not None:
-            own = np.asarray(offset, float)
-            score = score + (own[:, None] if self.kind == "histogram" else own)
-        return _PREDICT[self.kind](score)
+        if offset is None:
+            return score
+        own = np.asarray(offset, float)
+        if own.ndim:
+            rows(len(own), len(score), thing="offset", of="row")
+        return score + own.reshape(own.shape + (1,) * (score.ndim - 1))
 
     def predict_proba(self, X: Any, *, offset: Any = None) -> np.ndarray:
         """The probability of each class, one column for each; see `Fitted.predict`."""
@@ -178,7 +199,8 @@ class Fitted:
             arrays["learned"] = self.learned_
         settings: dict[str, Any] = {"kind": self.kind, "notes": list(self.notes)}
         settings |= {"combination": models.pop("combination"), "models": models}
-        return arrays, settings | {"takes_tables": self.takes_tables}
+        settings |= {"takes_tables": self.takes_tables, "needs_offset": self.needs_offset}
+        return arrays, settings
 
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Fitted:
@@ -195,6 +217,7 @@ class Fitted:
             notes=tuple(settings["notes"]),
             learned_=arrays.get("learned"),
             takes_tables=settings["takes_tables"],
+            needs_offset=settings.get("needs_offset", False),  # older files do not say
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
 
@@ -121,19 +121,18 @@ def scores_on(
     Parameters
     ----------
     model : Evaluable
-        A model, a function, or scores: see `evaluate`. One that has `offset_apart` leaves the
-        offset of the rows to whoever asks it.
+        A model, a function, or scores: see `evaluate`. One that has `offset_apart` takes the
+        offset of the rows beside them, in `scores_at`.
     bags : Bags
         With features.
     scale, loss : optional
         See `scores_of`.
     """
-    X, kind = bags.rows_for(model), bags.kind
+    X, kind, usual = bags.rows_for(model), bags.kind, _usual(bags.kind)
     if bags.offset is None or not getattr(model, "offset_apart", False):
         return scores_of(model, X, kind, scale, loss=loss)
-    offset = bags.offset.reshape((-1,) + (1,) * (kind == "histogram"))
-    usual = _usual(kind)
-    return _reread(scores_of(model, X, kind) + offset, usual.form(kind).link, kind, loss or usual)
+    score = cast(Any, model).scores_at(X, bags.offset)
+    return _reread(score, usual.form(kind).link, kind, loss or usual)
 
 
 def scores_of(
