@@ -125,7 +125,13 @@ class Recalibrated:
         return getattr(self.model, "offset_apart", False)
 
     def scores_at(self, X: Any, offset: Any) -> np.ndarray:
-        """Recalibrated scores of rows with this offset."""
+        """Recalibrated scores of rows with this offset.
+
+        Parameters
+        ----------
+        X, offset : array
+            See `BagClassifier.fit`.
+        """
         return self.recalibration.apply(self.model.scores_at(X, offset))
 
     def scores(self, X: Any) -> np.ndarray:

@@ -145,6 +145,10 @@ def test_bags_by_campaign_and_day_are_learned_from_and_judged_by_their_likelihoo
     assert "gain_over_prior" in trained.stdout
     assert "Judged by the likelihood of the counts" in trained.stdout
     assert "log_loss" not in trained.stdout
+    later, counted, _ = clicks(tmp_path, by="campaign x day", seed=5)
+    judged = run("evaluate", model, later, counted, *WORDS)
+    assert "gain_over_prior" in judged.stdout
+    assert "log_loss" not in judged.stdout  # it would be biased
 
 
 def test_a_learner_that_is_not_known_is_refused(tmp_path):

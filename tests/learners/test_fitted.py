@@ -103,6 +103,9 @@ def test_bags_within_a_category_are_compared_within_it():
     assert len(fitted.evaluation.strata) == 5
     assert set(fitted.weights) == {"additive", "trees"}
     assert np.corrcoef(fitted.models["trees"].scores(X), score)[0, 1] > 0.9
+    further = fitted.evaluate(Bags(drawn.bag, drawn.report, X=drawn.X))
+    assert len(further.strata) == 5
+    assert "No bag mixes shop" in further.notes[0]
 
 
 def test_strata_of_one_report_are_judged_by_their_likelihood():

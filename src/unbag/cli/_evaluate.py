@@ -170,18 +170,16 @@ class JudgedModel(NamedTuple):
 
 
 def judged_by(model: Any, bags: Any) -> JudgedModel:
-    """Score bags once, and evaluate: as at training, where its bags were not random."""
+    """Score bags once, and evaluate as at training: by losses only where bags are random."""
     import numpy as np
 
-    from unbag.learners import judge
-    from unbag.metrics import evaluate_scored, score_bags
+    from unbag.learners import evaluate_further, judge
+    from unbag.metrics import score_bags
 
     scored = score_bags(model, bags)
     fitted = getattr(model, "fitted_", None)
-    if fitted is not None and fitted.judged_by_counts:
-        evaluation = fitted.evaluate(bags)
-    else:
-        evaluation = evaluate_scored(scored)
+    by_counts = fitted is not None and fitted.judged_by_counts
+    evaluation = evaluate_further(scored, by_counts=by_counts)
     known = np.flatnonzero(bags.observed)
     score, kept = scored.score[bags.rows_of(known)], bags.take(known)
     verdict = judge(score, kept, evaluation, strengths=strengths_of(model, kept))
@@ -201,6 +199,8 @@ def strengths_of(model: Any, bags: Any) -> dict[str, float]:
 
     def scores(table: Any) -> np.ndarray:
         rows = table if model.takes_tables else plan.features(table)
+        if getattr(model, "offset_apart", False):  # what columns add to an old score
+            return model.scores_at(rows, None)
         return scores_of(model, rows, model.kind_)
 
     return column_strengths(scores, bags.table)

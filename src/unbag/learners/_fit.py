@@ -16,7 +16,7 @@ from unbag.additive import Additive
 from unbag.bags import Bags
 from unbag.boosting import level_shift
 from unbag.learners._combine import Combination, combine, offset_of, slope_of, unsteadiness
-from unbag.learners._fitted import NOT_RANDOM, PESSIMISTIC, Fitted, as_read, is_matrix, tested
+from unbag.learners._fitted import PESSIMISTIC, Fitted, tested
 from unbag.learners._folds import (
     FEWEST,
     FoldFit,
@@ -27,8 +27,8 @@ from unbag.learners._folds import (
     scores_by_own_fold,
 )
 from unbag.learners._protocol import Learner, Model, Progress
+from unbag.learners._randomness import NOT_RANDOM, as_read, is_matrix, reason, within_constants
 from unbag.learners._table import learners_of
-from unbag.learners._trees import TreeColumns
 from unbag.learners._verdict import labelled_rows
 from unbag.metrics import Estimate, Evaluation, evaluate_counts, evaluate_folds, level_note, marks
 from unbag.tables import Marginals, in_range
@@ -37,7 +37,6 @@ PESSIMISTIC_CELLS = (
     "The evaluation is of the models of {folds} folds of cells. The final model learned from all "
     "cells, and knows levels that only a held-out cell counted, so this is pessimistic for it."
 )
-BAGS_OF_STRATUM = 4
 
 
 def fit(
@@ -99,7 +98,7 @@ def fit(
     untouched = test if isinstance(test, Bags) else None
     if isinstance(test, float | int):
         bags, untouched = bags.split(1 - test, seed=seed)
-    bags, within = _within_constants(bags.reported())
+    bags, within = within_constants(bags.reported())
     X, beyond = in_range(bags.X)
     if X is not bags.X:
         bags = replace(bags, X=X)
@@ -120,32 +119,6 @@ def fit(
     if untouched is None:
         return fitted
     return replace(fitted, test=tested(fitted, untouched))
-
-
-def _within_constants(bags: Bags) -> tuple[Bags, list[str]]:
-    """Bags with strata by the categories that no bag mixes, where nobody gave strata.
-
-    Bags of one campaign each may be random within campaigns and never are without: a bag must be
-    compared with bags of its own campaign only. Where there are fewer than `BAGS_OF_STRATUM` bags
-    for each stratum that would be made, nothing is changed.
-    """
-    if bags.stratum is not None or is_matrix(bags.X) or bags.size.mean() < 2:
-        return bags, []
-    constant: dict[str, np.ndarray] = {}
-    for name, code in TreeColumns.of(bags.X).codes(bags.X):
-        first = np.empty(len(bags), code.dtype)
-        first[bags.bag] = code
-        if np.array_equal(code, first[bags.bag]) and np.ptp(first) > 0:
-            constant[name] = first
-    if not constant:
-        return bags, []
-    together = np.stack(list(constant.values()), axis=1)
-    stratum = np.unique(together, axis=0, return_inverse=True)[1].ravel()
-    if len(bags) < BAGS_OF_STRATUM * (stratum.max() + 1):
-        return bags, []
-    words = ", ".join(constant)
-    note = f"No bag mixes {words}: bags are compared with those of the same {words} only."
-    return replace(bags, stratum=stratum), [note]
 
 
 class _Crossed(NamedTuple):
@@ -236,8 +209,8 @@ def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:
     notes = (*crossed.notes, *taught, note)
     slope = slope_of(scores_by_own_fold(np.stack(judged), row_fold), bags)
     worth = labelled_rows(scores_by_own_fold(scores, row_fold), bags)
-    judged = {"notes": notes, "gain": gain, "slope": slope, "worth": worth}
-    return Fitted(bags.kind, models, whole, evaluation, **judged)
+    known: dict[str, Any] = {"notes": notes, "gain": gain, "slope": slope, "worth": worth}
+    return Fitted(bags.kind, models, whole, evaluation, **known)
 
 
 TAUGHT_NOTHING = "These bags teach nothing beyond their mean: the prediction is the prior."
@@ -256,8 +229,7 @@ def _judged(
             gain = evaluate_counts(own, bags, trivial=trivial)["gain_over_prior"]
             return evaluation, gain
         except Refused as error:  # a stratum with one report only
-            first = error.refusals[0]
-            why = f"{first.rule}: {first.offender}"  # without a remedy in words of Python
+            why = reason(error)
     by_counts = evaluate_counts(own, bags, trivial=trivial, why=why)
     return by_counts, by_counts["gain_over_prior"]
 

@@ -9,20 +9,22 @@ from functools import partial
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from scipy import sparse, special
+from scipy import special
 
 from unbag._lazy import as_html
 from unbag._rules import broken, lacks_offset, rows
 from unbag.additive import AdditiveModel, DataWarning, Effect
 from unbag.bags import Bags, Kind
-from unbag.learners._combine import Combination, offset_of
+from unbag.learners._combine import Combination
 from unbag.learners._protocol import Model, arrays_of, under
+from unbag.learners._randomness import as_read, evaluate_further, is_matrix
 from unbag.learners._table import LEARNERS
 from unbag.learners._verdict import OFFSET_ALONE, Verdict, verdict_of
-from unbag.metrics import Estimate, Evaluation, check_apart, evaluate_counts, scores_on
-from unbag.tables import JoinedBags, Marginals, in_range
+from unbag.losses import named_loss
+from unbag.methods import PROPER
+from unbag.metrics import Estimate, Evaluation, ScoredBags, check_apart, scores_on
+from unbag.tables import Marginals, in_range
 
-NOT_RANDOM = "the bags are not random"
 PESSIMISTIC = (
     "The evaluation is of the models of {folds} folds, each learned from the bags of the other "
     "folds; the final model learned from all bags, so this is slightly pessimistic for it."
@@ -224,25 +226,8 @@ class Fitted:
 _PREDICT = {"binary": special.expit, "total": np.exp, "histogram": partial(special.softmax, axis=1)}
 
 
-def as_read(bags: Bags) -> Bags:
-    """Joined bags with the columns as they were in place of the matrix made from them."""
-    return bags.as_read() if isinstance(bags, JoinedBags) else bags
-
-
-def is_matrix(X: Any) -> bool:
-    """Whether rows come as a matrix or images, not as a table."""
-    return isinstance(X, np.ndarray) or sparse.issparse(X)
-
-
 def tested(fitted: Fitted, bags: Bags) -> Evaluation:
     """What untouched bags say of the final model, in the way in which all bags were judged."""
-    bags = as_read(bags)
-    if not fitted.judged_by_counts:
-        from unbag.metrics import evaluate  # late: folds judge at training
-
-        return evaluate(scores_on(fitted, bags), bags, scale="score")
-    bags = bags.reported()
-    trivial = fitted.combination.prior + offset_of(bags)
-    shape = fitted.scores(bags.X).shape
-    scores, trivial = scores_on(fitted, bags), np.broadcast_to(trivial, shape)
-    return evaluate_counts(scores, bags, trivial=trivial, why=NOT_RANDOM)
+    bags, usual = as_read(bags), named_loss(PROPER[bags.kind])
+    scored = ScoredBags.of(scores_on(fitted, bags), bags, usual)
+    return evaluate_further(scored, by_counts=fitted.judged_by_counts)
