@@ -819,3 +819,13 @@ def test_the_bound_of_the_bins_is_zero_where_all_scores_are_sorted():
     score = rng.normal(size=400)
     y = (rng.random(400) < 1 / (1 + np.exp(-score))).astype(float)
     assert not [n for n in unbag.evaluate_labels(score, y, scale="score").notes if n.kind == "bins"]
+
+
+def test_a_loss_of_counts_below_zero_is_explained_where_it_is_printed():
+    rng = np.random.default_rng(0)
+    h = rng.uniform(1, 3, size=600)
+    bags = random_bags(None, rng.poisson(h), size=3, seed=0, kind="total")
+    evaluation = evaluate(np.log(h), bags)
+    assert evaluation["square"].value < 0
+    assert "square below 0 is no mistake" in str(evaluation)
+    assert "below 0" not in str(evaluate_labels(rng.normal(size=9), np.arange(9) % 2))

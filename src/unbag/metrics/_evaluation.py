@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+OF_COUNTS = ("poisson", "square")
+BELOW_ZERO = (
+    "{} below 0 is no mistake: a term of the counts alone, which no model changes, is left out. "
+    "Compare it with that of another model; lower is better."
+)
 CALLED = {"log": "log_loss", "cross_entropy": "log_loss", "square": "brier"}
 
 
@@ -120,7 +125,9 @@ class Evaluation:
             if worth is not None and self.source == "bags":
                 line += f"  worth {worth:,.0f} labelled rows"
             lines.append(line)
-        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+        below = [name for name in OF_COUNTS if name in self.estimates and self[name].value < 0]
+        notes = [*self.notes, *[BELOW_ZERO.format(" and ".join(below))] * bool(below)]
+        return "\n".join([*lines, *(f"  note: {note}" for note in notes)])
 
     def draw(self, axes: Axes) -> None:
         """Draw the calibration on an Axes: observed against predicted, with intervals."""
