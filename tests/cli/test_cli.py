@@ -524,3 +524,35 @@ def test_every_field_of_the_columns_has_an_option_with_help():
     assert ["on", *ColumnNames.__annotations__] == names
     words = run("train", "--help").stdout
     assert all(f"--{name.replace('_', '-')}" in words for name in names)
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--regret", 0.1, "--cap", 5], "--cap must come with --kind total"),
+        (["--regret", 0.1, "--classes", 5], "--classes must come with --kind histogram"),
+        (["--regret", 0.1, "--table", "shop"], "--table must come with --marginals"),
+        (["--regret", -1], "A regret must be positive: -1 given"),
+        (["--marginals", "e.csv", "--table", "a", "--bags", 5], "--bags given too"),
+    ],
+)
+def test_plan_refuses_options_that_would_do_nothing(words, said):
+    assert said in run("plan", "--rate", 0.5, *words, code=1).stderr
+
+
+def test_plan_names_the_loss_of_the_kind_and_one_event():
+    words = ["plan", "--rate", 0.5, "--regret", 0.1]
+    printed = run(*words, "--kind", "total", "--cap", 5).stdout
+    assert "1 event a bag" in printed
+    assert "tell the Poisson loss" in printed
+    assert "log loss" not in printed
+    assert "tell the log loss" in run(*words).stdout
+
+
+def test_a_cap_of_binary_reports_is_refused_and_one_of_a_model_of_counts_is_not(tmp_path):
+    events, reports, _ = world(tmp_path, count=400)
+    refused = run("check", events, reports, *SALES, "--cap", 3, code=1).stderr
+    assert "A cap must come with totals of counts" in refused
+    model, totals = tmp_path / "m.unbag", ["--kind", "total", "--learner", "additive"]
+    run("train", events, reports, *SALES, *totals, "--cap", 3, "--test", 0.3, "--out", model)
+    run("evaluate", model, events, reports, *SALES, "--cap", 3)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from click.core import ParameterSource
 
 import unbag
 from cases.cli import FOLDER
@@ -18,14 +19,15 @@ from unbag.cli._options import (
     check_is_table,
     check_once,
     check_output,
+    check_pair,
     noise_variance,
     numbers_of,
 )
-from unbag.cli._plan import Contest, _cap, _noise, answers
+from unbag.cli._plan import Contest, _cap, _noise, _refuse_bags, answers
 from unbag.cli._predict import predictions
 from unbag.cli._recalibrate import check_repair
 from unbag.cli._select import selected
-from unbag.cli._train import _with_labels, check_pair, check_settings, joined, parted
+from unbag.cli._train import _with_labels, check_settings, joined, parted
 from unbag.learners import Effect
 from unbag.methods import METHODS
 from unbag.metrics import marks
@@ -78,6 +80,8 @@ class Diverged:
     def predict(self, batch):
         return np.array([1.0, np.nan])
 
+
+SOURCES = {"regret": ParameterSource.COMMANDLINE, "size": ParameterSource.COMMANDLINE}
 
 TOTAL = [SimpleNamespace(opts=["--total"], name="total", multiple=False)]
 
@@ -188,6 +192,15 @@ MESSAGES = [
     (
         lambda: _cap("total", None),
         "A plan for totals must know the largest count of an event: none was given. Give --cap.",
+    ),
+    (
+        lambda: answers(None, -1.0, None, 64, _noise(0.5, 0.0, 1.0), Contest(12, 0.5, 0.5)),
+        "A regret must be positive: -1 given. Give regret=0.01, say.",
+    ),
+    (
+        lambda: _refuse_bags(SimpleNamespace(get_parameter_source=SOURCES.get)),
+        "A ranking of marginal tables must come without what is asked of bags: --regret and --size "
+        "given too. Leave it out, or marginals=.",
     ),
     (
         lambda: answers(None, None, None, 64, _noise(0.5, 0.0, 1.0), Contest(12, 0.5, 0.5)),

@@ -180,6 +180,11 @@ MESSAGES = [
         "log rates), exposures as logarithms.",
     ),
     (
+        lambda: bytes_of("10KB"),
+        "A memory must be at least 1MB: '10KB' given. Give memory='1MB' or more; parts of a few rows "
+        "would only take longer.",
+    ),
+    (
         lambda: bytes_of("lots"),
         "A memory must be a number with one of KB, MB, GB, TB: 'lots' given. Write it as 2GB.",
     ),

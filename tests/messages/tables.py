@@ -91,6 +91,11 @@ MESSAGES = [
         "of the noise on a count, or a column with it.",
     ),
     (
+        lambda: told(cap=2.0),
+        "A cap must come with totals of counts: the kind is binary. Say kind='total', or leave cap= "
+        "out.",
+    ),
+    (
         lambda: told(cap=0),
         "A cap must be finite and positive: 0 given. Give with cap= the largest count of one event, "
         "or leave it out.",

@@ -13,8 +13,8 @@ import typer
 from typer.core import TyperCommand
 
 from unbag._io import check_place
-from unbag._rules import broken, nearest
-from unbag.cli._console import plain_errors
+from unbag._rules import broken, nearest, spelled
+from unbag.cli._console import option_spelling, plain_errors
 
 WORDS = "unbag.words"
 """Where the context keeps the command as it was typed."""
@@ -400,6 +400,24 @@ def check_output(path: Path | None, *, force: bool, table: bool = True) -> None:
             "Choose such a name.",
         )
     check_place(path, force=force)
+
+
+def check_pair(name: str, value: Any, partner: str, given: Any) -> None:
+    """Refuse an option that does nothing without another one.
+
+    Parameters
+    ----------
+    name, value : str, object
+        The option, and what it was set to: None where it was not given.
+    partner, given : str, object
+        The other one, maybe with a value as in "kind:total", and whether it was given.
+    """
+    if value is not None and not given:
+        raise broken(
+            f"--{name} must come with {spelled('{' + partner + '}', option_spelling)}",
+            "that is missing",
+            f"Give {{{partner}}} too, or leave {{{name}}} out.",
+        )
 
 
 def check_page(path: Path | None, *, force: bool) -> None:

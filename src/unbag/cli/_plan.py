@@ -10,8 +10,8 @@ import typer
 
 from unbag import losses
 from unbag._rules import broken
-from unbag.cli._console import print_json
-from unbag.cli._options import NOISE_HELP, AsJson, noise_variance
+from unbag.cli._console import option_spelling, print_json, tell_warnings
+from unbag.cli._options import NOISE_HELP, AsJson, check_pair, noise_variance
 from unbag.planning import (
     HistogramSpread,
     ModelSpread,
@@ -24,6 +24,7 @@ from unbag.planning import (
     regret_supported,
     sandwich,
 )
+from unbag.tables import count
 
 SIZES = tuple(2**i for i in range(11))
 RANGE = 3.0  # scores lie within so many standard deviations of their mean, for the fast rate
@@ -64,6 +65,11 @@ class Supported(NamedTuple):
 
 
 Kinds = Literal["binary", "total", "histogram"]
+LOSSES = {"binary": "log loss", "total": "Poisson loss", "histogram": "cross entropy"}
+OF_BAGS = (
+    "kind", "events", "regret", "bags", "size", "larger_size", "score_sd", "models", "apart",
+)  # fmt: skip
+"""Options that say nothing of marginal tables."""
 
 
 class Contest(NamedTuple):
@@ -97,6 +103,7 @@ class Contest(NamedTuple):
 
 
 def plan(
+    ctx: typer.Context,
     rate: Annotated[
         float, typer.Option(help="share of events with a label 1, about; total: mean count")
     ],
@@ -107,7 +114,7 @@ def plan(
         ),
     ] = "binary",
     cap: Annotated[float | None, typer.Option(help="total: the largest count of an event")] = None,
-    classes: Annotated[int, typer.Option(min=2, help="histogram: how many")] = 2,
+    classes: Annotated[int | None, typer.Option(min=2, help="histogram: how many; 2")] = None,
     noise: Annotated[
         float, typer.Option(min=0, help="variance of the noise on a bag's count")
     ] = 0.0,
@@ -119,7 +126,7 @@ def plan(
         int | None, typer.Option(min=1, help="how many there are: compares bag sizes")
     ] = None,
     regret: Annotated[
-        float | None, typer.Option(help="log loss that you can accept to lose: how many bags?")
+        float | None, typer.Option(help="loss that you can accept to lose: how many bags?")
     ] = None,
     bags: Annotated[
         int | None, typer.Option(min=1, help="how many there are: how well is the loss known?")
@@ -161,12 +168,20 @@ def plan(
     Example: unbag plan --rate 0.1 --noise 100 --events 1000000 --regret 0.02
     """
     variance = noise_variance(noise or None, epsilon, mechanism, delta, sensitivity) or 0.0
-    contest = Contest(models, apart, rate, kind, _cap(kind, cap), classes, larger_size)
+    check_pair("cap", cap, "kind:total", kind == "total")
+    check_pair("classes", classes, "kind:histogram", kind == "histogram")
+    check_pair("table", table, "marginals", marginals)
+    check_pair("given", given, "marginals", marginals)
+    if marginals is not None:
+        _refuse_bags(ctx)
+        kind, cap = "binary", None
+    contest = Contest(models, apart, rate, kind, _cap(kind, cap), classes or 2, larger_size)
     known = _noise(rate, variance, score_sd, kind)
     if marginals is not None:
         from unbag.cli._marginals import in_words, ranked  # the learners take a second to import
 
-        ranking = ranked(marginals, table or [], given or [], rate, variance)
+        with tell_warnings():
+            ranking = ranked(marginals, table or [], given or [], rate, variance)
         if as_json:
             print_json({"tables": ranking})
         else:
@@ -176,7 +191,19 @@ def plan(
     if as_json:
         print_json(replies)
     else:
-        print(_in_words(replies, variance))
+        print(_in_words(replies, variance, LOSSES[kind]))
+
+
+def _refuse_bags(ctx: typer.Context) -> None:
+    """Refuse options that a ranking of marginal tables does not use."""
+    sources = {name: ctx.get_parameter_source(name) for name in OF_BAGS}
+    wrong = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    if wrong:
+        raise broken(
+            "A ranking of marginal tables must come without what is asked of bags",
+            f"{' and '.join(option_spelling(name, None) for name in wrong)} given too",
+            "Leave it out, or {marginals}.",
+        )
 
 
 def _cap(kind: Kinds, cap: float | None) -> float:
@@ -223,6 +250,8 @@ def answers(
     >>> answers(None, None, 500, 64, known, Contest(12, 0.5, 0.25))["supported"].within.__round__(3)
     0.053
     """
+    if regret is not None and not regret > 0:
+        raise broken("A regret must be positive", f"{regret:g} given", "Give {regret:0.01}, say.")
     if events is None and regret is None and bags is None:
         raise broken(
             "A plan must be asked something",
@@ -300,20 +329,21 @@ def _problem(size: int, contest: Contest) -> Problem:
     )
 
 
-def _in_words(replies: dict[str, Any], noise: float) -> str:
-    lines = [f"Best size at noise variance {noise:g}: {replies['best_size']:,} events a bag."]
+def _in_words(replies: dict[str, Any], noise: float, loss: str) -> str:
+    best = count(replies["best_size"], "event")
+    lines = [f"Best size at noise variance {noise:g}: {best} a bag."]
     if "sizes" in replies:
         lines += [
             "",
-            "With these events: bags, and how well they tell the log loss",
+            f"With these events: bags, and how well they tell the {loss}",
             f"{'size':>8} {'bags':>12} within",
         ]
         lines += [f"{row.size:>8,} {row.bags:>12,} {row.within:.4f}" for row in replies["sizes"]]
     if "needed" in replies:
-        lines += _needed_in_words(replies)
+        lines += _needed_in_words(replies, loss)
     if "supported" in replies:
         size, bags, within, guaranteed = replies["supported"]
-        lines += ["", f"{bags:,} bags of {size:,} tell the log loss to within {within:.4f}."]
+        lines += ["", f"{bags:,} bags of {size:,} tell the {loss} to within {within:.4f}."]
         if guaranteed is not None:
             promise = "nothing: it needs more bags"
             if isfinite(guaranteed):
@@ -324,9 +354,9 @@ def _in_words(replies: dict[str, Any], noise: float) -> str:
     return "\n".join(lines)
 
 
-def _needed_in_words(replies: dict[str, Any]) -> list[str]:
+def _needed_in_words(replies: dict[str, Any], loss: str) -> list[str]:
     size, bags, within, slow, fast = replies["needed"]
-    lines = ["", f"{bags:,} bags of {size:,} tell the log loss to within {within:g}. By size:"]
+    lines = ["", f"{bags:,} bags of {size:,} tell the {loss} to within {within:g}. By size:"]
     lines += [f"{'size':>8} {'bags':>12} {'events':>14}"]
     lines += [
         f"{row.size:>8,} {row.bags:>12,} {row.size * row.bags:>14,}"

@@ -26,6 +26,7 @@ from unbag.cli._options import (
     Reports,
     check_output,
     check_page,
+    check_pair,
     numbers_of,
     table_verb,
 )
@@ -222,16 +223,6 @@ def _with_labels(bags: Any, labels: Path, label: str | None, *, alone: bool) -> 
     return both
 
 
-def check_pair(name: str, value: Any, other: str, others: Any) -> None:
-    """Refuse an option that says something of another one that was not given."""
-    if value is not None and not others:
-        raise broken(
-            f"--{name} must come with --{other}",
-            "that is missing",
-            f"Give {{{other}}} too, or leave {{{name}}} out.",
-        )
-
-
 def _learners(named: list[str] | None) -> Any:
     """One learner by its name, or several."""
     if not named:
@@ -336,6 +327,8 @@ def _next_command(step: str, ctx: typer.Context, out: Path, bags: Any) -> str:
         columns += ["--fit", "intercept"]  # its slope is not to be learned
     plan = [word for pair in said if pair[0] in OF_PLAN and _is_plain(*pair) for word in pair]
     rate = max(float(np.mean(bags.prior)), 0.001)
+    if bags.kind == "total" and "--cap" not in plan:
+        plan += ["--cap", "LARGEST_COUNT"]  # a plan for totals needs it
     if bags.kind != "total":
         rate = min(rate, 0.999)
     words = {"words": shlex.join(columns), "noise": shlex.join(plan), "rate": rate}

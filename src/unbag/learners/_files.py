@@ -64,6 +64,7 @@ from unbag.tables import (
 )
 
 UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+LEAST = UNITS["MB"]
 ROW = 2_000
 """Bytes that the work on one row of a part takes at most, for a table of some twenty columns."""
 SAMPLE = 200_000
@@ -115,6 +116,12 @@ def bytes_of(memory: str) -> int:
             f"A memory must be a number with one of {', '.join(UNITS)}",
             f"{memory!r} given",
             "Write it as 2GB.",
+        )
+    if size < LEAST:
+        raise broken(
+            "A memory must be at least 1MB",
+            f"{memory!r} given",
+            "Give {memory:1MB} or more; parts of a few rows would only take longer.",
         )
     return int(size)
 

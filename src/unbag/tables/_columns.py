@@ -284,9 +284,28 @@ def as_columns(on: str | Sequence[str] | Columns, said: Mapping[str, Any]) -> Co
     for name in said:
         if name not in known:
             raise TypeError(f"{name!r} is no argument here.{nearest(name, known)}")
-    if isinstance(on, Columns):
-        return replace(on, **said)
-    return Columns(on, **said)
+    columns = replace(on, **said) if isinstance(on, Columns) else Columns(on, **said)
+    check_cap(columns.cap, columns.reports_are)
+    return columns
+
+
+def check_cap(cap: float | None, kind: Kind) -> None:
+    """Refuse a cap where no event counts more than once. Not before the kind is known: that of an
+    evaluation is the model's.
+
+    Parameters
+    ----------
+    cap : float or None
+        The largest count of an event.
+    kind : {"binary", "total", "histogram"}
+        Of the reports.
+    """
+    if cap is not None and kind != "total":
+        raise broken(
+            "A cap must come with totals of counts",
+            f"the kind is {kind}",
+            "Say {kind:total}, or leave {cap} out.",
+        )
 
 
 def ids_are_text(events: Table, reports: Table, columns: Columns) -> bool:

@@ -24,7 +24,7 @@ from scipy import sparse
 
 from unbag._rules import Refusal, Refused, broken, nearest, refuse
 from unbag.bags import HIDDEN_BY_VALUE, Kind, Reports
-from unbag.tables._columns import Columns
+from unbag.tables._columns import Columns, check_cap
 from unbag.tables._infer import Overrides, plan_features
 from unbag.tables._match import ReportTable, read_reports
 from unbag.tables._plan import FeaturePlan
@@ -239,6 +239,7 @@ def join_marginals(
             f"kind {kind!r} given",
             "Say {kind:binary} or {kind:total}; give one table for each class.",
         )
+    check_cap(cap, kind)
     source = open_table(events)
     if not isinstance(plan, FeaturePlan):
         left_out = source.need([id])
