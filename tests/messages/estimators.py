@@ -54,12 +54,6 @@ def hashed():
 
 MESSAGES = [
     (
-        lambda: ONE.fit(np.where(np.arange(80)[:, None] == 3, 1e39, X), Y, bag=BAG),
-        "Numbers for one network must not be missing, infinite or beyond 1e+38: row 3 has 1e+39 "
-        "in column 0 (3 such values). Fill them in, or leave the options of training out: the "
-        "default learners take them as missing.",
-    ),
-    (
         lambda: ONE.fit(X, np.where(np.arange(80) == 3, 0.99, Y), bag=BAG),
         f"A report must be the same for all rows of a bag: bag {BAG[3]} has 0.99 and {Y[3]} (1 "
         "such bag). Give every row its bag's report, or pass labels of the rows as y=.",

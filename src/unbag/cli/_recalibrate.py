@@ -79,7 +79,8 @@ def recalibrated(model: Any, repair: Any) -> Any:
     if model.fitted_ is not None:
         better.fitted_ = _combined(model.fitted_, repair)
     else:
-        better.model_ = _network(model.model_, repair)
+        slope, one = repair.slope.value, model.model_
+        better.model_ = replace(one, weights=slope * one.weights, level=repair.apply(one.level))
     return better
 
 
@@ -93,18 +94,6 @@ def _combined(fitted: Any, repair: Any) -> Any:
         level=repair.apply(combination.level),
     )
     return replace(fitted, combination=moved, learned_=None)
-
-
-def _network(network: Any, repair: Any) -> Any:
-    """The last two leaves of a network are the weight and the bias of its output."""
-    import jax
-    import numpy as np
-
-    leaves, tree = jax.tree.flatten(network)
-    weight, bias = leaves[-2:]
-    leaves[-2] = weight * repair.slope.value
-    leaves[-1] = np.asarray(repair.apply(bias), np.asarray(bias).dtype)
-    return jax.tree.unflatten(tree, leaves)
 
 
 def check_repair(estimator: Any, fit: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
@@ -10,7 +11,6 @@ from typing import Any, Self, cast
 
 import numpy as np
 import pyarrow as pa
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d, validate_data
@@ -18,20 +18,19 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 from unbag import losses
 from unbag._arrays import namespace
 from unbag._lazy import as_html
-from unbag._model_file import Misfit, save_arrays
+from unbag._model_file import save_arrays
 from unbag._rules import broken, lacks_offset
 from unbag.bags import Bags, Kind, from_rows
-from unbag.estimators._network import Training, network
+from unbag.estimators._network import Training
 from unbag.estimators._targets import RowReports, row_importance, row_reports
-from unbag.learners import Fitted, Learner, fit
+from unbag.learners import LEARNERS, DataWarning, Fitted, Learner, fit
 from unbag.methods import usual_loss
 from unbag.metrics import join_marks, level_note, marks
 from unbag.tables import (
-    LARGEST,
     FeaturePlan,
     Marginals,
     OldScore,
-    count,
+    in_range,
     is_known,
     is_number,
     open_table,
@@ -39,7 +38,6 @@ from unbag.tables import (
 )
 
 Targets = tuple[np.ndarray, Any, Kind]
-AT_ONCE = 65_536  # rows that one network predicts together
 
 
 class BagEstimator(BaseEstimator):
@@ -96,7 +94,7 @@ class BagEstimator(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = not self._asks_training()
+        tags.input_tags.allow_nan = True
         tags.non_deterministic = False
         return tags
 
@@ -181,7 +179,7 @@ class BagEstimator(BaseEstimator):
         self.old_score_ = getattr(bags, "old_score", None)
         if self._asks_training():
             self._refuse_cells(bags)
-            self._train_alone(replace(bags, X=self._features(bags.X, reset=True)), None)
+            self._train_alone(replace(bags, X=self._matrix(bags.X, reset=True)), None)
         else:
             X = getattr(bags, "table", None)
             if X is None:
@@ -215,7 +213,7 @@ class BagEstimator(BaseEstimator):
     ) -> None:
         self.plan_, self.old_score_ = plan, None
         alone = alone or sample_weight is not None or self._asks_training()
-        take = {True: self._features, False: self._rows}[alone]
+        take = {True: self._matrix, False: self._rows}[alone]
         X = take(X, reset=True)
         targets = self._first_targets(rows, _num_samples(X), classes)
         importance = row_importance(sample_weight, _num_samples(X), labelled=rows.bag is None)
@@ -251,25 +249,24 @@ class BagEstimator(BaseEstimator):
             return self._first_epoch(
                 lambda learner: learner._fit(X, rows, classes=classes, alone=True)
             )
-        X = self._features(X, reset=False)
-        self._next_epoch(self._bags(X, self._targets(rows, len(X)), rows))
+        X = self._matrix(X, reset=False)
+        self._next_epoch(self._bags(X, self._targets(rows, _num_samples(X)), rows))
         return self
 
-    def _features(self, X: Any, *, reset: bool) -> np.ndarray:
-        """Rows as scaled single-precision numbers for one network; the scale is that of the first
-        rows."""
+    def _matrix(self, X: Any, *, reset: bool) -> Any:
+        """Rows as a matrix of numbers for one network, in which some may be missing."""
         if _is_table(X):
             X = self._matrix_of(X, reset=reset)
         elif not reset and self.plan_ is not None and np.shape(X)[1:] == (len(self.plan_.names),):
             X = check_array(X, dtype="float64", ensure_all_finite=False)  # the plan made it
         else:
             X = self._numbers(X, reset=reset)
-        if sparse.issparse(X):
-            X = X.toarray()
-        _refuse_gaps(X)
         if reset:
-            self._set_scale(X)
-        return ((X - self.mean_) / self.scale_).astype(np.float32)
+            self._check_plan(X)
+        X, beyond = in_range(X)
+        for note in beyond:
+            warnings.warn(note, DataWarning, stacklevel=4)
+        return X
 
     def _matrix_of(self, X: Any, *, reset: bool) -> np.ndarray:
         """The columns of a table as numbers, by a plan where some of them are no numbers."""
@@ -343,15 +340,6 @@ class BagEstimator(BaseEstimator):
         hashed = plan.names[plan.numbers :]
         codes = {name: columns[name].astype(np.int64).astype(str) for name in hashed}
         return pa.table(columns | codes)
-
-    def _set_scale(self, X: np.ndarray) -> None:
-        plan = self.plan_
-        self._check_plan(X)
-        self.mean_ = X.mean(axis=0)
-        spread, rounding = X.std(axis=0), 1e-12 * np.abs(X).max(axis=0)
-        self.scale_ = np.where(spread > rounding, spread, 1.0)
-        if plan is not None and plan.buckets:  # bucket numbers are names, not amounts
-            self.mean_[plan.numbers :], self.scale_[plan.numbers :] = 0.0, 1.0
 
     def _asks_training(self) -> bool:
         """Whether the options ask for one network that is trained by itself."""
@@ -427,8 +415,8 @@ class BagEstimator(BaseEstimator):
         self.fitted_, self.evaluation_, self.notes_ = None, None, ()
         how = {"plan": self.plan_, "seed": self._seed(), "diagnosed": self.diagnose}
         trained = self._training().fit(bags, importance=importance, **how)
-        self.runs_, self.run_, self.choice_ = trained
-        self.model_, self.kind_, self.loss_ = self.run_.model, bags.kind, self.run_.loss
+        self.model_, self.runs_, self.run_, self.choice_ = trained
+        self.kind_, self.loss_ = bags.kind, self.run_.loss
         self.method_ = self.run_.method  # with "auto", the one that was chosen
         if importance is None:  # weighted rows have another mean
             self.notes_ = self._level_notes(bags)
@@ -436,8 +424,7 @@ class BagEstimator(BaseEstimator):
 
     def _level_notes(self, bags: Bags) -> tuple[str, ...]:
         """A note where the network predicts another mean than the bags report."""
-        parts = np.array_split(bags.X, len(bags.X) // AT_ONCE + 1)
-        h = np.concatenate([self._link(np.asarray(self.model_(part))) for part in parts])
+        h = self._link(self.model_.scores(bags.X))
         if bags.kind == "binary":
             h = h[:, 1]
         note = level_note(h, bags)
@@ -495,8 +482,8 @@ class BagEstimator(BaseEstimator):
         training, method = self._training(), self.method_
         if method == "labels":  # the first rows had weights, and these have none
             method = training.first_method
-        self.run_ = training.one_epoch(self.model_, bags, method, losses.LOSSES[self.loss_])
-        self.model_ = self.run_.model
+        loss = losses.LOSSES[self.loss_]
+        self.model_, self.run_ = training.one_epoch(self.model_, bags, method, loss)
         if bags.size.max() > 1:  # two sets of bags are known again by their marks alone
             self.bags_, self.learned_ = None, join_marks(self.learned_, marks(bags))
 
@@ -527,12 +514,7 @@ class BagEstimator(BaseEstimator):
         """
         if self.fitted_ is not None:
             return self.fitted_.scores_at(self._rows(X, reset=False), offset)
-        import jax  # late, as in `_network`
-
-        X = self._features(X, reset=False)
-        with jax.enable_x64(True):
-            model = jax.tree.map(lambda leaf: np.asarray(leaf, float), self.model_)
-            return np.asarray(jax.device_put(model)(jax.device_put(np.asarray(X, float))))
+        return self.model_.scores(self._matrix(X, reset=False))
 
     def score(
         self,
@@ -601,12 +583,8 @@ class BagEstimator(BaseEstimator):
         if self.fitted_ is not None:
             arrays, own = self.fitted_.arrays()
             return {f"fitted.{name}": array for name, array in arrays.items()}, {"fitted": own}
-        import jax  # late, as in `_network`
-
-        leaves = jax.tree.leaves(self.model_)
-        arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
-        arrays |= {"mean": self.mean_, "scale": self.scale_}
-        return arrays, {"outputs": int(leaves[-1].shape[-1])}
+        arrays, own = self.model_.arrays()
+        return arrays, {"network": own}
 
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Any:
@@ -631,24 +609,7 @@ class BagEstimator(BaseEstimator):
             if model.old_score_ is not None:  # as files of before 2026-11-17 do not say
                 model.fitted_ = replace(model.fitted_, needs_offset=True)
             return model
-        width, hidden, outputs = len(arrays["mean"]), parameters["hidden"], settings["outputs"]
-        if len(hidden) > len(arrays):
-            raise Misfit("a network has more layers than arrays")
-
-        import jax  # late, as in `_network`
-        import jax.numpy as jnp
-
-        def make() -> Any:
-            return network(width, model.plan_, hidden, key=0, outputs=outputs)
-
-        # shapes only: what a file declares may be larger than any memory
-        blank = jax.eval_shape(make)
-        shapes = [leaf.shape for leaf in jax.tree.leaves(blank)]
-        leaves = [jnp.asarray(arrays[f"leaf{i}"]) for i in range(len(shapes))]
-        if shapes != [leaf.shape for leaf in leaves]:
-            raise Misfit("the arrays of the network have other shapes than its layers")
-        model.model_ = jax.tree.unflatten(jax.tree.structure(blank), leaves)
-        model.mean_, model.scale_ = arrays["mean"], arrays["scale"]
+        model.model_ = LEARNERS["network"].restore(arrays, settings["network"])
         return model
 
     def export(self) -> bytes:
@@ -666,12 +627,11 @@ class BagEstimator(BaseEstimator):
                 "Choose one with {method:anchored}, or write the model with to_onnx.",
             )
         import jax  # late, as in `_network`
-        import jax.numpy as jnp
 
-        mean, scale = jnp.asarray(self.mean_, jnp.float32), jnp.asarray(self.scale_, jnp.float32)
-        serve = jax.jit(lambda X: self._link(self.model_((X - mean) / scale)))
+        network, centred = self.model_.network(), self.model_.columns.centred
+        serve = jax.jit(lambda X: self._link(network(centred(X))))
         rows = jax.export.symbolic_shape("rows")[0]
-        shape = jax.ShapeDtypeStruct((rows, self.n_features_in_), jnp.float32)
+        shape = jax.ShapeDtypeStruct((rows, self.n_features_in_), np.float32)
         return bytes(jax.export.export(serve)(shape).serialize())
 
     def _link(self, score: Any) -> Any:
@@ -702,19 +662,6 @@ def _all_numbers(X: Any) -> bool:
         return False
     columns = table.read(table.schema.names).columns
     return all(is_known(np.asarray(column, float)).all() for column in columns)
-
-
-def _refuse_gaps(X: np.ndarray) -> None:
-    """Refuse numbers that one network cannot take: it has no place for missing ones."""
-    row, column = np.nonzero(~is_known(X))
-    if len(row):
-        value = repr(float(X[row[0], column[0]])).replace("nan", "NaN")
-        raise broken(
-            f"Numbers for one network must not be missing, infinite or beyond {LARGEST:g}",
-            f"row {row[0]} has {value} in column {column[0]} ({count(len(row), 'such value')})",
-            "Fill them in, or leave the options of training out: the default learners take them "
-            "as missing.",
-        )
 
 
 def _plain(value: Any) -> Any:

@@ -23,6 +23,7 @@ from unbag.methods import FOR_NETWORKS, FROM_BAGS, METHODS, Method, usual_loss
 from unbag.tables import FeaturePlan
 
 if TYPE_CHECKING:
+    from unbag.learners import NetworkColumns, NetworkForm, NetworkModel
     from unbag.selection import Choice
     from unbag.training import Run
 
@@ -37,8 +38,9 @@ OF_LEARNER |= {"batch": "batch", "learning_rate": "rates"}
 
 
 class Trained(NamedTuple):
-    """The runs that did not diverge, the one to use, and how held-out bags chose it."""
+    """The model, all runs that did not diverge, the one it is of, and how bags chose it."""
 
+    model: NetworkModel
     runs: list[Run]
     run: Run
     choice: Choice | None
@@ -65,7 +67,7 @@ class Training:
         """The options of an estimator."""
         values = {option.name: getattr(estimator, option.name) for option in fields(Training)}
         if not isinstance(values["hidden"], str):
-            values["hidden"] = tuple(values["hidden"])
+            values["hidden"] = tuple(np.asarray(values["hidden"]).tolist())  # no numbers of NumPy
         return Training(**values)
 
     @property
@@ -121,7 +123,7 @@ class Training:
         Parameters
         ----------
         bags : Bags
-            With a matrix of scaled features.
+            With a matrix of numbers, of which some may be missing.
         plan : FeaturePlan or None
             Of its columns.
         importance : numpy.ndarray or None
@@ -131,6 +133,7 @@ class Training:
         diagnosed : bool
             Whether to warn of bags that are not random.
         """
+        columns, form, bags = self._prepared(bags, plan)
         method, share = self.first_method, self.held_out
         if importance is not None:
             method, share = "labels", 0
@@ -143,15 +146,38 @@ class Training:
         learn, held_out = bags, None
         if share:
             learn, held_out = bags.split(1 - share, seed=seed)
-        runs = self._runs(method, bags, learn, held_out, plan, importance, seed)
-        if held_out is None:
-            return Trained(runs, runs[0], None)
+        runs = self._runs(method, bags, learn, held_out, form, importance, seed)
+        run, choice = runs[0], None
+        if held_out is not None:
+            choice = self._chosen(runs, held_out, bags)
+            run = choice.model
+        from unbag.learners import NetworkModel
+
+        model = NetworkModel.of_one(bags.kind, columns, form, run.model)
+        return Trained(model, runs, run, choice)
+
+    def _prepared(
+        self, bags: Bags, plan: FeaturePlan | None
+    ) -> tuple[NetworkColumns, NetworkForm, Bags]:
+        """How rows are read, what the network looks like, and the bags with rows as it takes
+        them."""
+        from unbag.learners import NetworkColumns, NetworkForm
+
+        sizes: tuple[Any, ...] = (bags.X.shape[1],)
+        if plan is not None:
+            sizes = (plan.numbers, plan.buckets, plan.dimensions)
+        columns, X = NetworkColumns.of(bags.X, numbers=sizes[0], each=True)
+        form = NetworkForm(self.hidden, bags.report[0].size, *sizes)
+        return columns, form, replace(bags, X=X.astype(np.float32))
+
+    def _chosen(self, runs: list[Run], held_out: Bags, bags: Bags) -> Choice:
+        """What held-out bags choose among the runs."""
         from unbag.selection import choose
 
         choice = choose(runs, held_out, warn=False)
         if self.method == "auto" and self.tried(bags) != AUTO:
-            choice = replace(choice, reason=f"{choice.reason} {WITHOUT_MATCHING}")
-        return Trained(runs, choice.model, choice)
+            return replace(choice, reason=f"{choice.reason} {WITHOUT_MATCHING}")
+        return choice
 
     def _runs(
         self,
@@ -159,7 +185,7 @@ class Training:
         bags: Bags,
         learn: Bags,
         held_out: Bags | None,
-        plan: FeaturePlan | None,
+        form: NetworkForm,
         importance: np.ndarray | None,
         seed: int,
     ) -> list[Run]:
@@ -167,11 +193,6 @@ class Training:
         start = self.loss_of(bags.kind, method).trivial_score(
             overall_prior(bags, importance), kind=bags.kind
         )
-
-        def make(key: int) -> Any:
-            width, outputs = bags.X.shape[1], bags.report[0].size
-            return network(width, plan, self.hidden, key=key, outputs=outputs, start=start)
-
         methods, rates, patience = (method,), (self.rate,), None
         if held_out is not None:
             patience = self.patience
@@ -186,7 +207,9 @@ class Training:
         runs: list[Run] = []
         for each in methods:
             loss = self.loss_of(bags.kind, each)
-            (tried,) = sweep(make, learn, cast(Method, each), loss, **options)
+            (tried,) = sweep(
+                lambda key: form.make(key, start), learn, cast(Method, each), loss, **options
+            )
             runs += [run for run in tried if run.epoch > 0]
         if not runs:
             raise broken(
@@ -196,13 +219,17 @@ class Training:
             )
         return runs
 
-    def one_epoch(self, model: Any, bags: Bags, method: str, loss: Loss) -> Run:
-        """One more epoch from where a network is."""
+    def one_epoch(
+        self, model: NetworkModel, bags: Bags, method: str, loss: Loss
+    ) -> tuple[NetworkModel, Run]:
+        """One more epoch from where a network is, over bags with a matrix of numbers."""
         options = self._shared(1, (self.rate,))
         from unbag.training import sweep
 
-        ((run,),) = sweep(lambda _: model, bags, cast(Method, method), loss, **options)
-        return run
+        bags = replace(bags, X=model.columns.matrix(bags.X).astype(np.float32))
+        start = model.network()
+        ((run,),) = sweep(lambda _: start, bags, cast(Method, method), loss, **options)
+        return model.of_one(model.kind, model.columns, model.form, run.model), run
 
     def _shared(self, epochs: int, rates: Sequence[float]) -> dict[str, Any]:
         names = ("batch", "weight_decay", "devices", "microbatch")
@@ -246,18 +273,6 @@ def overall_prior(bags: Bags, importance: np.ndarray | None = None) -> np.ndarra
     instances = np.bincount(bags.stratum, weights=bags.size, minlength=bags.strata)
     held = instances > 0
     return np.average(bags.prior[held], axis=0, weights=instances[held])
-
-
-def network(width: int, plan: FeaturePlan | None, hidden: Sequence[int], **further: Any) -> Any:
-    """A perceptron, with embeddings of the last columns when the plan says that they are bucket
-    numbers."""
-    from unbag import models
-
-    if plan is None or not plan.buckets:
-        return models.mlp(width, hidden, **further)
-    return models.mixed_network(
-        plan.numbers, plan.buckets, plan.dimensions, widths=hidden, **further
-    )
 
 
 def warn_unless_random(bags: Bags) -> None:

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from unbag.learners._labels import BagsWithLabels as BagsWithLabels
     from unbag.learners._labels import with_labels as with_labels
     from unbag.learners._network import NetworkLearner as NetworkLearner
-    from unbag.learners._network import NetworkModel as NetworkModel
+    from unbag.learners._network_model import NetworkColumns as NetworkColumns
+    from unbag.learners._network_model import NetworkForm as NetworkForm
+    from unbag.learners._network_model import NetworkModel as NetworkModel
     from unbag.learners._protocol import Learner as Learner
     from unbag.learners._protocol import Model as Model
     from unbag.learners._protocol import Progress as Progress

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from unbag import models
+from unbag._arrays import like, namespace
 from unbag._model_file import Misfit
 from unbag._rules import broken
 from unbag.bags import Kind
@@ -67,8 +68,9 @@ class NetworkForm:
 class NetworkColumns:
     """How rows become the matrix that a network takes: numbers around 0, then bucket numbers.
 
-    All numbers are divided by one scale and not each by its own: what hardly varies, as the rim of
-    an image, should hardly count.
+    All numbers of a learner are divided by one scale and not each by its own: what hardly varies,
+    as the rim of an image, should hardly count. One network of an estimator has a scale for each
+    column, as scikit-learn's users expect of columns in units of their own.
 
     Parameters
     ----------
@@ -78,41 +80,41 @@ class NetworkColumns:
         Of a row of a matrix or of images.
     mean : numpy.ndarray
         Of each number.
-    scale : float
-        The root of the mean variance of the numbers.
+    scale : float or numpy.ndarray
+        The root of the mean variance of the numbers; or of the variance of each.
     """
 
     plan: FeaturePlan | None
     shape: tuple[int, ...]
     mean: np.ndarray
-    scale: float
+    scale: float | np.ndarray
 
     @staticmethod
-    def of(X: Any) -> tuple[NetworkColumns, np.ndarray]:
-        """The columns of a table, matrix or images, and the matrix of these rows."""
+    def of(
+        X: Any, *, numbers: int | None = None, each: bool = False
+    ) -> tuple[NetworkColumns, np.ndarray]:
+        """The columns of a table, matrix or images, and the matrix of these rows.
+
+        Parameters
+        ----------
+        X : table, matrix or images
+            Rows; numbers that are not finite are missing.
+        numbers : int, optional
+            How many columns of a matrix are numbers, where bucket numbers follow.
+        each : bool
+            Whether each number has a scale of its own.
+        """
         plan, shape = None, ()
         if isinstance(X, np.ndarray) or sparse.issparse(X):
             shape = tuple(X.shape[1:])
         else:
             plan = plan_features(X)
+            numbers = plan.numbers
         columns = NetworkColumns(plan, shape, np.zeros(0), 1.0)
         raw = columns._raw(X)
-        numbers = raw[:, : columns.numbers(raw.shape[1])]
-        known = np.isfinite(numbers)
-        count = np.maximum(known.sum(axis=0), 1)
-        mean = np.where(known, numbers, 0).sum(axis=0, dtype=float) / count
-        away = np.where(known, numbers - mean.astype(numbers.dtype), 0)
-        largest = float(np.abs(away).max(initial=0)) or 1.0  # squares in single precision overflow
-        away /= away.dtype.type(largest)
-        scale = largest * float(np.sqrt((away**2).sum(dtype=float) / max(known.sum(), 1)))
-        columns = replace(columns, mean=mean, scale=scale or 1.0)
-        return columns, columns._centred(raw)
-
-    def numbers(self, width: int) -> int:
-        """How many of the columns are numbers."""
-        if self.plan is None:
-            return width
-        return self.plan.numbers
+        mean, scale = _middle(raw[:, :numbers], each)
+        columns = replace(columns, mean=mean, scale=scale)
+        return columns, columns.centred(raw)
 
     def form(self, hidden: tuple[int, ...], outputs: int, *, convolutions: bool) -> NetworkForm:
         """The form of a network for these columns."""
@@ -138,7 +140,7 @@ class NetworkColumns:
                 f"{tuple(np.shape(X)[1:])} given",
                 "Give the same columns.",
             )
-        return self._centred(raw)
+        return self.centred(raw)
 
     def _raw(self, X: Any) -> np.ndarray:
         if self.plan is not None:
@@ -150,12 +152,34 @@ class NetworkColumns:
             X = X.astype(np.float64)
         return X.reshape(len(X), -1)
 
-    def _centred(self, raw: np.ndarray) -> np.ndarray:
-        """Numbers around 0, where a missing one is taken to be."""
-        count = len(self.mean)
-        numbers = (raw[:, :count] - self.mean.astype(raw.dtype)) / raw.dtype.type(self.scale)
-        numbers = np.where(np.isfinite(numbers), numbers, 0)
-        return np.concatenate([numbers, raw[:, count:]], axis=1)
+    def centred(self, raw: Any) -> Any:
+        """Numbers around 0, where a missing one is taken to be; bucket numbers as they are.
+
+        Parameters
+        ----------
+        raw : array
+            A matrix of NumPy, or of JAX where a program is made of it.
+        """
+        count, xp = len(self.mean), namespace(raw)
+        numbers = (raw[:, :count] - like(raw, self.mean)) / like(raw, self.scale)
+        numbers = xp.where(xp.isfinite(numbers), numbers, 0)
+        return xp.concat([numbers, raw[:, count:]], axis=1)
+
+
+def _middle(numbers: np.ndarray, each: bool) -> tuple[np.ndarray, float | np.ndarray]:
+    """The mean of each column, and the scale of all or of each; missing numbers have no part."""
+    known = np.isfinite(numbers)
+    count, size = np.maximum(known.sum(axis=0), 1), np.abs(np.where(known, numbers, 0))
+    mean = np.where(known, numbers, 0).sum(axis=0, dtype=float) / count
+    away = np.where(known, numbers - mean.astype(numbers.dtype), 0)
+    largest = float(np.abs(away).max(initial=0)) or 1.0  # squares in single precision overflow
+    away /= away.dtype.type(largest)
+    squares = (away**2).sum(axis=0, dtype=float)
+    if not each:
+        return mean, largest * float(np.sqrt(squares.sum() / max(known.sum(), 1))) or 1.0
+    spread = largest * np.sqrt(squares / count)
+    # a constant column has the rounding errors of its mean, which must not become features
+    return mean, np.where(spread > 1e-12 * size.max(axis=0, initial=0), spread, 1.0)
 
 
 def _dense(X: Any) -> np.ndarray:
@@ -207,6 +231,29 @@ class NetworkModel:
             return np.broadcast_to(self.level, shape).copy()
         return self._mean(matrix) + self.level
 
+    @classmethod
+    def of_one(
+        cls, kind: Kind, columns: NetworkColumns, form: NetworkForm, network: Any
+    ) -> NetworkModel:
+        """One network as it is, at its own level.
+
+        Parameters
+        ----------
+        kind, columns, form
+            See `NetworkModel`.
+        network : pytree
+            As `NetworkForm.make` made it and training left it.
+        """
+        leaves = [np.asarray(leaf)[None] for leaf in jax.tree.leaves(network)]
+        level = np.zeros(form.outputs if kind == "histogram" else ())
+        return cls(kind, columns, form, leaves, np.ones(1), level)
+
+    def network(self) -> Any:
+        """The only network, to go on with or to make a program of."""
+        params, static = eqx.partition(self.form.make(0, 0.0), eqx.is_inexact_array)
+        own = [jnp.asarray(leaf[0]) for leaf in self.leaves]
+        return eqx.combine(jax.tree.unflatten(jax.tree.structure(params), own), static)
+
     def _mean(self, matrix: np.ndarray) -> np.ndarray:
         params, static = eqx.partition(self.form.make(0, 0.0), eqx.is_inexact_array)
         structure, parts = jax.tree.structure(params), []
@@ -230,7 +277,7 @@ class NetworkModel:
             "kind": self.kind,
             "form": asdict(self.form),
             "shape": list(self.columns.shape),
-            "scale": self.columns.scale,
+            "scale": np.asarray(self.columns.scale).tolist(),
             "plan": plan and plan.to_json(),
         }
         return arrays, settings
@@ -241,13 +288,12 @@ class NetworkModel:
         given = settings["form"]
         several = ("hidden", "buckets", "dimensions", "image")
         form = NetworkForm(**{**given, **{name: tuple(given[name]) for name in several}})
-        text = settings["plan"]
-        columns = NetworkColumns(
-            text and FeaturePlan.from_json(text),
-            tuple(settings["shape"]),
-            np.asarray(arrays["mean"], float),
-            settings["scale"],
-        )
+        text, scale = settings["plan"], np.asarray(settings["scale"], float)
+        mean = np.asarray(arrays["mean"], float)
+        if scale.shape not in ((), mean.shape):
+            raise Misfit("a network has other scales than columns")
+        plan = text and FeaturePlan.from_json(text)
+        columns = NetworkColumns(plan, tuple(settings["shape"]), mean, scale)
         count = sum(name.startswith("leaf_") for name in arrays)
         leaves = [np.asarray(arrays[f"leaf_{i}"]) for i in range(count)]
         level = np.asarray(arrays["level"], float)
