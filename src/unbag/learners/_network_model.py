@@ -51,7 +51,15 @@ class NetworkForm:
 
     def make(self, key: int, start: Any) -> Any:
         """A network that starts at the trivial predictor; embeddings start at zero, so that a value
-        that is rare or new adds nothing."""
+        that is rare or new adds nothing.
+
+        Parameters
+        ----------
+        key : int
+            Of JAX's random numbers.
+        start : float or array
+            The score to start with, `loss.trivial_score(prior)`.
+        """
         options: dict[str, Any] = {"key": key, "outputs": self.outputs, "start": start}
         if self.image:
             shape = cast(tuple[int, int, int], self.image)
@@ -117,7 +125,15 @@ class NetworkColumns:
         return columns, columns.centred(raw)
 
     def form(self, hidden: tuple[int, ...], outputs: int, *, convolutions: bool) -> NetworkForm:
-        """The form of a network for these columns."""
+        """The form of a network for these columns.
+
+        Parameters
+        ----------
+        hidden, outputs : tuple of int, int
+            See `NetworkForm`.
+        convolutions : bool
+            Whether rows are images that go through convolutions.
+        """
         if self.plan is not None:
             plan = self.plan
             return NetworkForm(hidden, outputs, plan.numbers, plan.buckets, plan.dimensions)
@@ -239,7 +255,7 @@ class NetworkModel:
 
         Parameters
         ----------
-        kind, columns, form
+        kind, columns, form : str, NetworkColumns, NetworkForm
             See `NetworkModel`.
         network : pytree
             As `NetworkForm.make` made it and training left it.
@@ -284,7 +300,7 @@ class NetworkModel:
 
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> NetworkModel:
-        """The model that `arrays` described."""
+        """The model that `arrays` described; see `Model.restore`."""
         given = settings["form"]
         several = ("hidden", "buckets", "dimensions", "image")
         form = NetworkForm(**{**given, **{name: tuple(given[name]) for name in several}})
