@@ -114,6 +114,7 @@ def test_train_with_a_limit_of_the_memory_writes_the_same_model(tables, fitted, 
     [
         (["--learner", "trees"], "must learn alone: trees given. Leave it out, or --memory"),
         (["--test", "0.2"], "must learn alone: test given"),
+        (["--memory", "10KB"], "A memory must be at least 1MB: 10KB given"),
         (["--memory", "lots"], "with one of KB, MB, GB, TB: 'lots' given"),
     ],
 )

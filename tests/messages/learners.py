@@ -180,9 +180,11 @@ MESSAGES = [
         "log rates), exposures as logarithms.",
     ),
     (
-        lambda: bytes_of("10KB"),
-        "A memory must be at least 1MB: '10KB' given. Give memory='1MB' or more; parts of a few rows "
-        "would only take longer.",
+        lambda: train_files(
+            ("e", "r"), None, {"memory": "10KB"}, {}, out=None, page=None, as_json=0, force=0
+        ),
+        "A memory must be at least 1MB: 10KB given. Give memory='1MB' or more: parts of a few rows "
+        "only take longer.",
     ),
     (
         lambda: bytes_of("lots"),

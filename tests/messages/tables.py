@@ -479,6 +479,11 @@ MESSAGES = [
         "it empty where there is none and say why with a status.",
     ),
     (
+        lambda: told(reports=replaced(SAID, n=["1", "1,234"])),
+        "A column of numbers must hold numbers: 'n' of the reports has '1,234'. Write numbers with a "
+        "decimal point and without separators of thousands: 1234.5, not 1,234.5 or 1.234,5.",
+    ),
+    (
         lambda: told(reports=replaced(SAID, n=[DAY(2026, 1, 1)] * 2)),
         "A column of numbers must hold numbers: 'n' of the reports has type date32[day]. Choose "
         "another column, or another kind in the plan.",

@@ -42,7 +42,7 @@ def test_numbers_that_a_stray_value_or_a_comma_turned_into_text_are_no_ids(wrong
     (why,) = [column.why for column in plan_features(table).columns if column.name == "x"]
     assert why == (
         f"most values are numbers and some are not, as {odd!r}; write all as numbers, with a "
-        "decimal point"
+        "decimal point and without separators of thousands"
     )
     events = table.append_column("bag", pa.array(np.arange(101) % 2))
     said = join(events, REPORTS, on="bag", total="n", accept_bias=True).summary.left_out
@@ -130,3 +130,24 @@ def test_numbers_with_a_decimal_comma_and_days_of_another_order_are_said_to_be_r
     assert "Column price is read as text, but holds numbers, as '0,0': write them with" in said
     assert "Column day is read as text, but holds days: write them as 2026-11-16." in said
     assert "shop" not in said
+
+
+@pytest.mark.parametrize("way", ["join", "check_tables", "fit_files"])
+@pytest.mark.parametrize("form", ["{},5", "1.{:03},5", "1,{:03}.5", "1'{:03}"])
+def test_every_way_says_that_text_holds_numbers_as_others_write_them(way, form):
+    rng = np.random.default_rng(0)
+    x, bag = rng.integers(20, size=400), np.arange(400) // 4
+    texts = [form.format(i) for i in x]
+    events = pa.table({"bag": bag, "x": texts, "z": rng.normal(size=400)})
+    reports = pa.table({"bag": np.arange(100), "n": rng.integers(5, size=100)})
+    if way == "fit_files":
+        said = unbag.learners.fit_files(events, reports, "bag", total="n").summary
+    elif way == "check_tables":
+        said = unbag.check_tables(events, reports, on="bag", total="n")
+    else:
+        said = join(events, reports, on="bag", total="n").summary
+    (note,) = said.left_out
+    assert note == (
+        f"Column x is read as text, but holds numbers, as {texts[0]!r}: write them with a decimal "
+        "point and without separators of thousands."
+    )

@@ -57,18 +57,19 @@ def check(
         return
     from unbag.diagnosis import diagnose
     from unbag.report import remedy
-    from unbag.tables import check_tables, join
+    from unbag.tables import join, plan_tables
 
     with activity("reading"):
         try:
-            summary, diagnosis, listed = check_tables(events, reports, ctx.obj), None, []
+            how = {"features": features or None, "override": encoding}
+            summary, plan = plan_tables(events, reports, ctx.obj, **how)
         except Refused as error:
             for further in error.refusals[1:]:  # the first is told with a hint
                 tell(f"refused: {further.render(option_spelling)}")
             raise Refused(error.refusals[0]) from None
+        diagnosis, listed = None, []
         if summary.usable:
-            bags = join(events, reports, ctx.obj, plan=encoding, features=features or None)
-            summary = bags.summary or summary  # with what was seen of the columns
+            bags = join(events, reports, ctx.obj, plan=plan, features=features or None)
             listed, diagnosis = readings(bags, ctx.obj), diagnose(bags)
             advice = remedy(diagnosis, strata=ctx.obj.stratum is not None)
             diagnosis = replace(diagnosis, remedy=advice)

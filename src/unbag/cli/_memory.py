@@ -11,9 +11,11 @@ from unbag.cli._console import activity, tell, tell_warnings
 from unbag.cli._story import made_by, write_story
 from unbag.cli._train import keep_model, tell_judged
 from unbag.learners import fit_files
+from unbag.learners._files import bytes_of
 from unbag.report import Story
 from unbag.tables import Columns
 
+LEAST = "1MB"
 TAKEN = ("folds", "random_state", "learner")
 
 
@@ -51,6 +53,12 @@ def train_files(
             "With a limit of the memory the additive model must learn alone",
             f"{', '.join(given) or settings['learner']} given",
             "Leave it out, or {memory}.",
+        )
+    if bytes_of(said["memory"]) < bytes_of(LEAST):
+        raise broken(
+            f"A memory must be at least {LEAST}",
+            f"{said['memory']} given",
+            f"Give {{memory:{LEAST}}} or more: parts of a few rows only take longer.",
         )
     how = {"folds": settings["folds"], "seed": settings["random_state"]}
     with activity("learning from parts on disk"), tell_warnings():

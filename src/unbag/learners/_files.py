@@ -56,15 +56,13 @@ from unbag.tables import (
     as_columns,
     as_ids,
     as_numbers,
-    check_tables,
     ids_are_text,
     join,
     open_table,
-    plan_features,
+    plan_tables,
 )
 
 UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
-LEAST = UNITS["MB"]
 ROW = 2_000
 """Bytes that the work on one row of a part takes at most, for a table of some twenty columns."""
 SAMPLE = 200_000
@@ -117,12 +115,6 @@ def bytes_of(memory: str) -> int:
             f"{memory!r} given",
             "Write it as 2GB.",
         )
-    if size < LEAST:
-        raise broken(
-            "A memory must be at least 1MB",
-            f"{memory!r} given",
-            "Give {memory:1MB} or more; parts of a few rows would only take longer.",
-        )
     return int(size)
 
 
@@ -162,15 +154,20 @@ def fit_files(
         The model, the plan of its features, and what the tables held.
     """
     room, said = bytes_of(memory), as_columns(on, columns)
-    summary = check_tables(events, reports, said)
+    if isinstance(plan, FeaturePlan):
+        summary, planned = plan_tables(events, reports, said, features=())[0], plan
+    else:
+        wide: dict[str, Any] = {"one_hot": MOST_LEVELS, "most_buckets": MOST_BUCKETS}
+        chosen: dict[str, Any] = {"features": features, "override": plan}
+        summary, planned = plan_tables(events, reports, said, **chosen, **wide)
     if summary.refused:
         raise Refused(*summary.refused)
-    planned = plan
-    if not isinstance(plan, FeaturePlan):
-        chosen = {"features": features, "leave_out": said.no_features, "override": plan}
-        wide: dict[str, Any] = {"one_hot": MOST_LEVELS, "most_buckets": MOST_BUCKETS}
-        ids = dict.fromkeys(said.as_text, pa.string())  # as `join` reads them: 007 stays 007
-        planned = plan_features(open_table(events, types=ids), **chosen, **wide)
+    if planned is None:
+        raise broken(
+            "A model must have features",
+            "the events have no column beside those you named",
+            "Add some.",
+        )
     with scratch() as folder:
         number = max(1, ceil(summary.events * ROW / room))
         stored = _Stored(Path(folder), said, planned, folds, seed)
@@ -267,7 +264,7 @@ class _Stored:
         if not (ours.exists() and theirs.exists()):
             return  # events without any report, or reports without events
         events, reports = (ds.dataset(one, format="parquet").to_table() for one in (ours, theirs))
-        summary = check_tables(events, reports, self.columns)
+        summary, _ = plan_tables(events, reports, self.columns, features=())
         if not summary.observed:
             return  # none of these few bags has a report yet
         joined = join(events, reports, self.columns, features=())

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from unbag.tables._join import OldScore as OldScore
     from unbag.tables._join import check_tables as check_tables
     from unbag.tables._join import join as join
+    from unbag.tables._join import plan_tables as plan_tables
     from unbag.tables._marginals import Marginals as Marginals
     from unbag.tables._marginals import join_marginals as join_marginals
     from unbag.tables._marginals import plan_marginals as plan_marginals

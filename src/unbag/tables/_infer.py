@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,9 @@ from unbag.tables._plan import FeaturePlan, Wish, as_wishes, csv_types
 from unbag.tables._range import beyond_note
 from unbag.tables._sources import Table, open_table
 from unbag.tables._values import (
+    AS_NUMBERS,
     LARGEST,
+    OTHER_NUMBER,
     as_codes,
     as_moments,
     as_numbers,
@@ -35,7 +38,6 @@ MOST_VALUES = 1000  # of a column that is to be one-hot by the user's word
 LIKE_AN_ID = 0.9  # so many distinct values for each row are an id
 FEW_ROWS = 100  # in which whole numbers may differ by chance
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
-COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"
 OTHER_DATE = r"^\s*\d{1,2}[./-]\d{1,2}[./-](\d{2}|\d{4})\b"
 MOSTLY = 0.9  # of the texts of a column that was meant to hold numbers
 SOME = 1000  # texts of a batch that are looked at for numbers
@@ -300,9 +302,11 @@ class Summary:
     def _note_numbers(self, unique: pa.Array) -> None:
         """One stray value turns a column of numbers into text, which would pass for ids."""
         some = unique.slice(0, SOME)
-        number, comma = (pc.match_substring_regex(some, pattern) for pattern in (NUMBER, COMMA))
+        number, other = (
+            pc.match_substring_regex(some, pattern) for pattern in (NUMBER, OTHER_NUMBER)
+        )
         self.texts += len(some)
-        self.numbers += pc.sum(pc.or_(number, comma)).as_py() or 0
+        self.numbers += pc.sum(pc.or_(number, other)).as_py() or 0
         self.dates += pc.sum(pc.match_substring_regex(some, OTHER_DATE)).as_py() or 0
         if self.like_numbers and not self.odd:
             strange = unique.filter(pc.invert(pc.match_substring_regex(unique, NUMBER)))
@@ -310,7 +314,7 @@ class Summary:
 
     @property
     def like_numbers(self) -> bool:
-        """Whether most texts are numbers, some of them with a decimal comma."""
+        """Whether most texts are numbers, some of them as 1,5 or 1.234,5."""
         return self.numbers > MOSTLY * self.texts
 
     @property
@@ -319,8 +323,8 @@ class Summary:
         said = f"Column {self.name} is read as text"
         if self.texts and self.dates > MOSTLY * self.texts:
             return f"{said}, but holds days: write them as 2026-11-16."
-        if self.texts and self.like_numbers and "," in self.odd:
-            return f"{said}, but holds numbers, as {self.odd!r}: write them with a decimal point."
+        if self.texts and self.like_numbers and re.match(OTHER_NUMBER, self.odd):
+            return f"{said}, but holds numbers, as {self.odd!r}: write them {AS_NUMBERS}."
         return ""
 
     def _keep(self, hashes: np.ndarray) -> None:
@@ -364,7 +368,7 @@ class Summary:
             if self.like_numbers:
                 return (
                     f"most values are numbers and some are not, as {self.odd!r}; write all as "
-                    "numbers, with a decimal point"
+                    f"numbers, {AS_NUMBERS}"
                 )
             return "nearly every row has a different value, as ids do"
         whole = self.kind == "numeric" and self.apart and self.rows > FEW_ROWS

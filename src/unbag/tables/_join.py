@@ -229,14 +229,12 @@ def join(
     matched = pair.match(survey)
     if matched.summary.refused:
         raise Refused(*matched.summary.refused)
-    summary = matched.summary
     if survey is not None:
         planned = survey.plan()
-        summary = summary._replace(left_out=(*summary.left_out, *survey.notes))
     rows = pair.read(matched, planned)
     known = matched.known | {"known_prior": prior}
     known |= {"dropped": matched.summary.events - len(rows["bag"])}
-    return JoinedBags(plan=planned, summary=summary, **rows, **known)
+    return JoinedBags(plan=planned, summary=matched.summary, **rows, **known)
 
 
 def check_tables(
@@ -264,7 +262,40 @@ def check_tables(
 Say kind='total' where an event may count more than once, or give the variance of the noise with \
 noise=.
     """
-    return _Pair(events, reports, as_columns(on, columns), {}).match().summary
+    said = as_columns(on, columns)
+    pair = _Pair(events, reports, said, {})
+    return pair.match(_survey(pair.events, said, None, None)).summary
+
+
+def plan_tables(
+    events: Any,
+    reports: Any,
+    columns: Columns,
+    *,
+    features: Sequence[str] | None = None,
+    override: Overrides = None,
+    **wide: int,
+) -> tuple[TablesReport, FeaturePlan | None]:
+    """What these tables hold, and the plan of the features, from one pass over the events.
+
+    Parameters
+    ----------
+    events, reports, columns, features : optional
+        See `join`.
+    override, **wide : optional
+        See `plan_features`.
+
+    Returns
+    -------
+    tuple of TablesReport and FeaturePlan
+        Without a plan where something is refused, or where there are no features.
+    """
+    pair = _Pair(events, reports, columns, csv_types(as_wishes(override)))
+    survey = _survey(pair.events, columns, features, override, **wide)
+    summary = pair.match(survey).summary
+    if survey is None or summary.refused:
+        return summary, None
+    return summary, survey.plan()
 
 
 def _check_prior(prior: Any, columns: Columns) -> None:
@@ -282,16 +313,20 @@ def _check_prior(prior: Any, columns: Columns) -> None:
 
 
 def _survey(
-    events: Table, columns: Columns, features: Sequence[str] | None, override: Overrides
+    events: Table,
+    columns: Columns,
+    features: Sequence[str] | None,
+    override: Overrides,
+    **wide: int,
 ) -> Survey | None:
     """A look at the features on the way; None when there are none."""
     if features is not None and len(features) == 0:
         return None
     if features is not None:
-        return Survey(events, features=features, override=override)
+        return Survey(events, features=features, override=override, **wide)
     if set(events.columns) <= set(columns.of_events):
         return None
-    return Survey(events, leave_out=columns.no_features, override=override)
+    return Survey(events, leave_out=columns.no_features, override=override, **wide)
 
 
 class _Pair:
@@ -342,7 +377,11 @@ class _Pair:
             counts = counter.counts()
             if ids is not None:
                 counts.lines.extend(ids.lines())
-        return match_tables(counts, reports, columns, cut=cut)
+        matched = match_tables(counts, reports, columns, cut=cut)
+        if survey is None:
+            return matched
+        left_out = (*matched.summary.left_out, *survey.notes)
+        return matched._replace(summary=matched.summary._replace(left_out=left_out))
 
     def read(self, matched: Matched, plan: FeaturePlan | None) -> dict[str, Any]:
         """The second pass: bag number, row number, features and old score of each event in a kept

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
@@ -16,6 +17,12 @@ import pyarrow.compute as pc
 from unbag._rules import broken
 
 LARGEST = 1e38  # of a number that features in single precision can hold
+OTHER_NUMBER = (
+    r"^\s*[+-]?(\d*,\d+|[1-9]\d{0,2}((,\d{3})+(\.\d+)?|(\.\d{3})+,\d+|(\.\d{3}){2,}"
+    "|([ '\u2019\u00a0\u202f]\\d{3})+([.,]\\d+)?))([eE][+-]?\\d+)?\\s*$"
+)
+"""Numbers as other languages write them, and with separators of thousands: 1,5 or 1.234,5."""
+AS_NUMBERS = "with a decimal point and without separators of thousands"
 SECOND = 1_000_000  # moments are microseconds since 1970, in UTC
 
 
@@ -147,10 +154,12 @@ def as_numbers(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
         # not safe, or Arrow would refuse whole numbers above 2^53, which are rounded and mostly ids
         numbers = array.cast(pa.float64(), safe=False)
     except pa.ArrowInvalid as error:
+        value = _quoted(error)
+        remedy = "Correct it, or leave it empty where there is none and say why with a status."
+        if re.match(OTHER_NUMBER, value.strip("'")):  # 1,234 may be either number: never guessed
+            remedy = f"Write numbers {AS_NUMBERS}: 1234.5, not 1,234.5 or 1.234,5."
         raise broken(
-            "A column of numbers must hold numbers",
-            f"{name!r} of the {thing} has {_quoted(error)}",
-            "Correct it, or leave it empty where there is none and say why with a status.",
+            "A column of numbers must hold numbers", f"{name!r} of the {thing} has {value}", remedy
         ) from error
     return numbers.to_numpy(zero_copy_only=False).astype(np.float64)
 
@@ -170,10 +179,8 @@ def is_known(x: np.ndarray) -> np.ndarray:
 
 
 def _quoted(error: Exception) -> str:
-    quoted = str(error).split("'")[1:2]
-    if not quoted:
-        return "something else"
-    return f"'{quoted[0]}'"
+    quoted = re.search("'.*'", str(error))
+    return quoted[0] if quoted else "something else"
 
 
 def as_moments(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
