@@ -14,6 +14,7 @@ from rich.console import Console
 
 import unbag
 from unbag.lab import _choice, _variance
+from unbag.lab._convolution import in_torch
 from unbag.lab._methods import METHODS
 from unbag.lab._plan import Group, Plan, RunSettings
 from unbag.lab._store import HISTORY, RunStore
@@ -21,8 +22,8 @@ from unbag.lab._tasks import TASKS, build, data_of, trivial_loss, trivial_score
 from unbag.training import Run, sweep
 
 MICROBATCH = {"cnn": 16}
-"""Images whose activations are in memory at once, so that they stay in the cache: see
-benchmarks/cnn.py."""
+"""Images whose activations are in memory at once, so that they stay in the cache, where JAX
+convolves: see benchmarks/cnn.py. PyTorch has its own blocks."""
 
 Progress = Callable[[Group, int], None]
 """Called after each epoch of a group with the group and the number of runs in it."""
@@ -206,7 +207,7 @@ def train_group(group: Group, progress: Progress | None = None) -> list[dict[str
         held_out=[held for _, held in parts if held is not None] or None,
         test=(data.X_test, data.y_test),
         X=data.X[:rows],
-        microbatch=MICROBATCH.get(common.model),
+        microbatch=None if in_torch() else MICROBATCH.get(common.model),
         progress=after_epoch,
     )
     seconds = (time.perf_counter() - start) / len(group.rates) / len(seeds)

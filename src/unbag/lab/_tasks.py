@@ -15,6 +15,7 @@ from unbag import datasets, models
 from unbag._rules import one_of
 from unbag.bags import Kind
 from unbag.datasets import Dataset
+from unbag.lab import _convolution
 from unbag.methods import usual_loss
 
 
@@ -63,7 +64,7 @@ MODELS: dict[str, Build] = {
     "linear": _flat,
     "perceptron": partial(_flat, hidden=(32,)),
     "deep": partial(_flat, hidden=(300,) * 4),
-    "cnn": models.cnn,
+    "cnn": _convolution.cnn,
 }
 """`perceptron` (one hidden layer of 32) is the paper's network for Adult, `deep` for Higgs, `cnn`
 for images."""

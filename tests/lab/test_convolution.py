@@ -1,0 +1,89 @@
+"""PyTorch's convolutions under JAX's training: the same network."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from unbag import models
+from unbag.lab import _convolution
+from unbag.lab._tasks import MODELS
+
+pytest.importorskip("torch")
+
+SHAPES = [(28, 28, 1), (9, 7, 3)]  # odd sides: the pool leaves a row and a column out
+
+
+def networks(shape, images=150):
+    """Both with one start, images that fill more than one block, and weights of a signed loss."""
+    rng = np.random.default_rng(0)
+    X = jnp.asarray(rng.uniform(size=(images, *shape)), jnp.float32)
+    weight = jnp.asarray(rng.normal(size=images), jnp.float32)
+    return models.cnn(shape, key=1), MODELS["cnn"](shape, key=1), X, weight
+
+
+def objective(model, X, weight, key=None):
+    return jnp.sum(jax.nn.softplus(model(X, key=key)) * weight)
+
+
+def near(a, b):
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_scores_and_gradients_are_those_of_jax(shape):
+    ours, fast, X, weight = networks(shape)
+    assert isinstance(fast, _convolution.TorchConvolutions)
+    near(ours(X), fast(X))
+    gradient = jax.jit(jax.grad(objective))
+    near(gradient(ours, X, weight), gradient(fast, X, weight))
+
+
+def test_a_sweep_maps_over_runs():
+    ours, fast, X, weight = networks(SHAPES[1])
+    each = jax.vmap(jax.grad(objective), in_axes=(None, 0, None))
+    rows = jnp.stack([X, X[::-1]])
+    near(each(ours, rows, weight), each(fast, rows, weight))
+
+
+def test_dropout_is_the_keys_and_its_gradient_that_of_the_scores():
+    _, fast, X, weight = networks(SHAPES[1])
+    key = jax.random.key(3)
+    near(fast(X, key=key), fast(X, key=key))
+    assert np.abs(fast(X, key=key) - fast(X, key=jax.random.key(4))).max() > 1e-3
+    gradient = jax.grad(objective)(fast, X, weight, key)
+    # Along a direction of the head, in which scores are linear, the slope is a difference.
+    head = fast.head.layers[0].weight
+    direction = jnp.asarray(np.random.default_rng(1).normal(size=head.shape), jnp.float32)
+
+    def moved(step):
+        model = eqx.tree_at(lambda m: m.head.layers[0].weight, fast, head + step * direction)
+        return objective(model, X, weight, key)
+
+    slope = float(jnp.sum(gradient.head.layers[0].weight * direction))
+    assert (moved(0.01) - moved(-0.01)) / 0.02 == pytest.approx(slope, rel=1e-2)
+
+
+def test_dropout_leaves_the_mean_of_activations():
+    mask = _convolution._mask(np.random.default_rng(0), (1000, 100), 0.5)
+    assert set(np.unique(mask)) == {0, 2}
+    assert mask.mean() == pytest.approx(1, abs=0.02)
+    mask = _convolution._mask(np.random.default_rng(0), (1000, 100), 0.2)
+    assert mask.mean() == pytest.approx(1, abs=0.02)
+    assert (mask == 0).mean() == pytest.approx(0.2, abs=0.02)
+
+
+def test_what_is_no_longer_kept_is_made_again():
+    _, fast, X, weight = networks(SHAPES[1])
+    key = jax.random.key(3)
+    value, pull = jax.vjp(lambda model: objective(model, X, weight, key), fast)
+    kept = pull(jnp.ones_like(value))
+    value, pull = jax.vjp(lambda model: objective(model, X, weight, key), fast)
+    _convolution._LAST.clear()
+    near(kept, pull(jnp.ones_like(value)))
+
+
+def test_several_classes_stay_in_jax():
+    assert type(MODELS["cnn"](SHAPES[0], key=0, outputs=10)) is models.Convolutions
