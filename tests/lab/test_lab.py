@@ -40,7 +40,7 @@ from unbag.lab import _claims as judging
 from unbag.lab import _online_report as online_reporting
 from unbag.lab._online import HISTORY, OnlineStore, online_preset, online_stores
 from unbag.lab._plan import Experiment, RunSettings
-from unbag.lab._report import latex_page, write_report
+from unbag.lab._report import MARKS, _broadest, latex_page, write_report
 from unbag.lab._tasks import MODELS
 from unbag.lab._variance import BagDeviation, bag_spread
 
@@ -607,12 +607,28 @@ def test_a_latex_table_has_the_best_in_bold_those_within_an_error_underlined_and
     assert loss[7].startswith("EasyLLP & 0.3700 $\\pm$ 0.0014")
     assert loss[8].startswith("GeneralUPM & \\textbf{0.3405 $\\pm$ 0.0014}")
     assert (
-        "\\caption{Adult (perceptron, usual start, 5 epochs; the paper's network): test log loss, "
-        "mean and standard error.}"
+        "\\caption{Adult (perceptron, usual start, 5 epochs; 5 repetitions; the paper's network): "
+        f"test log loss, mean and standard error. {MARKS}}}"
     ) in loss
     gap = np.array([0.026, 0.03, 0.03, 0.03, 0.03])
     expected = scipy.stats.ttest_1samp(gap, 0).pvalue
     assert f"p, PM and EasyLLP & {expected:.2g} \\\\" in loss
+
+
+def test_a_wide_latex_table_is_made_as_wide_as_the_page_and_says_one_number_once():
+    sizes = (1, 2, 4, 8, 16, 32, 64)
+    runs = list(invented(levels(0.34, 0.37, 0.35, sizes=sizes)))
+    loss = latex_page(runs, [runs[0].experiment]).split("\\begin{table}")[1]
+    assert "\\centering\n\\resizebox{\\textwidth}{!}{%\n\\begin{tabular}{lrrrrrrr}" in loss
+    assert "trivial & \\multicolumn{7}{c}{0.5500} \\\\\n\\bottomrule\n\\end{tabular}\n}" in loss
+
+
+def test_the_papers_panel_is_of_its_network_once_three_repetitions_are_there():
+    levels_of = levels(0.34, 0.37, 0.35, sizes=(16, 64))
+    small = [*invented(levels_of, task="mnist", model="perceptron", rows=60_000)]
+    for seeds, model in ((2, "perceptron"), (3, "cnn")):
+        own = invented(levels(0.3, 0.3, 0.3, sizes=(16,)), task="mnist", rows=60_000, seeds=seeds)
+        assert _broadest([*small, *own], "mnist").model == model
 
 
 def test_rate_and_method_are_chosen_by_unbag_choose_from_the_held_out_bags_of_each_repetition(

@@ -123,12 +123,12 @@ def result_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric
 
 
 def details_of(cells: BestCells) -> str:
-    """What belongs into every caption: network, start and epochs, whether the network is the
-    paper's, and the rows where they are fewer."""
-    experiment = cells.experiment
-    task, parts = TASKS.get(experiment.task), [experiment.details]
+    """What belongs into every caption: network, start and epochs, repetitions, whether the network
+    is the paper's, and the rows where they are fewer."""
+    experiment, repetitions = cells.experiment, f"{cells.repetitions} repetitions"
+    task, parts = TASKS.get(experiment.task), [experiment.details, repetitions]
     if task is None or not task.paper_rows:
-        return experiment.details
+        return "; ".join(parts)
     if task.model == experiment.model:
         parts.append("the paper's network")
     if cells.rows < 0.9 * task.paper_rows and not experiment.rows:
@@ -151,24 +151,21 @@ def _look(way: Way, ways: Sequence[Way]) -> CurveLook:
     return LOOKS[way.method]
 
 
-def _draw_panel(axes: Axes, result: Result) -> None:
-    """An experiment with bag sizes as powers of two, and the numbers of bags above the frame."""
+def _draw_panel(axes: Axes, result: Result, caption: Sequence[str], lines: int) -> None:
+    """An experiment with bag sizes as powers of two, and the numbers of bags above the frame.
+
+    caption : in lines. lines : of the longest caption beside it, so that titles stand level.
+    """
     draw_experiment(axes, result)
     sizes = list(result.bags)
     size_ticks(axes, sizes, ["2" + f"{log2(size):.3g}".translate(POWERS) for size in sizes])
-    _number_of_bags(axes, result, sizes)
-
-
-def _number_of_bags(axes: Axes, result: Result, sizes: Sequence[int]) -> None:
-    """A second axis above: how many bags each size leaves."""
+    # a second axis above: how many bags each size leaves
     above, style = axes.secondary_xaxis("top"), {"fontsize": 6.5, "color": GREY}
     size_ticks(above, sizes, [_short(result.bags[size]) for size in sizes], **style)
     above.tick_params(length=0, pad=1)
     above.spines["top"].set_visible(False)
-    # a longer line would be wider than a panel
-    lines = textwrap.wrap(f"number of bags; {result.details}", 50)
-    above.set_xlabel("\n".join(lines), labelpad=2, **style)
-    axes.set_title(result.data, fontsize=10, fontweight="bold", pad=14 + 8 * len(lines))
+    above.set_xlabel("\n".join(caption), labelpad=2, **style)
+    axes.set_title(result.data, fontsize=10, fontweight="bold", pad=14 + 8 * lines)
 
 
 def _short(count: int) -> str:
@@ -196,14 +193,18 @@ def experiments_figure(results: Sequence[Result], *, zoom: bool = False) -> Figu
     from matplotlib import rc_context
 
     columns = min(len(results), 3)
-    rows, size = ceil(len(results) / columns), (5.6, 3.6)
+    rows, size, width = ceil(len(results) / columns), (5.6, 3.6), 90
     if len(results) > 1:
-        size = (3.3 * columns, 2.9 * rows + 0.5)
+        size, width = (3.3 * columns, 2.9 * rows + 0.5), 56  # a longer line is wider than a panel
+    captions = [f"number of bags; {result.details}" for result in results]
+    if len(results) == 1:
+        captions[0] += "; bands: one standard error"  # where there is no legend
+    wrapped = [textwrap.wrap(caption, width) for caption in captions]
     with rc_context(PAPER):
         figure = new_figure(*size)
         for i, result in enumerate(results, 1):
             panel = figure.add_subplot(rows, columns, i)
-            _draw_panel(panel, result)
+            _draw_panel(panel, result, wrapped[i - 1], max(map(len, wrapped)))
             if zoom:
                 _zoom(panel, result)
         if len(results) > 1:
@@ -251,12 +252,16 @@ def _name_ends(axes: Axes) -> None:
 
 
 def share_legend(figure: Figure) -> None:
-    """One legend below all panels; levels last."""
+    """One legend below all panels; levels last, and what the bands are."""
+    from matplotlib.patches import Patch
+
     shown = [panel.get_legend_handles_labels() for panel in figure.axes]
     named = {name: line for pair in shown for line, name in zip(*pair, strict=True)}
     last = [name for name in ("labels", "trivial predictor") if name in named]
     names = [name for name in named if name not in last] + last
     handles = [named[name] for name in names]
+    handles.append(Patch(color=GREY, alpha=0.18, linewidth=0))  # as the bands of curves
+    names.append("one standard error")
     columns = min(len(names), 5)
     figure.legend(handles, names, loc="outside lower center", ncols=columns, frameon=False)
 

@@ -53,7 +53,7 @@ class Experiment(NamedTuple):
         if self.batch != BATCH:
             parts.append(f"batches of {self.batch}")
         if self.rows:
-            parts.append(f"first {self.rows} rows")
+            parts.append(f"first {self.rows:,} rows")
         return ", ".join(parts)
 
     @property

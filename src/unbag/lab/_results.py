@@ -324,6 +324,12 @@ class BestCells(NamedTuple):
         return {where: a for where, a in self.best.items() if where[0].method != "labels"}
 
     @property
+    def repetitions(self) -> str:
+        """How many stand behind the means; from the fewest to the most where they differ."""
+        counts = [len(average.repetitions) for average in self.best.values()]
+        return " to ".join(str(n) for n in dict.fromkeys([min(counts), max(counts)]))
+
+    @property
     def labels(self) -> Average | None:
         """What labels reach, if they were run."""
         return next((a for (way, _), a in self.best.items() if way.method == "labels"), None)

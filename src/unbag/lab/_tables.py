@@ -10,6 +10,7 @@ ESCAPES = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "^": "\\textasciicircum{}",
     "±": "$\\pm$",
 }
+FITTING = 7  # columns that a page is wide enough for; a wider table is made smaller
 
 
 def as_markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -54,7 +55,7 @@ def as_latex(
     bold, underlined : sequence of (row, column)
         Cells to print so.
     foot : sequence of sequence of str
-        Rows below a rule of their own.
+        Rows below a rule of their own; a row of two cells has one number for all columns.
 
     >>> print(as_latex(["method", "loss"], [["a_b", "0.3"]], bold=[(0, 1)]))
     \\begin{tabular}{lr}
@@ -71,12 +72,21 @@ def as_latex(
     marks = dict.fromkeys(bold, "textbf") | dict.fromkeys(underlined, "underline")
     for number, row in enumerate(rows):
         lines.append(_line(row, {c: mark for (r, c), mark in marks.items() if r == number}))
-    lines += ["\\midrule"] * bool(foot) + [_line(row) for row in foot]
+    lines += ["\\midrule"] * bool(foot) + [_foot(row, len(header) - 1) for row in foot]
     lines += ["\\bottomrule", "\\end{tabular}"]
+    if caption and len(header) > FITTING:
+        lines = ["\\resizebox{\\textwidth}{!}{%", *lines, "}"]
     if caption:
         lines = ["\\begin{table}", "\\centering", *lines, f"\\caption{{{escaped(caption)}}}"]
         lines += [f"\\label{{{label}}}"] * bool(label) + ["\\end{table}"]
     return "\n".join([*lines, ""])
+
+
+def _foot(row: Sequence[str], columns: int) -> str:
+    if len(row) != 2 or columns == 1:
+        return _line(row)
+    name, value = map(escaped, row)
+    return f"{name} & \\multicolumn{{{columns}}}{{c}}{{{value}}} \\\\"
 
 
 def escaped(text: str) -> str:
