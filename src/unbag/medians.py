@@ -48,7 +48,7 @@ def random_groups(count: int, groups: int, *, seed: Any) -> np.ndarray:
         raise broken(
             "There must be at least as many values as groups",
             f"{count} values given for {groups} groups",
-            "Give more values (bags), a larger delta, or fewer groups with {groups}.",
+            "Give more values (bags), or allow a larger chance of failure: it takes fewer groups.",
         )
     return np.random.default_rng(seed).permutation(np.arange(count) % groups)
 

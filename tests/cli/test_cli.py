@@ -556,3 +556,82 @@ def test_a_cap_of_binary_reports_is_refused_and_one_of_a_model_of_counts_is_not(
     model, totals = tmp_path / "m.unbag", ["--kind", "total", "--learner", "additive"]
     run("train", events, reports, *SALES, *totals, "--cap", 3, "--test", 0.3, "--out", model)
     run("evaluate", model, events, reports, *SALES, "--cap", 3)
+
+
+def test_columns_with_commas_are_hinted_one_by_one(tmp_path):
+    events, reports, _ = world(tmp_path, count=400)
+    said = run("check", events, reports, "--on", "bag, x", "--total", "sales", code=1).stderr
+    assert "These are 2 columns: name each by itself" in said
+    assert "--on bag --on x --total sales" in said
+
+
+@pytest.mark.parametrize(
+    "words, said, hint",
+    [
+        (
+            ["benchmark", "--so-far", "--store", "nowhere"],
+            "A file of --store must exist: nowhere/runs.csv does not",
+            "unbag",
+        ),
+        (["benchmark", "--add", "no.py"], "A file of --add must exist: no.py", "unbag"),
+        (["benchmark", "--results", "no.csv"], "A file of --results must exist: no.csv", "unbag"),
+        (["stream", "nowhere", "--on", "b", "--proportion", "p"], "must come from a folder", ""),
+        (
+            ["select", "a", "b", "--events", "e", "--reports", "r", "--on", "b", "--beta", 0.1],
+            "--beta must come with --rule tournament",
+            "--rule tournament",
+        ),
+    ],
+)
+def test_what_is_not_there_is_refused_and_nothing_is_left_behind(
+    tmp_path, monkeypatch, words, said, hint
+):
+    monkeypatch.chdir(tmp_path)
+    more = ["--total", "s"] * (words[0] == "select")
+    stderr = run(*words, *more, code=1).stderr
+    assert said in stderr
+    assert hint in stderr.split("hint: ")[1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stream_without_events_leaves_no_folder(tmp_path):
+    (tmp_path / "inbox").mkdir()
+    run("stream", tmp_path / "inbox", "--on", "b", "--proportion", "p", code=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["inbox"]
+
+
+def test_a_stream_resumed_by_another_column_says_only_that(tmp_path):
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    rng = np.random.default_rng(0)
+    events = pd.DataFrame({"bag": np.arange(400) // 4, "day": np.arange(400) // 8})
+    events.assign(x=rng.normal(size=400)).to_csv(inbox / "e.csv", index=False)
+    share = pd.DataFrame({"bag": np.arange(100), "day": np.arange(100), "p": rng.random(100)})
+    share.assign(p=(4 * share.p).round() / 4).to_csv(inbox / "r.csv", index=False)
+    run("stream", inbox, "--on", "bag", "--proportion", "p", "--rows", 64)
+    said = run("stream", inbox, "--on", "day", "--proportion", "p", "--rows", 64, code=1).stderr
+    assert (
+        "source was 'inbox --on bag --proportion p' and is 'inbox --on day --proportion p'" in said
+    )
+
+
+def test_a_total_beside_a_proportion_is_not_answered_by_a_third(tmp_path):
+    events, reports, _ = world(tmp_path, count=400)
+    said = run("check", events, reports, *SALES, "--proportion", "sales", code=1).stderr
+    assert "Keep one of --total and --proportion." in said
+    assert "--counts" not in said
+
+
+def test_help_of_verbs_that_take_marginal_tables_asks_for_no_bags():
+    usage = run("train", "--help").stdout
+    assert "[reports]" in usage
+    assert "Missing option '--on'" in run("train", "e", "r", "--out", "m", code=2).stderr
+
+
+def test_evaluations_and_models_from_disk_name_the_next_command(tmp_path):
+    events, reports, _ = world(tmp_path, count=3000)
+    model = tmp_path / "m.unbag"
+    words = ["train", events, reports, *SALES, "--memory", "1MB", "--id", "event", "--out", model]
+    assert f"  unbag predict {model} NEW_EVENTS --out" in run(*words).stderr
+    later = world(tmp_path, count=3000, seed=1, name="later")[:2]
+    assert f"\n  unbag recalibrate {model} NEW" in run("evaluate", model, *later, *SALES).stderr

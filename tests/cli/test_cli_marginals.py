@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -167,3 +168,16 @@ def test_the_hint_of_an_error_shows_a_command_with_marginal_tables(tmp_path, ver
     words = [tmp_path / "e.csv", "--marginal", tmp_path / "none.csv", "--total", "n"]
     said = run(verb, *words, *more, code=1).stderr
     assert f"hint: a command that works looks like: unbag {verb} events.parquet --marginal" in said
+
+
+def test_the_next_command_follows_the_verdict(tmp_path):
+    rng = np.random.default_rng(0)
+    events = pd.DataFrame({"shop": rng.integers(40, size=4000), "event": np.arange(4000)})
+    events["shop"] = "s" + events["shop"].astype(str)
+    effect = np.linspace(-2, 2, 40)[events.shop.str[1:].astype(int)]
+    sold = rng.random(4000) < 1 / (1 + np.exp(-effect))
+    events.to_csv(tmp_path / "e.csv", index=False)
+    events.assign(sales=sold).groupby("shop")["sales"].sum().to_csv(tmp_path / "by_shop.csv")
+    words = ["--marginal", tmp_path / "by_shop.csv", "--total", "sales", "--id", "event"]
+    said = run("train", tmp_path / "e.csv", *words, "--out", tmp_path / "m.unbag").stderr
+    assert "\n  unbag " in said.split("Next: ")[1]

@@ -16,6 +16,11 @@ SIZE = np.array([2, 2])
 
 MESSAGES = [
     (
+        lambda: from_rows([0, 0, 1], [0.5, 0.5, 1, 1], X=np.zeros((4, 1))),
+        "bag must have one entry for each row: 3 given for 4 rows. Give them in the order of the "
+        "rows.",
+    ),
+    (
         lambda: Bags(BAG, [0.5, 0.5], offset=[0, np.nan, 0, 0]),
         "An offset must be finite: instance 1 has nan (1 such instance). Give the log exposure, or "
         "the score of a model, of every instance.",

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 import unbag
 from cases.cli import FOLDER
+from unbag.cli._benchmark import check_files
 from unbag.cli._design import expected_of, open_events
 from unbag.cli._evaluate import bags_for, open_model, unseen
 from unbag.cli._explain import chosen_effects, effects_of, explain
@@ -239,6 +240,10 @@ MESSAGES = [
         lambda: check_once(TOTAL, ["--total", "red", "--total=blue", "--total", "green"]),
         "--total takes one value: it is given 3 times. Give counts= in place of total= for one column "
         "per class, or keep one of them.",
+    ),
+    (
+        lambda: check_files("add", [Path("no.py")]),
+        "A file of --add must exist: no.py does not. Look at the path.",
     ),
     (
         lambda: check_pair("label", "sold", "labels", None),

@@ -181,7 +181,7 @@ MESSAGES = [
     ),
     (
         lambda: train_files(
-            ("e", "r"), None, {"memory": "10KB"}, {}, out=None, page=None, as_json=0, force=0
+            None, ("e", "r"), {"memory": "10KB"}, {}, out=None, page=None, as_json=0, force=0
         ),
         "A memory must be at least 1MB: 10KB given. Give memory='1MB' or more: parts of a few rows "
         "only take longer.",

@@ -31,7 +31,7 @@ def limited(module, entries):
 def trained(**settings):
     usual = dict.fromkeys(BAGS_ONLY)
     outputs = {"out": Path("m"), "page": None, "as_json": False, "force": False}
-    train_cells([Path("events.csv")], {}, usual | settings, **outputs)
+    train_cells(None, [Path("events.csv")], {}, usual | settings, **outputs)
 
 
 MESSAGES = [

@@ -12,7 +12,7 @@ MESSAGES = [
     (
         lambda: median_of_means([1.0, 2.0], delta=0.05, seed=0),
         "There must be at least as many values as groups: 2 values given for 24 groups. Give "
-        "more values (bags), a larger delta, or fewer groups with groups=.",
+        "more values (bags), or allow a larger chance of failure: it takes fewer groups.",
     ),
     (
         lambda: median_of_means([1.0, 2.0], seed=0),

@@ -242,8 +242,7 @@ MESSAGES = [
         lambda: told(proportion="n"),
         (
             "Reports must have a total, counts or a proportion, and one of these only: total "
-            "and proportion given. Name the column of totals with total=, or those of class "
-            "counts with counts=."
+            "and proportion given. Keep one of total= and proportion=."
         ),
     ),
     (

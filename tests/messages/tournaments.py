@@ -27,8 +27,8 @@ MESSAGES = [
     (
         lambda: tournament(TWO, ONE, beta=0.1, delta=0.001),
         "Each part of the split must hold at least as many bags as there are groups, 67: part 0 "
-        "has 50 (2 such parts). Give more bags, a larger delta, or fewer groups with groups=, "
-        "at the price of confidence.",
+        "has 50 (2 such parts). Give more bags, or allow a larger chance of failure: it takes "
+        "fewer groups.",
     ),
     (
         lambda: tournament(TWO, ONE, beta=0.1, groups=9, scale="odds"),

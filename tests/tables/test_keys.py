@@ -86,3 +86,20 @@ def test_types_of_each_key_must_agree_and_one_key_at_least_is_named():
                    total="sales")  # fmt: skip
     with pytest.raises(ValueError, match="Bags must be named by one column or more"):
         Columns([], total="sales")
+
+
+def test_ids_that_are_features_are_the_same_from_csv_and_parquet(tmp_path):
+    rng = np.random.default_rng(0)
+    day = pd.to_datetime("2026-03-01") + pd.to_timedelta(rng.integers(9, size=600), "D")
+    frame = {"shop": rng.integers(5, size=600), "day": day, "x": rng.normal(size=600)}
+    events = pd.DataFrame(frame | {"area": rng.integers(3, size=600)})
+    reports = events.groupby(["shop", "day"], as_index=False).agg(n=("x", lambda x: (x > 0).sum()))
+    plans = []
+    for ending in ("csv", "parquet"):
+        files = [tmp_path / f"{name}.{ending}" for name in ("e", "r")]
+        for table, file in zip((events, reports), files, strict=True):
+            table.to_csv(file, index=False) if ending == "csv" else table.to_parquet(file)
+        plans.append(unbag.join(*files, on=["shop", "day"], total="n").plan)
+    kinds = [{column.name: column.kind for column in plan.columns} for plan in plans]
+    assert kinds[0] == kinds[1]
+    assert kinds[0] == {"shop": "category", "day": "date", "x": "numeric", "area": "numeric"}

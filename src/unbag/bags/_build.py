@@ -187,6 +187,8 @@ def from_rows(
     Bags(2 bags of 1 to 2; 3 instances; binary, prior 0.6667)
     """
     ids = as_ids(bag_id, "bag id")
+    if X is not None:
+        rows(len(ids), X.shape[0], thing="bag", of="row")
     grouped = _Grouped(*np.unique(ids, return_index=True, return_inverse=True))
     if (report is None) == (y is None):
         raise broken(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import runpy
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from unbag._rules import broken
 from unbag.cli._console import tell
 from unbag.cli._options import stopped_verb
 from unbag.cli._reproduce import said
@@ -78,6 +80,8 @@ def benchmark(
         write_leaderboard,
     )
 
+    for option, paths in (("add", add), ("results", results)):
+        check_files(option, paths or ())
     for path in add or ():
         runpy.run_path(str(path))
     if preset not in ("laptop", "night"):  # others would mostly optimise small programs
@@ -88,6 +92,7 @@ def benchmark(
     }
     plan, folder = benchmark_preset(preset, **changes), store or Path("unbag-benchmark") / preset
     path = folder / "runs.csv"
+    check_files("store", [path] * so_far)
     runs = finished(read_benchmark(path)) if so_far else run_benchmark(plan, path, tell=tell)
     outside = [run for path in results or () for run in read_benchmark(path)]
     line = " ".join(["unbag", *sys.argv[1:]])
@@ -98,3 +103,12 @@ def benchmark(
         written = write_leaderboard(board, place, line=line)
         print(board.markdown())
         tell(f"{', '.join(path.name for path in written)} written: {place}")
+
+
+def check_files(option: str, paths: Iterable[Path]) -> None:
+    """Refuse files that are not there, before the work begins."""
+    for path in paths:
+        if not path.is_file():
+            raise broken(
+                f"A file of --{option} must exist", f"{path} does not", "Look at the path."
+            )

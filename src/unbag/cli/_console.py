@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -25,13 +25,24 @@ UNFIT = 3  # exit code of `check` for bags that cannot be used or are not random
 QUOTED = re.compile(r"'([^']+)'")
 SUGGESTED = re.compile(r"Did you mean '([^']+)'\?")
 IN_PLACE = re.compile(r"\{(\w+)\} in place of \{(\w+)\}")
-VALUES = {"noise": "VARIANCE", "cap": "NUMBER", "epsilon": "1", "status_map": "WORD=MEANING"}
+VALUES = {
+    "noise": "VARIANCE",
+    "cap": "NUMBER",
+    "expected": "NUMBER",
+    "store": "FOLDER",
+    "epsilon": "1",
+    "status_map": "WORD=MEANING",
+}
 """What stands for the value of an option in a hint; the others take a column."""
 
 
 @contextmanager
 def plain_errors(
-    words: Sequence[str], *, example: str = "", stopped: str = "no file is half-written"
+    words: Sequence[str],
+    *,
+    example: str = "",
+    stopped: str = "no file is half-written",
+    options: Collection[str] | None = None,
 ) -> Iterator[None]:
     """What went wrong and what to type next, in place of a traceback; exit code 1.
 
@@ -43,6 +54,8 @@ def plain_errors(
         A command that works, for errors that say nothing of what to type.
     stopped : str
         What to know after Ctrl-C.
+    options : collection of str, optional
+        Those of the verb, as --total: a hint has no others.
     """
     try:
         with _terminated(), _plain_duckdb():
@@ -50,7 +63,8 @@ def plain_errors(
     except (BrokenPipeError, typer.Exit, typer.Abort):
         raise  # whoever read the output has enough of it, or the work is done
     except (ValueError, OSError, MemoryError, ImportError, RuntimeError) as error:
-        tell(f"error: {message_of(error)}\n\nhint: {hint_of(error, words) or example}")
+        hint = hint_of(error, words, options) or example
+        tell(f"error: {message_of(error)}\n\nhint: {hint}")
         raise typer.Exit(1) from None
     except KeyboardInterrupt as error:
         tell(f"stopped\n\nhint: {stopped}")
@@ -117,7 +131,7 @@ def message_of(error: Exception) -> str:
     return str(error)
 
 
-def hint_of(error: Exception, words: Sequence[str]) -> str:
+def hint_of(error: Exception, words: Sequence[str], options: Collection[str] | None = None) -> str:
     """The command to type next, where the error says what is wrong with this one; else nothing.
 
     Parameters
@@ -126,6 +140,8 @@ def hint_of(error: Exception, words: Sequence[str]) -> str:
         What went wrong.
     words : sequence of str
         The command as it was typed, from the verb on.
+    options : collection of str, optional
+        Those of the verb; by default any.
 
     >>> from unbag._rules import broken
     >>> hint_of(broken("A column must exist", "'bga' is none", "Did you mean 'bag'?"),
@@ -137,6 +153,8 @@ def hint_of(error: Exception, words: Sequence[str]) -> str:
         wrong = next((word for word in QUOTED.findall(text) if word in words), None)
         if wrong is not None:
             return _command([{wrong: suggested[1]}.get(word, word) for word in words])
+    if "name each by itself" in text:
+        return _command(_one_by_one(words, QUOTED.findall(text)))
     if "Use --force" in text:
         return _command([*words, "--force"])
     if "the other way round" in text:
@@ -147,9 +165,25 @@ def hint_of(error: Exception, words: Sequence[str]) -> str:
             new, old = (option_spelling(name, None) for name in replaced.groups())
             return _command([{old: new}.get(word, word) for word in words])
         for option in _asked_for(refusal):
-            if option[0] not in words:
+            known = options is None or option[0] in options
+            if known and option[0] not in words:
                 return _command([*words, *option])
     return ""
+
+
+def _one_by_one(words: Sequence[str], several: Sequence[str]) -> list[str]:
+    """The command with an option repeated for each of several columns, as --on day,shop.
+
+    >>> _one_by_one(["check", "--on", "day, shop"], ["day, shop"])
+    ['check', '--on', 'day', '--on', 'shop']
+    """
+    apart: list[str] = []
+    for word in words:
+        parts = word.split(",") if word in several and apart else [word]
+        option = apart[-1] if apart else ""
+        apart.append(parts[0].strip())
+        apart += [one for part in parts[1:] for one in (option, part.strip())]
+    return apart
 
 
 def _swapped(words: Sequence[str]) -> list[str]:

@@ -48,6 +48,10 @@ def evaluate(
     Example: unbag evaluate model.unbag new-events.parquet new-reports.parquet --on bag --total
     sales --json
     """
+    import numpy as np
+
+    from unbag.cli._train import next_command
+
     check_page(page, force=force)
     estimator = open_model(model)
     with activity("reading"):
@@ -57,6 +61,8 @@ def evaluate(
         judged = judged_by(estimator, fresh)
     print_evaluation(judged.evaluation, as_json=as_json)
     tell(judged.verdict)
+    rate = float(np.mean(fresh.prior))
+    tell(next_command(judged.verdict.step, ctx, estimator, model, rate))
     if page is not None:
         from unbag.cli._story import evaluation_story, write_story
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import typer
 from unbag._rules import Refused, broken
 from unbag.cli._console import UNFIT, activity, option_spelling, print_json, tell, tell_warnings
 from unbag.cli._story import made_by, write_story
-from unbag.cli._train import keep_model, learned, tell_judged
+from unbag.cli._train import keep_model, learned, next_command, tell_judged
 from unbag.learners import Identified, RankedTable, identifiable, rank_tables
 from unbag.report import Facts, Story
 from unbag.tables import Marginals, TablesReport, count, join_marginals
@@ -107,6 +108,7 @@ def _in_columns(known: Sequence[Identified]) -> list[str]:
 
 
 def train_cells(
+    ctx: typer.Context,
     files: Sequence[Path],
     said: dict[str, Any],
     settings: dict[str, Any],
@@ -120,6 +122,8 @@ def train_cells(
 
     Parameters
     ----------
+    ctx : typer.Context
+        Of the command.
     files : sequence of Path
         The events and the tables.
     said : dict
@@ -142,7 +146,13 @@ def train_cells(
     with activity(f"learning from {len(cells):,} cells"), tell_warnings():
         model = learned(cells, settings)
     keep_model(model, out, count(len(cells), "cell"), force=force, known=cells.notes)
-    tell_judged(model.evaluation_, model.fitted_.verdict, as_json=as_json)
+    verdict, rate = model.fitted_.verdict, float(cells.reports.prior)
+    tell_judged(model.evaluation_, verdict, as_json=as_json)
+    if verdict.step == "more":
+        place = shlex.quote(str(events))
+        tell(f"  unbag plan --marginals {place} --rate {rate:.3g} --table COLUMN,COLUMN")
+    elif verdict.step != "recalibrate":  # which takes bags
+        tell(next_command(verdict.step, ctx, model, out, rate))
     if page is not None:
         write_story(_story(files, cells, model), page, force=force)
 

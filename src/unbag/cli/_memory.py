@@ -9,7 +9,7 @@ from typing import Any
 from unbag._rules import broken
 from unbag.cli._console import activity, tell, tell_warnings
 from unbag.cli._story import made_by, write_story
-from unbag.cli._train import keep_model, tell_judged
+from unbag.cli._train import keep_model, next_command, tell_judged
 from unbag.learners import fit_files
 from unbag.learners._files import bytes_of
 from unbag.report import Story
@@ -20,8 +20,8 @@ TAKEN = ("folds", "random_state", "learner")
 
 
 def train_files(
+    ctx: Any,
     files: Sequence[Path],
-    columns: Columns,
     said: dict[str, Any],
     settings: dict[str, Any],
     *,
@@ -34,10 +34,10 @@ def train_files(
 
     Parameters
     ----------
+    ctx : typer.Context
+        Of the command, with what is said of the columns.
     files : sequence of Path
         Events and reports.
-    columns : Columns
-        Which column is what.
     said : dict
         Further arguments of `fit_files`.
     settings : dict
@@ -61,6 +61,7 @@ def train_files(
             f"Give {{memory:{LEAST}}} or more: parts of a few rows only take longer.",
         )
     how = {"folds": settings["folds"], "seed": settings["random_state"]}
+    columns: Columns = ctx.obj
     with activity("learning from parts on disk"), tell_warnings():
         events, reports = files
         fitted, plan, summary, old = fit_files(events, reports, columns, **said, **how)
@@ -70,6 +71,9 @@ def train_files(
     model = door(**kept).of_fitted(fitted, plan, classes=columns.counts, old_score=old)
     keep_model(model, out, f"{summary.observed:,} bags", force=force)
     tell_judged(fitted.evaluation, fitted.verdict, as_json=as_json)
+    known = {} if fitted.evaluation is None else fitted.evaluation.estimates
+    rate = known["mean_report"].value if "mean_report" in known else None
+    tell(next_command(fitted.verdict.step, ctx, model, out, rate))
     if page is not None:
         story = Story(
             "A model learned from totals",

@@ -114,7 +114,8 @@ class Verb(TyperCommand):
         example = _example(self.help or "")
         if any(word.split("=")[0] == "--marginal" for word in words):
             example = f"{WORKS}: {CELL_EXAMPLES[ctx.info_name]}"
-        return plain_errors(words, example=example, stopped=self.stopped)
+        options = {name for option in self.params for name in option.opts}
+        return plain_errors(words, example=example, stopped=self.stopped, options=options)
 
 
 def check_once(options: list[Any], words: list[str]) -> None:
@@ -183,9 +184,11 @@ def table_verb(*, without: tuple[str, ...] = ()) -> type[Verb]:
             super().__init__(*args, params=[*params, *columns], **further)
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            if any(word.split("=")[0] == "--marginal" for word in args):
+            # marginal tables have no bags to name, and help is of both
+            words = {word.split("=")[0] for word in args}
+            if words & {"--marginal", "--help"} and "marginal" in {p.name for p in self.params}:
                 for option in self.params:
-                    if option.name in ("on", "reports"):  # there are no bags to name
+                    if option.name in ("on", "reports"):
                         option.required = False
             return super().parse_args(ctx, args)
 

@@ -10,7 +10,7 @@ import typer
 from unbag._rules import broken
 from unbag.cli._console import activity, print_json, tell
 from unbag.cli._evaluate import bags_for, open_model, unseen
-from unbag.cli._options import TABLE, AsJson, Force, PageFile, check_page, table_verb
+from unbag.cli._options import TABLE, AsJson, Force, PageFile, check_page, check_pair, table_verb
 
 if TYPE_CHECKING:
     from unbag.selection import Choice
@@ -28,8 +28,12 @@ def select(
     rule: Annotated[
         Rule, typer.Option(help="paired differences, or the paper's tournament")
     ] = "paired",
-    beta: Annotated[float, typer.Option(help="tournament: the regret to allow")] = 0.05,
-    failure: Annotated[float, typer.Option(help="tournament: the chance of failure")] = 0.05,
+    beta: Annotated[
+        float | None, typer.Option(help="tournament: the regret to allow; 0.05")
+    ] = None,
+    failure: Annotated[
+        float | None, typer.Option(help="tournament: the chance of failure; 0.05")
+    ] = None,
     page: PageFile = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -45,7 +49,10 @@ def select(
     from unbag.cli._story import selection_story, write_story
 
     check_page(page, force=force)
-    by = {"rule": rule, "beta": beta, "delta": failure}
+    check_pair("beta", beta, "rule:tournament", rule == "tournament")
+    check_pair("failure", failure, "rule:tournament", rule == "tournament")
+    wishes = {"beta": beta, "delta": failure}
+    by = {"rule": rule} | {name: value for name, value in wishes.items() if value is not None}
     with activity("reading"):
         choice, bags = selected(models, events, reports, ctx.obj, **by)
     tell(choice)

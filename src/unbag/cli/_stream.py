@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unbag._rules import broken
-from unbag.cli._console import tell
+from unbag.cli._console import option_spelling, tell
 from unbag.cli._options import Encoding, Features, table_verb
 
 if TYPE_CHECKING:
@@ -78,13 +79,28 @@ def stream(
         "rate": rate,
         "prior": _number_or_name(prior),
     }
-    source_words = f"{source.name}: {ctx.obj}"
-    settings = StreamSettings(**words, chunk=rows, batch=batch, seed=seed, source=source_words)
+    settings = StreamSettings(
+        **words, chunk=rows, batch=batch, seed=seed, source=source_words(source, ctx.obj)
+    )
     if folder is None:
         folder = source.with_name(f"{source.name}-run")
     how = {"features": features or None, "override": encoding}
     count = {"chunks": chunks, "every": every, "follow": follow}
     print(follow_folder(source, folder, ctx.obj, settings, how, **count))
+
+
+def source_words(source: Path, columns: Columns) -> str:
+    """The folder and what was said of its columns, by which a resumed stream is known.
+
+    >>> from unbag.tables import Columns
+    >>> source_words(Path("inbox"), Columns("bag", proportion="share"))
+    'inbox --on bag --proportion share'
+    """
+    said = {field.name: getattr(columns, field.name) for field in fields(columns)[1:]}
+    usual = {field.name: field.default for field in fields(columns)[1:]}
+    pairs = [("on", key) for key in columns.keys]
+    pairs += [(name, value) for name, value in said.items() if value != usual[name]]
+    return " ".join([source.name, *(option_spelling(name, str(value)) for name, value in pairs)])
 
 
 def _number_or_name(text: str) -> str | float:
@@ -109,7 +125,6 @@ def follow_folder(
     """Learn from the files of a folder with a live view; returns the path of the report page."""
     from unbag.stream import FolderInput, View, learner_of
 
-    folder.mkdir(parents=True, exist_ok=True)
     inbox = FolderInput(source, folder, columns)
     setup = inbox.setup(**how)
     while setup is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping
 from itertools import pairwise
@@ -57,7 +58,7 @@ TEST = 0.2
 NEXT = {
     "predict": "unbag predict {model} NEW_EVENTS --out scores.parquet",
     "recalibrate": "unbag recalibrate {model} NEW_EVENTS NEW_REPORTS {words} --out better.unbag",
-    "more": "unbag plan --rate {rate:.3g} --regret 0.01 {noise}",
+    "more": "unbag plan --rate {rate} --regret 0.01 {noise}",
     "other": "unbag explain {model}",
 }
 """The command for each next step of a verdict."""
@@ -146,6 +147,8 @@ def train(
     Example: unbag train events.parquet reports.parquet --on bag --total sales --id event --out
     model.unbag
     """
+    import numpy as np
+
     from unbag._progress import informed
     from unbag.diagnosis import diagnose
 
@@ -165,7 +168,7 @@ def train(
         said = ctx.obj | {"features": features or None, "plan": encoding}
         outputs = {"out": out, "page": page, "as_json": as_json, "force": force}
         settings |= {"prior": prior, "test": test, "labels": labels, "memory": memory}
-        train_cells((events, *marginal), said, settings, **outputs)
+        train_cells(ctx, (events, *marginal), said, settings, **outputs)
         return
     if memory is not None:
         from unbag.cli._memory import train_files
@@ -173,7 +176,7 @@ def train(
         said = {"features": features or None, "plan": encoding, "memory": memory}
         files, outputs = (events, reports), {"out": out, "page": page, "as_json": as_json}
         wrong = {"prior": prior, "test": test, "labels": labels}
-        train_files(files, ctx.obj, said, settings | wrong, **outputs, force=force)
+        train_files(ctx, files, said, settings | wrong, **outputs, force=force)
         return
     # options of training ask for one network, which needs bags to judge it; folds judge themselves
     alone = learner in (None, [], ["auto"]) and not settings.keys().isdisjoint(TRAINING)
@@ -200,7 +203,7 @@ def train(
         verdict = verdict or judged.verdict  # folds have more bags to say it with
     tell_judged(evaluation, verdict, as_json=as_json)
     if verdict is not None:
-        tell(_next_command(verdict.step, ctx, out, bags))
+        tell(next_command(verdict.step, ctx, model, out, float(np.mean(bags.prior))))
     if page is not None:
         from unbag.cli._story import training_story, write_story
 
@@ -317,22 +320,33 @@ def tell_judged(evaluation: Any, verdict: Any, *, as_json: bool) -> None:
         tell(f"\n{verdict}")
 
 
-def _next_command(step: str, ctx: typer.Context, out: Path, bags: Any) -> str:
-    """The command for the next step, with what this one said of the columns."""
-    import numpy as np
+def next_command(step: str, ctx: typer.Context, model: Any, path: Path, rate: float | None) -> str:
+    """The command for the next step, with what this one said of the columns.
 
+    Parameters
+    ----------
+    step : str
+        Of the verdict.
+    ctx : typer.Context
+        Of this command.
+    model, path : BagEstimator, Path
+        The model, and its file.
+    rate : float or None
+        The mean report, where it is known.
+    """
     said = list(pairwise(ctx.meta.get(WORDS, [])))
     columns = [word for pair in said if pair[0] in ("--on", "--total") for word in pair]
-    if bags.old_score is not None:
+    if model.old_score_ is not None:
         columns += ["--fit", "intercept"]  # its slope is not to be learned
     plan = [word for pair in said if pair[0] in OF_PLAN and _is_plain(*pair) for word in pair]
-    rate = max(float(np.mean(bags.prior)), 0.001)
-    if bags.kind == "total" and "--cap" not in plan:
-        plan += ["--cap", "LARGEST_COUNT"]  # a plan for totals needs it
-    if bags.kind != "total":
-        rate = min(rate, 0.999)
-    words = {"words": shlex.join(columns), "noise": shlex.join(plan), "rate": rate}
-    return f"  {NEXT[step].format(model=shlex.quote(str(out)), **words)}".rstrip()
+    most = {"total": math.inf}.get(model.kind_, 0.999)
+    if model.kind_ == "total":  # a plan for totals needs both
+        plan += ["--kind", "total"] * ("--kind" not in plan)
+        plan += ["--cap", "LARGEST_COUNT"] * ("--cap" not in plan)
+    words = {"words": shlex.join(columns), "noise": shlex.join(plan), "rate": "RATE"}
+    if rate is not None:
+        words["rate"] = f"{min(max(rate, 0.001), most):.3g}"
+    return f"  {NEXT[step].format(model=shlex.quote(str(path)), **words)}".rstrip()
 
 
 def _is_plain(option: str, value: str) -> bool:

@@ -275,7 +275,7 @@ class BagEstimator(BaseEstimator):
         if reset and self.plan_ is None and not _all_numbers(X):
             self.plan_ = plan_features(X)
         if self.plan_ is not None and self.plan_.reads(X):
-            return self.plan_.apply(X)
+            return self.plan_.apply(X).astype(np.float64)  # as a matrix that the plan made
         columns = [np.asarray(column, float) for column in _columns_of(X)]
         return check_array(np.column_stack(columns), input_name="X", ensure_all_finite=False)
 

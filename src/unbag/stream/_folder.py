@@ -115,6 +115,7 @@ class FolderInput:
         first = open_table(events[0], types=ids)
         plan = plan_features(first, leave_out=self.columns.no_features, **how)
         made = Setup(plan, self._start())
+        self.state.mkdir(parents=True, exist_ok=True)  # not before: what fails leaves nothing
         with whole(self.state / SETUP) as temporary:
             temporary.write_text(json.dumps({"plan": made.plan.to_json(), "start": made.start}))
         return made
@@ -277,16 +278,16 @@ class StreamModel:
         learner.close()  # the model is in memory now
         self._learner = learner
 
-    def predict_proba(self, X: np.ndarray, offset: None = None) -> np.ndarray:
+    def predict_proba(self, X: np.ndarray | pa.Table) -> np.ndarray:
         """The probability of each class, one column for each.
 
         Parameters
         ----------
-        X : numpy.ndarray
-            Features, as the plan makes them.
-        offset : None
-            There is none.
+        X : numpy.ndarray or pyarrow.Table
+            Features as the plan makes them, or the events themselves.
         """
+        if isinstance(X, pa.Table):
+            X = self.plan_.features(X)
         h = expit(self._learner.predict(X))
         return np.stack([1 - h, h], axis=1)
 

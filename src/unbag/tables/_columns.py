@@ -128,10 +128,13 @@ class Columns:
             )
         given = [name for name in VALUES if getattr(self, name) is not None]
         if len(given) != 1:
+            remedy = "Name the column of totals with {total}, or those of classes with {counts}."
+            if given:
+                remedy = f"Keep one of {' and '.join(f'{{{name}}}' for name in given)}."
             raise broken(
                 "Reports must have a total, counts or a proportion, and one of these only",
                 f"{' and '.join(given) or 'none'} given",
-                "Name the column of totals with {total}, or those of class counts with {counts}.",
+                remedy,
             )
         if self.counts is not None and (isinstance(self.counts, str) or len(self.counts) < 2):
             raise broken(
@@ -261,6 +264,11 @@ class Columns:
     def as_text(self) -> list[str]:
         """Columns with ids, which are read as text from CSV files, so that 007 stays 007."""
         return _given(*self.keys, self.stratum, self.id, self.status)
+
+    @property
+    def of_features(self) -> list[str]:
+        """Columns with ids that models learn from as well."""
+        return [n for n in _given(*self.keys, self.stratum) if n not in self.no_features]
 
 
 VALUES = ("total", "counts", "proportion")

@@ -109,6 +109,10 @@ class Survey:
         The events; only names and types of its columns are read here.
     features, leave_out, override, one_hot, most_buckets
         See `plan_features`.
+    ids : sequence of str
+        Columns that name bags or strata, whose numbers are names: CSV files have them as text.
+    types : pyarrow.Schema, optional
+        What the columns hold, where the table reads ids as text; by default its own.
     """
 
     def __init__(
@@ -120,6 +124,8 @@ class Survey:
         override: Overrides = None,
         one_hot: int = 32,
         most_buckets: int = 2**14,
+        ids: Sequence[str] = (),
+        types: pa.Schema | None = None,
     ) -> None:
         if isinstance(features, str):
             raise broken(
@@ -129,7 +135,7 @@ class Survey:
             )
         self.table, self.most_buckets, self.wishes = table, most_buckets, as_wishes(override)
         table.need(self.wishes)
-        self.may_be_ids = features is None
+        self.may_be_ids, self.ids, self.types = features is None, ids, types or table.schema
         wanted = table.columns
         if features is not None:
             wanted = features
@@ -138,10 +144,11 @@ class Survey:
         self.rows = 0
 
     def _start(self, name: str, one_hot: int) -> Summary:
-        kind, wish = self.table.schema.field(name).type, self.wishes.get(name)
+        kind, wish = self.types.field(name).type, self.wishes.get(name)
         if wish is not None:
             return Summary(name, wish.kind, most=MOST_VALUES)
-        if is_text(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind):
+        named = name in self.ids and is_number(kind)
+        if named or is_text(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind):
             return Summary(name, "text", most=one_hot)
         known = [name for name, test in OF_TYPE.items() if test(kind)]
         return Summary(name, (*known, "unknown")[0], most=one_hot)

@@ -23,7 +23,7 @@ from unbag.tables._infer import Overrides, Survey
 from unbag.tables._match import Matched, match_tables, read_reports
 from unbag.tables._plan import FeaturePlan, as_wishes, csv_types
 from unbag.tables._rules import TablesReport
-from unbag.tables._sources import Table, open_table
+from unbag.tables._sources import open_table
 from unbag.tables._values import as_ids, as_numbers
 
 SURE = 1e-6
@@ -225,7 +225,7 @@ def join(
         planned = plan
         pair.events.need(column.name for column in plan.used)
     else:
-        survey = _survey(pair.events, said, features, plan)
+        survey = _survey(pair, features, plan)
     matched = pair.match(survey)
     if matched.summary.refused:
         raise Refused(*matched.summary.refused)
@@ -262,9 +262,8 @@ def check_tables(
 Say kind='total' where an event may count more than once, or give the variance of the noise with \
 noise=.
     """
-    said = as_columns(on, columns)
-    pair = _Pair(events, reports, said, {})
-    return pair.match(_survey(pair.events, said, None, None)).summary
+    pair = _Pair(events, reports, as_columns(on, columns), {})
+    return pair.match(_survey(pair, None, None)).summary
 
 
 def plan_tables(
@@ -291,7 +290,7 @@ def plan_tables(
         Without a plan where something is refused, or where there are no features.
     """
     pair = _Pair(events, reports, columns, csv_types(as_wishes(override)))
-    survey = _survey(pair.events, columns, features, override, **wide)
+    survey = _survey(pair, features, override, **wide)
     summary = pair.match(survey).summary
     if survey is None or summary.refused:
         return summary, None
@@ -313,20 +312,18 @@ def _check_prior(prior: Any, columns: Columns) -> None:
 
 
 def _survey(
-    events: Table,
-    columns: Columns,
-    features: Sequence[str] | None,
-    override: Overrides,
-    **wide: int,
+    pair: _Pair, features: Sequence[str] | None, override: Overrides, **wide: int
 ) -> Survey | None:
     """A look at the features on the way; None when there are none."""
+    events, columns = pair.events, pair.columns
+    how: dict[str, Any] = {"ids": columns.as_text, "types": pair.types} | wide
     if features is not None and len(features) == 0:
         return None
     if features is not None:
-        return Survey(events, features=features, override=override, **wide)
+        return Survey(events, features=features, override=override, **how)
     if set(events.columns) <= set(columns.of_events):
         return None
-    return Survey(events, leave_out=columns.no_features, override=override, **wide)
+    return Survey(events, leave_out=columns.no_features, override=override, **how)
 
 
 class _Pair:
@@ -339,6 +336,9 @@ class _Pair:
         self.columns = columns
         self.events = open_table(events, types=types | ids).naming(columns.of_events)
         self.reports = open_table(reports, thing="reports", types=ids)
+        self.types = self.events.schema
+        if not self.events.typed and columns.of_features:  # what the ids would be, were they none
+            self.types = open_table(events, types=types).schema
         self._check_columns()
         self.text = ids_are_text(self.events, self.reports, columns)
 

@@ -106,7 +106,8 @@ class Table:
             Refusal(
                 "A column must exist",
                 f"{name!r} is not in the {self.thing}",
-                f"{nearest(name, columns)}Its columns are {', '.join(columns)}.",
+                f"{_several(name, columns) or nearest(name, columns)}Its columns are "
+                f"{', '.join(columns)}.",
             )
             for name in names
             if name not in columns
@@ -162,6 +163,14 @@ def rows_within(columns: int) -> int:
     (65536, 1398)
     """
     return max(1, min(ROWS, CELLS // max(columns, 1)))
+
+
+def _several(name: str, columns: Sequence[str]) -> str:
+    """A remedy where one name holds several, with commas between them."""
+    parts = [part.strip() for part in name.split(",")]
+    if len(parts) > 1 and set(parts) <= set(columns):
+        return f"These are {len(parts)} columns: name each by itself. "
+    return ""
 
 
 def open_table(

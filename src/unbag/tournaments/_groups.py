@@ -129,8 +129,7 @@ def plan_groups(bags: Bags, groups: int, *, split: Split, seed: int) -> tuple[Gr
         counts < groups,
         thing="part",
         given=counts,
-        remedy="Give more bags, a larger delta, or fewer groups with {groups}, at the price of "
-        "confidence.",
+        remedy="Give more bags, or allow a larger chance of failure: it takes fewer groups.",
     )
     prior = estimate_prior(bags, parts, groups, rng)
     centred = as_components(bags.report, bags.kind) - prior
