@@ -7,6 +7,7 @@ to it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import array_api_compat as compat
@@ -18,6 +19,18 @@ PerBagComponent = Float[Any, "bags components"]
 BagOfInstance = Integer[Any, "instances"]
 PerInstanceComponent = Float[Any, "instances components"]
 Weights = Float[Any, "rows components"]
+BLOCK = 2**16
+"""Rows that are worked on together where a pass over all of them would make large arrays."""
+
+
+def blocks(rows: int) -> Iterator[slice]:
+    """Rows in blocks that stay in the CPU's cache; fresh memory for all rows costs more than the
+    work on them.
+
+    >>> list(blocks(2**16 + 1))
+    [slice(0, 65536, None), slice(65536, 65537, None)]
+    """
+    return (slice(start, min(start + BLOCK, rows)) for start in range(0, rows, BLOCK))
 
 
 def namespace(array: Any) -> Any:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-BLOCK = 2**16
+from unbag._arrays import blocks
+
 Sparse = Any
 """A sparse matrix of SciPy, whose type does not know that it has a shape."""
 
@@ -172,12 +173,6 @@ class Slots:
             where = (row[there], slot.start + place[there])
             total = total + sparse.csr_array((value[there], where), shape=self.shape)
         return sparse.csr_array(total)
-
-
-def blocks(rows: int) -> Iterator[slice]:
-    """Rows in blocks that stay in the CPU's cache; fresh memory for all rows costs more than the
-    work on them."""
-    return (slice(start, min(start + BLOCK, rows)) for start in range(0, rows, BLOCK))
 
 
 def as_places(code: np.ndarray, width: int) -> np.ndarray:

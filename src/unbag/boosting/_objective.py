@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from unbag import losses, weights
-from unbag._arrays import sum_by
+from unbag._arrays import blocks, sum_by
 from unbag._rules import broken, one_of, refuse, rows
 from unbag.bags import Bags, Kind, Reports, as_components
 from unbag.methods import BOUNDED, LINEAR, METHODS, Method
@@ -112,10 +112,15 @@ def level_shift(score: np.ndarray, mean: Any, kind: Kind, *, steps: int = 30) ->
     predict = next(iter(CURVES[kind].values())).predict
     shift = np.zeros(np.shape(mean))
     for _ in range(steps):
-        h = predict(score + shift)
-        now = h.mean(axis=0)
+        total, slope = np.zeros(shift.shape), 0.0
+        for some in blocks(len(score)):
+            h = predict(score[some] + shift)
+            total += h.sum(axis=0)
+            if kind == "binary":
+                slope += float(_variance(h).sum())
+        now = total / len(score)
         if kind == "binary":
-            change = np.clip((mean - now) / max(float(_variance(h).mean()), 1e-12), -1.0, 1.0)
+            change = np.clip((mean - now) / max(slope / len(score), 1e-12), -1.0, 1.0)
         else:
             change = np.log(mean / np.maximum(now, 1e-300))
         shift = shift + change

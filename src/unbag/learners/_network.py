@@ -250,7 +250,7 @@ class _Race:
         """A weighted mean of networks, at the level of the bags learned from."""
         kept = shares > LEAST_SHARE * shares.max()
         where, weights = np.asarray(lanes)[kept], shares[kept] / shares[kept].sum()
-        params = jax.tree.map(lambda leaf: leaf[where], params)
+        params = jax.tree.map(lambda leaf: np.asarray(leaf)[where], params)
         rows = self.bags.rows_of(np.flatnonzero(learned))
         score = np.tensordot(weights, self.lanes.scores(params, rows), axes=1)
         level = level_shift(score, mean_report(self.bags, learned), self.bags.kind)
@@ -290,7 +290,8 @@ def _embeddings(params: Any) -> Any:
     return jax.tree_util.tree_map_with_path(is_table, params)
 
 
-def _chosen(better: np.ndarray, new: Any, old: Any) -> Any:
+@jax.jit
+def _chosen(better: Any, new: Any, old: Any) -> Any:
     """The new parameters of the lanes that are better."""
 
     def pick(a: Any, b: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import equinox as eqx
@@ -271,17 +272,15 @@ class NetworkModel:
         return eqx.combine(jax.tree.unflatten(jax.tree.structure(params), own), static)
 
     def _mean(self, matrix: np.ndarray) -> np.ndarray:
-        params, static = eqx.partition(self.form.make(0, 0.0), eqx.is_inexact_array)
-        structure, parts = jax.tree.structure(params), []
+        parts = []
         with jax.enable_x64(True):
-            leaves = [jnp.asarray(leaf, jnp.float64) for leaf in self.leaves]
+            leaves = [np.asarray(leaf, np.float64) for leaf in self.leaves]
             for start in range(0, len(matrix), BLOCK):
-                X = jnp.asarray(matrix[start : start + BLOCK], jnp.float64)
-
-                def one(own: list[Any], X: Any = X) -> Any:
-                    return eqx.combine(jax.tree.unflatten(structure, own), static)(X)
-
-                parts.append(np.tensordot(self.weights, np.asarray(jax.vmap(one)(leaves)), axes=1))
+                X = np.asarray(matrix[start : start + BLOCK], np.float64)
+                # the rows of a block are a power of 2, or each number of rows had its own program
+                padded = np.resize(X, (1 << (len(X) - 1).bit_length(), X.shape[1]))
+                score = np.asarray(_scores(self.form, leaves, padded))[:, : len(X)]
+                parts.append(np.tensordot(self.weights, score, axes=1))
         return np.concatenate(parts)
 
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -315,6 +314,19 @@ class NetworkModel:
         level = np.asarray(arrays["level"], float)
         _check_leaves(form, leaves, len(arrays["weights"]))
         return cls(settings["kind"], columns, form, leaves, np.asarray(arrays["weights"]), level)
+
+
+@partial(jax.jit, static_argnums=0)
+def _scores(form: NetworkForm, leaves: list[Any], X: Any) -> Any:
+    """Scores of rows by each of several networks of one form."""
+    made = eqx.filter_eval_shape(form.make, 0, 0.0)
+    shapes, static = eqx.partition(made, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))
+    structure = jax.tree.structure(shapes)
+
+    def one(own: list[Any]) -> Any:
+        return eqx.combine(jax.tree.unflatten(structure, own), static)(X)
+
+    return jax.vmap(one)(leaves)
 
 
 def _check_leaves(form: NetworkForm, leaves: list[np.ndarray], networks: int) -> None:

@@ -17,12 +17,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from unbag._arrays import blocks
 from unbag.bags import Bags, Kind, Reports
 from unbag.boosting import BagObjective, level_shift
 from unbag.learners._booster_text import check_booster
@@ -331,7 +333,9 @@ class _Data(NamedTuple):
 
     reports: Reports
     start: np.ndarray
-    """The first row of each bag."""
+    """The first row of each bag, and the end."""
+    blocks: list[slice]
+    """Bags whose rows are worked on together; see `unbag._arrays.blocks`."""
     binned: Any
     offset: np.ndarray
     """Of each fold and row; one for all folds where they start alike."""
@@ -359,8 +363,14 @@ class _Data(NamedTuple):
         if bags.kind == "histogram":
             offset = offset[:, None]
         each = offset[None] if start is None else offset + start
-        first = np.cumsum(bags.size) - bags.size
-        return _Data(bags.reports, first, binned.construct(), each.astype(np.float32))
+        first = np.concatenate([[0], np.cumsum(bags.size)])
+        ends = np.searchsorted(first, [rows.stop for rows in blocks(len(bags.bag))])
+        together = [slice(a, b) for a, b in pairwise(np.unique([0, *ends]))]
+        return _Data(bags.reports, first, together, binned.construct(), each.astype(np.float32))
+
+    def rows(self, bags: slice) -> slice:
+        """The rows of some bags."""
+        return slice(self.start[bags.start], self.start[bags.stop])
 
 
 class _Path(NamedTuple):
@@ -391,9 +401,9 @@ class _Growth:
         self, trees: Trees, data: _Data, fold: np.ndarray, number: int, depth: int, seed: int
     ) -> None:
         reports, learns = data.reports, fold != number
-        self.data, self.held = data, reports.take(np.flatnonzero(~learns))
+        self.data, self.learns = data, learns
+        self.held = reports.take(np.flatnonzero(~learns))
         self.learned = enough_in_strata(reports, np.flatnonzero(learns))
-        self.held_rows = np.repeat(~learns, reports.size)
         self.listens = np.zeros(len(reports), np.float32)
         self.listens[self.learned] = 1
         draw = int(np.random.default_rng([seed, number]).integers(2**31))
@@ -403,7 +413,7 @@ class _Growth:
         classes = reports.report.shape[1] if reports.kind == "histogram" else 1
         self.shape = (reports.size.sum(), classes)[: 1 + (classes > 1)]
         self.level: Any = self.objective.start
-        self.level = self.level + self._shift(np.zeros(self.shape), steps=30)
+        self.level = self.level + self._shift(np.broadcast_to(0.0, self.shape), steps=30)
         self.levels: list[Any] = []
         self.curve: list[float] = []
         params = _params(trees, self.objective, depth, draw, len(learns) / learns.sum())
@@ -411,32 +421,41 @@ class _Growth:
 
     def advance(self) -> None:
         """Some rounds, and a look at the held-out bags before the first of them."""
+        # two arrays of all rows for as long as it grows, column by column as LightGBM reads them
+        made = tuple(np.empty(self.shape, np.float32, order="F") for _ in range(2))
         for _ in range(JUDGED):
-            self.booster.update(fobj=self._derivatives)
+            self.booster.update(fobj=lambda score, _: self._derivatives(np.asarray(score), *made))
 
-    def _derivatives(self, score: Any, _: Any) -> tuple[np.ndarray, np.ndarray]:
-        score = np.asarray(score)
+    def _derivatives(
+        self, score: np.ndarray, gradient: np.ndarray, curvature: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         looks = len(self.levels) % JUDGED == 0
         if looks:  # the level moves slowly, and setting it costs a third of a gradient
             self.level = self.level + self._shift(score, steps=2)
-        total = self._total(score)
-        if looks:
-            held = self.held
-            bag = np.repeat(np.arange(len(held)), held.size)  # rows are bag by bag
-            self.curve.append(held_loss(total[self.held_rows], bag, held))
+            self.curve.append(self._held_loss(score))
         self.levels.append(self.level)
-        h, size = self._predict(total), self.data.reports.size
-        sums = np.add.reduceat(h, self.data.start, axis=0).reshape(len(size), -1)
-        mean = sums[self.learned] / size[self.learned, None]
+        data, size, h = self.data, self.data.reports.size, curvature  # which takes its place
+        mean = np.empty((len(size), *h.shape[1:]), np.float32)
+        for bags in data.blocks:
+            rows = data.rows(bags)
+            h[rows] = self._predict(self._total(score, rows))
+            mean[bags] = np.add.reduceat(h[rows], data.start[bags] - rows.start, axis=0)
+        mean = mean.reshape(len(size), -1)[self.learned] / size[self.learned, None]
         own = self.objective.residual_weights(mean, draw=len(self.levels))
         by_bag = np.zeros((len(size), *own.shape[1:]), np.float32)
         by_bag[self.learned] = size[self.learned].sum() * own
-        gradient = self.objective.curve.gradient(h, np.repeat(by_bag, size, axis=0))
-        return gradient, (self.objective.curvature(h).T * np.repeat(self.listens, size)).T
+        for bags in data.blocks:
+            rows = data.rows(bags)
+            missing = np.repeat(by_bag[bags], size[bags], axis=0)
+            gradient[rows] = self.objective.curve.gradient(h[rows], missing)
+            listens = np.repeat(self.listens[bags], size[bags])
+            curvature[rows] = (self.objective.curvature(h[rows]).T * listens).T
+        return gradient, curvature
 
-    def _total(self, score: np.ndarray) -> np.ndarray:
-        added = self.offset + np.asarray(self.level, np.float32)
-        return np.add(score, added, dtype=np.float32, casting="unsafe")
+    def _total(self, score: np.ndarray, rows: slice) -> np.ndarray:
+        offset = self.offset if len(self.offset) == 1 else self.offset[rows]
+        added = offset + np.asarray(self.level, np.float32)
+        return np.add(score[rows], added, dtype=np.float32, casting="unsafe")
 
     def _predict(self, total: np.ndarray) -> np.ndarray:
         """Predictions in single precision, for which NumPy's exponential is the fastest."""
@@ -445,10 +464,23 @@ class _Growth:
         with np.errstate(over="ignore"):  # to infinity, and so to a probability of 0
             return 1 / (1 + np.exp(-total))
 
+    def _totals(self, score: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """The scores of the rows of some bags, with offset and level."""
+        data, size = self.data, self.data.reports.size
+        parts = [
+            self._total(score, data.rows(bags))[np.repeat(chosen[bags], size[bags])]
+            for bags in data.blocks
+        ]
+        return np.concatenate(parts)
+
+    def _held_loss(self, score: np.ndarray) -> float:
+        held = self.held
+        bag = np.repeat(np.arange(len(held)), held.size)  # rows are bag by bag
+        return held_loss(self._totals(score, ~self.learns), bag, held)
+
     def _shift(self, score: np.ndarray, *, steps: int) -> Any:
-        there = np.repeat(self.listens > 0, self.data.reports.size)
-        kind = self.data.reports.kind
-        return level_shift(self._total(score)[there], self.objective.prior, kind, steps=steps)
+        total = self._totals(score, self.listens > 0)
+        return level_shift(total, self.objective.prior, self.data.reports.kind, steps=steps)
 
     def path(self) -> _Path:
         """What is left when it has grown."""

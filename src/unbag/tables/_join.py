@@ -232,6 +232,8 @@ def join(
     if survey is not None:
         planned = survey.plan()
     rows = pair.read(matched, planned)
+    # Arrow keeps the memory of the batches, which was as much as that of the table itself
+    pa.default_memory_pool().release_unused()
     known = matched.known | {"known_prior": prior}
     known |= {"dropped": matched.summary.events - len(rows["bag"])}
     return JoinedBags(plan=planned, summary=matched.summary, **rows, **known)

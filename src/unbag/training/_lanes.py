@@ -8,6 +8,7 @@ one product of matrices, which is several times faster than lanes with batches o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -84,11 +85,13 @@ class Lanes:
         setting = make_setting([bags], method, loss, config)
         place = place_on(None, config.microbatch)
         parts = [split_model(model) for model in models]
-        params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(part for part, _ in parts))
+        # on the host, and then as one program: outside of `jit` each shape has programs of its own
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *(part for part, _ in parts))
+        params = jax.device_put(stacked)
         optimizer = make_optimizer(config.weight_decay, config.clip, decayed)
         apply = config.apply or call_model
         self.trainer = Trainer(setting, parts[0][1], optimizer, place, apply)
-        self.state = TrainState(params, jax.vmap(optimizer.init)(params))
+        self.state = TrainState(params, jax.jit(jax.vmap(optimizer.init))(params))
         self.average: Any = params
         self.rates, self.seed = jnp.asarray(rates, jnp.float32), seed
         self.learns = np.asarray(learns, bool)
@@ -113,8 +116,7 @@ class Lanes:
 
     def take(self, lanes: Sequence[int]) -> Any:
         """The average parameters of some lanes, stacked."""
-        where = np.asarray(lanes)
-        return jax.tree.map(lambda leaf: leaf[where], self.average)
+        return _taken(self.average, np.asarray(lanes))
 
     def scores(self, params: Any, rows: np.ndarray) -> np.ndarray:
         """Scores of rows of the bags by stacked parameters: (lanes, rows) or with classes.
@@ -130,7 +132,7 @@ class Lanes:
         if len(rows) < BLOCK:
             padded = rows
         parts = [
-            self.trainer.scores_all(params, self.features[padded[start : start + BLOCK]])
+            _scores(self.trainer, params, self.features, padded[start : start + BLOCK])
             for start in range(0, len(padded), BLOCK)
         ]
         return np.concatenate(parts, axis=1)[:, : len(rows)].astype(float)
@@ -162,6 +164,16 @@ def _own_weights(batch: Batches, learns: np.ndarray) -> np.ndarray:
     strata = np.eye(int(batch.stratum.max()) + 1)[batch.stratum]
     total = (weight @ strata)[:, batch.stratum]
     return (weight / np.where(total > 0, total, 1.0)).astype(np.float32)
+
+
+@jax.jit
+def _taken(params: Any, lanes: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[lanes], params)
+
+
+@partial(jax.jit, static_argnums=0)
+def _scores(trainer: Trainer, params: Any, X: Any, rows: Any) -> Any:
+    return trainer.scores_all(params, X[rows])
 
 
 @jax.jit
