@@ -488,3 +488,33 @@ def test_steps_along_which_the_gradient_rises_do_not_end_the_fit():
     rng.choice([2, 3, 8])
     count = rng.poisson(np.exp(np.clip((X @ w)[:, 0], -9, 8)))
     Additive().fit(Bags(bag, np.bincount(bag, count) / 50, X=X, kind="total"))
+
+
+@pytest.mark.parametrize("steps", [1, 2, 20])
+@pytest.mark.parametrize("seed", range(20))
+def test_bins_of_a_number_hold_as_many_rows_but_for_values_that_fill_one(seed, steps):
+    """By the rank of every value, in place of those near the ends of bins."""
+    rng = np.random.default_rng(seed)
+    x = np.where(rng.random(300) < 0.4, 7.0, rng.normal(size=300).round(seed % 3) * 10)
+    value, count = np.unique(x, return_counts=True)
+    heavy = count * (steps + 1) > len(x)
+    rest, bins = np.where(heavy, 0, count), max(steps + 1 - heavy.sum(), 1)
+    rank = (np.cumsum(rest) - rest / 2) / max(rest.sum(), 1)
+    label = np.minimum((rank * bins).astype(int), bins - 1)
+    last = (np.diff(label) > 0) | (heavy[1:] | heavy[:-1])
+    where = np.flatnonzero(last if len(value) > steps + 1 else np.ones(len(last)))
+    edges = (value[where] + value[where + 1]) / 2
+    np.testing.assert_array_equal(number_term("x", x, steps=steps).edges, edges)
+
+
+@pytest.mark.parametrize("kind", ["binary", "total"])
+def test_blocks_of_rows_change_nothing(kind, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 2)).astype(np.float32)
+    bag = np.sort(rng.integers(0, 200, 4000))
+    bag = np.unique(bag, return_inverse=True)[1]
+    y = rng.random(4000) < special.expit(X[:, 0])
+    bags = Bags(bag, np.bincount(bag, y) / np.bincount(bag), X=X, kind=kind)
+    whole = Additive().fit(bags).scores(X)
+    monkeypatch.setattr("unbag._arrays.BLOCK", 100)
+    np.testing.assert_allclose(Additive().fit(bags).scores(X), whole, atol=1e-9)

@@ -1,3 +1,6 @@
+import gc
+import weakref
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -211,3 +214,15 @@ def test_reports_outside_their_range_are_normal_once_noise_is_declared():
     bag = [0, 0, 1, 1]
     assert Bags(bag, [1.4, -0.2], noise=[4, 4]).prior == pytest.approx(0.6)
     assert Bags(bag, [[1.2, -0.1], [0.3, 0.3]], "histogram", noise=[4, 4]).noise.tolist() == [4, 4]
+
+
+def test_bags_are_freed_with_their_last_name():
+    bags = Bags(np.array([0, 0, 1]), np.array([0.5, 1.0]), X=np.ones((3, 1)))
+    assert bags.reported() is bags
+    alive = weakref.ref(bags)
+    gc.disable()  # a cycle would wait for the collector, and its table with it
+    try:
+        del bags
+        assert alive() is None
+    finally:
+        gc.enable()

@@ -181,3 +181,12 @@ def test_bags_of_one_are_labels():
     bags = Bags(np.arange(3000), y.astype(float), X=X)
     z = QUICK.fit(bags).scores(X)
     assert np.mean(np.logaddexp(0, z) - y * z) < 0.5
+
+
+@pytest.mark.parametrize("kind", ["binary", "total"])
+def test_blocks_of_rows_change_nothing(kind, monkeypatch):
+    bags = bags_of(kind)[0]
+    trees = Trees(rounds=10)
+    whole = trees.fit(bags).scores(bags.X)
+    monkeypatch.setattr("unbag._arrays.BLOCK", 100)
+    np.testing.assert_allclose(trees.fit(bags).scores(bags.X), whole, rtol=1e-9)

@@ -102,7 +102,7 @@ def hidden_totals(
         The threshold; counts without noise are whole numbers, so it is moved to the middle between
         two of them.
     """
-    own, M = counts.S @ counts.slope(h), counts.S @ h
+    own, M = counts.label_variance(h), counts.S @ h
     usual = spread.dispersion * own + spread.misfit * own**2
     s2 = usual + counts.noise
     limit = np.where(counts.noise == 0, below - 0.5, below)

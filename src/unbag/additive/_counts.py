@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import linalg, optimize, sparse, special
 
+from unbag._arrays import blocks
 from unbag.additive._overlap import Border, blocks_of, factored
 from unbag.bags import Bags, Kind
 
@@ -96,6 +98,23 @@ class Spread(NamedTuple):
     misfit: float = 0.0
 
 
+class CountRows(NamedTuple):
+    """Some counts and their rows, which are worked on together; see `unbag._arrays.blocks`.
+
+    Parameters
+    ----------
+    counts, rows : slice
+        Which of all.
+    size : numpy.ndarray or None
+        Of each count, where its rows are its own and come one after the other; None where only the
+        matrix S knows them.
+    """
+
+    counts: slice
+    rows: slice
+    size: np.ndarray | None = None
+
+
 class CountMoments(NamedTuple):
     """What the scores say of the counts.
 
@@ -150,6 +169,24 @@ class Counts:
         """Counts that share instances, block by block."""
         return blocks_of(self.S)
 
+    @cached_property
+    def together(self) -> list[CountRows]:
+        """All counts, in blocks where the rows come count by count."""
+        (m, n), size = self.S.shape, np.diff(self.S.indptr)
+        own = self.S.nnz == n and np.array_equal(self.S.indices, np.arange(n))
+        if self.kind == "histogram" or not own or not size.all():
+            return [CountRows(slice(0, m), slice(0, n))]
+        start = self.S.indptr
+        ends = np.searchsorted(start, [rows.stop for rows in blocks(n)])
+        pairs = pairwise(np.unique([0, *ends]))
+        return [CountRows(slice(a, b), slice(start[a], start[b]), size[a:b]) for a, b in pairs]
+
+    def _sums(self, values: np.ndarray, some: CountRows) -> np.ndarray:
+        """The sum of values over the rows of each of these counts."""
+        if some.size is None:
+            return self.S @ values
+        return np.add.reduceat(values, np.cumsum(some.size) - some.size)
+
     @property
     def classes(self) -> int:
         """How many scores an instance has."""
@@ -163,14 +200,15 @@ class Counts:
         score : numpy.ndarray
             (instances, classes), with the offset.
         """
-        score = np.clip(score, -STEEPEST, STEEPEST)
         if self.kind == "histogram":
-            h = special.softmax(score, axis=1)
+            h = special.softmax(np.clip(score, -STEEPEST, STEEPEST), axis=1)
             return CountMoments(h, (contrasts(self.classes) @ (self.S @ h).T).ravel())
         label = {"binary": special.expit, "total": np.exp}[self.kind]
-        # in place: the system takes longer to clear a new array of all rows than this does
-        h = label(score[:, 0], out=score[:, 0])
-        return CountMoments(h, self.S @ h)
+        h, mean = np.empty(len(score)), np.empty(self.S.shape[0])
+        for some in self.together:
+            own = np.clip(score[some.rows, 0], -STEEPEST, STEEPEST, out=h[some.rows])
+            mean[some.counts] = self._sums(label(own, out=own), some)
+        return CountMoments(h, mean)
 
     @property
     def observed(self) -> np.ndarray:
@@ -187,20 +225,39 @@ class Counts:
         slope *= h
         return slope
 
+    def label_variance(self, h: np.ndarray) -> np.ndarray:
+        """The sum of the labels' variances in each count, for labels of one score."""
+        own = np.empty(self.S.shape[0])
+        for some in self.together:
+            own[some.counts] = self._sums(self.slope(h[some.rows]), some)
+        return own
+
     def whitener(self, h: np.ndarray, spread: Spread) -> Whitener:
         """The root of the inverse covariance of the counts."""
         if self.kind == "histogram":
             return _blocks(self.S, h, self.noise)
-        d = self.slope(h)
-        own = self.S @ d
+        own = self.label_variance(h)
         extra = self.noise + spread.misfit * own**2
         if self.disjoint:
             V = np.maximum(spread.dispersion * own + extra, LEAST)
             return Diagonal(1 / np.sqrt(V), float(np.log(V).sum()))
-        return factored(self.S, spread.dispersion * d, extra, self._blocks)
+        return factored(self.S, spread.dispersion * self.slope(h), extra, self._blocks)
 
-    def back(self, of_mean: np.ndarray, h: np.ndarray) -> np.ndarray:
-        """A derivative by the means turned into one by the scores, (instances, classes)."""
+    def back(self, of_mean: np.ndarray, h: np.ndarray, some: CountRows) -> np.ndarray:
+        """A derivative by the means turned into one by the scores of some rows, (rows, classes).
+
+        Parameters
+        ----------
+        of_mean : numpy.ndarray
+            By the means of all counts.
+        h : numpy.ndarray
+            Mean label of each instance.
+        some : CountRows
+            One of `together`.
+        """
+        if some.size is not None:
+            of_row = np.repeat(of_mean[some.counts], some.size)
+            return (self.slope(h[some.rows]) * of_row)[:, None]
         if self.kind != "histogram":
             return (self.slope(h) * (self.S.T @ of_mean))[:, None]
         of_count = of_mean.reshape(self.classes - 1, -1).T @ contrasts(self.classes)
@@ -219,7 +276,7 @@ class Counts:
         """
         if not self.simple:
             return Spread()
-        own = self.S @ self.slope(moments.h)
+        own = self.label_variance(moments.h)
         residual, alone = self.count - moments.mean, 1.0
         if self.kind == "total":
             alone = self.around_mean.dispersion
@@ -272,7 +329,7 @@ class Counts:
         so noise s shifts the counts by e; for totals it is f t + s = f (t + s/f).
         """
         M = np.maximum(moments.mean, LEAST)
-        own = self.S @ self.slope(moments.h)
+        own = self.label_variance(moments.h)
         extra = self.noise + spread.misfit * own**2
         if self.kind == "total":
             f = spread.dispersion

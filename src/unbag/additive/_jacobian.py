@@ -184,11 +184,10 @@ class CountBlock:
         Parameters
         ----------
         weight : numpy.ndarray
-            Of all rows, those of other counts too.
+            Of each row.
         of_count : numpy.ndarray, optional
             A weight of each of all counts.
         """
-        weight = weight[self.rows]
         if of_count is not None:
             weight = weight * of_count[self.counts][self.count]
         dense = np.zeros((self.number, self.width[0]))
@@ -256,10 +255,10 @@ class Split:
     ) -> Iterator[tuple[slice, Jacobian]]:
         """Which counts, and the derivatives of their whitened means by the coefficients; of counts
         that are `simple`."""
-        slope = counts.slope(h) if self.rows is None else counts.slope(h)[self.rows]
         for block in self.blocks:
+            rows = block.rows if self.rows is None else self.rows[block.rows]
             # the rows' weights are fewer than the sums
-            dense, rest = block.sums(slope, whitener.root)
+            dense, rest = block.sums(counts.slope(h[rows]), whitener.root)
             yield block.counts, Jacobian(dense, self.basis, rest)
 
     def jacobian(self, counts: Counts, h: np.ndarray, whitener: Callable[[Any], Any]) -> Jacobian:

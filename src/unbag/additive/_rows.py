@@ -84,8 +84,8 @@ class RowsFit(EvidenceFit):
         score = counts.offset[:, None] + level
         moments = counts.moments(score)
         for _ in range(50):
-            change = self._level_step(moments.h.reshape(-1, counts.classes))
-            level, score = level + change, score + change
+            change = self._level_step(moments)
+            level, score = level + change, np.add(score, change, out=score)
             moments = counts.moments(score)
             if np.abs(change).max() < 1e-10:
                 break
@@ -98,15 +98,17 @@ class RowsFit(EvidenceFit):
             spread = counts.around_mean
         return self._place(self.pack(b), spread, score, moments)
 
-    def _level_step(self, h: np.ndarray) -> np.ndarray:
+    def _level_step(self, moments: CountMoments) -> np.ndarray:
         """A Newton step, at most 1, of the intercept towards the counts' sum; shares are kept off 0
         and 1."""
         counts = self.counts
-        times = np.asarray(counts.S.sum(axis=0)).ravel()
-        n = times.sum()
         total = counts.count.reshape(-1, counts.classes).sum(axis=0)
-        mean, slope = times @ h, times @ (h * (1 - h) if counts.kind != "total" else h)
-        top = n - 0.5 if counts.kind != "total" else np.inf
+        if counts.kind == "histogram":
+            times = np.asarray(counts.S.sum(axis=0)).ravel()
+            mean, slope = times @ moments.h, times @ (moments.h * (1 - moments.h))
+        else:
+            mean, slope = moments.mean.sum(), counts.label_variance(moments.h).sum()
+        top = counts.S.sum() - 0.5 if counts.kind != "total" else np.inf
         aim = np.clip(total, 0.5, max(top, 0.5))
         return np.clip((aim - mean) / np.maximum(slope, 1e-300), -1, 1)
 
@@ -147,21 +149,28 @@ class RowsFit(EvidenceFit):
     def gradient(self, place: RowPlace) -> np.ndarray:
         """J' V^-1 (c - M), without the matrix J."""
         white = place.whitener(self.counts.observed - place.moments.mean)
-        of_score = self.counts.back(place.whitener.adjoint(white), place.moments.h)
-        return self.pack(self.design.T.T @ self.design.Z.tdot(of_score))
+        of_mean, Z = place.whitener.adjoint(white), self.design.Z
+        total = np.zeros((Z.shape[1], self.counts.classes))
+        for some in self.counts.together:
+            total += Z.take(some.rows).tdot(self.counts.back(of_mean, place.moments.h, some))
+        return self.pack(self.design.T.T @ total)
 
     def _moved(self, place: RowPlace, step: np.ndarray, precision: np.ndarray) -> RowPlace | None:
         """As much of the step as lowers the squares, at the covariance of where it started."""
         along = self.design.Z @ (self.design.T @ self.unpack(step))
-        length = min(1.0, LONGEST / max(np.abs(along).max(initial=0), 1e-300))
+        furthest = max(along.max(initial=0), -along.min(initial=0), 1e-300)
+        length = min(1.0, LONGEST / furthest)
+        along *= length
         before = self._squares(place.b, place.moments, place.whitener, precision)
         for _ in range(12):
-            b, score = place.b + length * step, length * along
-            score += place.score
-            moments = self.counts.moments(score)
+            b = place.b + length * step
+            along += place.score  # in place: a new array of all rows costs more than the sum
+            moments = self.counts.moments(along)
             after = self._squares(b, moments, place.whitener, precision)
             if after <= before + 1e-9 * abs(before):
-                return self._place(b, place.spread, score, moments)
+                return self._place(b, place.spread, along, moments)
+            along -= place.score
+            along /= 2
             length /= 2
         return None
 
@@ -190,7 +199,7 @@ class RowsFit(EvidenceFit):
 
         J = self.split.jacobian(counts, moments.h, as_they_are).dense
         r = counts.observed - moments.mean + J @ linear.place.b
-        own = counts.S @ counts.slope(moments.h)
+        own = counts.label_variance(moments.h)
         return Spread(misfit=misfit_by_evidence(at, own, r, linear.place.spread.misfit))
 
 

@@ -123,7 +123,7 @@ class Slots:
 
     def mean(self) -> np.ndarray:
         """The mean of each column."""
-        return self.tdot(np.ones(self.shape[0])) / max(self.shape[0], 1)
+        return self.tdot(np.broadcast_to(1.0, self.shape[0])) / max(self.shape[0], 1)
 
     def _slots(self, rows: Any) -> tuple[Slot, ...]:
         """The slots of some rows."""

@@ -184,7 +184,7 @@ class SumsAt(NamedTuple):
         white, residual = whitener(counts.observed - moments.mean), counts.observed - moments.mean
         own = np.zeros(len(taken))
         if counts.kind != "histogram":
-            own = counts.S @ counts.slope(moments.h)
+            own = counts.label_variance(moments.h)
         value = counts.log_likelihoods(moments, whitener, self.spread)[taken].sum()
         rows, shape = len(part.bags.bag), self.terms.moments(part.Z, self.b)
         own, noise = own[taken], counts.noise[taken]

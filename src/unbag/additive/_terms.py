@@ -14,12 +14,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from unbag._arrays import blocks
 from unbag._model_file import Misfit
 from unbag.additive._slots import Slot, Slots, Sparse, as_places
 from unbag.tables import FeaturePlan, levels_of, plan_features
@@ -110,13 +111,20 @@ class Term:
         if self.levels:
             code = np.where(values < self.levels, values, -1)
             return [Slot(start, self.levels, as_places(code, self.levels))]
-        gap = ~np.isfinite(values)
-        x = np.clip(np.where(gap, self.mean, values), self.low, self.high)
-        slots = [Slot(start, 1, None, ((x - self.mean) / self.sd).astype(np.float32))]
-        if self.edges or self.missing:
-            bins = np.searchsorted(self.edges, x) if self.edges else -1
-            place = np.where(gap, self.width - 2 if self.missing else -1, bins)
-            slots.append(Slot(start + 1, self.width - 1, as_places(place, self.width)))
+        steps = bool(self.edges or self.missing)
+        line = np.empty(len(values), np.float32)
+        place = np.empty(len(values) if steps else 0, as_places(np.zeros(0), self.width).dtype)
+        for rows in blocks(len(values)):
+            x = values[rows].astype(float)
+            gap = ~np.isfinite(x)
+            x = np.clip(np.where(gap, self.mean, x), self.low, self.high)
+            line[rows] = (x - self.mean) / self.sd
+            if steps:
+                bins = np.searchsorted(self.edges, x) if self.edges else -1
+                place[rows] = np.where(gap, self.width - 2 if self.missing else -1, bins)
+        slots = [Slot(start, 1, None, line)]
+        if steps:
+            slots.append(Slot(start + 1, self.width - 1, place))
         return slots
 
 
@@ -211,9 +219,11 @@ class Terms:
         """
         level, sums = np.zeros((Z.shape[1], b.shape[1])), np.zeros((2, len(self.terms), b.shape[1]))
         level[: self.basis.shape[0]] = self.basis @ b  # after them come the strata
-        for number, (_, rows, _) in enumerate(self.places):
-            own = Z.within(rows.start, rows.stop) @ level
-            sums[:, number] = own.sum(axis=0), (own**2).sum(axis=0)
+        for number, (_, columns, _) in enumerate(self.places):
+            entries = Z.within(columns.start, columns.stop)
+            for rows in blocks(Z.shape[0]):
+                own = entries.take(rows) @ level
+                sums[:, number] += own.sum(axis=0), (own**2).sum(axis=0)
         return sums
 
     def _raw_part(self, X: Any, width: int) -> Sparse:
@@ -233,7 +243,7 @@ class Terms:
         """Name and values of each column that is not raw: a number or a code for each row."""
         if self.plan is not None:
             return self.plan.narrow_columns(X)
-        return ((t.name, np.asarray(X[:, t.start], float)) for t in self.terms if not t.raw)
+        return ((t.name, X[:, t.start]) for t in self.terms if not t.raw)
 
     def labels(self, term: Term) -> tuple[str, ...]:
         """What the levels of a term are called."""
@@ -331,13 +341,15 @@ def number_term(name: str, x: np.ndarray, *, steps: int, shared: bool = False) -
     known = x[np.isfinite(x)]
     if len(known) == 0:
         return Term(name, missing=True)
-    sd = float(known.std())
+    mean = float(known.mean(dtype=float))
+    squares = (((known[rows].astype(float) - mean) ** 2).sum() for rows in blocks(len(known)))
+    sd = float(np.sqrt(sum(squares) / len(known)))
     group = "numbers" if shared else ""
     edges = () if shared else _edges(known, steps)
     return Term(
         name,
-        mean=float(known.mean()),
-        sd=sd if sd > 1e-12 * abs(known.mean()) else 1.0,
+        mean=mean,
+        sd=sd if sd > 1e-12 * abs(mean) else 1.0,
         low=float(known.min()),
         high=float(known.max()),
         edges=edges,
@@ -352,20 +364,50 @@ def _edges(x: np.ndarray, steps: int) -> tuple[float, ...]:
     A value as frequent as a bin (no capital gain at all) would swallow the quantiles; the other
     values share the bins that are left.
     """
-    value, count = np.unique(x, return_counts=True)
-    if len(value) < 3 or steps < 1:
+    ordered = np.sort(x)
+    ends = list(islice(_ends(ordered), steps + 2))  # of the first values
+    if len(ends) < 3 or steps < 1:
         return ()  # a line tells two values apart
-    if len(value) > steps + 1:
-        heavy = count * (steps + 1) > len(x)
-        rest = np.where(heavy, 0, count)
-        bins = max(steps + 1 - int(heavy.sum()), 1)
-        rank = (np.cumsum(rest) - rest / 2) / max(rest.sum(), 1)
-        label = np.minimum((rank * bins).astype(int), bins - 1)
-        last = (np.diff(label) > 0) | (np.diff(heavy.astype(int)) != 0) | (heavy[1:] & heavy[:-1])
+    if len(ends) < steps + 2:
+        last = np.array(ends[:-1])
     else:
-        last = np.ones(len(value) - 1, bool)
-    where = np.flatnonzero(last)
-    return tuple(((value[where] + value[where + 1]) / 2).tolist())
+        last = _last_of_bins(ordered, steps + 1)
+    below, above = ordered[last - 1].astype(float), ordered[last].astype(float)
+    return tuple(((below + above) / 2).tolist())
+
+
+def _ends(ordered: np.ndarray) -> Iterator[int]:
+    """Where the run of each value ends."""
+    end = 0
+    while end < len(ordered):
+        end = int(np.searchsorted(ordered, ordered[end], "right"))
+        yield end
+
+
+def _last_of_bins(ordered: np.ndarray, bins: int) -> np.ndarray:
+    """Where bins of values that are in order end, without the last; there are more values than
+    bins.
+
+    Only the values near the ends are looked at: an array of a number for each value is as long as
+    the column itself.
+    """
+    n = len(ordered)
+    heavy = np.unique(ordered[:: n // bins])  # a value that fills a bin stands at one of these
+    start, stop = (np.searchsorted(ordered, heavy, side) for side in ("left", "right"))
+    fills = (stop - start) * bins > n
+    start, stop = start[fills], stop[fills]
+    taken = np.cumsum(stop - start)  # rows of these values and of those before
+    before = np.append(0, taken)
+    rest, bins = n - before[-1], max(bins - len(start), 1)
+    ends = {int(end) for end in (*start, *stop)}
+    for number in range(1, bins):
+        light = min(number * rest // bins, rest - 1)  # among the other values
+        place = light + before[np.searchsorted(start - before[:-1], light, "right")]
+        first = int(np.searchsorted(ordered, ordered[place], "left"))
+        end = int(np.searchsorted(ordered, ordered[place], "right"))
+        middle = light - place + (first + end) / 2  # the value's rank, as its rows lie around it
+        ends.add(first if int(middle / rest * bins) >= number else end)
+    return np.array(sorted(ends - {0, n}))
 
 
 def _matrix_terms(X: Any, steps: int) -> tuple[Term, ...]:
@@ -386,7 +428,9 @@ def _matrix_terms(X: Any, steps: int) -> tuple[Term, ...]:
             terms.append(Term(_name(j, j + 1), levels=1, sd=rms, start=j, stop=j + 1,
                               group="numbers" if shared else ""))  # fmt: skip
         else:
-            term = number_term(_name(j, j + 1), X[:, j].astype(float), steps=steps, shared=shared)
+            # in the precision it has: to sort it is most of the work
+            x = X[:, j] if X.dtype.kind == "f" else X[:, j].astype(float)
+            term = number_term(_name(j, j + 1), x, steps=steps, shared=shared)
             terms.append(replace(term, start=j))
     return tuple(sorted(terms, key=lambda term: term.start))
 

@@ -153,13 +153,13 @@ class Bags:
         >>> Bags(np.array([0, 1, 2]), np.array([0, 1, np.nan]), status=status).reported()
         Bags(2 bags of 1; 2 instances; binary, prior 0.5)
         """
+        if self.observed.all():
+            return self  # and not kept: bags that refer to themselves stay in memory for a while
         return self._reported
 
     @cached_property
     def _reported(self) -> Bags:
         """Kept, so that whoever asks twice gets the same object."""
-        if self.observed.all():
-            return self
         self.reports.check_observed()
         return self.take(np.flatnonzero(self.observed))
 

@@ -20,7 +20,7 @@ from unbag.tables._values import as_ids, as_moments, as_text
 
 # lines of batches between two sums, so that what is held grows with the bags and not with the rows
 FOLD = 2**20
-SUMS = [("size", "sum"), ("stratum", "min"), ("other", "max"), ("last", "max")]
+SUMS = {"size": "sum", "stratum": "min", "other": "max", "last": "max"}
 DOUBLED = """
     create temp table doubled as
     select id, min(bag) as low, max(bag) as high, coalesce(low <> high, false) as apart
@@ -57,19 +57,17 @@ class BagCounter:
     def add(self, batch: pa.Table) -> None:
         """Count a batch that has the columns."""
         names, n = self.columns, batch.num_rows
-        stratum, last = pa.repeat("", n), np.full(n, -np.inf)
         bag = as_ids(batch, names.keys, text=self.text)
         self._note("bag", bag)
+        part: dict[str, Any] = {"bag": bag, "size": np.ones(n, np.int64)}
         if names.stratum is not None:
-            stratum = as_text(batch[names.stratum])
-            self._note("stratum", stratum)
+            part["stratum"] = part["other"] = as_text(batch[names.stratum])
+            self._note("stratum", part["stratum"])
         if names.id is not None:
             self._note("id", as_text(batch[names.id]))
         if names.time is not None:
             moment = as_moments(batch[names.time], name=names.time)
-            last = np.where(np.isnan(moment), np.inf, moment)  # not known to lie before a cut
-        one = np.ones(n, np.int64)
-        part = {"bag": bag, "size": one, "stratum": stratum, "other": stratum, "last": last}
+            part["last"] = np.where(np.isnan(moment), np.inf, moment)  # may not lie before a cut
         self.rows += n
         self.parts.append(_sum(pa.table(part)))
         self.fresh += self.parts[-1].num_rows
@@ -95,17 +93,24 @@ class BagCounter:
             line(f"event_without_{what}", n, f"row {first} of the events has none")
             for what, (n, first) in self.missing.items()
         ]
-        split = whole.filter(pc.not_equal(whole["stratum"], whole["other"]))
-        words = [f"bag {b['bag']} has {b['stratum']} and {b['other']}" for b in _rows(split[:1])]
-        lines += [line("events", self.rows), line("bag_in_two_strata", split.num_rows, *words)]
-        name, stratum = (whole[key].combine_chunks() for key in ("bag", "stratum"))
-        return EventCounts(name, whole["size"].to_numpy(), stratum, whole["last"].to_numpy(), lines)
+        stratum, last = pa.repeat("", whole.num_rows), np.full(whole.num_rows, -np.inf)
+        lines.append(line("events", self.rows))
+        if self.columns.stratum is not None:
+            split = whole.filter(pc.not_equal(whole["stratum"], whole["other"]))
+            words = [f"bag {b['bag']} has {b['stratum']} and {b['other']}" for b in _rows(split[:1])]
+            lines.append(line("bag_in_two_strata", split.num_rows, *words))
+            stratum = whole["stratum"].combine_chunks()
+        if self.columns.time is not None:
+            last = whole["last"].to_numpy()
+        name = whole["bag"].combine_chunks()
+        return EventCounts(name, whole["size"].to_numpy(), stratum, last, lines)
 
 
 def _sum(part: pa.Table) -> pa.Table:
     """One line for each bag."""
-    summed = part.group_by("bag").aggregate(SUMS)
-    return summed.select(["bag", *(f"{name}_{how}" for name, how in SUMS)]).rename_columns(
+    bag, *others = part.column_names
+    summed = part.group_by(bag).aggregate([(name, SUMS[name]) for name in others])
+    return summed.select([bag, *(f"{name}_{SUMS[name]}" for name in others)]).rename_columns(
         part.column_names
     )
 

@@ -50,20 +50,23 @@ def read_reports(table: Table, columns: Columns, *, text: bool) -> ReportTable:
             return np.full(n, np.nan)
         return as_numbers(rows[name], name=name, thing=table.thing)
 
-    noise, as_of, status = numbers(columns.variance), np.full(n, np.nan), pa.nulls(n, pa.string())
+    noise, as_of = numbers(columns.variance), np.full(n, np.nan)
+    status = np.full(n, "observed")
     if columns.variance is None:
         noise = np.full(n, float(columns.noise or 0))
     if columns.as_of is not None:
         as_of = as_moments(rows[columns.as_of], name=columns.as_of, thing=table.thing)
     if columns.status is not None:
-        status = as_text(rows[columns.status])
-    meaning = columns.status_map or {}
+        known = as_text(rows[columns.status]).fill_null("observed").dictionary_encode()
+        meaning = columns.status_map or {}
+        words = np.array([meaning.get(s, s) for s in known.dictionary.to_pylist()], str)
+        status = words[known.indices.to_numpy(zero_copy_only=False)]
     return ReportTable(
         bag=as_ids(rows, columns.keys, text=text),
         value=np.column_stack([numbers(name) for name in columns.values]),
         size=numbers(columns.size),
         noise=noise,
-        status=np.array([meaning.get(s, s) for s in status.fill_null("observed").to_pylist()], str),
+        status=status,
         as_of=as_of,
     )
 
