@@ -97,7 +97,9 @@ class BagCounter:
         lines.append(line("events", self.rows))
         if self.columns.stratum is not None:
             split = whole.filter(pc.not_equal(whole["stratum"], whole["other"]))
-            words = [f"bag {b['bag']} has {b['stratum']} and {b['other']}" for b in _rows(split[:1])]
+            words = [
+                f"bag {b['bag']} has {b['stratum']} and {b['other']}" for b in _rows(split[:1])
+            ]
             lines.append(line("bag_in_two_strata", split.num_rows, *words))
             stratum = whole["stratum"].combine_chunks()
         if self.columns.time is not None:
