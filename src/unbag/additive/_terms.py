@@ -368,10 +368,8 @@ def _edges(x: np.ndarray, steps: int) -> tuple[float, ...]:
     ends = list(islice(_ends(ordered), steps + 2))  # of the first values
     if len(ends) < 3 or steps < 1:
         return ()  # a line tells two values apart
-    if len(ends) < steps + 2:
-        last = np.array(ends[:-1])
-    else:
-        last = _last_of_bins(ordered, steps + 1)
+    few = len(ends) < steps + 2  # each value has a bin
+    last = np.array(ends[:-1]) if few else _last_of_bins(ordered, steps + 1)
     below, above = ordered[last - 1].astype(float), ordered[last].astype(float)
     return tuple(((below + above) / 2).tolist())
 
