@@ -32,6 +32,7 @@ CLUSTER = """
 import sys
 from ray.cluster_utils import Cluster
 node = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
+node |= {"no_monitor": True, "include_log_monitor": False}  # which nobody reads here
 cluster = Cluster(initialize_head=True, head_node_args=node)
 for _ in range(int(sys.argv[1]) - 1):
     cluster.add_node(**node)

@@ -267,9 +267,8 @@ class NetworkModel:
 
     def network(self) -> Any:
         """The only network, to go on with or to make a program of."""
-        params, static = eqx.partition(self.form.make(0, 0.0), eqx.is_inexact_array)
         own = [jnp.asarray(leaf[0]) for leaf in self.leaves]
-        return eqx.combine(jax.tree.unflatten(jax.tree.structure(params), own), static)
+        return jax.tree.unflatten(_structure(self.form), own)
 
     def _mean(self, matrix: np.ndarray) -> np.ndarray:
         parts = []
@@ -316,15 +315,18 @@ class NetworkModel:
         return cls(settings["kind"], columns, form, leaves, np.asarray(arrays["weights"]), level)
 
 
+def _structure(form: NetworkForm) -> Any:
+    """Where the parameters of a network of this form stand in it."""
+    return jax.tree.structure(eqx.filter_eval_shape(form.make, 0, 0.0))
+
+
 @partial(jax.jit, static_argnums=0)
 def _scores(form: NetworkForm, leaves: list[Any], X: Any) -> Any:
     """Scores of rows by each of several networks of one form."""
-    made = eqx.filter_eval_shape(form.make, 0, 0.0)
-    shapes, static = eqx.partition(made, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))
-    structure = jax.tree.structure(shapes)
+    structure = _structure(form)
 
     def one(own: list[Any]) -> Any:
-        return eqx.combine(jax.tree.unflatten(structure, own), static)(X)
+        return jax.tree.unflatten(structure, own)(X)
 
     return jax.vmap(one)(leaves)
 

@@ -183,7 +183,11 @@ class Trainer:
         of_batch = X
         if self.place.mesh is None:
             of_batch = None  # seeds share the features and are mapped one after the other
-        return self.place.together(jax.lax.map(of_seed, (state, batches, active, keys, of_batch)))
+        given = (state, batches, active, keys, of_batch)
+        if len(active) == 1:  # a loop around it would double the time of lowering
+            one = of_seed(jax.tree.map(lambda leaf: leaf[0], given))
+            return self.place.together(jax.tree.map(lambda leaf: leaf[None], one))
+        return self.place.together(jax.lax.map(of_seed, given))
 
     @partial(jax.jit, static_argnums=0)
     def step_lanes(
