@@ -553,6 +553,16 @@ def test_our_claim_is_judged_by_the_same_rules(level, changes, verdict):
     assert row(invented(both, **changes), OURS, judge=ours)[0] == verdict
 
 
+def test_our_claim_is_judged_on_the_longer_of_two_that_compare_as_much():
+    both = levels(0.34, 0.37, 0.36, sizes=(16,)) | {("anchored:square", 16): 0.33}
+    # shorter, more repetitions and one method more: its bests lie in the last epoch
+    wide = both | {("likelihood", 16): 0.34}
+    short = list(invented(wide, seeds=10, edge=("matching", "anchored:square")))
+    longer = [r._replace(experiment=r.experiment._replace(epochs=9)) for r in invented(both)]
+    assert row(short, OURS, judge=ours)[0] == "undecided"
+    assert row([*short, *longer], OURS, judge=ours)[0] == "supported"
+
+
 def test_the_variance_of_all_tasks_is_one_line():
     runs = list(invented(levels(0.34, 0.37, 0.36)))
     found = lambda last: ours(runs, spreads=[

@@ -340,9 +340,11 @@ def judge_ours(
     return [verdict for verdict in verdicts if verdict.verdict != NOT_RUN]
 
 
-def _breadth(cells: BestCells) -> tuple[int, int]:
-    """Repetitions first, then how much was run."""
-    return max(len(cell.repetitions) for cell in cells.best.values()), len(cells.best)
+def _breadth(cells: BestCells) -> tuple[int, int, int]:
+    """Enough repetitions first, then how much was run of what is compared, then the epochs."""
+    most = max(len(cell.repetitions) for cell in cells.best.values())
+    compared = sum(way in (*PAPERS, OURS) for way, _ in cells.best)
+    return min(most, REPETITIONS), compared, cells.experiment.epochs
 
 
 def _of_ours(cells: BestCells, choices: Sequence[Chosen]) -> Iterator[ClaimVerdict]:
