@@ -37,7 +37,7 @@ EXPECTED = {
 FAST = {"hidden": (), "epochs": 30, "learning_rate": 0.03}
 
 
-BRIEF = {"hidden": (), "epochs": 10, "learning_rate": 0.1}
+BRIEF = {"hidden": (), "epochs": 4, "learning_rate": 0.3}
 
 
 @parametrize_with_checks(

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from unbag.datasets import Dataset
 from unbag.lab._store import RunStore, typed
@@ -57,6 +56,8 @@ def bag_spread(
 ) -> list[BagDeviation]:
     """How much bags of each size differ in what they say of a fixed model's loss."""
     X, X_test = (part.reshape(len(part), -1) for part in (data.X, data.X_test))
+    from sklearn.linear_model import LogisticRegression  # late: half of what the lab imports
+
     model = LogisticRegression(C=0.1, max_iter=200, tol=1e-3)
     model.fit(X_test[:ROWS], data.y_test[:ROWS])
     f = log.components(model.decision_function(X).astype(float))
