@@ -249,7 +249,7 @@ MESSAGES = [
         lambda: told(total=None),
         (
             "Reports must have a total, counts or a proportion, and one of these only: none "
-            "given. Name the column of totals with total=, or those of class counts with "
+            "given. Name the column of totals with total=, or those of classes with "
             "counts=."
         ),
     ),
