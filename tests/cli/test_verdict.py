@@ -10,7 +10,8 @@ import pytest
 import unbag
 from cases.cli import SALES, run, world
 from unbag.cli._console import Activity, activity, hint_of
-from unbag.learners import labelled_rows, verdict_of
+from unbag.cli._explain import in_words
+from unbag.learners import Effect, labelled_rows, verdict_of
 from unbag.metrics import Estimate
 from unbag.tables import watched
 
@@ -279,3 +280,38 @@ def test_errors_name_bags_and_strata_as_the_tables_do(tmp_path, words):
     strata = ["--stratum", "shop"] if "upm" in words else ["--test", 0]
     more = [*words.split(), *strata, "--epochs", 1, "--held-out", 0, "--out", tmp_path / "m"]
     assert LONE[words] in run("train", *tables, *more, code=1).stderr
+
+
+def test_bags_of_campaigns_correct_and_choose_within_campaigns(tmp_path):
+    """Random bags of one campaign each tell nothing of the slope across campaigns."""
+    rng = np.random.default_rng(0)
+    campaign, x = rng.integers(6, size=9000), rng.normal(size=9000)
+    score = -1 + 1.5 * np.sin(2 * campaign) + x
+    place = pd.Series(rng.permutation(9000)).groupby(campaign).rank().astype(int) // 12
+    bag = [f"c{c} {p}" for c, p in zip(campaign, place, strict=True)]
+    frame = pd.DataFrame({"bag": bag, "campaign": [f"c{c}" for c in campaign], "x": x})
+    y = rng.random(9000) < 1 / (1 + np.exp(-score))
+    reports = frame.assign(sales=y).groupby("bag", as_index=False)["sales"].sum()
+    frame.to_parquet(tmp_path / "e.parquet")
+    reports.to_parquet(tmp_path / "r.parquet")
+    files, words = (tmp_path / "e.parquet", tmp_path / "r.parquet"), ["--on", "bag", "--total"]
+    words = [*words, "sales", "--learner", "additive", "--folds", 3, "--test", 0.5]
+    run("train", *files, *words, "--out", tmp_path / "m.unbag")
+    words = [*files, "--on", "bag", "--total", "sales", "--json"]
+    said = run("recalibrate", tmp_path / "m.unbag", *words, "--out", tmp_path / "n.unbag")
+    assert "No bag mixes campaign" in said.stderr
+    assert "not random" not in said.stderr
+    slope = json.loads(said.stdout)["slope"]
+    assert slope["low"] < 1 < slope["high"]
+    assert slope["high"] - slope["low"] < 1
+
+
+def test_explain_shows_a_value_with_all_its_classes():
+    at, effect = np.arange(40.0), np.arange(120.0).reshape(40, 3)
+    effect = Effect("age", 1.0, tuple(at), effect, np.ones((40, 3)))
+    lines = in_words([effect], "histogram", ["none", "mild", "severe"]).splitlines()
+    assert [line.split()[:2] for line in lines[3:6]] == [
+        ["0", c] for c in ("none", "mild", "severe")
+    ]
+    assert [line.split()[0] for line in lines[3:15:3]] == ["0", "13", "26", "39"]
+    assert lines[15] == "  ... and 36 more: --column 'age'"

@@ -172,8 +172,8 @@ MESSAGES = [
         lambda: bags_for(
             SimpleNamespace(kind_="binary"), *DAYS, Columns("day", counts=["no", "yes"])
         ),
-        "Class counts must be those that the model learned from: ['no', 'yes'] were given for "
-        "None. Name the same columns in the same order.",
+        "Class counts must be those that the model learned from, in their order: no, yes given for "
+        "no classes. Say --total COLUMN, without --counts.",
     ),
     (
         lambda: unseen(SEEN, marks(SEEN)),

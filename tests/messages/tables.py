@@ -254,6 +254,17 @@ MESSAGES = [
         ),
     ),
     (
+        lambda: told(total=None, counts=["n,m"]),
+        "Class counts must be two columns or more: ['n,m'] given. Where these are several columns, "
+        "name each by itself.",
+    ),
+    (
+        lambda: told(total=None, proportion="n", reports=replaced(SAID, n=[40, 7])),
+        "A proportion must lie between 0 and 1: bag a has 40 (2 such bags). Name totals with total= in "
+        "place of proportion=, divide percentages by 100, say kind='total' where these are mean "
+        "counts, or give the variance of the noise with noise=.",
+    ),
+    (
         lambda: told(total=None, counts=["n"]),
         "Class counts must be two columns or more: ['n'] given. Use total= for one.",
     ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from unbag._rules import broken
-from unbag.cli._console import activity, print_evaluation, tell
+from unbag.cli._console import activity, option_spelling, print_evaluation, tell
 from unbag.cli._options import (
     AsJson,
     Events,
@@ -116,10 +116,12 @@ def bags_for(model: Any, events: Any, reports: Any, columns: Columns) -> JoinedB
     if model.kind_ == "histogram":
         classes = model.classes_.tolist()
     if counts != classes:
+        given, learned = (", ".join(names or ["no classes"]) for names in (counts, classes))
+        wanted = " ".join(option_spelling("counts", str(name)) for name in classes or ())
         raise broken(
-            "Class counts must be those that the model learned from",
-            f"{counts} were given for {classes}",
-            "Name the same columns in the same order.",
+            "Class counts must be those that the model learned from, in their order",
+            f"{given} given for {learned}",
+            f"Say {wanted or '--total COLUMN, without --counts'}.",
         )
     old, offset = model.old_score_, {}
     if old is not None:

@@ -16,7 +16,7 @@ from unbag.cli._options import AsJson, Force, Model, check_output
 if TYPE_CHECKING:
     from unbag.learners import Effect
 
-PICTURES, MOST_VALUES, MOST_COLUMNS = (".svg", ".png", ".html"), 12, 8
+PICTURES, MOST_ROWS, MOST_COLUMNS = (".svg", ".png", ".html"), 12, 8
 UNITS = {"binary": "log odds", "total": "logarithm of the count", "histogram": "class score"}
 
 
@@ -100,33 +100,40 @@ def in_words(
     lines = [f"Effects on the {UNITS[kind]}, with 95% intervals; the strongest column first"]
     for effect in effects:
         lines.append(f"\n{effect.name} (standard deviation {effect.strength:.2f})")
-        rows = list(_rows(effect, classes))
-        shown = rows
-        if not whole and len(rows) > MOST_VALUES:  # from end to end
-            shown = [rows[i * (len(rows) - 1) // (MOST_VALUES - 1)] for i in range(MOST_VALUES)]
+        values = list(_values(effect, classes))
+        shown, most = values, max(2, MOST_ROWS // len(classes))
+        if not whole and len(values) > most:  # from end to end, each with all its classes
+            shown = [values[i * (len(values) - 1) // (most - 1)] for i in range(most)]
         lines += [
-            f"  {name:<28} {v:+.3f} [{low:+.3f}, {high:+.3f}]" for name, v, low, high in shown
+            f"  {name:<28} {v:+.3f} [{low:+.3f}, {high:+.3f}]"
+            for rows in shown
+            for name, v, low, high in rows
         ]
-        if len(rows) > len(shown):
-            lines.append(f"  ... and {len(rows) - len(shown)} more: --column {effect.name!r}")
+        if len(values) > len(shown):
+            lines.append(f"  ... and {len(values) - len(shown)} more: --column {effect.name!r}")
     return "\n".join(lines)
 
 
-def _rows(effect: Effect, classes: Sequence[str]) -> Iterator[tuple[str, float, float, float]]:
-    """Each value of a column, for each class, with its effect and interval."""
+def _values(
+    effect: Effect, classes: Sequence[str]
+) -> Iterator[list[tuple[str, float, float, float]]]:
+    """Each value of a column: for each class its effect and interval."""
     import numpy as np
 
     from unbag.plots import value_text
 
     values, errors = (a.reshape(len(effect.at), -1) for a in (effect.effect, effect.error))
     for at, value, error in zip(effect.at, values, errors, strict=True):
-        for name, v, e in zip(classes, np.atleast_1d(value), np.atleast_1d(error), strict=True):
-            yield (
+        each = zip(classes, np.atleast_1d(value), np.atleast_1d(error), strict=True)
+        yield [
+            (
                 f"{value_text(at, effect.name)} {name}".strip(),
                 float(v),
                 float(v - 1.96 * e),
                 float(v + 1.96 * e),
             )
+            for name, v, e in each
+        ]
 
 
 def _draw(

@@ -39,6 +39,7 @@ def recalibrate(
     sales --out better.unbag
     """
     from unbag.diagnosis import diagnose
+    from unbag.learners import within_constants
     from unbag.recalibration import recalibrate as estimate
 
     check_output(out, force=force, table=False)
@@ -48,7 +49,11 @@ def recalibrate(
         bags = bags_for(estimator, events, reports, ctx.obj)
         fresh = unseen(bags, estimator.learned_)
         tell_learned(bags, fresh, estimator.learned_)
+        within, notes = within_constants(fresh.as_read())  # as they judged at training
+        fresh = replace(fresh, stratum=within.stratum)
         diagnosis = diagnose(fresh)
+    for note in notes:
+        tell(f"note: {note}")
     if not diagnosis.random:
         tell(f"warning: {diagnosis.verdict} The correction may be biased.")
     repair = estimate(estimator, fresh, fit=fit)  # pyright: ignore[reportArgumentType]
@@ -66,7 +71,7 @@ def _in_words(repair: Any) -> str:
         return f"The old level and slope were off (p = {repair.p_value:.2g})."
     return (
         f"The old level and slope may have been right (p = {repair.p_value:.2g}): the correction "
-        "is within what chance does."
+        "is within what chance does. Keep the old model, or give more bags."
     )
 
 

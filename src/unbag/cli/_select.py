@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -82,6 +83,7 @@ def selected(
     **by : Any
         `rule`, `beta` and `delta` of `unbag.choose`.
     """
+    from unbag.learners import within_constants
     from unbag.metrics import scores_on
     from unbag.selection import choose
 
@@ -104,4 +106,6 @@ def selected(
     for name, model in models.items():
         bags = unseen(bags_for(model, events, reports, columns), *learned)
         scores[name] = scores_on(model, bags)
+    if by.get("rule") != "tournament":  # which takes no strata
+        bags = replace(bags, stratum=within_constants(bags.as_read())[0].stratum)  # type: ignore[union-attr,type-var]
     return choose(scores, bags, warn=False, **by), bags  # type: ignore[arg-type]

@@ -87,3 +87,4 @@ def _write(
         summary = write_targets(events, reports, out, force=force, **how)
     tell(summary)
     tell(f"events of {summary.observed:,} bags with a report: {out}")
+    tell("These weights need bags that are random, within --stratum if any: unbag check looks.")

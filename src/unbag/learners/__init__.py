@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from unbag.learners._protocol import Model as Model
     from unbag.learners._protocol import Progress as Progress
     from unbag.learners._randomness import evaluate_further as evaluate_further
+    from unbag.learners._randomness import within_constants as within_constants
     from unbag.learners._stacked import Stacked as Stacked
     from unbag.learners._stacked import StackedModel as StackedModel
     from unbag.learners._table import LEARNERS as LEARNERS

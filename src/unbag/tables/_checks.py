@@ -107,7 +107,10 @@ def _impossible(bags: Any, whole: Any, shares: Sequence[Any], columns: Columns) 
         return {"impossible_counts": (exact & (outside | apart), (*has, whole, " of ", bags.size))}
     if columns.total is not None and columns.reports_are == "binary":
         return {"impossible_total": (exact & outside, (*has, whole, " of ", bags.size))}
-    return {"impossible_report": (exact & outside, (*has, shares[0]))}
+    rule = "impossible_report"
+    if columns.proportion is not None and columns.reports_are == "binary":
+        rule = "impossible_proportion"
+    return {rule: (exact & outside, (*has, shares[0]))}
 
 
 def _outside(value: Any, low: float, high: float, tolerance: Any) -> Any:

@@ -137,10 +137,11 @@ class Columns:
                 remedy,
             )
         if self.counts is not None and (isinstance(self.counts, str) or len(self.counts) < 2):
+            remedy = "Use {total} for one."
+            if "," in "".join(self.counts):
+                remedy = "Where these are several columns, name each by itself."
             raise broken(
-                "Class counts must be two columns or more",
-                f"{self.counts!r} given",
-                "Use {total} for one.",
+                "Class counts must be two columns or more", f"{self.counts!r} given", remedy
             )
         self._check_numbers()
         if self.cut is not None and self.as_of is None and self.time is None:
