@@ -848,6 +848,13 @@ def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path, monkeypatch
     assert "The claim" in (tmp_path / "report" / "online-clicks" / "online.md").read_text()
 
 
+def test_the_trivial_predictor_of_a_stream_knows_the_chunk_before():
+    runs = {"any": [{"prior_of_chunk": [0.25, 0.5]}]}
+    expected = [np.log(2), -0.5 * np.log(0.25) - 0.5 * np.log(0.75)]
+    assert online_reporting._trivial(runs, "label_log_loss") == pytest.approx(expected)
+    assert online_reporting._trivial(runs, "label_auc").tolist() == [0.5, 0.5]
+
+
 def test_an_online_run_that_cannot_be_read_counts_as_not_done(tmp_path):
     store, plan = OnlineStore(tmp_path), online_preset("smoke")
     run = plan.run(next(plan.cells()), 0.1, 0, 3)

@@ -90,7 +90,8 @@ def _about(plan: OnlinePlan, results: Results) -> str:
         f"network `{plan.model}` with the usual initialisation, no smoothing; each chunk is "
         f"predicted before it is learned. The rate (of {len(plan.rates)}) has the lowest average "
         f"log loss over {chosen}. Mean and standard error over repetitions of the average over "
-        "chunks. A star: the rate is at an end of those tried, so that another may do better.\n"
+        "chunks. A star: the rate is at an end of those tried, so that another may do better. The "
+        "trivial predictor gives every event the share of clicks in the chunk before.\n"
     )
 
 
@@ -122,6 +123,8 @@ def _table(plan: OnlinePlan, results: Results, metric: str) -> str:
             cells = dict.fromkeys(sizes, cells[1])
         numbers = [_number(plan, cells.get(k, []), metric) for k in sizes]
         rows.append([name, *numbers])
+    if metric == "label_log_loss":
+        rows.append(["(trivial)", *[f"{_trivial(results, metric).mean():.4f}"] * len(sizes)])
     return as_markdown(["", *(f"k = {k}" for k in sizes)], rows)
 
 
@@ -160,6 +163,8 @@ def draw_online(plan: OnlinePlan, results: Results, metric: str, title: str) -> 
         values = _values(mine[max(mine)], metric)
         points = np.array([mean_and_error(chunk) for chunk in values.T])
         chunks.append(_series(way, range(1, len(points) + 1), points))
+    trivial = _trivial(shown, metric)
+    levels.append(Level("trivial predictor", trivial.mean(), ":"))
     truth = _values(next(iter(shown.values())), "true_log_loss")[0]
     if metric == "label_log_loss" and np.isfinite(truth).any():
         x = range(1, len(truth) + 1)
@@ -173,9 +178,28 @@ def draw_online(plan: OnlinePlan, results: Results, metric: str, title: str) -> 
         )
         draw_curves(left, sizes, x="bag size", y=by_size, levels=levels, dots=True, outliers=True)
         left.set_xscale("log", base=2)
-        draw_curves(right, chunks, x=f"chunk of {plan.rows}", y=by_chunk, outliers=True)
+        draw_curves(right, chunks, x=f"chunk of {plan.rows:,}", y=by_chunk, outliers=True)
+        right.plot(range(1, len(trivial) + 1), trivial, ":", color=GREY, linewidth=1)
+        figure.suptitle(_caption(plan, len(trivial)), fontsize=8, color=GREY)
         share_legend(figure)
     return figure
+
+
+def _caption(plan: OnlinePlan, chunks: int) -> str:
+    network = "the paper's network" if plan.model == "paper" else f"network {plan.model}"
+    return (
+        f"{TITLES.get(plan.source, plan.source)}: {chunks} chunks of {plan.rows:,}; {network}, "
+        f"usual start; {plan.repetitions} repetitions"
+    )
+
+
+def _trivial(results: Results, metric: str) -> np.ndarray:
+    """What the share of clicks in the chunk before would have, chunk by chunk; a half at first."""
+    share = _values(next(iter(results.values())), "prior_of_chunk")[0]
+    if metric == "label_auc":
+        return np.full(len(share), 0.5)
+    before = np.concatenate([[0.5], share[:-1]])
+    return -share * np.log(before) - (1 - share) * np.log1p(-before)
 
 
 def _series(way: Way, x: Sequence[int], points: np.ndarray) -> Series:
