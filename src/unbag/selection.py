@@ -192,21 +192,7 @@ def choose(
         check_apart(candidate.model, held_out, trained_on)
     _check_test(everyone, test)
     chosen_loss = chosen_losses(loss and [loss], kind)[0]
-
-    def score(candidate: Candidate, X: Any) -> np.ndarray:
-        return one_column(scores_of(candidate.model, X, kind, scale, loss=chosen_loss), kind)
-
-    on_bags = [scores_on(each.model, held_out, scale, loss=chosen_loss) for each in everyone]
-    scored = [(each, one_column(own, kind)) for each, own in zip(everyone, on_bags, strict=True)]
-    good = [pair for pair in scored if _usable(pair[1], chosen_loss, kind)]
-    if not good:
-        raise broken(
-            "A candidate must have finite scores",
-            f"none of {len(scored)} has",
-            "Train with a lower rate.",
-        )
-    listed = [candidate for candidate, _ in good]
-    scores = [checked_scores(its, held_out) for _, its in good]
+    listed, scores = _scored(everyone, held_out, scale, chosen_loss)
     best = _best_of_groups(listed, scores, held_out, chosen_loss)
     consensus = _consensus([scores[i] for i in best.values()], chosen_loss, kind)
     losses = judge_all(scores, held_out, consensus, chosen_loss)
@@ -214,15 +200,14 @@ def choose(
         winner, reason = _by_tournament(scores, held_out, chosen_loss, beta, delta)
     else:
         winner, reason = _by_pairs(listed, best, losses, level)
-    if len(good) < len(scored):
+    if len(listed) < len(everyone):
         wild = f" or counts above {LARGEST:g}" * (kind == "total")
-        lost = f"{len(scored) - len(good)} of {len(scored)} candidates"
+        lost = f"{len(everyone) - len(listed)} of {len(everyone)} candidates"
         reason += f" {lost} predict NaN{wild} and are left out."
     labelled: Sequence[float | None] = [None] * len(listed)
     behind = None
     if test is not None:
-        X, y = test
-        known = [float(np.mean(chosen_loss.value(score(c, X), y, kind=kind))) for c in listed]
+        known = _losses_of_labels(listed, test, kind, scale, chosen_loss)
         labelled, behind = known, known[winner] - min(known)
     rows = [
         Compared(
@@ -245,6 +230,33 @@ def choose(
     if warn:
         warn_of(choice.notes)
     return choice
+
+
+def _scored(
+    candidates: Sequence[Candidate], held_out: Bags, scale: Scale | None, loss: Loss
+) -> tuple[list[Candidate], list[np.ndarray]]:
+    """The candidates whose scores of the held-out bags can be judged, and these scores."""
+    good = []
+    for each in candidates:
+        scores = one_column(scores_on(each.model, held_out, scale, loss=loss), held_out.kind)
+        if _usable(scores, loss, held_out.kind):
+            good.append((each, scores))
+    if not good:
+        raise broken(
+            "A candidate must have finite scores",
+            f"none of {len(candidates)} has",
+            "Train with a lower rate.",
+        )
+    return [each for each, _ in good], [checked_scores(its, held_out) for _, its in good]
+
+
+def _losses_of_labels(
+    listed: Sequence[Candidate], test: tuple[Any, Any], kind: Kind, scale: Scale | None, loss: Loss
+) -> list[float]:
+    """The mean loss of each candidate on labelled rows."""
+    X, y = test
+    scores = [scores_of(each.model, X, kind, scale, loss=loss) for each in listed]
+    return [float(np.mean(loss.value(one_column(s, kind), y, kind=kind))) for s in scores]
 
 
 def _listed(candidates: Any) -> list[Candidate]:

@@ -241,7 +241,7 @@ class EvidenceFit(ABC):
             if self.exact and stale:
                 linear = self.linearise(place)
                 posterior, stale = linear.space.posterior(precision), False
-                if gain > NEAR:
+                if gain > NEAR:  # far from the top, old pairs speak of another curvature
                     pairs, earlier = [], None
             gradient = self.gradient(place) if stale else linear.gradient
             gradient = gradient - precision * place.b
@@ -251,11 +251,12 @@ class EvidenceFit(ABC):
                     pairs.append((s, y))
             earlier = place.b, gradient
             step = bent(posterior, gradient, pairs)
+            # twice what a Newton step would gain in log posterior, were this curvature right
             before, gain = gain, float(gradient @ step)
             if abs(gain) < tolerance:
                 converged = True
                 break
-            if stale and gain > SLOW * before:
+            if stale and gain > SLOW * before:  # the old curvature no longer leads on
                 linear = self.linearise(place)
                 posterior = linear.space.posterior(precision)
                 step = bent(posterior, gradient, pairs)
@@ -267,10 +268,16 @@ class EvidenceFit(ABC):
         if linear.place is not place:
             linear = self.linearise(place)
             posterior = linear.space.posterior(precision)
+        evidence = self._evidence(place, of_group, posterior)
+        return State(self.unpack(place.b), of_group, evidence, linear, converged, posterior)
+
+    def _evidence(self, place: Any, of_group: np.ndarray, posterior: Any) -> float:
+        """Laplace's: log p(reports | b) + log p(b | precisions) - log det(posterior precision) / 2,
+        where the constants in 2 pi of prior and posterior cancel; and the hyperprior."""
+        precision = self.precisions(of_group)
         normal = np.log(precision).sum() - (precision * place.b**2).sum()
         prior = float(normal) / 2 + self.hyperprior.log_density(of_group)
-        evidence = self.value(place) + prior - posterior.logdet / 2
-        return State(self.unpack(place.b), of_group, evidence, linear, converged, posterior)
+        return self.value(place) + prior - posterior.logdet / 2
 
     def _better(self, state: State) -> tuple[State | None, np.ndarray]:
         """The state after an update of the variances that raises the evidence; None when none

@@ -196,16 +196,12 @@ def from_rows(
             "both or neither given",
             "Give {report} or {y}.",
         )
-    if isinstance(status, Mapping):
-        status = dict.fromkeys(grouped.names.tolist(), "observed") | dict(status)
-    status = grouped.per_bag(status, "status")
-    if status is not None:
+    status = grouped.statuses(status)
+    if status is not None:  # bags without a report may be absent from mappings
         report, noise = (grouped.with_gaps(values, status) for values in (report, noise))
     report = grouped.per_bag(report, "report")
     if y is not None:
-        y = _labels(y, kind, classes)
-        rows(len(y), len(grouped.bag), thing="y", of="row")
-        report = mean_by(grouped.bag, y, np.bincount(grouped.bag))
+        report = grouped.means(_labels(y, kind, classes))
     stratum_names, stratum = None, grouped.per_bag(stratum, "stratum")
     if stratum is not None:
         stratum_names, stratum = np.unique(as_ids(stratum, "stratum"), return_inverse=True)
@@ -274,6 +270,17 @@ class _Grouped(NamedTuple):
                 f"Drop its {what}, or add its rows.",
             )
         return np.asarray([values[key] for key in keys])
+
+    def statuses(self, status: Any) -> np.ndarray | None:
+        """The status of each bag; those that a mapping leaves out are observed."""
+        if isinstance(status, Mapping):
+            status = dict.fromkeys(self.names.tolist(), "observed") | dict(status)
+        return self.per_bag(status, "status")
+
+    def means(self, y: np.ndarray) -> np.ndarray:
+        """The mean label of each bag, of labels of the rows."""
+        rows(len(y), len(self.bag), thing="y", of="row")
+        return mean_by(self.bag, y, np.bincount(self.bag))
 
     def with_gaps(self, values: Any, status: np.ndarray) -> Any:
         """A mapping with NaN for the bags that are not observed and not in it; else the values."""

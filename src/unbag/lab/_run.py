@@ -211,8 +211,21 @@ def train_group(group: Group, progress: Progress | None = None) -> list[dict[str
         progress=after_epoch,
     )
     seconds = (time.perf_counter() - start) / len(group.rates) / len(seeds)
-    made = []
-    for seed, (learn, held), by_rate in zip(seeds, parts, runs, strict=True):
+    return _rows(group, runs, parts, seconds)
+
+
+def _rows(
+    group: Group, runs: list[list[Run]], parts: Sequence[tuple[Any, Any]], seconds: float
+) -> list[dict[str, Any]]:
+    """One row of the store for each run. parts : the bags to learn from and those held out, of each
+    repetition. seconds : that a run took."""
+    common, task, data, made = (
+        group.common,
+        TASKS[group.common.task],
+        data_of(group.common.task),
+        [],
+    )
+    for seed, (learn, held), by_rate in zip(group.repetitions, parts, runs, strict=True):
         facts = {"bags": len(learn), "seconds": seconds, "version": unbag.__version__}
         facts["trivial"] = trivial_loss(data, learn.prior, task.kind)
         for rate, run in zip(group.rates, by_rate, strict=True):

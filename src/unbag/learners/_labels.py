@@ -76,7 +76,7 @@ def with_labels(bags: Bags, X: Any, y: Any, *, offset: Any = None) -> BagsWithLa
     if offset is None and old is not None:
         offset = old.scores(X)
     report = _reports(y, bags)
-    count, labelled = len(bags), len(report)
+    labelled = len(report)
     rows = _stacked(theirs, X)
     if _length(rows) != len(bags.bag) + labelled:
         raise broken(
@@ -84,32 +84,37 @@ def with_labels(bags: Bags, X: Any, y: Any, *, offset: Any = None) -> BagsWithLa
             f"{labelled} given for {_length(rows) - len(bags.bag)} rows",
             "Give each row its own.",
         )
-    stratum, prior = _strata(bags, labelled), None
-    if bags.known_prior is not None:
-        prior = np.concatenate(
-            [np.reshape(bags.known_prior, (-1, *report.shape[1:])), report.mean(axis=0)[None]]
-        )
-    noise = bags.noise
-    if noise is not None:
-        noise = np.append(noise, np.zeros(labelled))
-    names = bags.names
-    if names is not None:
-        names = np.array([*map(str, names), *(f"labelled {i}" for i in range(labelled))])
     return BagsWithLabels(
-        bag=np.append(bags.bag, count + np.arange(labelled)),
-        report=np.concatenate([bags.report, report]),
+        bag=np.append(bags.bag, len(bags) + np.arange(labelled)),
         kind=bags.kind,
         X=rows,
-        noise=noise,
-        stratum=stratum,
-        known_prior=prior,
         cap=bags.cap,
-        names=names,
+        **_of_bags(bags, report),
         offset=_offsets(bags, offset, labelled),
         notes=(_likeness(rows, len(bags.bag)),),
         plan=getattr(bags, "plan", None),
         old_score=old,
     )
+
+
+def _of_bags(bags: Bags, report: np.ndarray) -> dict[str, Any]:
+    """What is known of each bag, and then of each labelled row: it is exact, and of a stratum whose
+    prior is the mean label."""
+    labelled, prior, noise, names = len(report), bags.known_prior, bags.noise, bags.names
+    if prior is not None:
+        own = np.reshape(prior, (-1, *report.shape[1:]))
+        prior = np.concatenate([own, report.mean(axis=0)[None]])
+    if noise is not None:
+        noise = np.append(noise, np.zeros(labelled))
+    if names is not None:
+        names = np.array([*map(str, names), *(f"labelled {i}" for i in range(labelled))])
+    return {
+        "report": np.concatenate([bags.report, report]),
+        "stratum": _strata(bags, labelled),
+        "known_prior": prior,
+        "noise": noise,
+        "names": names,
+    }
 
 
 def _read(

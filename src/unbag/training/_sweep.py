@@ -17,7 +17,7 @@ from unbag.training._loader import Loader, declared_by_all, epoch_batches, share
 from unbag.training._objective import Objective, Setting, judging_loss, trivial_value
 from unbag.training._progress import progress_of
 from unbag.training._run import DIVERGED, Record, Run
-from unbag.training._sharding import place_on
+from unbag.training._sharding import Place, place_on
 from unbag.training._step import (
     Trainer,
     TrainState,
@@ -163,15 +163,7 @@ def sweep(
     check_groups(config, method, reported, [loader.plan(1) for loader in loaders])
     judges = _one_each(held_out, len(seeds))
     check_held_out(reported, judges)
-    validation = Validation(
-        judges,
-        test,
-        X,
-        kind=setting.kind,
-        loss=judging_loss(setting),
-        calm_loss=judging_loss(setting, calm=True),
-        hold=place.whole,
-    )
+    validation = _validation(judges, test, X, setting, place)
     params, static = split_model(stack_models([make(seed) for seed in seeds], len(learning_rates)))
     trainer = Trainer(
         setting,
@@ -182,11 +174,10 @@ def sweep(
         config.reference,
     )
     state = place.copied(start_state(trainer, params, features, pointing))
-    record = Record(
-        state.params,
-        StopRule(len(seeds), len(learning_rates), config.patience),
-        limit=max(DIVERGED, 1000 * max(trivial_value(setting, each) for each in reported)),
-    )
+    rule = StopRule(len(seeds), len(learning_rates), config.patience)
+    # losses of counts grow with the counts, so that what is wild is so beside the trivial one
+    usual = max(trivial_value(setting, each) for each in reported)
+    record = Record(state.params, rule, limit=max(DIVERGED, 1000 * usual))
     rates = np.asarray(learning_rates, np.float32)
     _run_epochs(trainer, state, rates, features, loaders, seeds, validation, record, config)
     return record.runs(
@@ -227,6 +218,21 @@ def _run_epochs(
             progress(epoch, observed)
             if record.finished():
                 return
+
+
+def _validation(
+    judges: Sequence[Bags], test: Any, X: Any, setting: Setting, place: Place
+) -> Validation:
+    """What looks at all runs after each epoch; by proper losses, whatever the method's own is."""
+    return Validation(
+        judges,
+        test,
+        X,
+        kind=setting.kind,
+        loss=judging_loss(setting),
+        calm_loss=judging_loss(setting, calm=True),
+        hold=place.whole,
+    )
 
 
 def _one_each(bags: Bags | Sequence[Bags] | None, count: int) -> list[Bags]:
