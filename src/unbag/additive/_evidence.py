@@ -114,6 +114,7 @@ def bent(posterior: Any, gradient: np.ndarray, pairs: list[Pair]) -> np.ndarray:
     Gauss and Newton's curvature leaves out how the Jacobian turns, so that by itself it would take
     ten steps to a third digit.
     """
+    # the two loops of L-BFGS, with Gauss and Newton's H in the place of the usual multiple of 1
     q, shares = gradient, []
     for s, y in reversed(pairs):
         shares.append(float(s @ q) / float(s @ y))
@@ -285,6 +286,7 @@ class EvidenceFit(ABC):
         precision, spread = self._target(state)
         change, known = np.log(precision / state.precision), state.linear.place.spread
         wider = np.subtract(spread, known)
+        # the target maximises the evidence of the linear model, which need not be higher in truth
         for share in 0.5 ** np.arange(4):
             new = Spread(*(np.array(known) + share * wider))
             after = self.converge(state.linear, state.precision * np.exp(share * change), new)
@@ -306,6 +308,8 @@ class EvidenceFit(ABC):
             b, gamma = posterior.solve(pull), posterior.gamma
             known = float(gamma.sum())
             gamma = np.maximum(self.by_group(gamma), 0.0)
+            # MacKay's fixed point: a group's precision is the number of coefficients that the
+            # counts determine, over the sum of their squares; a and rate are of the hyperprior
             after = (gamma + hyper.a) / (self.by_group(b**2) + hyper.rate(of_group))
             change = np.log(after / of_group)
             of_group = np.clip(after, state.precision / FURTHEST, state.precision * FURTHEST)

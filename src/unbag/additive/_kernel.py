@@ -57,6 +57,7 @@ class RowProducts:
     def jacobian(self, counts: Counts, h: np.ndarray, whitener: Blocks) -> KernelJacobian:
         """The derivative of the whitened means by the coefficients."""
         h, C = h[self.rows], counts.classes
+        # of softmax: dh_c / ds_d = h_c (1[c = d] - h_d)
         mixed = h[:, :, None] * (np.eye(C) - h[:, None, :])
         size = np.diff(self.start)
         W = np.repeat(whitener.of_bag @ contrasts(C), size, axis=0)
@@ -116,6 +117,8 @@ class KernelJacobian:
         """J diag(weight) J', with weights that are the same for all classes."""
         (n, K, C), bags = self._A.shape, self._bags
         scaled = self._X * np.sqrt(weight[: self._X.shape[1]])
+        # entry (j, l) is sum over i in j, i' in l of A_i k(i, i') A_i'': the rows meet only in k,
+        # so that the coefficients, however many, are summed over once
         k = scaled @ scaled.T
         half, total = np.empty((len(bags), K * C, n)), np.empty((K, len(bags), K, len(bags)))
         for j, rows in enumerate(bags):

@@ -80,6 +80,7 @@ class Dual:
         self._Ku = linalg.cho_solve((self._K, True), self._u, check_finite=False)
         fixed = self._u.T @ self._Ku + FLAT * np.eye(len(self._flat))
         self._fixed = linalg.cho_factor(fixed, lower=True)
+        # |H| = |diag(precision)| |K| |u' K^-1 u + flat|: the determinant lemma, then Schur's
         logs = np.log(np.diag(self._K)).sum() + np.log(np.diag(self._fixed[0])).sum()
         self.logdet = 2 * float(logs) + float(np.log(precision[precision > FLAT]).sum())
 
@@ -109,7 +110,8 @@ class Iterative:
 
     def __init__(self, J: Jacobian, precision: np.ndarray, *, seed: int = 0) -> None:
         self._J, self._precision = J, precision
-        self._root = 1 / np.sqrt(J.squares() + precision)
+        self._root = 1 / np.sqrt(J.squares() + precision)  # Jacobi's preconditioner
+        # signs have the least variance of all probes, as their squares are exactly 1 (Hutchinson)
         signs = np.random.default_rng(seed).integers(0, 2, size=(len(precision), PROBES))
         self._probe = 2.0 * signs - 1
 
@@ -164,6 +166,8 @@ def _log_trace(apply: Any, probe: np.ndarray) -> float:
         last = np.flatnonzero(beta[: steps - 1, i] < 1e-10)
         size = last[0] + 1 if len(last) else steps
         value, vector = linalg.eigh_tridiagonal(alpha[:size, i], beta[: size - 1, i])
+        # z' log(A) z / z'z by Gauss quadrature: its nodes are the eigenvalues of the tridiagonal
+        # matrix, its weights the squared first entries of the eigenvectors (Golub and Welsch)
         total += float((vector[0] ** 2 * np.log(np.maximum(value, 1e-300))).sum())
     return q * total / count
 

@@ -139,6 +139,8 @@ def unsteadiness(scores: np.ndarray) -> float:
     together = scores.mean(axis=0)
     away = together - together.mean(axis=1, keepdims=True)
     middle = away.mean(axis=0)
+    # fold models share most of their bags, so that they differ less than models of other bags
+    # would; the jackknife's factor, folds - 1, makes up for it
     apart = np.mean((away - middle) ** 2) * (len(away) - 1)
     return float(apart / max(np.mean(middle**2), LEAST**2))
 
@@ -184,6 +186,8 @@ def combine(
     level, weights = _not_negative(away, kept, bags, belief)
     best = _likeliest(replace(start, level=level, weights=weights), away, scores, bags, belief)
     gain = _log_likelihood(best, scores, bags) - _log_likelihood(start, scores, bags)
+    # the posterior probability that the scores teach something, against the prior alone; HOPE are
+    # the log odds before any report. The mean of both answers is their weights times that
     trust = special.expit(gain / belief.dispersion - _charge(best, away, bags, belief) + HOPE)
     weights = trust * best.weights
     return replace(start, level=_solve(away, bags, fixed=weights)[0], weights=weights)
@@ -242,6 +246,7 @@ def _charge(best: Combination, away: np.ndarray, bags: Bags, belief: _Belief) ->
     middle, precision = _prior(int(used.sum()), levels, belief.aim)
     _, H = _derivatives(_design(away[used], bags), _offset(bags), theta, bags)
     own, cross = H[levels:, levels:], H[:levels, levels:]
+    # the level is free in both models: of the weights counts what is left once it follows them
     known = (own - cross.T @ np.linalg.pinv(H[:levels, :levels]) @ cross) / belief.dispersion
     P, apart = precision[levels:, levels:], (theta - middle)[levels:]
     narrower = np.linalg.slogdet(known + P)[1] - np.linalg.slogdet(P)[1]
@@ -403,6 +408,7 @@ def _derivatives(
         identity = np.eye(h.shape[1])
         V = (total(h) + noise[:, None])[:, :, None] * identity
         V = V - total(h[:, :, None] * h[:, None, :])
+        # counts of a bag add up to its size, which leaves V one direction without variance
         inverse = np.linalg.pinv(V, rcond=1e-9, hermitian=True)
     else:
         h = special.expit(eta) if bags.kind == "binary" else np.exp(eta)

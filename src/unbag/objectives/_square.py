@@ -107,6 +107,8 @@ def residuals(score: Any, batch: Any) -> Residuals:
         stratum = jnp.zeros_like(stratum)
     size = jnp.maximum(batch.size, 1)
     mean, total = mean_by(batch.bag, h, size), sum_by(batch.bag, h, len(size))
+    # E h without the bag's own rows, of which it must be independent: the losses are unbiased only
+    # if (p - E h) and (a - mean h) are uncorrelated
     others = sum_by(stratum, total, len(prior))[stratum] - total
     count = sum_by(stratum, batch.size, len(prior))[stratum] - batch.size
     expected = others / jnp.maximum(count, 1)

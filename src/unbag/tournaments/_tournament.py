@@ -219,6 +219,7 @@ def tournament(
     bags.reports.check_observed()
     names, values = read_models(models, bags)
     group_count(delta)  # refuses what is no chance, before it is shared out
+    # every median of means may fail: their number shares delta out (a union bound)
     count = events(len(values), components=bags.components().report.shape[1])
     if groups is None:
         groups = group_count(delta / count)
@@ -226,6 +227,7 @@ def tournament(
     sums = sum_models(names, values, bags, loss, plan, chunk=chunk, read=read, progress=progress)
     Q, spreads = play(sums, plan, histogram=bags.kind == "histogram")
     problem = _problem(bags, parts, plan, delta, spreads, best=int(np.argmin(Q.max(axis=1))))
+    # a median of r group means fails when half of them do, with probability exp(-r / 8) at most
     share, observed = exp(-groups / 8), int(bags.observed.sum())
     C = np.where(np.eye(len(values), dtype=bool), 0.0, inf)
     needed, supported, m = inf, inf, len(parts.estimator)
@@ -346,7 +348,7 @@ def _variance(group_means: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """The variance of one value, from the spread of group means; NaN where one group has none."""
     if group_means.shape[-1] == 1:
         return np.full(group_means.shape[:-1], np.nan)
-    return group_means.var(axis=-1, ddof=1) * sizes.mean()
+    return group_means.var(axis=-1, ddof=1) * sizes.mean()  # a mean of n values varies by 1 / n
 
 
 def _problem(
