@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from unbag._progress import Progress
 from unbag.additive._cells import check_size, fit_cells
 from unbag.additive._counts import Counts, Spread, counts_of
 from unbag.additive._evidence import Fit, State
+from unbag.additive._interactions import asked_for, candidates, cell_products
 from unbag.additive._posterior import Primal
 from unbag.additive._rows import RowsFit, few_threads, fit_evidence
 from unbag.additive._slots import Slots
@@ -205,6 +206,10 @@ class Additive:
     ----------
     steps : int
         How many steps a number has at most; 0 for lines only.
+    pairs : int
+        How many pairs of columns whose effects are not a sum may be taken into the model, each with
+        a coefficient for each cell of both; 0 for a sum of columns. They are looked for in bags,
+        not in cells of marginal tables.
     plan : FeaturePlan, optional
         How to read the columns of a table; by default planned from them.
     space : {"auto", "coefficients", "counts", "gradients"}
@@ -222,6 +227,7 @@ class Additive:
     """
 
     steps: int = 20
+    pairs: int = 8
     plan: FeaturePlan | None = None
     space: str = "auto"
 
@@ -253,11 +259,47 @@ class Additive:
             if (np.diff(bags.bag) < 0).any():
                 bags = bags.take(np.arange(len(bags)))  # rows bag by bag
             X = bags.X if bags.X is not None else np.zeros((len(bags.bag), 0))
-            terms, design = terms_of(X, steps=self.steps, plan=self.plan)
-            design, taken = _without_idle(terms, design)
-            design = _with_strata(design, bags)
-            problem, fit = fit_evidence(design, counts_of(bags), **how)
+            made, counts = terms_of(X, steps=self.steps, plan=self.plan), counts_of(bags)
+            terms, taken, problem, fit = _fitted(made, bags, counts, how)
+            pairs = ()
+            if self.pairs:
+                pairs = self._pairs(made, taken, problem, fit)
+            if pairs:
+                terms = made[0].further(pairs)
+                Z = terms.completed(made[1].Z)
+                terms = replace(terms, share=Z.mean())
+                made = terms, Design(Z, terms.basis, terms.group)
+                terms, taken, problem, fit = _fitted(made, bags, counts, how)
         return _model(problem, fit, terms, taken, seed=seed)
+
+    def _pairs(
+        self, made: tuple[Terms, Design], taken: np.ndarray, problem: RowsFit, fit: Fit
+    ) -> tuple[Term, ...]:
+        """The pairs of columns that the counts ask for, where the sum of columns was fitted."""
+        (terms, (Z, _, _)), counts = made, problem.counts
+        strength = strengths(terms.moments(Z, _whole(fit.state.b, taken)), Z.shape[0])
+        derivatives = counts.classes * max(counts.classes - 1, 1)
+        pairs = candidates(terms, strength, Z.shape[0] * derivatives)
+        place = fit.state.linear.place
+        with few_threads(problem):
+            sums = cell_products(pairs, terms, Z, counts, place.moments, place.whitener)
+            return asked_for(pairs, [sums], self.pairs)
+
+
+def _fitted(
+    made: tuple[Terms, Design], bags: Bags, counts: Counts, how: dict[str, Any]
+) -> tuple[Terms, np.ndarray, RowsFit, Fit]:
+    """The fit of terms to the bags, and which of their coefficients had a part in it."""
+    terms, design = made
+    design, taken = _without_idle(terms, design)
+    return terms, taken, *fit_evidence(_with_strata(design, bags), counts, **how)
+
+
+def _whole(b: np.ndarray, taken: np.ndarray) -> np.ndarray:
+    """All coefficients of the terms, from those that had a part in the fit."""
+    whole = np.zeros((len(taken), b.shape[1]))
+    whole[taken] = b[: np.count_nonzero(taken)]
+    return whole
 
 
 def _without_idle(terms: Terms, design: Design) -> tuple[Design, np.ndarray]:
@@ -292,8 +334,8 @@ def _with_strata(design: Design, bags: Bags) -> Design:
         known[rows] |= np.isin(place, level[times == 1])  # only rows of one stratum have this level
     if known.all():
         return design
-    Z = design.Z.with_levels(stratum)
-    levels = Z.shape[1] - design.Z.shape[1]
+    levels = int(stratum.max()) + 1
+    Z = design.Z.with_levels(stratum, levels)
     T = sparse.csr_array(sparse.block_diag([design.T, sparse.eye_array(levels)], format="csr"))
     number = design.group.max(initial=-1) + 1
     return Design(Z, T, np.append(design.group, np.full(levels, number)))
@@ -318,8 +360,7 @@ def _made(
     that had no part in the fit are as their prior has them."""
     size, place = np.count_nonzero(taken), state.linear.place
     share = problem.design.Z.mean()[len(terms.share) :]
-    b, factor = np.zeros((len(taken), state.b.shape[1])), root[:size].astype(np.float32)
-    b[taken] = state.b[:size]
+    b, factor = _whole(state.b, taken), root[:size].astype(np.float32)
     b[0] += share @ state.b[size:]
     factor[0] += np.tensordot(share, root[size:], axes=1)
     if size < len(taken):

@@ -151,10 +151,9 @@ class Slots:
             raw = sparse.csr_array(raw @ sparse.diags_array(kept))
         return replace(self, slots=slots, raw=raw)
 
-    def with_levels(self, code: np.ndarray) -> Slots:
-        """The matrix with further columns, one for each code."""
+    def with_levels(self, code: np.ndarray, levels: int) -> Slots:
+        """The matrix with further columns, one for each code; -1 has none."""
         rows, width = self.shape
-        levels = int(code.max()) + 1
         raw = self.raw
         if raw is not None:
             raw = sparse.csr_array(

@@ -12,6 +12,8 @@ lie on the workers of Ray or Spark. Every step is one pass over all parts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -19,7 +21,14 @@ import numpy as np
 from unbag._rules import broken
 from unbag.additive._counts import Counts, Spread, counts_of, spread_of
 from unbag.additive._evidence import EvidenceFit, Linear, State
-from unbag.additive._model import AdditiveModel, exact_factor
+from unbag.additive._interactions import (
+    Candidate,
+    CellProducts,
+    asked_for,
+    candidates,
+    cell_products,
+)
+from unbag.additive._model import Additive, AdditiveModel, exact_factor
 from unbag.additive._posterior import FLAT, Space
 from unbag.additive._slots import Slots
 from unbag.additive._terms import Terms, strengths
@@ -174,6 +183,7 @@ class SumsAt(NamedTuple):
 
     def __call__(self, part: BagPart) -> Sums:
         """The sums of one part."""
+        part = part._replace(Z=self.terms.completed(part.Z))
         counts, T = counts_of(part.bags), self.terms.basis
         level = T @ self.b
         moments = counts.moments(part.Z @ level + counts.offset[:, None])
@@ -189,6 +199,32 @@ class SumsAt(NamedTuple):
         rows, shape = len(part.bags.bag), self.terms.moments(part.Z, self.b)
         own, noise = own[taken], counts.noise[taken]
         return Sums(J.T @ J, J.T @ white[every], value, own, residual[every], noise, shape, rows)
+
+
+class PairsAt(NamedTuple):
+    """What a part says of pairs of columns, where the sum of columns was fitted; see `SumsAt`."""
+
+    at: SumsAt
+    pairs: Sequence[Candidate]
+
+    def __call__(self, part: BagPart) -> list[CellProducts]:
+        """The products of one part."""
+        terms, b, spread, without = self.at
+        counts = counts_of(part.bags)
+        moments = counts.moments(part.Z @ (terms.basis @ b) + counts.offset[:, None])
+        whitener = counts.whitener(moments.h, spread)
+        taken = np.tile(part.fold != without, max(counts.classes - 1, 1))
+        return cell_products(self.pairs, terms, part.Z, counts, moments, whitener, taken=taken)
+
+
+class ShareOf(NamedTuple):
+    """The sum of each column of Z over a part; see `SumsAt`."""
+
+    terms: Terms
+
+    def __call__(self, part: BagPart) -> np.ndarray:
+        """The sums of one part."""
+        return self.terms.completed(part.Z).tdot(np.ones(len(part.bags.bag)))
 
 
 def _jacobian(counts: Counts, part: BagPart, h: np.ndarray, T: Any) -> np.ndarray:
@@ -266,6 +302,36 @@ class SumsFit(EvidenceFit):
         place = start.linear.place
         linear = self.linearise(self._place(place.b, place.spread))
         return self.fit(linear, start.precision).state
+
+    def with_pairs(self, state: State, most: int = Additive.pairs) -> tuple[SumsFit, State]:
+        """The fit with the pairs of columns that the counts ask for, if there are any.
+
+        Parameters
+        ----------
+        state : State
+            Of highest evidence without pairs.
+        most : int
+            How many to take.
+        """
+        _, spread, sums = state.linear.place
+        derivatives = self.classes * max(self.classes - 1, 1)
+        strength = strengths(sums.moments, sums.rows)
+        pairs = candidates(self.terms, strength, sums.rows * derivatives)
+        looked = PairsAt(SumsAt(self.terms, state.b, spread, self.without), pairs)
+        taken = asked_for(pairs, self.parts.map(looked), most)
+        room = MOST - len(self.group)
+        taken = tuple(
+            term
+            for term, cells in zip(taken, accumulate(term.count for term in taken), strict=True)
+            if cells * self.classes <= room
+        )
+        if not taken:
+            return self, state
+        terms = self.terms.further(taken)
+        share = sum(self.parts.map(ShareOf(terms))) / sums.rows
+        terms = replace(terms, share=np.append(self.terms.share, share[len(self.terms.share) :]))
+        wider = SumsFit(self.parts, terms, self.kind, classes=self.classes, without=self.without)
+        return wider, wider.maximise()
 
     def _place(self, b: np.ndarray, spread: Spread) -> PartsPlace:
         """One pass."""
@@ -370,7 +436,8 @@ def fit_parts(parts: BagParts, terms: Terms, kind: Kind, *, classes: int = 1) ->
         How many scores an instance has.
     """
     fit = SumsFit(parts, terms, kind, classes=classes)
-    return fit.model(fit.maximise())
+    fit, state = fit.with_pairs(fit.maximise())
+    return fit.model(state)
 
 
 def narrow_part(bags: Bags, terms: Terms, *, folds: int = 1, seed: Any = 0) -> BagPart:

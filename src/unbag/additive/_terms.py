@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, islice, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from scipy import sparse
 
 from unbag._arrays import blocks
 from unbag._model_file import Misfit
+from unbag.additive._pairs import cells_of, part_labels, places_of
 from unbag.additive._slots import Slot, Slots, Sparse, as_places
 from unbag.tables import FeaturePlan, levels_of, plan_features
 
@@ -58,6 +60,10 @@ class Term:
         are.
     group : str
         Whose prior variance it shares; by default its own.
+    pair : tuple of str
+        Names of the two columns whose cells together are the levels.
+    cuts : tuple of tuple of int
+        Of both columns the part of each level or bin; see `_pairs`.
     """
 
     name: str
@@ -71,6 +77,8 @@ class Term:
     start: int = 0
     stop: int = 0
     group: str = ""
+    pair: tuple[str, ...] = ()
+    cuts: tuple[tuple[int, ...], ...] = ()
 
     @property
     def raw(self) -> bool:
@@ -198,14 +206,29 @@ class Terms:
     def matrix(self, X: Any) -> Slots:
         """The matrix Z of these rows, one column of X at a time."""
         of = {term.name: (term, rows.start) for term, rows, _ in self.places}
-        rows, width = None, 1 + sum(term.width for term in self.terms)
+        rows, width = None, 1 + sum(term.width for term in self.terms if not term.pair)
         slots = [Slot(0, 1)]
         for name, values in self._columns(X):
             term, start = of[name]
             slots += term.slots(values, start)
             rows = len(values)
         raw = self._raw_part(X, width) if any(term.raw for term in self.terms) else None
-        return Slots((rows if rows is not None else _length(X), width), tuple(slots), raw)
+        Z = Slots((rows if rows is not None else _length(X), width), tuple(slots), raw)
+        return self.completed(Z)
+
+    def completed(self, Z: Slots) -> Slots:
+        """The rows with the cells of pairs that they lack, from the places of both columns."""
+        of = {term.name: (term, rows.start) for term, rows, _ in self.places}
+        for term, rows, _ in self.places:
+            if term.pair and rows.start >= Z.shape[1]:
+                cell = cells_of(term, [places_of(*of[name], Z) for name in term.pair])
+                Z = Z.with_levels(cell, term.levels)
+        return Z
+
+    def further(self, pairs: tuple[Term, ...]) -> Terms:
+        """The terms with those of pairs behind them, whose shares are not yet known."""
+        cells = sum(term.width for term in pairs)
+        return Terms((*self.terms, *pairs), self.plan, np.append(self.share, np.zeros(cells)))
 
     def moments(self, Z: Slots, b: np.ndarray) -> np.ndarray:
         """Of each term the sum over rows and the sum of squares, (2, terms, classes).
@@ -244,9 +267,18 @@ class Terms:
         if self.plan is not None:
             return self.plan.narrow_columns(X)
         return ((t.name, X[:, t.start]) for t in self.terms if not t.raw)
+        numbers = (term for term in self.terms if not term.raw and not term.pair)
+        return ((term.name, np.asarray(X[:, term.start], float)) for term in numbers)
 
     def labels(self, term: Term) -> tuple[str, ...]:
         """What the levels of a term are called."""
+        if term.pair:
+            of = {other.name: other for other in self.terms}
+            first, second = (
+                [f"{name} {part}" for part in part_labels(of[name], cuts, self.labels(of[name]))]
+                for name, cuts in zip(term.pair, term.cuts, strict=True)
+            )
+            return tuple(f"{a}, {b}" for a in first for b in second)
         known = {}
         if self.plan is not None:
             known = {k: v for column in self.plan.used for k, v in levels_of(column).items()}
@@ -278,9 +310,11 @@ class Terms:
             numbers = (term.mean, term.sd, term.low, term.high, *term.edges)
             counts = (term.levels, term.start, term.stop)
             if not all(isinstance(x, int | float) for x in numbers) or not all(
-                type(n) is int and n >= 0 for n in counts
+                type(n) is int and n >= 0 for n in (*counts, *chain.from_iterable(term.cuts))
             ):
                 raise Misfit("a term has something else than numbers")
+            if not {*term.pair} <= {other.name for other in terms}:
+                raise Misfit("a pair has columns that are not there")
         if 1 + sum(term.width for term in terms) != len(share):
             raise Misfit("the terms have other widths than their array")
         return cls(terms, plan, np.asarray(share))
@@ -493,4 +527,4 @@ def _listed(columns: Sequence[int]) -> str:
 
 
 def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(map(_tuple, value)) if isinstance(value, list) else value

@@ -281,35 +281,38 @@ class _Stored:
 def _fitted(stored: _Stored, folds: int) -> Fitted:
     """The model of all parts, and what folds of bags say of it."""
     parts, terms, kind, classes = LocalParts(stored), stored.terms, stored.kind, stored.classes
-    whole = SumsFit(parts, terms, kind, classes=classes)
-    state = whole.maximise()
-    prior = whole.prior
+    alone = SumsFit(parts, terms, kind, classes=classes)
+    of_columns = alone.maximise()
+    prior = alone.prior
+    whole, state = alone.with_pairs(of_columns)
     if kind != "histogram":
         prior = prior[0]
     centre = np.zeros_like(prior)
-    alone = Combination(("additive",), np.ones(1), centre, centre[None], np.asarray(prior), kind)
+    as_it_is = Combination(("additive",), np.ones(1), centre, centre[None], np.asarray(prior), kind)
     models: dict[str, Any] = {"additive": whole.model(state)}
-    fitted = Fitted(kind, models, alone, learned_=stored.marks, takes_tables=True)
+    fitted = Fitted(kind, models, as_it_is, learned_=stored.marks, takes_tables=True)
     bags = sum(len(part.bags) for part in stored)
     if folds < 2 or bags < FEWEST_BAGS:
         return replace(fitted, notes=(f"{bags} bags in {folds} folds do not judge a model.",))
     of_fold = []
     for fold in range(folds):
         without = SumsFit(parts, terms, kind, classes=classes, without=fold)
-        of_fold.append(without.maximise(state).b)
-    evaluation, gain = _judged(stored, np.stack(of_fold), whole.prior)
+        without, state = without.with_pairs(without.maximise(of_columns))
+        of_fold.append((without.terms, state.b))
+    evaluation, gain = _judged(stored, of_fold, alone.prior)
     notes = (PESSIMISTIC.format(folds=folds),)
     return replace(fitted, evaluation=evaluation, gain=gain, notes=notes)
 
 
-def _judged(stored: _Stored, of_fold: np.ndarray, level: np.ndarray) -> tuple[Evaluation, Estimate]:
+def _judged(
+    stored: _Stored, of_fold: Sequence[tuple[Terms, np.ndarray]], level: np.ndarray
+) -> tuple[Evaluation, Estimate]:
     """What bags say of models that never saw them, part by part: losses where they are random."""
-    T = stored.terms.basis
     evaluator, ours, theirs, answers = Evaluator(ordered=stored.few), [], [], []
     alarm = 0.01 / len(stored.files)  # that random bags of any part are called not random
     for part in stored:
         bags = part.bags
-        scores = np.stack([part.Z @ (T @ b) for b in of_fold])
+        scores = np.stack([terms.completed(part.Z) @ (terms.basis @ b) for terms, b in of_fold])
         if bags.kind != "histogram":
             scores = scores[:, :, 0]
         stratum = np.zeros(len(bags), int) if bags.stratum is None else bags.stratum

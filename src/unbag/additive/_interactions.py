@@ -1,0 +1,194 @@
+"""A fitted additive model in, the pairs of columns whose effects are not a sum out.
+
+Could the cells of a pair of columns have effects of their own, with prior variance t each, then the
+counts, linear about the fit and with flat effects of the two columns, would be more probable by
+
+    log |I + t G| / -2 + t u' (I + t G)^-1 u / 2,    G = J' P J,    u = J' P r
+
+with J the Jacobian of the cells and r the residuals, both of unit variance, and P the projection
+off the effects of the columns themselves. It is averaged over t. Of all pairs one is expected to
+matter before the counts are looked at, so a pair is taken whose evidence is above the logarithm of
+their number: searching among more of them asks for more. G and u of bags add up, so bags may lie
+in parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from unbag.additive._pairs import LEVELS, cells_of, cut, places_of
+from unbag.additive._slots import Slot, as_places
+from unbag.additive._terms import Term, Terms
+
+if TYPE_CHECKING:
+    from unbag.additive._counts import CountMoments, Counts, Whitener
+    from unbag.additive._slots import Slots
+
+FEW = 7
+"""Levels of a category that have a part of their own while pairs are looked for."""
+WORK = 1e8
+"""Rows times pairs that are looked at, a few seconds; of more columns the strongest are taken."""
+USUAL = 20
+"""Of fewer pairs than this one in so many is expected to matter."""
+VARIANCES = np.logspace(-3, 0.5, 15)
+"""Prior variances of a cell's effect that are as probable as each other."""
+
+
+class Candidate(NamedTuple):
+    """A pair of columns that may have effects of its own.
+
+    Parameters
+    ----------
+    few : Term
+        With few cells, to look whether it has.
+    more : Term
+        The same with more levels of categories, to learn its effects.
+    """
+
+    few: Term
+    more: Term
+
+
+def candidates(terms: Terms, strength: np.ndarray, rows: int) -> list[Candidate]:
+    """The pairs to look at; of many columns the strongest, so that it takes no longer.
+
+    Parameters
+    ----------
+    terms : Terms
+        Of the fitted model.
+    strength : numpy.ndarray
+        Of each term.
+    rows : int
+        How many there are, times how many derivatives each has.
+    """
+    columns: list[int] = []
+    for number in np.argsort(-strength, kind="stable"):
+        term, where, _ = terms.places[number]
+        if len(columns) * (len(columns) + 1) / 2 * rows > WORK:
+            break
+        several = term.levels or term.edges or np.isfinite(term.low)
+        if several and not term.group and cut(term, terms.share[where]).max() > 0:
+            columns.append(int(number))
+    made = []
+    for pair in combinations(sorted(columns), 2):
+        both = [(terms.places[i][0], terms.share[terms.places[i][1]]) for i in pair]
+        made.append(Candidate(_pair(both, FEW), _pair(both, LEVELS)))
+    return made
+
+
+def _pair(both: list[tuple[Term, np.ndarray]], levels: int) -> Term:
+    """The term of two columns, of which the share of each column of Z is given."""
+    names = both[0][0].name, both[1][0].name
+    cuts = [cut(term, share, levels=levels) for term, share in both]
+    cells = int(np.prod([part.max() + 1 for part in cuts]))
+    kept = tuple(tuple(part.tolist()) for part in cuts)
+    return Term(" x ".join(names), levels=cells, pair=names, cuts=kept)
+
+
+class CellProducts(NamedTuple):
+    """What bags say of the cells of a pair, before it is projected; bags add up.
+
+    Parameters
+    ----------
+    gram : numpy.ndarray
+        J' J.
+    gradient : numpy.ndarray
+        J' r.
+    """
+
+    gram: np.ndarray
+    gradient: np.ndarray
+
+
+def cell_products(
+    pairs: Sequence[Candidate],
+    terms: Terms,
+    Z: Slots,
+    counts: Counts,
+    moments: CountMoments,
+    whitener: Whitener,
+    *,
+    taken: Any = slice(None),
+) -> list[CellProducts]:
+    """The products of each pair.
+
+    Parameters
+    ----------
+    pairs : sequence of Candidate
+        To look at.
+    terms : Terms
+        Of the columns.
+    Z : Slots
+        The rows, bag by bag.
+    counts : Counts
+        Of bags that share no row.
+    moments, whitener : CountMoments, Whitener
+        Of the counts, where the fit is.
+    taken : slice or numpy.ndarray
+        The counts that are looked at.
+    """
+    white = whitener(counts.observed - moments.mean)[taken]
+    slopes, bags = counts.slopes(moments.h), counts.S.shape[0]
+    count = np.repeat(np.arange(bags), np.diff(counts.S.indptr))
+    of = {term.name: (term, rows.start) for term, rows, _ in terms.places}
+    names = dict.fromkeys(name for pair in pairs for name in pair.few.pair)
+    places = {name: places_of(*of[name], Z) for name in names}
+    made = []
+    for pair in pairs:
+        cell = cells_of(pair.few, [places[name] for name in pair.few.pair])
+        slot = Slot(0, pair.few.levels, as_places(cell, pair.few.levels))
+        blocks = [[slot.by_count(count, bags, d) for d in row] for row in slopes]
+        J = whitener(np.block(blocks))[taken]
+        made.append(CellProducts(J.T @ J, J.T @ white))
+    return made
+
+
+def asked_for(
+    pairs: Sequence[Candidate], parts: Iterable[Sequence[CellProducts]], most: int
+) -> tuple[Term, ...]:
+    """The pairs that the counts ask for, the strongest first.
+
+    Parameters
+    ----------
+    pairs : sequence of Candidate
+        That were looked at.
+    parts : iterable of sequences of CellProducts
+        Of each part of the bags the products of each pair.
+    most : int
+        How many pairs to take.
+    """
+    parts, taken = list(parts), []
+    for number, pair in enumerate(pairs):
+        gram, gradient = (
+            np.sum([getattr(part[number], name) for part in parts], axis=0)
+            for name in CellProducts._fields
+        )
+        gain = _gain(gram, gradient, _margins(pair.few, len(gradient) // pair.few.levels))
+        if gain > np.log(max(len(pairs), USUAL)):
+            taken.append((gain, pair.more))
+    taken.sort(key=lambda one: -one[0])
+    return tuple(term for _, term in taken[:most])
+
+
+def _margins(term: Term, classes: int) -> np.ndarray:
+    """The cells in rows, the parts of either column, and of each class, in columns."""
+    a, b = (max(cuts) + 1 for cuts in term.cuts)
+    both = [np.kron(np.eye(a), np.ones((b, 1))), np.kron(np.ones((a, 1)), np.eye(b))]
+    return np.kron(np.eye(classes), np.hstack(both))
+
+
+def _gain(G: np.ndarray, u: np.ndarray, margins: np.ndarray) -> float:
+    """The log evidence that the cells have effects of their own."""
+    A = G @ margins
+    known = A @ np.linalg.pinv(margins.T @ A, rcond=1e-9, hermitian=True)
+    G, u = G - known @ A.T, u - known @ (margins.T @ u)
+    size, axes = np.linalg.eigh((G + G.T) / 2)
+    size, along = np.maximum(size, 0.0), (axes.T @ u) ** 2
+    more = 1 + VARIANCES[:, None] * size
+    gain = (VARIANCES[:, None] * along / more - np.log(more)).sum(axis=1) / 2
+    return float(special.logsumexp(gain) - np.log(len(gain)))
