@@ -14,8 +14,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, islice, pairwise
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -266,9 +265,8 @@ class Terms:
         """Name and values of each column that is not raw: a number or a code for each row."""
         if self.plan is not None:
             return self.plan.narrow_columns(X)
-        return ((t.name, X[:, t.start]) for t in self.terms if not t.raw)
         numbers = (term for term in self.terms if not term.raw and not term.pair)
-        return ((term.name, np.asarray(X[:, term.start], float)) for term in numbers)
+        return ((term.name, X[:, term.start]) for term in numbers)
 
     def labels(self, term: Term) -> tuple[str, ...]:
         """What the levels of a term are called."""

@@ -18,8 +18,9 @@ UNIT = "effect on the score"
 OF_EFFECTS = (
     "What each column adds to the score of a prediction (the logit of a probability, or the "
     "logarithm of a count), all else being equal, less its mean; the bands are 95% intervals. "
-    "An effect of 0.1 changes a probability p by about 0.1 p (1 - p). Trees, where they are part "
-    "of the model, add to this what columns do together."
+    "An effect of 0.1 changes a probability p by about 0.1 p (1 - p). Two columns with an x "
+    "between them are what both do together, beyond the sum of what each does; trees, where they "
+    "are part of the model, add to this."
 )
 
 
