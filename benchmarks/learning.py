@@ -44,6 +44,11 @@ def additive(task: Task) -> Scores:
     return Additive().fit(task.bags).scores
 
 
+def columns(task: Task) -> Scores:
+    """The additive model without pairs of columns."""
+    return Additive(pairs=0).fit(task.bags).scores
+
+
 def trees(task: Task) -> Scores:
     """Boosted trees, stopped by the bags of other folds."""
     return Trees().fit(task.bags).scores
@@ -135,6 +140,7 @@ LEARNERS: dict[str, Callable[[Task], Scores]] = {
     "labels": labels,
     "labels_trees": labels_trees,
     "additive": additive,
+    "columns": columns,
     "trees": trees,
     "stacked": stacked,
     "network": network,

@@ -177,7 +177,7 @@ def test_many_rows_leave_the_strongest_columns():
     bags, _ = crossed(rows=300)
     terms, _ = terms_of(bags.X)
     strength = np.array([0.1, 0.5, 0.2, 0.4, 0.3])
-    names = {pair.few.pair for pair in candidates(terms, strength, 30_000_000)}
+    names = {pair.few.pair for pair in candidates(terms, strength, 15_000_000)}
     assert names == {("day", "two"), ("day", "z"), ("two", "z")}
 
 

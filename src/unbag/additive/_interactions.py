@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 FEW = 7
 """Levels of a category that have a part of their own while pairs are looked for."""
-WORK = 1e8
-"""Rows times pairs that are looked at, a few seconds; of more columns the strongest are taken."""
+WORK = 5e7
+"""Rows times pairs that are looked at, a second; of more columns the strongest are taken."""
 USUAL = 20
 """Of fewer pairs than this one in so many is expected to matter."""
 VARIANCES = np.logspace(-3, 0.5, 15)

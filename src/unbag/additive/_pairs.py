@@ -91,11 +91,12 @@ def cells_of(term: Term, places: Sequence[np.ndarray]) -> np.ndarray:
         Of both columns; see `places_of`.
     """
     first, second = (
-        np.append(parts, -1).take(place, mode="wrap")  # -1 is the last
+        np.append(parts, -1).astype(np.int16).take(place, mode="wrap")  # -1 is the last
         for parts, place in zip(term.cuts, places, strict=True)
     )
-    cell = first * (max(term.cuts[1]) + 1) + second
-    return np.where((first < 0) | (second < 0), -1, cell)
+    cell = first * np.int16(max(term.cuts[1]) + 1) + second
+    cell[(first < 0) | (second < 0)] = -1
+    return cell
 
 
 def part_labels(term: Term, cuts: Sequence[int], levels: Sequence[str]) -> list[str]:
