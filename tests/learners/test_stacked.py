@@ -24,8 +24,9 @@ def binary():
     return bags, score, Stacked().fit(bags)
 
 
-def test_trees_add_the_interaction_that_the_additive_model_lacks(binary):
-    bags, score, model = binary
+def test_trees_add_the_interaction_that_a_sum_of_columns_lacks(binary):
+    bags, score, _ = binary
+    model = Stacked(base=Additive(pairs=0)).fit(bags)
     centred = score[bags.rows] - score.mean()
     of_base = np.corrcoef(model.base.scores(bags.X), centred)[0, 1]
     assert of_base < 0.7
