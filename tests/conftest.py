@@ -2,17 +2,16 @@
 
 import gc
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
 
-# Most of the time of the suite is XLA compiling small programs. They are compiled in the cheapest
-# way, and kept in one folder for the run: workers, subprocesses and the tests after `small_memory`
+# Much of the time of the suite is XLA compiling small programs. They are compiled in the cheapest
+# way, and kept in one folder: workers, subprocesses, the tests after `small_memory` and the next run
 # load what one of them has compiled.
+COMPILED, MOST_COMPILED = Path(__file__).parents[1] / ".pytest_cache" / "compiled", 200 * 2**20
 STARTED_HERE = "PYTEST_XDIST_WORKER" not in os.environ
 OWN_FOLDER = STARTED_HERE and "JAX_COMPILATION_CACHE_DIR" not in os.environ
 CHEAP = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
@@ -32,7 +31,8 @@ SETTINGS = {
 def compile_cheaply():
     """Settings for this process and those that it starts, before NumPy and JAX are imported."""
     if OWN_FOLDER:
-        os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="unbag-tests-")
+        COMPILED.mkdir(parents=True, exist_ok=True)
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(COMPILED)
     os.environ.update(SETTINGS)
     # XLA ends a process that names a flag it does not have, so another process tries it
     trial = [sys.executable, "-c", "import jax; jax.devices()"]
@@ -79,10 +79,14 @@ def resident_memory():
     return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def pytest_unconfigure():
-    """Delete the compiled programs of this run; a folder of the user's is kept."""
-    if OWN_FOLDER:
-        shutil.rmtree(os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
+def pytest_sessionfinish(exitstatus):
+    """Forget the compiled programs after a failure, as one that a killed process left half written
+    could be its cause, and when they are many; a folder of the user's is kept."""
+    programs = list(COMPILED.iterdir()) if OWN_FOLDER else []
+    failed = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    if failed or sum(path.stat().st_size for path in programs) > MOST_COMPILED:
+        for path in programs:  # not the folder: another run may be using it
+            path.unlink(missing_ok=True)
 
 
 def pytest_terminal_summary(terminalreporter):
