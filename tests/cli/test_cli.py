@@ -615,6 +615,19 @@ def test_a_stream_resumed_by_another_column_says_only_that(tmp_path):
     )
 
 
+def test_a_stream_says_that_it_may_have_learned_from_the_bags_and_is_not_recalibrated(tmp_path):
+    inbox, out = tmp_path / "inbox", tmp_path / "m.unbag"
+    inbox.mkdir()
+    events, reports, _ = world(inbox, count=2000, ending="csv")
+    run("stream", inbox, *SALES, "--size", "events", "--rows", 256, "--id", "event")
+    folder = tmp_path / "inbox-run"
+    said = run("evaluate", folder, events, reports, *SALES).stderr
+    assert "does not know which bags it learned from" in said
+    assert "unbag recalibrate" not in said
+    refused = run("recalibrate", folder, events, reports, *SALES, "--out", out, code=1).stderr
+    assert "A model to recalibrate must be a file" in refused
+
+
 def test_a_total_beside_a_proportion_is_not_answered_by_a_third(tmp_path):
     events, reports, _ = world(tmp_path, count=400)
     said = run("check", events, reports, *SALES, "--proportion", "sales", code=1).stderr

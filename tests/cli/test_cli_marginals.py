@@ -181,3 +181,19 @@ def test_the_next_command_follows_the_verdict(tmp_path):
     words = ["--marginal", tmp_path / "by_shop.csv", "--total", "sales", "--id", "event"]
     said = run("train", tmp_path / "e.csv", *words, "--out", tmp_path / "m.unbag").stderr
     assert "\n  unbag " in said.split("Next: ")[1]
+
+
+@pytest.mark.parametrize("keys", [["shop"], ["shop", "day"]])
+def test_a_table_that_was_learned_from_as_cells_does_not_judge_as_bags(tmp_path, keys):
+    rng = np.random.default_rng(0)
+    shop, day = rng.integers(12, size=2000), rng.integers(3, size=2000)
+    events = pd.DataFrame({"shop": [f"s, {s}" for s in shop], "day": [f"d{d}" for d in day]})
+    sold = rng.random(2000) < 1 / (1 + np.exp(-np.linspace(-2, 2, 12)[shop]))
+    events.assign(id=np.arange(2000)).to_csv(tmp_path / "e.csv", index=False)
+    table = tmp_path / "sums.csv"
+    events.assign(sales=sold).groupby(keys)["sales"].sum().reset_index().to_csv(table, index=False)
+    model, words = tmp_path / "m.unbag", ["--total", "sales", "--id", "id"]
+    run("train", tmp_path / "e.csv", "--marginal", table, *words, "--out", model)
+    on = [word for key in keys for word in ("--on", key)]
+    said = run("evaluate", model, tmp_path / "e.csv", table, *on, *words, code=1).stderr
+    assert "it learned from all" in said

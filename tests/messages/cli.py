@@ -26,7 +26,7 @@ from unbag.cli._options import (
 )
 from unbag.cli._plan import Contest, _cap, _noise, _refuse_bags, answers
 from unbag.cli._predict import predictions
-from unbag.cli._recalibrate import check_repair
+from unbag.cli._recalibrate import check_repair, recalibrate
 from unbag.cli._select import selected
 from unbag.cli._train import _with_labels, check_settings, joined, parted
 from unbag.learners import Effect
@@ -95,6 +95,11 @@ MESSAGES = [
     (
         lambda: check_settings({"method": "best"}),
         f"A method must be one of {', '.join(METHODS)}, auto: 'best' given. Choose one of these.",
+    ),
+    (
+        lambda: recalibrate(None, FOLDER, *DAYS, out=FOLDER / "better.unbag"),
+        f"A model to recalibrate must be a file: {FOLDER} is a folder, as that of a stream. A stream "
+        "corrects itself: let it learn from these files.",
     ),
     (
         lambda: check_repair(SimpleNamespace(old_score_="old"), "both"),

@@ -260,9 +260,20 @@ MESSAGES = [
     ),
     (
         lambda: told(total=None, proportion="n", reports=replaced(SAID, n=[40, 7])),
-        "A proportion must lie between 0 and 1: bag a has 40 (2 such bags). Name totals with total= in "
-        "place of proportion=, divide percentages by 100, say kind='total' where these are mean "
-        "counts, or give the variance of the noise with noise=.",
+        "A proportion must lie between 0 and 1, and all of these are whole numbers, as totals are: bag "
+        "a has 40 (2 such bags). Name the column with total= in place of proportion=.",
+    ),
+    (
+        lambda: told(total=None, proportion="n", reports=replaced(SAID, n=[40.5, 7])),
+        "A proportion must lie between 0 and 1: bag a has 40.5 (2 such bags). Divide percentages by "
+        "100, say kind='total' where these are mean counts, or give the variance of the noise with "
+        "noise=.",
+    ),
+    (
+        lambda: told(reports=SAID.rename_columns(["Bag", *SAID.column_names[1:]])),
+        "A key must have the same name in both tables: 'bag' is in the events and not in the reports. "
+        f"Rename the column; those of the reports are {', '.join(['Bag', *SAID.column_names[1:]])}. (1 "
+        "further problem: check_tables lists all.)",
     ),
     (
         lambda: told(total=None, counts=["n"]),

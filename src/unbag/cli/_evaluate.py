@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -56,7 +57,7 @@ def evaluate(
     estimator = open_model(model)
     with activity("reading"):
         bags = bags_for(estimator, events, reports, ctx.obj)
-        fresh = unseen(bags, estimator.learned_)
+        fresh = unseen(bags, estimator.learned_, cells=as_cells(bags, reports, ctx.obj))
         tell_learned(bags, fresh, estimator.learned_)
         judged = judged_by(estimator, fresh)
     print_evaluation(judged.evaluation, as_json=as_json)
@@ -130,13 +131,29 @@ def bags_for(model: Any, events: Any, reports: Any, columns: Columns) -> JoinedB
     return join(events, reports, columns, plan=model.plan_, **offset)
 
 
-def unseen(bags: Any, *learned: np.ndarray | None) -> Any:
-    """The bags without those that were learned from, by one model or several."""
+def as_cells(bags: Any, reports: Path, columns: Columns) -> Any:
+    """The bags under the names that they have as cells of a marginal table: a model may have
+    learned from the same file as such."""
+    import numpy as np
+
+    names, keys = [str(name) for name in bags.names], columns.keys
+    if len(keys) == 1:
+        values = [[name] for name in names]
+    else:  # commas in values were doubled when they were joined
+        values = [[v.replace(",,", ",") for v in re.split("(?<!,), ", name)] for name in names]
+    each = [", ".join(f"{k}={v}" for k, v in zip(keys, own, strict=False)) for own in values]
+    return replace(bags.bare(), names=np.array([f"{reports.stem}: {words}" for words in each]))
+
+
+def unseen(bags: Any, *learned: np.ndarray | None, cells: Any = None) -> Any:
+    """The bags without those that were learned from, by one model or several, as bags or as cells
+    of a marginal table."""
     import numpy as np
 
     from unbag.metrics import known_bags
 
-    new = ~np.any([known_bags(bags, each).bag for each in learned], axis=0)
+    forms = [bags] if cells is None else [bags, cells]
+    new = ~np.any([known_bags(form, each).bag for form in forms for each in learned], axis=0)
     if not (new & bags.observed).any():
         raise broken(
             "An evaluation must have bags that the model did not learn from",
@@ -153,6 +170,11 @@ def tell_learned(bags: Any, fresh: Any, learned: np.ndarray | None) -> None:
     report."""
     from unbag.metrics import known_bags
 
+    if learned is None:
+        tell(
+            "note: this model does not know which bags it learned from. Where these are among "
+            "them, what follows is too favourable."
+        )
     left_out, more = len(bags) - len(fresh), ""
     if not left_out:
         return

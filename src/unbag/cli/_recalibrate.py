@@ -12,7 +12,7 @@ import typer
 
 from unbag._rules import broken
 from unbag.cli._console import activity, print_json, tell
-from unbag.cli._evaluate import bags_for, open_model, tell_learned, unseen
+from unbag.cli._evaluate import as_cells, bags_for, open_model, tell_learned, unseen
 from unbag.cli._options import AsJson, Events, Force, Model, Reports, check_output, table_verb
 
 COMMAND = table_verb(without=("kind", "score", "exposure"))  # the model file says them
@@ -43,11 +43,17 @@ def recalibrate(
     from unbag.recalibration import recalibrate as estimate
 
     check_output(out, force=force, table=False)
+    if model.is_dir():
+        raise broken(
+            "A model to recalibrate must be a file",
+            f"{model} is a folder, as that of a stream",
+            "A stream corrects itself: let it learn from these files.",
+        )
     estimator = open_model(model)
     check_repair(estimator, fit)
     with activity("reading"):
         bags = bags_for(estimator, events, reports, ctx.obj)
-        fresh = unseen(bags, estimator.learned_)
+        fresh = unseen(bags, estimator.learned_, cells=as_cells(bags, reports, ctx.obj))
         tell_learned(bags, fresh, estimator.learned_)
         within, notes = within_constants(fresh.as_read())  # as they judged at training
         fresh = replace(fresh, stratum=within.stratum)

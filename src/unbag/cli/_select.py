@@ -10,7 +10,7 @@ import typer
 
 from unbag._rules import broken
 from unbag.cli._console import activity, print_json, tell
-from unbag.cli._evaluate import bags_for, open_model, unseen
+from unbag.cli._evaluate import as_cells, bags_for, open_model, unseen
 from unbag.cli._options import TABLE, AsJson, Force, PageFile, check_page, check_pair, table_verb
 
 if TYPE_CHECKING:
@@ -104,7 +104,8 @@ def selected(
     learned = [model.learned_ for model in models.values()]
     scores, bags = {}, None
     for name, model in models.items():
-        bags = unseen(bags_for(model, events, reports, columns), *learned)
+        bags = bags_for(model, events, reports, columns)
+        bags = unseen(bags, *learned, cells=as_cells(bags, Path(reports), columns))
         scores[name] = scores_on(model, bags)
     if by.get("rule") != "tournament":  # which takes no strata
         bags = replace(bags, stratum=within_constants(bags.as_read())[0].stratum)  # type: ignore[union-attr,type-var]

@@ -334,6 +334,8 @@ def next_command(step: str, ctx: typer.Context, model: Any, path: Path, rate: fl
     rate : float or None
         The mean report, where it is known.
     """
+    if step == "recalibrate" and path.is_dir():
+        step = "predict"  # a stream corrects itself
     said = list(pairwise(ctx.meta.get(WORDS, [])))
     columns = [word for pair in said if pair[0] in ("--on", "--total") for word in pair]
     if model.old_score_ is not None:

@@ -72,7 +72,7 @@ def bag_checks(
         "bag_without_report": (bags.used & ~bags.has_report, (bags.name,)),
         "not_observed": (reported & ~bags.usable & known, (bags.name, " is ", bags.status)),
         **_fractions(bags, values, columns, engine),
-        **_impossible(bags, whole, shares, columns),
+        **_impossible(bags, whole, shares, columns, engine),
     }
 
 
@@ -97,7 +97,9 @@ def _fractions(bags: Any, values: Sequence[Any], columns: Columns, engine: Engin
     }
 
 
-def _impossible(bags: Any, whole: Any, shares: Sequence[Any], columns: Columns) -> Finds:
+def _impossible(
+    bags: Any, whole: Any, shares: Sequence[Any], columns: Columns, engine: Engine
+) -> Finds:
     """Reports without noise that no labels could give."""
     high = largest_report(columns.reports_are, columns.cap)
     outside = reduce(or_, [_outside(share, 0, high, 1e-9) for share in shares])
@@ -107,10 +109,13 @@ def _impossible(bags: Any, whole: Any, shares: Sequence[Any], columns: Columns) 
         return {"impossible_counts": (exact & (outside | apart), (*has, whole, " of ", bags.size))}
     if columns.total is not None and columns.reports_are == "binary":
         return {"impossible_total": (exact & outside, (*has, whole, " of ", bags.size))}
-    rule = "impossible_report"
-    if columns.proportion is not None and columns.reports_are == "binary":
-        rule = "impossible_proportion"
-    return {rule: (exact & outside, (*has, shares[0]))}
+    if columns.proportion is None or columns.reports_are != "binary":
+        return {"impossible_report": (exact & outside, (*has, shares[0]))}
+    totals = engine.none(bags.usable & _outside(shares[0] - shares[0].round(), 0, 0, WHOLE))
+    return {
+        "total_as_proportion": (exact & outside & totals, (*has, shares[0])),
+        "impossible_proportion": (exact & outside & ~totals, (*has, shares[0])),
+    }
 
 
 def _outside(value: Any, low: float, high: float, tolerance: Any) -> Any:

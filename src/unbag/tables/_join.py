@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from unbag._rules import Refused, broken, refuse
+from unbag._rules import Refusal, Refused, broken, refuse
 from unbag.bags import Bags, check_prior
 from unbag.tables._columns import ColumnNames, Columns, as_columns, cut_of, ids_are_text
 from unbag.tables._events import BagCounter, id_counter
@@ -356,7 +356,21 @@ class _Pair:
                 "Give the two tables the other way round.",
             )
         if missing:
-            raise Refused(*missing)
+            raise Refused(*self._other_keys(), *missing)
+
+    def _other_keys(self) -> list[Refusal]:
+        """Keys that one table has and the other calls otherwise."""
+        pairs = ((self.events, self.reports), (self.reports, self.events))
+        return [
+            Refusal(
+                "A key must have the same name in both tables",
+                f"{key!r} is in the {one.thing} and not in the {other.thing}",
+                f"Rename the column; those of the {other.thing} are {', '.join(other.columns)}.",
+            )
+            for key in self.columns.keys
+            for one, other in pairs
+            if not one.missing([key]) and other.missing([key])
+        ]
 
     def match(self, survey: Survey | None = None) -> Matched:
         """The first pass: count the events of each bag, and look at the features on the way."""

@@ -128,10 +128,15 @@ RULES: dict[str, TableRule] = {
         "Name all classes, also the one of events without a label, or give the variance of the "
         "noise with {noise}.",
     ),
+    "total_as_proportion": TableRule(
+        "bag",
+        "A proportion must lie between 0 and 1, and all of these are whole numbers, as totals are",
+        "Name the column with {total} in place of {proportion}.",
+    ),
     "impossible_proportion": TableRule(
         "bag", "A proportion must lie between 0 and 1",
-        "Name totals with {total} in place of {proportion}, divide percentages by 100, say "
-        "{kind:total} where these are mean counts, or give the variance of the noise with {noise}.",
+        "Divide percentages by 100, say {kind:total} where these are mean counts, or give the "
+        "variance of the noise with {noise}.",
     ),
     "impossible_report": TableRule(
         "bag", "A report without noise must be one that labels could give", NO_LABELS
