@@ -22,6 +22,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from scipy import sparse
 
 from unbag._arrays import blocks
@@ -348,6 +349,8 @@ class _Data(NamedTuple):
             bags, order = bags.take(every), bags.rows_of(every)
             start = start[:, order] if start is not None else None
         matrix = columns.matrix(bags.X)
+        # tables of the folds of another learner, which Arrow keeps although they are freed
+        pa.default_memory_pool().release_unused()
         if not _can_split(matrix):
             return None
         params = {"max_bin": 63, "verbosity": -1, "num_threads": 1, "min_data_in_bin": BIN}
