@@ -16,6 +16,11 @@ SIZE = np.array([2, 2])
 
 MESSAGES = [
     (
+        lambda: random_bags(None, ["yes", "no"], size=1, seed=0),
+        "Labels must be numbers: an array of type <U3 given. Write y == 'yes', say, for binary labels, "
+        "and class numbers from 0 for more classes.",
+    ),
+    (
         lambda: from_rows([0, 0, 1], [0.5, 0.5, 1, 1], X=np.zeros((4, 1))),
         "bag must have one entry for each row: 3 given for 4 rows. Give them in the order of the "
         "rows.",

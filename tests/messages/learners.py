@@ -16,7 +16,7 @@ from unbag.datasets import make_conversions
 from unbag.learners import LEARNERS, LocalParts, NetworkLearner, Terms
 from unbag.learners._files import bytes_of
 from unbag.learners._network_model import NetworkColumns, _dense
-from unbag.tables import OldScore
+from unbag.tables import Column, FeaturePlan, OldScore
 
 RNG = np.random.default_rng(0)
 
@@ -40,6 +40,9 @@ LACKS = (
 )
 
 OFFSET = unbag.BagClassifier(learner="additive").fit(X, Y, bag=ROWS, offset=X[:, 0])
+
+PLANNED = copy(OFFSET)
+PLANNED.plan_ = FeaturePlan((Column("x", "numeric"),))
 
 JOINED = copy(OFFSET)
 JOINED.old_score_ = OldScore("old")
@@ -164,6 +167,16 @@ MESSAGES = [
         lambda: unbag.BagClassifier(epochs=1).fit(X, Y, bag=ROWS, offset=X[:, 0]),
         "An offset must come to learners that take it: it is given with options of one training. "
         "Leave these out, or say learner='network'.",
+    ),
+    (
+        lambda: unbag.fit(EVENTS),
+        "A model must learn from bags: Table given. Make them with unbag.join, unbag.from_rows or "
+        "unbag.random_bags.",
+    ),
+    (
+        lambda: PLANNED.predict([{"x": 1.0}], offset=[0.0]),
+        "Rows for a model of tables must be a table with its columns: list given. Give a frame, as "
+        "pandas.DataFrame(rows), or an Arrow table.",
     ),
     (
         lambda: OFFSET.fitted_.predict(X),

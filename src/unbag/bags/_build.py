@@ -91,7 +91,15 @@ def _rowwise(values: Any) -> Any:
 
 def _labels(y: Any, kind: Kind, classes: int | None) -> np.ndarray:
     """Labels as numbers whose mean over a bag is its report."""
-    y = np.asarray(y, float)
+    try:
+        y = np.asarray(y, float)
+    except (TypeError, ValueError):
+        words = np.asarray(y).dtype
+        raise broken(
+            "Labels must be numbers",
+            f"an array of type {words} given",
+            "Write y == 'yes', say, for binary labels, and class numbers from 0 for more classes.",
+        ) from None
     if kind == "binary":
         rule, bad = "A binary label must be 0 or 1", ~np.isin(y, (0, 1))
         remedy = "Use {kind:histogram} or {kind:total}."

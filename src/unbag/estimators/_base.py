@@ -283,6 +283,12 @@ class BagEstimator(BaseEstimator):
         """Rows as the learners take them: tables as they are, else a matrix of numbers."""
         if _is_table(X) and not reset and self._learned_from_events():
             return self._rows_of_events(X)
+        if not reset and self._learned_from_events() and _is_mixed(X):
+            raise broken(
+                "Rows for a model of tables must be a table with its columns",
+                f"{type(X).__name__} given",
+                "Give a frame, as pandas.DataFrame(rows), or an Arrow table.",
+            )
         if _is_table(X):
             validate_data(self, X, reset=reset, skip_check_array=True)  # the names of its columns
             if _num_samples(X) == 0:
@@ -646,6 +652,13 @@ class BagEstimator(BaseEstimator):
 def _is_table(X: Any) -> bool:
     """Whether X has named columns: a frame of pandas or polars, or an Arrow table."""
     return hasattr(X, "columns") and hasattr(X, "shape")
+
+
+def _is_mixed(X: Any) -> bool:
+    """Whether rows are neither a table nor numbers: records, or one row by itself."""
+    if _is_table(X) or hasattr(X, "tocsr"):
+        return False
+    return np.asarray(X).dtype.kind in "OUS"
 
 
 def _columns_of(X: Any) -> list[Any]:

@@ -91,6 +91,12 @@ def fit(
     begin = monotonic()
     if isinstance(bags, Marginals):
         return _fit_cells(bags, learner, folds, seed, test)
+    if not isinstance(bags, Bags):
+        raise broken(
+            "A model must learn from bags",
+            f"{type(bags).__name__} given",
+            "Make them with unbag.join, unbag.from_rows or unbag.random_bags.",
+        )
     bags = as_read(bags)
     if bags.X is None:
         raise broken("Bags to learn from must have features", "X is None", "Make them with X.")

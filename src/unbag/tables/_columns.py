@@ -292,7 +292,7 @@ def as_columns(on: str | Sequence[str] | Columns, said: Mapping[str, Any]) -> Co
     known = [field.name for field in fields(Columns)]
     for name in said:
         if name not in known:
-            raise TypeError(f"{name!r} is no argument here.{nearest(name, known)}")
+            raise TypeError(f"{name!r} is no argument here. {nearest(name, known)}".rstrip())
     columns = replace(on, **said) if isinstance(on, Columns) else Columns(on, **said)
     check_cap(columns.cap, columns.reports_are)
     return columns
