@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from scipy.special import expit, softmax
 
-from unbag import Bags, Refused, models, random_bags
+from unbag import Bags, Refused, from_rows, models, random_bags
 from unbag.boosting import level_shift
 from unbag.learners import LEARNERS, NetworkLearner, NetworkModel, fit, folds_of
 from unbag.learners._network_model import NetworkColumns
@@ -319,6 +319,17 @@ def test_numbers_are_centred_and_share_one_scale():
     columns, matrix = NetworkColumns.of(X)
     assert columns.mean.tolist() == [2, 5]
     assert matrix.tolist() == (np.array([[-2, 0], [2, 0], [0, 0]]) / columns.scale).tolist()
+
+
+def test_strata_go_where_they_are_of_no_use_and_a_known_prior_stays():
+    bag, report = np.arange(12) // 2, np.tile([0.5, 0.0, 1.0], 4)[np.arange(12) // 2]
+    plain = from_rows(bag, report, X=np.zeros((12, 1)), prior=0.2)
+    assert NetworkLearner()._learnable(plain)[1].known_prior == 0.2
+    strata = from_rows(bag, report, X=np.zeros((12, 1)), stratum=bag // 3, prior=[0.2, 0.4])
+    assert NetworkLearner()._learnable(strata)[1].known_prior.tolist() == [0.2, 0.4]
+    alone = NetworkLearner(method="likelihood")._learnable(strata)[1]
+    assert alone.stratum is None
+    assert alone.known_prior is None
 
 
 def test_rows_of_another_shape_are_refused(folded):

@@ -176,6 +176,13 @@ class Bags:
         """The same bags without features."""
         return replace(self, X=None)
 
+    def without_strata(self) -> Bags:
+        """The same bags for a method that compares each bag with its own prediction, to which
+        strata are of no use; a prior that is known of each stratum goes with them."""
+        if self.stratum is None:
+            return self
+        return replace(self, stratum=None, stratum_names=None, known_prior=None)
+
     def take(self, numbers: Any) -> Bags:
         """These bags in this order, their instances grouped by bag.
 

@@ -140,7 +140,7 @@ class Training:
         if not _enough(bags, method):
             share = 0
         if method in ACROSS_BAGS or importance is not None:
-            bags = _without_strata(bags)
+            bags = bags.without_strata()
         elif diagnosed:
             warn_unless_random(bags)
         learn, held_out = bags, None
@@ -253,14 +253,6 @@ def _enough(bags: Bags, method: str) -> bool:
     if method in ACROSS_BAGS:
         fewest = 2
     return len(bags) >= 10 and bool((count[count > 0] >= fewest).all())
-
-
-def _without_strata(bags: Bags) -> Bags:
-    """The same for a method that compares each bag with its own prediction, to which strata are of
-    no use."""
-    if bags.stratum is None:
-        return bags
-    return replace(bags, stratum=None, known_prior=None, stratum_names=None)
 
 
 def overall_prior(bags: Bags, importance: np.ndarray | None = None) -> np.ndarray:

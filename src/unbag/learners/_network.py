@@ -122,14 +122,11 @@ class NetworkLearner(ByFolds):
         has no mean to be compared with; methods for bags that are not random know no strata."""
         everything = np.arange(len(bags))
         if bags.stratum is None or not self.needs_random_bags:
-            return everything, replace(bags, **_NO_STRATA)
+            return everything, bags.without_strata()
         kept = enough_in_strata(bags, everything)
         if len(kept) == len(bags):
             return everything, bags
         return kept, dense_strata(bags.take(kept))
-
-
-_NO_STRATA: dict[str, Any] = {"stratum": None, "stratum_names": None, "known_prior": None}
 
 
 class _Race:
