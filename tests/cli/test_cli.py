@@ -647,4 +647,7 @@ def test_evaluations_and_models_from_disk_name_the_next_command(tmp_path):
     words = ["train", events, reports, *SALES, "--memory", "1MB", "--id", "event", "--out", model]
     assert f"  unbag predict {model} NEW_EVENTS --out" in run(*words).stderr
     later = world(tmp_path, count=3000, seed=1, name="later")[:2]
-    assert f"\n  unbag recalibrate {model} NEW" in run("evaluate", model, *later, *SALES).stderr
+    words = [*SALES, "--size", "events", "--noise", 0.5]
+    said = run("evaluate", model, *later, *words).stderr
+    assert f"\n  unbag recalibrate {model} NEW_EVENTS NEW_REPORTS --on bag" in said
+    assert "--size events --noise 0.5 --out better.unbag" in said

@@ -15,6 +15,8 @@ from unbag._rules import broken, one_of
 from unbag.cli._check import in_lines, readings
 from unbag.cli._console import activity, print_evaluation, tell, tell_warnings
 from unbag.cli._options import (
+    COLUMN_HELP,
+    NOISE_HELP,
     WORDS,
     AsJson,
     Below,
@@ -64,6 +66,12 @@ NEXT = {
 """The command for each next step of a verdict."""
 OF_PLAN = ("--kind", "--cap", "--noise", "--epsilon", "--mechanism", "--delta", "--sensitivity")
 """What `unbag plan` takes too."""
+OF_REPORTS = {
+    f"--{name.replace('_', '-')}"
+    for name in (*COLUMN_HELP, *NOISE_HELP)
+    if name not in ("kind", "score", "exposure", "cut", "accept_bias")
+}
+"""What `unbag recalibrate` must be told of new tables as well."""
 
 
 def train(
@@ -337,7 +345,7 @@ def next_command(step: str, ctx: typer.Context, model: Any, path: Path, rate: fl
     if step == "recalibrate" and path.is_dir():
         step = "predict"  # a stream corrects itself
     said = list(pairwise(ctx.meta.get(WORDS, [])))
-    columns = [word for pair in said if pair[0] in ("--on", "--total") for word in pair]
+    columns = [word for pair in said if pair[0] in OF_REPORTS for word in pair]
     if model.old_score_ is not None:
         columns += ["--fit", "intercept"]  # its slope is not to be learned
     plan = [word for pair in said if pair[0] in OF_PLAN and _is_plain(*pair) for word in pair]
