@@ -233,6 +233,12 @@ class EvidenceFit(ABC):
         is that of the last linear model, as long as it leads on.
         """
         precision = self.precisions(of_group)
+
+        def about(place: Any) -> tuple[Linear, Any]:
+            """The linear model about a place, and its posterior."""
+            made = self.linearise(place)
+            return made, made.space.posterior(precision)
+
         posterior = linear.space.posterior(precision)
         place, gain, converged = self._widened(linear.place, spread), np.inf, False
         pairs: list[Pair] = []
@@ -240,8 +246,7 @@ class EvidenceFit(ABC):
         for _ in range(most):
             stale = linear.place is not place
             if self.exact and stale:
-                linear = self.linearise(place)
-                posterior, stale = linear.space.posterior(precision), False
+                (linear, posterior), stale = about(place), False
                 if gain > NEAR:  # far from the top, old pairs speak of another curvature
                     pairs, earlier = [], None
             gradient = self.gradient(place) if stale else linear.gradient
@@ -258,8 +263,7 @@ class EvidenceFit(ABC):
                 converged = True
                 break
             if stale and gain > SLOW * before:  # the old curvature no longer leads on
-                linear = self.linearise(place)
-                posterior = linear.space.posterior(precision)
+                linear, posterior = about(place)
                 step = bent(posterior, gradient, pairs)
                 gain = float(gradient @ step)
             after = self._moved(place, step, precision)
@@ -267,8 +271,7 @@ class EvidenceFit(ABC):
                 break
             place = after
         if linear.place is not place:
-            linear = self.linearise(place)
-            posterior = linear.space.posterior(precision)
+            linear, posterior = about(place)
         evidence = self._evidence(place, of_group, posterior)
         return State(self.unpack(place.b), of_group, evidence, linear, converged, posterior)
 

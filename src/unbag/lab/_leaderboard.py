@@ -128,6 +128,26 @@ class Leaderboard(NamedTuple):
 HEADER = ["method", "mean rank", "wins", "way to labels", "AUC", "CPU seconds", "refused"]
 
 
+def _standing(
+    name: str,
+    own: Sequence[Sequence[BenchmarkRun]],
+    rank: np.ndarray,
+    loss: np.ndarray,
+    way: np.ndarray,
+) -> Standing:
+    """A method by its runs, rank, loss and way to the labels in each block."""
+    return Standing(
+        name,
+        getattr(competitors().get(name), "title", name),
+        rank=float(rank.mean()),
+        wins=int((rank == 1).sum()),
+        way=_median(way),
+        auc=_median([np.mean([run.test_auc for run in block]) for block in own]),
+        seconds=_median([run.seconds for block in own for run in block]),
+        refused=int(np.isnan(loss).sum()),
+    )
+
+
 def leaderboard(runs: Sequence[BenchmarkRun]) -> Leaderboard:
     """Rank the methods that took part in every block.
 
@@ -155,21 +175,10 @@ def leaderboard(runs: Sequence[BenchmarkRun]) -> Leaderboard:
     trivial = np.array([facts[block].trivial for block in blocks])
     room = trivial - np.array([losses.get((LABELS, block), np.nan) for block in blocks])
     room = np.where(room > LEAST_ROOM * trivial, room, np.nan)  # where labels teach nothing either
-    standings = []
-    for name, loss, rank in zip(whole, table, ranks, strict=True):
-        own = [by[name, block] for block in blocks]
-        standings.append(
-            Standing(
-                name,
-                getattr(competitors().get(name), "title", name),
-                rank=float(rank.mean()),
-                wins=int((rank == 1).sum()),
-                way=_median((trivial - loss) / room),
-                auc=_median([np.mean([run.test_auc for run in block]) for block in own]),
-                seconds=_median([run.seconds for block in own for run in block]),
-                refused=int(np.isnan(loss).sum()),
-            )
-        )
+    standings = [
+        _standing(name, [by[name, block] for block in blocks], rank, loss, (trivial - loss) / room)
+        for name, loss, rank in zip(whole, table, ranks, strict=True)
+    ]
     chance = np.nan
     if len(ranks) > 2 and len(blocks) > 1:
         chance = float(friedmanchisquare(*ranks).pvalue)
