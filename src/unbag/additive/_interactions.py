@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import special
 
+from unbag.additive._counts import Diagonal
 from unbag.additive._pairs import LEVELS, cells_of, cut, places_of
 from unbag.additive._slots import Slot, as_places
 from unbag.additive._terms import Term, Terms
@@ -113,7 +114,7 @@ def cell_products(
     moments: CountMoments,
     whitener: Whitener,
     *,
-    taken: Any = slice(None),
+    taken: np.ndarray | None = None,
 ) -> list[CellProducts]:
     """The products of each pair.
 
@@ -129,23 +130,36 @@ def cell_products(
         Of bags that share no row.
     moments, whitener : CountMoments, Whitener
         Of the counts, where the fit is.
-    taken : slice or numpy.ndarray
-        The counts that are looked at.
+    taken : numpy.ndarray, optional
+        Whether each count, of classes one class after the other, is looked at; by default all are.
     """
-    white = whitener(counts.observed - moments.mean)[taken]
-    slopes, bags = counts.slopes(moments.h), counts.S.shape[0]
-    count = np.repeat(np.arange(bags), np.diff(counts.S.indptr))
+    white = whitener(counts.observed - moments.mean)
+    white = white if taken is None else white * taken
     of = {term.name: (term, rows.start) for term, rows, _ in terms.places}
     names = dict.fromkeys(name for pair in pairs for name in pair.few.pair)
     places = {name: places_of(*of[name], Z) for name in names}
-    made = []
-    for pair in pairs:
-        cell = cells_of(pair.few, [places[name] for name in pair.few.pair])
-        slot = Slot(0, pair.few.levels, as_places(cell, pair.few.levels))
-        blocks = [[slot.by_count(count, bags, d) for d in row] for row in slopes]
-        J = whitener(np.block(blocks))[taken]
-        made.append(CellProducts(J.T @ J, J.T @ white))
+    made = [CellProducts(np.zeros(()), np.zeros(())) for _ in pairs]
+    for some in counts.together:  # the cells of all bags at once would take more than the rows
+        slopes, whiten = counts.slopes(moments.h), whitener
+        own = np.ones(len(white)) if taken is None else taken
+        if counts.simple:
+            slopes, whiten = [[counts.slope(moments.h[some.rows])]], _part(whitener, some.counts)
+            own = own[some.counts]
+        size = np.diff(counts.S.indptr)[some.counts]
+        count = np.repeat(np.arange(len(size)), size)
+        residual = white[some.counts] if counts.simple else white
+        for number, (pair, known) in enumerate(zip(pairs, made, strict=True)):
+            cell = cells_of(pair.few, [places[name][some.rows] for name in pair.few.pair])
+            slot = Slot(0, pair.few.levels, as_places(cell, pair.few.levels))
+            blocks = [[slot.by_count(count, len(size), d) for d in row] for row in slopes]
+            J = whiten(np.block(blocks)) * own[:, None]
+            made[number] = CellProducts(known.gram + J.T @ J, known.gradient + J.T @ residual)
     return made
+
+
+def _part(whitener: Any, counts: slice) -> Diagonal:
+    """The whitener of some counts that share no row."""
+    return Diagonal(whitener.root[counts], 0.0)
 
 
 def asked_for(
