@@ -197,3 +197,13 @@ def test_a_table_that_was_learned_from_as_cells_does_not_judge_as_bags(tmp_path,
     on = [word for key in keys for word in ("--on", key)]
     said = run("evaluate", model, tmp_path / "e.csv", table, *on, *words, code=1).stderr
     assert "it learned from all" in said
+
+
+def test_a_ranking_tells_what_it_leaves_out_without_a_line_of_code(tmp_path):
+    rng = np.random.default_rng(0)
+    events = pd.DataFrame({"id": [f"e{i}" for i in range(400)], "shop": rng.integers(4, size=400)})
+    events.assign(shop="s" + events["shop"].astype(str)).to_csv(tmp_path / "e.csv", index=False)
+    words = ["plan", "--marginals", tmp_path / "e.csv", "--table", "shop", "--rate", 0.3]
+    said = run(*words).stderr
+    assert said.startswith("warning: Left out of the model: 'id'")
+    assert "DataWarning" not in said

@@ -189,7 +189,7 @@ class JudgedModel(NamedTuple):
 
     scored: ScoredBags
     evaluation: Evaluation
-    verdict: Verdict | None = None
+    verdict: Verdict
 
     @property
     def predictions(self) -> np.ndarray | None:
