@@ -36,6 +36,10 @@ OF_OUTLOOK = (
     "by the variance of an estimate from bags: it grows with the size of the bags and with the "
     "noise of their counts, and falls with the number of events."
 )
+BY_COUNTS = (
+    "How good single predictions are, these bags cannot tell: {reason}. The model is judged by how "
+    "probable it makes the reports of bags that it did not learn from, which needs no random bags."
+)
 Advice = list[tuple[str, str]]
 """Sentences, each with a command or nothing."""
 
@@ -71,6 +75,8 @@ def summary(story: Story) -> Section:
     if story.biased:
         reason = doubt(story.diagnosis)  # pyright: ignore[reportArgumentType]
         warning = [f"Do not trust these numbers yet: {reason}, and the intervals do not know that."]
+        if story.evaluation is not None and "gain_over_prior" in story.evaluation.estimates:
+            warning = [BY_COUNTS.format(reason=reason)]
     sentences = [*_learned(story), *warning, *_how_good(story), *_trust(story)]
     if story.verdict is not None:
         sentences = [story.verdict.headline, *sentences]
