@@ -1,11 +1,13 @@
 """Pairs of columns whose effects are not a sum: found where they are, and only there."""
 
 import json
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy import special, stats
+from scipy import sparse, special, stats
 
 import unbag
 from unbag._model_file import Misfit
@@ -20,6 +22,7 @@ from unbag.additive._interactions import (
     candidates,
     cell_products,
 )
+from unbag.additive._model import _few_bags
 from unbag.additive._pairs import cut, part_labels, places_of
 from unbag.additive._sums import LocalParts, PairsAt, SumsAt, fit_parts, narrow_part
 from unbag.additive._terms import Term, Terms, terms_of
@@ -254,3 +257,41 @@ def test_a_block_of_a_matrix_is_a_column_of_a_pair():
     term, rows, _ = terms.places[0]
     assert np.array_equal(places_of(term, rows.start, design.Z), code)
     assert len(cut(term, terms.share[rows])) == 4
+
+
+def test_a_zero_that_a_sparse_matrix_stores_is_no_one():
+    code = np.random.default_rng(0).integers(0, 4, 200)
+    X = np.eye(4)[code][:, :3]
+    rows, columns = np.indices(X.shape).reshape(2, -1)
+    stored = sparse.csr_array((X.ravel(), (rows, columns)), shape=X.shape)
+    assert stored.nnz == X.size
+    terms, design = terms_of(stored)
+    assert np.array_equal(places_of(terms.terms[0], 1, design.Z), code)
+    X[0] = np.nan  # a missing one is none
+    assert places_of(terms.terms[0], 1, terms.matrix(X))[0] == 3
+
+
+@pytest.mark.parametrize("name", ["shop x day", "x x two"])
+def test_a_column_may_be_called_as_a_pair_is(name):
+    bags, score = crossed()
+    other = np.random.default_rng(1).normal(size=bags.X.num_rows)
+    bags = replace(bags, X=bags.X.append_column(name, pa.array(other)))
+    model = Additive().fit(bags)
+    assert pairs_of(model) == {("shop", "day"), ("x", "two")}
+    names = [term.name for term in model.terms.terms]
+    assert len({*names}) == len(names)
+    assert np.corrcoef(model.scores(bags.X), score)[0, 1] > 0.95
+    terms = terms_of(pa.table({"a x b": other, "c": other, "a": other, "b x c": other}))[0]
+    pairs = candidates(terms, np.ones(4), 1)
+    assert len({pair.more.name for pair in pairs}) == len(pairs) == 6
+
+
+def test_pairs_do_not_count_as_columns():
+    bags, _ = crossed(rows=6000, size=1000)  # six bags, five columns
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = Additive(pairs=0).fit(bags)
+    assert len(model.terms.terms) == 5
+    pairs = tuple(pair.more for pair in candidates(model.terms, np.ones(5), 1)[:3])
+    wider = replace(model, terms=model.terms.further(pairs))
+    assert not _few_bags(wider, counts_of(bags))

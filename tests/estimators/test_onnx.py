@@ -68,3 +68,38 @@ def test_matrices_are_served_too(tmp_path):
     fitted = unbag.fit(bags, learner=BOTH, folds=2)
     found = served(unbag.to_onnx(fitted, tmp_path / "model.onnx"), X)
     np.testing.assert_allclose(found, fitted.predict_proba(X), atol=1e-6)
+
+
+def together(*columns):
+    """Labels that the columns tell only together: whether an odd number of them is high."""
+    odd = np.sum(columns, axis=0) % 2 == 1
+    return np.random.default_rng(3).random(len(odd)) < np.where(odd, 0.9, 0.1)
+
+
+def pairs_of(fitted):
+    return {term.pair for term in fitted.models["additive"].terms.terms if term.pair}
+
+
+def test_pairs_of_columns_are_served_too(tmp_path):
+    X, _, bag = clicks(4000)
+    labels = together(X.age > 0, X.shop == "a", X.new)
+    labels = np.where(bag % 2, labels, together(X.age.isna(), X.new))
+    model = BagClassifier(learner=(Additive(steps=4),), folds=2)
+    model.fit(X, np.bincount(bag, weights=labels)[bag] / 4, bag=bag)
+    assert ("age", "new") in pairs_of(model.fitted_)
+    new = clicks(200, seed=1)[0]
+    new.loc[:9, "shop"], new.loc[10:14, "age"], new.loc[15:19, "time"] = "new", np.inf, pd.NaT
+    found = served(unbag.to_onnx(model, tmp_path / "model.onnx"), new)
+    np.testing.assert_allclose(found, model.predict_proba(new), atol=1e-6)
+
+
+def test_pairs_of_columns_of_a_matrix_are_served_too(tmp_path):
+    rng = np.random.default_rng(2)
+    code, two, x = rng.integers(0, 4, 4000), rng.integers(0, 2, 4000) * 2.5, rng.normal(size=4000)
+    labels = np.where(np.arange(4000) % 2, together(code > 1, two > 0), together(code > 1, x > 0))
+    X = np.column_stack([np.eye(4)[code][:, :3], two, x])  # the last level has no column
+    fitted = unbag.fit(unbag.random_bags(X, labels, size=4, seed=0), learner=(Additive(),), folds=2)
+    assert pairs_of(fitted) >= {("columns 0 to 2", "column 3"), ("columns 0 to 2", "column 4")}
+    X[:5, :3], X[5:9, 0], X[9:12, 3:] = 1.0, np.nan, np.nan
+    found = served(unbag.to_onnx(fitted, tmp_path / "model.onnx"), X)
+    np.testing.assert_allclose(found, fitted.predict_proba(X), atol=1e-6)

@@ -75,20 +75,24 @@ def candidates(terms: Terms, strength: np.ndarray, rows: int) -> list[Candidate]
         several = term.levels or term.edges or np.isfinite(term.low)
         if several and not term.group and cut(term, terms.share[where]).max() > 0:
             columns.append(int(number))
-    made = []
+    made, taken = [], {term.name for term in terms.terms}
     for pair in combinations(sorted(columns), 2):
         both = [(terms.places[i][0], terms.share[terms.places[i][1]]) for i in pair]
-        made.append(Candidate(_pair(both, FEW), _pair(both, LEVELS)))
+        name = " x ".join(term.name for term, _ in both)
+        while name in taken:  # a column may be called so, or another pair
+            name += " together"
+        taken.add(name)
+        made.append(Candidate(_pair(name, both, FEW), _pair(name, both, LEVELS)))
     return made
 
 
-def _pair(both: list[tuple[Term, np.ndarray]], levels: int) -> Term:
+def _pair(name: str, both: list[tuple[Term, np.ndarray]], levels: int) -> Term:
     """The term of two columns, of which the share of each column of Z is given."""
     names = both[0][0].name, both[1][0].name
     cuts = [cut(term, share, levels=levels) for term, share in both]
     cells = int(np.prod([part.max() + 1 for part in cuts]))
     kept = tuple(tuple(part.tolist()) for part in cuts)
-    return Term(" x ".join(names), levels=cells, pair=names, cuts=kept)
+    return Term(name, levels=cells, pair=names, cuts=kept)
 
 
 class CellProducts(NamedTuple):

@@ -443,7 +443,8 @@ def _warn(model: AdditiveModel, problem: RowsFit, state: State, known: float) ->
 
 
 def _few_bags(model: AdditiveModel, counts: Counts) -> str:
-    columns, bags = len(model.terms.terms), counts.S.shape[0]
+    columns = sum(not term.pair for term in model.terms.terms)
+    bags = counts.S.shape[0]
     if columns <= bags:
         return ""
     return (

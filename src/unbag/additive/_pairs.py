@@ -37,7 +37,8 @@ def places_of(term: Term, start: int, Z: Slots) -> np.ndarray:
         assert Z.raw is not None
         part = Z.raw[:, start : start + term.levels].tocsr()
         place = np.full(Z.shape[0], term.levels)
-        place[np.repeat(np.arange(Z.shape[0]), np.diff(part.indptr))] = part.indices
+        row, there = np.repeat(np.arange(Z.shape[0]), np.diff(part.indptr)), part.data != 0
+        place[row[there]] = part.indices[there]  # a zero may be stored, or stand for a missing one
         return as_places(place, term.levels + 1)
     own = [slot for slot in Z.slots if start <= slot.start < start + term.width]
     if not term.levels and not term.edges:  # a line tells two values apart

@@ -10,7 +10,7 @@ table; trees become one tree ensemble for each booster.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -145,10 +145,14 @@ class _Graph:
         level, start = np.asarray(terms.basis @ model.b, float), 1
         total = self.value(level[:1])
         columns = self.columns(terms.plan)
+        of = {term.name: term for term in terms.terms}
         for term in terms.terms:
             own = level[start : start + term.width]
             start += term.width
-            if term.raw:
+            if term.pair:
+                places = [self.place(of[name], columns.get(name)) for name in term.pair]
+                part = self.table(self.cell(term, places), own)
+            elif term.raw:
                 part = self.raw(term, own)
             elif term.levels:
                 part = self.table(columns[term.name], own)
@@ -160,15 +164,47 @@ class _Graph:
 
     def raw(self, term: Any, own: np.ndarray) -> str:
         """Columns of a matrix as they are, times their coefficients; missing counts nothing."""
-        X = self.add("Gather", self.matrix(), self.value(np.arange(term.start, term.stop)), axis=1)
-        X = self.add("Where", self.add("IsNaN", X), self.number(0), X)
-        return self.add("MatMul", X, self.value(own / term.sd))
+        return self.add("MatMul", self.block(term), self.value(own / term.sd))
 
-    def table(self, code: str, own: np.ndarray) -> str:
+    def block(self, term: Any) -> str:
+        """The columns of a matrix that a term takes as they are, 0 where one is missing."""
+        X = self.add("Gather", self.matrix(), self.value(np.arange(term.start, term.stop)), axis=1)
+        return self.add("Where", self.add("IsNaN", X), self.number(0), X)
+
+    def place(self, term: Any, x: str | None) -> str:
+        """The level or bin of a column of a pair, -1 for none; see `unbag.additive._pairs`."""
+        if term.raw:
+            there = self.add("Not", self.add("Equal", self.block(term), self.number(0)))
+            numbers = self.value(np.arange(1.0, term.levels + 1)[None])
+            each = self.add("Where", there, numbers, self.number(0))
+            last = self.add("ReduceMax", each, axes=[1], keepdims=1)
+            none = self.add("Equal", last, self.number(0))
+            place = self.add("Sub", last, self.number(1))
+            return self.add("Where", none, self.number(term.levels), place)
+        if term.levels:
+            assert x is not None
+            return x
+        gap, known = self.known(term, x or self.finite(self.matrix_column(term.start)))
+        if not term.edges:
+            return self.above(known, (term.mean,))
+        missing = self.number(len(term.edges) + 1 if term.missing else -1)
+        return self.add("Where", gap, missing, self.above(known, term.edges))
+
+    def cell(self, term: Any, places: list[str]) -> str:
+        """The cell of a pair, -1 for none."""
+        first, second = (
+            self.table(place, np.array(cuts, float)[:, None], unknown=-1)
+            for place, cuts in zip(places, term.cuts, strict=True)
+        )
+        cell = self.add("Mul", first, self.number(max(term.cuts[1]) + 1))
+        none = self.add("Less", self.add("Min", first, second), self.number(0))
+        return self.add("Where", none, self.number(-1), self.add("Add", cell, second))
+
+    def table(self, code: str, own: np.ndarray, *, unknown: float = 0) -> str:
         """The coefficient of each code; a code that is not known, -1, has none."""
-        rows = self.value(np.concatenate([own, np.zeros((1, own.shape[1]))]))
-        unknown = self.add("Less", code, self.number(0))
-        place = self.add("Where", unknown, self.number(len(own)), code)
+        rows = self.value(np.concatenate([own, np.full((1, own.shape[1]), float(unknown))]))
+        below = self.add("Less", code, self.number(0))
+        place = self.add("Where", below, self.number(len(own)), code)
         return self.look_up(rows, place)
 
     def look_up(self, rows: str, place: str) -> str:
@@ -180,23 +216,31 @@ class _Graph:
 
     def curve(self, term: Any, x: str, own: np.ndarray) -> str:
         """A line, steps at the edges, and a coefficient for missing."""
-        gap = self.add("IsNaN", x)
-        known = self.add("Where", gap, self.number(term.mean), x)
-        low, high = self.number(term.low), self.number(term.high)
-        known = self.add("Min", self.add("Max", known, low), high)
+        gap, known = self.known(term, x)
         away = self.add("Sub", known, self.number(term.mean))
         line = self.add("Div", away, self.number(term.sd))
         total = self.add("MatMul", line, self.value(own[:1]))
         if term.edges:
-            above = self.add("Greater", known, self.value(np.array(term.edges)[None]))
-            counted = self.add("Cast", above, to=self.onnx.TensorProto.DOUBLE)
-            place = self.add("ReduceSum", counted, self.value(np.array([1])), keepdims=1)
+            place = self.above(known, term.edges)
             steps = self.look_up(self.value(own[1 : len(term.edges) + 2]), place)
             total = self.add("Add", total, self.add("Where", gap, self.number(0), steps))
         if term.missing:
             missing = self.add("Where", gap, self.value(own[-1:]), self.number(0))
             total = self.add("Add", total, missing)
         return total
+
+    def known(self, term: Any, x: str) -> tuple[str, str]:
+        """Whether a number is missing, and the number within its range in training."""
+        gap = self.add("IsNaN", x)
+        known = self.add("Where", gap, self.number(term.mean), x)
+        low, high = self.number(term.low), self.number(term.high)
+        return gap, self.add("Min", self.add("Max", known, low), high)
+
+    def above(self, x: str, edges: Sequence[float]) -> str:
+        """How many edges a number lies above."""
+        above = self.add("Greater", x, self.value(np.array(edges, float)[None]))
+        counted = self.add("Cast", above, to=self.onnx.TensorProto.DOUBLE)
+        return self.add("ReduceSum", counted, self.value(np.array([1])), keepdims=1)
 
     def finite(self, x: str) -> str:
         """Numbers with NaN for what is infinite."""
