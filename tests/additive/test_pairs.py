@@ -295,3 +295,12 @@ def test_pairs_do_not_count_as_columns():
     pairs = tuple(pair.more for pair in candidates(model.terms, np.ones(5), 1)[:3])
     wider = replace(model, terms=model.terms.further(pairs))
     assert not _few_bags(wider, counts_of(bags))
+
+
+def test_the_trend_of_a_date_in_a_pair_is_called_by_its_days():
+    day = np.datetime64("2024-01-01") + np.arange(400)
+    terms = terms_of(pa.table({"day": day, "two": ["a", "b"] * 200}))[0]
+    pairs = [pair.more for pair in candidates(terms, np.ones(len(terms.terms)), 1)]
+    (trend,) = (pair for pair in pairs if pair.pair == ("day trend", "two"))
+    first = terms.further((trend,)).labels(trend)[0]
+    assert first.startswith("day trend 2024-01-01 to 2024-04-") and first.endswith(", two a")

@@ -100,7 +100,9 @@ def cells_of(term: Term, places: Sequence[np.ndarray]) -> np.ndarray:
     return cell
 
 
-def part_labels(term: Term, cuts: Sequence[int], levels: Sequence[str]) -> list[str]:
+def part_labels(
+    term: Term, cuts: Sequence[int], levels: Sequence[str], *, days: bool = False
+) -> list[str]:
     """What the parts of a column are called.
 
     Parameters
@@ -111,6 +113,8 @@ def part_labels(term: Term, cuts: Sequence[int], levels: Sequence[str]) -> list[
         The part of each of its levels or bins.
     levels : sequence of str
         What its levels are called.
+    days : bool
+        Whether it is a number of days since 1970, as the trend of a date is.
     """
     part = np.asarray(cuts)
     if term.levels:
@@ -119,12 +123,13 @@ def part_labels(term: Term, cuts: Sequence[int], levels: Sequence[str]) -> list[
             names[np.flatnonzero(part == p)[0]] if np.sum(part == p) == 1 else "others"
             for p in range(part.max() + 1)
         ]
+    numbers = [term.low, *term.edges, term.high]
+    ends = [str(np.datetime64(round(x), "D")) if days else f"{x:g}" for x in numbers]
     if not term.edges:
-        return [f"{term.low:g}", f"{term.high:g}"]
-    ends = [term.low, *term.edges, term.high]
+        return ends
     bins = part[: len(term.edges) + 1]
     labels = []
     for p in range(bins.max() + 1):
         here = np.flatnonzero(bins == p)
-        labels.append(f"{ends[here[0]]:g} to {ends[here[-1] + 1]:g}")
+        labels.append(f"{ends[here[0]]} to {ends[here[-1] + 1]}")
     return [*labels, "missing"] if term.missing else labels

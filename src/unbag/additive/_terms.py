@@ -271,12 +271,13 @@ class Terms:
     def labels(self, term: Term) -> tuple[str, ...]:
         """What the levels of a term are called."""
         if term.pair:
-            of = {other.name: other for other in self.terms}
-            first, second = (
-                [f"{name} {part}" for part in part_labels(of[name], cuts, self.labels(of[name]))]
-                for name, cuts in zip(term.pair, term.cuts, strict=True)
-            )
-            return tuple(f"{a}, {b}" for a in first for b in second)
+            of, both = {other.name: other for other in self.terms}, []
+            used = self.plan.used if self.plan is not None else ()
+            trends = {f"{column.name} trend" for column in used if column.kind == "date"}
+            for name, cuts in zip(term.pair, term.cuts, strict=True):
+                own = part_labels(of[name], cuts, self.labels(of[name]), days=name in trends)
+                both.append([f"{name} {part}" for part in own])
+            return tuple(f"{a}, {b}" for a in both[0] for b in both[1])
         known = {}
         if self.plan is not None:
             known = {k: v for column in self.plan.used for k, v in levels_of(column).items()}
