@@ -303,4 +303,5 @@ def test_the_trend_of_a_date_in_a_pair_is_called_by_its_days():
     pairs = [pair.more for pair in candidates(terms, np.ones(len(terms.terms)), 1)]
     (trend,) = (pair for pair in pairs if pair.pair == ("day trend", "two"))
     first = terms.further((trend,)).labels(trend)[0]
-    assert first.startswith("day trend 2024-01-01 to 2024-04-") and first.endswith(", two a")
+    assert first.startswith("day trend 2024-01-01 to 2024-04-")
+    assert first.endswith(", two a")
