@@ -14,8 +14,8 @@ from unbag._model_file import Misfit
 from unbag.additive._counts import Spread, counts_of
 from unbag.additive._interactions import (
     VARIANCES,
-    Candidate,
     CellProducts,
+    ColumnPair,
     _gain,
     _margins,
     asked_for,
@@ -166,7 +166,7 @@ def test_few_pairs_must_say_as_much_as_one_of_twenty():
 
     def taken(size):
         products = CellProducts(J.T @ J, J.T @ (size * effect))
-        return asked_for([Candidate(term, term)], [[products]], 8)
+        return asked_for([ColumnPair(term, term)], [[products]], 8)
 
     def gain(size):
         return _gain(J.T @ J, J.T @ (size * effect), _margins(term, 1))

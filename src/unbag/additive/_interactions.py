@@ -40,7 +40,7 @@ VARIANCES = np.logspace(-3, 0.5, 15)
 """Prior variances of a cell's effect that are as probable as each other."""
 
 
-class Candidate(NamedTuple):
+class ColumnPair(NamedTuple):
     """A pair of columns that may have effects of its own.
 
     Parameters
@@ -55,7 +55,7 @@ class Candidate(NamedTuple):
     more: Term
 
 
-def candidates(terms: Terms, strength: np.ndarray, rows: int) -> list[Candidate]:
+def candidates(terms: Terms, strength: np.ndarray, rows: int) -> list[ColumnPair]:
     """The pairs to look at; of many columns the strongest, so that it takes no longer.
 
     Parameters
@@ -82,7 +82,7 @@ def candidates(terms: Terms, strength: np.ndarray, rows: int) -> list[Candidate]
         while name in taken:  # a column may be called so, or another pair
             name += " together"
         taken.add(name)
-        made.append(Candidate(_pair(name, both, FEW), _pair(name, both, LEVELS)))
+        made.append(ColumnPair(_pair(name, both, FEW), _pair(name, both, LEVELS)))
     return made
 
 
@@ -111,7 +111,7 @@ class CellProducts(NamedTuple):
 
 
 def cell_products(
-    pairs: Sequence[Candidate],
+    pairs: Sequence[ColumnPair],
     terms: Terms,
     Z: Slots,
     counts: Counts,
@@ -124,7 +124,7 @@ def cell_products(
 
     Parameters
     ----------
-    pairs : sequence of Candidate
+    pairs : sequence of ColumnPair
         To look at.
     terms : Terms
         Of the columns.
@@ -167,13 +167,13 @@ def _part(whitener: Any, counts: slice) -> Diagonal:
 
 
 def asked_for(
-    pairs: Sequence[Candidate], parts: Iterable[Sequence[CellProducts]], most: int
+    pairs: Sequence[ColumnPair], parts: Iterable[Sequence[CellProducts]], most: int
 ) -> tuple[Term, ...]:
     """The pairs that the counts ask for, the strongest first.
 
     Parameters
     ----------
-    pairs : sequence of Candidate
+    pairs : sequence of ColumnPair
         That were looked at.
     parts : iterable of sequences of CellProducts
         Of each part of the bags the products of each pair.
