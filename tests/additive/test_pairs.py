@@ -305,3 +305,10 @@ def test_the_trend_of_a_date_in_a_pair_is_called_by_its_days():
     first = terms.further((trend,)).labels(trend)[0]
     assert first.startswith("day trend 2024-01-01 to 2024-04-")
     assert first.endswith(", two a")
+
+
+def test_many_columns_of_few_rows_leave_the_strongest():
+    terms = Terms(tuple(Term(f"c{i}", levels=3) for i in range(100)), share=np.full(301, 1 / 3))
+    pairs = candidates(terms, np.arange(100.0), 1000)
+    assert 1000 < len(pairs) < 4950 / 2  # each takes half a millisecond, however few rows there are
+    assert {name for pair in pairs for name in pair.few.pair} >= {"c99", "c60"}

@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import unbag
 from cases.estimators import BAG, LABELS, X, Y, people
+from unbag._model_file import load_arrays, save_arrays
 from unbag.estimators import BagClassifier, BagRegressor, BagScorer, estimate_loss, load
 from unbag.estimators._network import Training
 from unbag.learners import DataWarning
@@ -448,6 +449,16 @@ def test_two_saves_of_one_model_are_the_same_bytes(tmp_path):
         model.save(tmp_path / name)
     assert len({(tmp_path / name).read_bytes() for name in "abcdef"}) == 1
     np.testing.assert_array_equal(load(tmp_path / "a").predict_proba(X), model.predict_proba(X))
+
+
+def test_the_file_of_an_older_network_says_what_it_is(tmp_path):
+    path = tmp_path / "model.unbag"
+    BagClassifier(method="anchored", epochs=1).fit(X, Y, bag=BAG).save(path)
+    arrays, settings = load_arrays(path)
+    del settings["network"]
+    save_arrays(path, arrays, settings)
+    with pytest.raises(ValueError, match="saved by an unbag of before 2026-11-17"):
+        load(path)
 
 
 def test_a_file_that_is_not_there_is_an_error_of_its_own():

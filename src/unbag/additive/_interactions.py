@@ -34,6 +34,8 @@ FEW = 7
 """Levels of a category that have a part of their own while pairs are looked for."""
 WORK = 5e7
 """Rows times pairs that are looked at, a second; of more columns the strongest are taken."""
+EACH = 25_000
+"""Rows that take as long as what a pair takes beside its rows, the evidence of its cells."""
 USUAL = 20
 """Of fewer pairs than this one in so many is expected to matter."""
 VARIANCES = np.logspace(-3, 0.5, 15)
@@ -70,7 +72,7 @@ def candidates(terms: Terms, strength: np.ndarray, rows: int) -> list[ColumnPair
     columns: list[int] = []
     for number in np.argsort(-strength, kind="stable"):
         term, where, _ = terms.places[number]
-        if len(columns) * (len(columns) + 1) / 2 * rows > WORK:
+        if len(columns) * (len(columns) + 1) / 2 * (rows + EACH) > WORK:
             break
         several = term.levels or term.edges or np.isfinite(term.low)
         if several and not term.group and cut(term, terms.share[where]).max() > 0:

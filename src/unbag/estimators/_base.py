@@ -18,7 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 from unbag import losses
 from unbag._arrays import namespace
 from unbag._lazy import as_html
-from unbag._model_file import save_arrays
+from unbag._model_file import Misfit, save_arrays
 from unbag._rules import broken, lacks_offset
 from unbag.bags import Bags, Kind, from_rows
 from unbag.estimators._network import Training
@@ -615,6 +615,8 @@ class BagEstimator(BaseEstimator):
             if model.old_score_ is not None:  # as files of before 2026-11-17 do not say
                 model.fitted_ = replace(model.fitted_, needs_offset=True)
             return model
+        if "network" not in settings:
+            raise Misfit("its network was saved by an unbag of before 2026-11-17")
         model.model_ = LEARNERS["network"].restore(arrays, settings["network"])
         return model
 
