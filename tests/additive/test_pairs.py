@@ -247,6 +247,8 @@ def test_columns_are_cut_into_few_parts():
     assert part.tolist() == [0, 1, 2, 3, 4]
     labels = part_labels(number, part, [])
     assert labels == ["0 to 1", "1 to 2", "2 to 3", "3 to 9", "missing"]
+    large = Term("x", low=1e9, high=1e9 + 3, edges=(1e9 + 1, 1e9 + 2))
+    assert part_labels(large, [0, 1, 2], [])[1] == "1000000001 to 1000000002"
 
 
 def test_a_block_of_a_matrix_is_a_column_of_a_pair():

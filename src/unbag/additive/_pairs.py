@@ -124,7 +124,11 @@ def part_labels(
             for p in range(part.max() + 1)
         ]
     numbers = [term.low, *term.edges, term.high]
-    ends = [str(np.datetime64(round(x), "D")) if days else f"{x:g}" for x in numbers]
+    # six digits would call all parts of large numbers that lie close alike
+    digits = next(
+        (d for d in (6, 9, 12) if len({f"{x:.{d}g}" for x in numbers}) == len(numbers)), 17
+    )
+    ends = [str(np.datetime64(round(x), "D")) if days else f"{x:.{digits}g}" for x in numbers]
     if not term.edges:
         return ends
     bins = part[: len(term.edges) + 1]
