@@ -109,8 +109,9 @@ def small_memory():
 
 
 def pytest_collection_modifyitems(items):
-    """Files with long tests come first, so that no worker is left with one at the end. Long
-    simulations, and code that runs as a user would run it, need no shapes checked."""
+    """Files with long tests come first, so that no worker is left with one at the end; before them
+    those that need Spark, one after the other, so that they share one Java. Long simulations, and
+    code that runs as a user would run it, need no shapes checked."""
     slow = [item for item in items if item.get_closest_marker("slow")]
     for item in slow:
         item.fixturenames.append("unchecked_shapes")
@@ -118,7 +119,8 @@ def pytest_collection_modifyitems(items):
     for item in engines:
         item.fixturenames.append("own_garbage")
     long_files = {item.path for item in (*slow, *engines)}
-    items.sort(key=lambda item: item.path not in long_files)
+    on_spark = {item for item in engines if "spark" in item.name}
+    items.sort(key=lambda item: (item not in on_spark, item.path not in long_files))
 
 
 @pytest.fixture

@@ -89,9 +89,8 @@ def test_no_pair_is_found_in_a_sum_of_columns():
 def test_the_gain_is_that_of_the_evidence():
     """Against the density of normal residuals whose covariance is written out."""
     rng = np.random.default_rng(0)
-    term = Term("a x b", levels=6, pair=("a", "b"), cuts=((0, 1), (0, 1, 2)))
     J, r = rng.normal(size=(40, 6)), rng.normal(size=40)
-    margins = _margins(term, 1)
+    margins = _margins(2, 3, 1)
     assert margins.tolist()[4] == [0, 1, 0, 1, 0]  # part 1 of a, part 1 of b
     main = J @ margins
     wide = np.eye(40) + FLAT * main @ main.T
@@ -169,7 +168,7 @@ def test_few_pairs_must_say_as_much_as_one_of_twenty():
         return asked_for([ColumnPair(term, term)], [[products]], 8)
 
     def gain(size):
-        return _gain(J.T @ J, J.T @ (size * effect), _margins(term, 1))
+        return _gain(J.T @ J, J.T @ (size * effect), _margins(2, 2, 1))
 
     sizes = np.linspace(0, 0.5, 51)
     assert [bool(taken(size)) for size in sizes] == [gain(size) > np.log(20) for size in sizes]

@@ -15,11 +15,11 @@ in parts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from unbag.additive._counts import Diagonal
 from unbag.additive._pairs import LEVELS, cells_of, cut, places_of
@@ -78,23 +78,30 @@ def candidates(terms: Terms, strength: np.ndarray, rows: int) -> list[ColumnPair
         if several and not term.group and cut(term, terms.share[where]).max() > 0:
             columns.append(int(number))
     made, taken = [], {term.name for term in terms.terms}
-    for pair in combinations(sorted(columns), 2):
-        both = [(terms.places[i][0], terms.share[terms.places[i][1]]) for i in pair]
-        name = " x ".join(term.name for term, _ in both)
+    few, more = (_cuts(terms, sorted(columns), levels) for levels in (FEW, LEVELS))
+    for pair in combinations(few, 2):
+        name = " x ".join(pair)
         while name in taken:  # a column may be called so, or another pair
             name += " together"
         taken.add(name)
-        made.append(ColumnPair(_pair(name, both, FEW), _pair(name, both, LEVELS)))
+        made.append(ColumnPair(_pair(name, pair, few), _pair(name, pair, more)))
     return made
 
 
-def _pair(name: str, both: list[tuple[Term, np.ndarray]], levels: int) -> Term:
-    """The term of two columns, of which the share of each column of Z is given."""
-    names = both[0][0].name, both[1][0].name
-    cuts = [cut(term, share, levels=levels) for term, share in both]
-    cells = int(np.prod([part.max() + 1 for part in cuts]))
-    kept = tuple(tuple(part.tolist()) for part in cuts)
-    return Term(name, levels=cells, pair=names, cuts=kept)
+def _cuts(terms: Terms, columns: Sequence[int], levels: int) -> dict[str, tuple[int, ...]]:
+    """The part of each level or bin of these columns, by their names."""
+    made = {}
+    for number in columns:
+        term, where, _ = terms.places[number]
+        made[term.name] = tuple(cut(term, terms.share[where], levels=levels).tolist())
+    return made
+
+
+def _pair(name: str, pair: tuple[str, str], parts: dict[str, tuple[int, ...]]) -> Term:
+    """The term of two columns that are cut into parts."""
+    cuts = parts[pair[0]], parts[pair[1]]
+    cells = (max(cuts[0]) + 1) * (max(cuts[1]) + 1)
+    return Term(name, levels=cells, pair=pair, cuts=cuts)
 
 
 class CellProducts(NamedTuple):
@@ -110,6 +117,10 @@ class CellProducts(NamedTuple):
 
     gram: np.ndarray
     gradient: np.ndarray
+
+    def plus(self, gram: np.ndarray, gradient: np.ndarray) -> CellProducts:
+        """What these bags and further ones say."""
+        return CellProducts(self.gram + gram, self.gradient + gradient)
 
 
 def cell_products(
@@ -159,7 +170,7 @@ def cell_products(
             slot = Slot(0, pair.few.levels, as_places(cell, pair.few.levels))
             blocks = [[slot.by_count(count, len(size), d) for d in row] for row in slopes]
             J = whiten(np.block(blocks)) * own[:, None]
-            made[number] = CellProducts(known.gram + J.T @ J, known.gradient + J.T @ residual)
+            made[number] = known.plus(J.T @ J, J.T @ residual)
     return made
 
 
@@ -182,22 +193,21 @@ def asked_for(
     most : int
         How many pairs to take.
     """
-    parts, taken = list(parts), []
-    for number, pair in enumerate(pairs):
-        gram, gradient = (
-            np.sum([getattr(part[number], name) for part in parts], axis=0)
-            for name in CellProducts._fields
-        )
-        gain = _gain(gram, gradient, _margins(pair.few, len(gradient) // pair.few.levels))
+    sums, taken = [CellProducts(np.zeros(()), np.zeros(())) for _ in pairs], []
+    for part in parts:  # one at a time: the products of many pairs are large
+        sums = [one.plus(*other) for one, other in zip(sums, part, strict=True)]
+    for pair, (gram, gradient) in zip(pairs, sums, strict=True):
+        a, b = (max(cuts) + 1 for cuts in pair.few.cuts)
+        gain = _gain(gram, gradient, _margins(a, b, len(gradient) // (a * b)))
         if gain > np.log(max(len(pairs), USUAL)):
             taken.append((gain, pair.more))
     taken.sort(key=lambda one: -one[0])
     return tuple(term for _, term in taken[:most])
 
 
-def _margins(term: Term, classes: int) -> np.ndarray:
-    """The cells in rows, the parts of either column, and of each class, in columns."""
-    a, b = (max(cuts) + 1 for cuts in term.cuts)
+@cache
+def _margins(a: int, b: int, classes: int) -> np.ndarray:
+    """The a times b cells in rows, the parts of either column, and of each class, in columns."""
     both = [np.kron(np.eye(a), np.ones((b, 1))), np.kron(np.ones((a, 1)), np.eye(b))]
     return np.kron(np.eye(classes), np.hstack(both))
 
@@ -211,4 +221,4 @@ def _gain(G: np.ndarray, u: np.ndarray, margins: np.ndarray) -> float:
     size, along = np.maximum(size, 0.0), (axes.T @ u) ** 2
     more = 1 + VARIANCES[:, None] * size
     gain = (VARIANCES[:, None] * along / more - np.log(more)).sum(axis=1) / 2
-    return float(special.logsumexp(gain) - np.log(len(gain)))
+    return float(np.logaddexp.reduce(gain) - np.log(len(gain)))
