@@ -157,19 +157,21 @@ def cell_products(
     places = {name: places_of(*of[name], Z) for name in names}
     made = [CellProducts(np.zeros(()), np.zeros(())) for _ in pairs]
     for some in counts.together:  # the cells of all bags at once would take more than the rows
-        slopes, whiten = counts.slopes(moments.h), whitener
-        own = np.ones(len(white)) if taken is None else taken
         if counts.simple:
-            slopes, whiten = [[counts.slope(moments.h[some.rows])]], _part(whitener, some.counts)
-            own = own[some.counts]
+            which, whiten = some.counts, _part(whitener, some.counts)
+            slopes = [[counts.slope(moments.h[some.rows])]]
+        else:  # classes are in one block
+            which, whiten, slopes = slice(None), whitener, counts.slopes(moments.h)
         size = np.diff(counts.S.indptr)[some.counts]
         count = np.repeat(np.arange(len(size)), size)
-        residual = white[some.counts] if counts.simple else white
+        residual = white[which]
         for number, (pair, known) in enumerate(zip(pairs, made, strict=True)):
             cell = cells_of(pair.few, [places[name][some.rows] for name in pair.few.pair])
             slot = Slot(0, pair.few.levels, as_places(cell, pair.few.levels))
             blocks = [[slot.by_count(count, len(size), d) for d in row] for row in slopes]
-            J = whiten(np.block(blocks)) * own[:, None]
+            J = whiten(np.block(blocks))
+            if taken is not None:
+                J = J * taken[which, None]
             made[number] = known.plus(J.T @ J, J.T @ residual)
     return made
 
