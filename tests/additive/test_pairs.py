@@ -143,6 +143,16 @@ def test_parts_find_the_pairs_of_all_bags(kind, classes):
     )  # within 0.3 nats of the evidence
 
 
+def test_parts_take_only_pairs_that_their_curvature_has_room_for(monkeypatch):
+    bags, _ = crossed(rows=3000)
+    terms, _ = terms_of(bags.X)
+    parts = LocalParts([narrow_part(bags, terms)])
+    cells = {term.pair: term.levels for term in Additive().fit(bags).terms.terms if term.pair}
+    fewest = min(cells.values())
+    monkeypatch.setattr("unbag.additive._sums.MOST", len(terms.group) + fewest - 1)
+    assert pairs_of(fit_parts(parts, terms, "binary")) == set()
+
+
 def test_a_fold_that_is_left_out_has_no_part_in_the_search():
     bags, _ = crossed(rows=600)
     terms, _ = terms_of(bags.X)
@@ -205,9 +215,11 @@ def test_a_model_with_pairs_survives_its_file_and_new_rows():
     assert np.array_equal(again.scores(bags.X), model.scores(bags.X))
     row = {"shop": ["new"], "day": ["d0"], "x": [None], "two": [1], "z": [0.0]}
     new = pa.table(row, schema=bags.X.schema)
-    sum_of_columns = Additive(pairs=0).fit(bags).scores(new)
     assert np.isfinite(model.scores(new)).all()
-    assert np.isfinite(sum_of_columns).all()
+    of_pairs = {t.pair: rows.start for t, rows, _ in model.terms.places if t.pair}
+    places = {slot.start: slot.place for slot in model.terms.matrix(new).slots}
+    assert places[of_pairs["shop", "day"]] == [-1]  # a new shop has no cell
+    assert places[of_pairs["x", "two"]] >= [0]
     low, high = model.interval(bags.X)
     assert (low < high).all()
 
