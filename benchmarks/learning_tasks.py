@@ -180,10 +180,38 @@ def classes(size: int, seed: int) -> Task:
     return Task(bags, y[bags.rows], table[split:], p[split:], known=True)
 
 
+def slopes(size: int, seed: int) -> Task:
+    """A number whose slope differs between segments; made after the search for pairs was fixed."""
+    rng = np.random.default_rng([seed, 8])
+    segment, X = rng.integers(0, 5, 40_000), rng.normal(size=(40_000, 3))
+    score = np.linspace(-1.2, 1.2, 5)[segment] * X[:, 0] + 0.3 * X[:, 1] - 0.7
+    table = _numbers(X).append_column("segment", _text(segment))
+    return _of_truth(table, expit(score), 25_000, size, seed)
+
+
+def hours(size: int, seed: int) -> Task:
+    """Hours that matter the other way round at weekends; made after the search was fixed."""
+    rng = np.random.default_rng([seed, 9])
+    hour, day, city = (rng.integers(0, most, 40_000) for most in (24, 7, 30))
+    wave = np.sin(hour / 12 * np.pi)
+    table = pa.table({"hour": hour.astype(float), "day": _text(day), "city": _text(city)})
+    return _of_truth(table, expit(np.where(day > 4, 1.2, -1.2) * wave - 1.5), 25_000, size, seed)
+
+
+def sums(size: int, seed: int) -> Task:
+    """A sum of columns, in which there is no pair; made after the search was fixed."""
+    rng = np.random.default_rng([seed, 10])
+    sort, X = rng.integers(0, 12, 40_000), rng.normal(size=(40_000, 4))
+    score = 0.7 * rng.normal(size=12)[sort] + 0.8 * np.tanh(X[:, 0]) - 0.5 * X[:, 1] - 1
+    table = _numbers(X).append_column("sort", _text(sort))
+    return _of_truth(table, expit(score), 25_000, size, seed)
+
+
 TASKS: dict[str, Callable[[int, int], Task]] = {
     "adult": adult, "adult_hours": adult_hours, "cancer": cancer, "higgs": higgs, "bike": bike,
     "motor": motor, "criteo": criteo, "clicks": clicks, "crossed": crossed, "smooth": smooth,
     "nothing": nothing, "rare": rare, "few": few, "huge": huge, "classes": classes, "mnist": mnist,
+    "slopes": slopes, "hours": hours, "sums": sums,
 }  # fmt: skip
 SIZES: dict[str, tuple[int, ...]] = {
     "adult": (16, 64, 256, 512, 1024, 2048), "adult_hours": (32, 256), "cancer": (4, 16),
@@ -191,6 +219,7 @@ SIZES: dict[str, tuple[int, ...]] = {
     "criteo": (32, 256), "clicks": (0,), "crossed": (8, 64), "smooth": (16, 128, 1024),
     "nothing": (16, 256, 2048), "rare": (64, 512), "few": (8, 16, 30), "huge": (20, 100),
     "classes": (16, 128), "mnist": (64, 512),
+    "slopes": (16, 64), "hours": (16, 64), "sums": (16, 64),
 }  # fmt: skip
 
 
