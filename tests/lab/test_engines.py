@@ -138,7 +138,7 @@ def extra(tmp_path):
 
 
 def rows_of(store):
-    rows = store.query("SELECT * EXCLUDE (seconds) FROM runs")
+    rows = store.runs().drop_columns("seconds").to_pylist()
     return {tuple(row[name] for name in RunSettings._fields): row for row in rows}
 
 

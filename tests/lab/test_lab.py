@@ -179,7 +179,7 @@ def test_a_killed_sweep_resumes_without_repeating_or_losing_a_run(tmp_path, untr
 
 def rows_of(store):
     """Every row that is there, once or more often, by its run."""
-    rows = store.query("SELECT * EXCLUDE (filename) FROM everything")
+    rows = [row for path in store.files() for row in pq.read_table(path).to_pylist()]
     keyed = {which(row): row for row in rows}
     assert len(keyed) == len(rows) == len(store.finished())
     return keyed
@@ -222,7 +222,7 @@ def test_a_kill_while_files_are_merged_loses_nothing(tmp_path, monkeypatch, mome
             store.compact()
     left = RunStore(tmp_path)
     assert left.finished() == before.keys()
-    rows = {which(row): row for row in left.query("SELECT * FROM runs")}
+    rows = {which(row): row for row in left.runs().to_pylist()}
     assert all(repr(rows[run]) == repr(row) for run, row in before.items())
     left.compact()
     assert rows_of(left).keys() == before.keys()
@@ -241,7 +241,7 @@ def test_a_store_of_the_first_format_is_read_and_goes_on_in_the_second(tmp_path)
     before = RunStore(tmp_path)
     assert len(before.finished()) == Plan(**TOY).count()
     made_up(Plan(**{**TOY, "epochs": 4}), before)
-    assert len(before.query("SELECT * FROM runs")) == 2 * len(table)
+    assert len(before.runs()) == 2 * len(table)
     assert before.compact() == 4
     after = pq.read_table(path)
     assert after.schema.metadata[b"unbag_store"] == b"2"
@@ -267,7 +267,7 @@ def test_two_processes_share_a_store_and_divide_the_work(tmp_path):
     total = Plan(**plan).count()
     assert sum(made) == total
     assert min(made) > 0
-    assert RunStore(tmp_path).query("SELECT count(*) AS n FROM everything")[0]["n"] == total
+    assert len(rows_of(RunStore(tmp_path))) == total
 
 
 def test_what_another_process_works_on_is_left_to_it(tmp_path):
@@ -286,7 +286,7 @@ def test_runs_that_are_there_twice_count_once(tmp_path):
     made_up(plan, store)
     for path in store.files():
         path.with_name(f"copy-{path.name}").write_bytes(path.read_bytes())
-    assert RunStore(tmp_path).query("SELECT count(*) AS n FROM runs")[0]["n"] == plan.count()
+    assert len(RunStore(tmp_path).runs()) == plan.count()
 
 
 def test_a_cut_file_is_named_and_the_rest_stays_readable(tmp_path, untrained):
@@ -298,8 +298,8 @@ def test_a_cut_file_is_named_and_the_rest_stays_readable(tmp_path, untrained):
     with pytest.warns(
         UserWarning, match=f"{cut.name} cannot be read and is left out: its runs count as not done"
     ):
-        rows = RunStore(tmp_path).query("SELECT count(*) AS n FROM runs")
-    assert rows[0]["n"] == plan.count() - lost
+        runs = RunStore(tmp_path).runs()
+    assert len(runs) == plan.count() - lost
     with pytest.warns(UserWarning, match="cannot be read"):
         assert run_plan(plan, RunStore(tmp_path)) == lost
     assert len(RunStore(tmp_path).finished()) == plan.count()
@@ -347,9 +347,7 @@ def test_reported_numbers_are_the_papers_rule_in_plain_loops(tmp_path, metric):
     everything = _results.read_runs(store)
     assert len(everything) == 4
     for runs in everything:
-        rows = store.query(
-            "SELECT * FROM runs WHERE method = ? AND size = ?", runs.way.method, runs.size
-        )
+        rows = store.runs(method=runs.way.method, size=runs.size).to_pylist()
         found = _results.best_on_test(runs, metric)
         expected = naive_best(rows, metric)
         assert (found.rate, found.epoch) == expected[2:]
@@ -416,13 +414,9 @@ def test_the_price_of_choosing_is_fewer_bags_plus_worse_choice(tmp_path):
     found = _results.prices(_results.read_runs(store), chosen)
     assert len(found) == 4
     for price in found:
-        where = "method = ? AND size = ? AND rate = 0.1 AND repetition < 2 AND holdout = ?"
-        full, held = (
-            store.query(
-                f"SELECT * FROM runs WHERE {where}", price.runs.way.method, price.runs.size, h
-            )
-            for h in (0, 0.2)
-        )
+        which = {"method": price.runs.way.method, "size": price.runs.size, "rate": 0.1}
+        both = (store.runs(**which, holdout=h).to_pylist() for h in (0.0, 0.2))
+        full, held = ([row for row in rows if row["repetition"] < 2] for rows in both)
         chosen = np.mean([r["test_loss"][int(np.argmin(r["choice"]))] for r in held])
         best, best_held = naive_best(full, "test_loss")[0], naive_best(held, "test_loss")[0]
         assert price.fewer_bags[0] == pytest.approx(best_held - best)

@@ -126,9 +126,8 @@ def choose_all(plan: Plan, store: RunStore) -> list[Chosen]:
 def _finished(plan: Plan, store: RunStore) -> dict[tuple[str, int, int], list[_Known]]:
     """Runs of the plan whose scores are there, by way, size and repetition."""
     planned = {run for group in plan.groups() for run in group.runs()}
-    where = "SELECT * FROM runs WHERE task = ? AND holdout = ?"
     finished: dict[tuple[str, int, int], list[_Known]] = {}
-    for row in store.query(where, plan.task, plan.holdout):
+    for row in store.runs(task=plan.task, holdout=plan.holdout).to_pylist():
         settings = RunSettings(*(row[name] for name in RunSettings._fields))
         scores = store.scores(settings)
         if settings not in planned or scores is None or not np.isfinite(row["choice"]).any():

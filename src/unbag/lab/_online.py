@@ -243,7 +243,7 @@ class OnlineStore(RunFolder):
         if run not in self.finished():
             return None
         if run not in self._rows:
-            for row in self.query("SELECT * FROM runs"):
+            for row in self.runs().to_pylist():
                 self._rows[OnlineRun(*(row[name] for name in OnlineRun._fields))] = row
         return self._rows[run]
 

@@ -103,7 +103,8 @@ def mean_and_error(values: np.ndarray) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
-COMMON = "task, model, start, epochs, batch, rows, method, loss, size, smoothing, holdout"
+COMMON = (*Experiment._fields, "method", "loss", "size", "smoothing", "holdout")
+"""What runs that are shown together have in common."""
 
 
 def read_runs(store: RunStore, *, task: str | None = None) -> list[Runs]:
@@ -116,12 +117,11 @@ def read_runs(store: RunStore, *, task: str | None = None) -> list[Runs]:
     task : str, optional
         Only those of a task.
     """
-    table = store.arrow(
-        f"SELECT {COMMON}, bags, trivial, repetition, rate, test_loss, test_auc, choice FROM runs "
-        f"WHERE coalesce(task = ?, true) ORDER BY {COMMON}, repetition, rate",
-        task,
-    )
-    keys = zip(*(table[name].to_pylist() for name in COMMON.split(", ")), strict=True)
+    which = {} if task is None else {"task": task}
+    facts = ("bags", "trivial", "test_loss", "test_auc", "choice")
+    table = store.runs(facts, **which)
+    table = table.sort_by([(name, "ascending") for name in (*COMMON, "repetition", "rate")])
+    keys = zip(*(table[name].to_pylist() for name in COMMON), strict=True)
     runs, start = [], 0
     for key, rows in groupby(keys):
         count = len(list(rows))

@@ -10,7 +10,6 @@ twice counts once, so that a kill at any moment loses nothing.
 from __future__ import annotations
 
 import csv
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -18,7 +17,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,7 +24,6 @@ import pyarrow.parquet as pq
 from unbag._io import whole
 from unbag._rules import broken
 from unbag.lab._plan import RunSettings, identity_of
-from unbag.tables import plain_duckdb
 
 try:
     import fcntl
@@ -121,51 +118,35 @@ class RunFolder:
             "Use the unbag that wrote it, or another folder.",
         )
 
-    def query(self, sql: str, *values: Any) -> list[dict[str, Any]]:
-        """Rows of an SQL query over the table `runs`, each run once.
+    def runs(self, columns: Sequence[str] | None = None, **which: Any) -> pa.Table:
+        """The runs of all files, each once.
 
         Parameters
         ----------
-        sql : str
-            The query.
-        *values : Any
-            What its question marks stand for.
-        """
-        return self.arrow(sql, *values).to_pylist()
-
-    def arrow(self, sql: str, *values: Any) -> pa.Table:
-        """The same as an Arrow table.
-
-        Parameters
-        ----------
-        sql : str
-            The query.
-        *values : Any
-            What its question marks stand for.
+        columns : sequence of str, optional
+            Beside the settings; by default all.
+        **which : Any
+            Only runs with these settings.
         """
         try:
-            return self._arrow(sql, values)
-        except duckdb.IOException:  # files were merged after they had been listed
-            return self._arrow(sql, values)
+            return self._once(self.files(), columns, **which)
+        except FileNotFoundError:  # files were merged after they had been listed
+            return self._once(self.files(), columns, **which)
 
-    def _arrow(self, sql: str, values: Sequence[Any]) -> pa.Table:
-        with plain_duckdb(), duckdb.connect() as connection:
-            # a character of a pattern in a path of ours stands for itself
-            files = [re.sub(r"([*?[])", r"[\1]", str(path)) for path in self.files()]
-            if files:
-                every = connection.read_parquet(
-                    files, filename=True, hive_partitioning=False, union_by_name=True
-                )
-                every.create_view("everything")
-            else:
-                empty = self.schema.empty_table().append_column("filename", pa.array([], "string"))
-                connection.register("everything", empty)
-            names, which = (", ".join(n) for n in (self.schema.names, self.settings._fields))
-            connection.execute(
-                f"CREATE VIEW runs AS SELECT {names} FROM everything QUALIFY "
-                f"row_number() OVER (PARTITION BY {which} ORDER BY filename) = 1"
-            )
-            return connection.sql(sql, params=list(values)).to_arrow_table()
+    def _once(
+        self, files: Sequence[Path], columns: Sequence[str] | None = None, **which: Any
+    ) -> pa.Table:
+        """The runs of some files: of those that are there twice, the first."""
+        settings, names = list(self.settings._fields), self.schema.names
+        if columns is not None:
+            names = [*settings, *columns]
+        wanted = [(name, "=", value) for name, value in which.items()] or None
+        tables = [pq.read_table(path, columns=names, filters=wanted) for path in files]
+        schema = pa.schema([self.schema.field(name) for name in names])
+        table = pa.concat_tables([schema.empty_table(), *tables], promote_options="default")
+        numbered = table.append_column("row", pa.array(np.arange(len(table))))
+        first = numbered.group_by(settings).aggregate([("row", "min")])["row_min"]
+        return table.take(first.sort())
 
     def add(self, rows: Sequence[dict[str, Any]]) -> Path:
         """Write finished runs of one method and bag size.
@@ -221,12 +202,8 @@ class RunFolder:
         small = [path for path in files if path.name != MERGED]
         if not small:
             return 0
-        names = self.schema.names
-        table = pa.concat_tables([pq.read_table(path, columns=names) for path in files])
-        numbered = table.append_column("row", pa.array(np.arange(len(table))))
-        once = numbered.group_by(list(self.settings._fields)).aggregate([("row", "min")])
-        keys = [(name, "ascending") for name in ORDER if name in names]
-        self._write(table.take(once["row_min"]).sort_by(keys), folder / MERGED)
+        keys = [(name, "ascending") for name in ORDER if name in self.schema.names]
+        self._write(self._once(files).sort_by(keys), folder / MERGED)
         for path in small:
             path.unlink()
         return len(small)
@@ -314,13 +291,9 @@ class RunStore(RunFolder):
         rows : int
             How many rows there are now to train on.
         """
-        others = self.query(
-            "SELECT size, bags FROM runs WHERE task = ? AND rows = 0 AND holdout = 0 AND bags "
-            "!= ? // size LIMIT 1",
-            task,
-            rows,
-        )
-        for other in others:
+        whole = self.runs(("bags",), task=task, rows=0, holdout=0.0).select(["size", "bags"])
+        others = [run for run in whole.to_pylist() if run["bags"] != rows // run["size"]]
+        for other in others[:1]:
             raise broken(
                 "A store's runs of a task must come from the same data",
                 f"{self.folder} has runs of {task} with {other['bags']} bags of "
