@@ -146,3 +146,10 @@ def log_softmax(score: Any) -> Any:
     xp = namespace(score)
     centred = score - constant(xp.max(score, axis=-1, keepdims=True))
     return centred - xp.log(xp.sum(xp.exp(centred), axis=-1, keepdims=True))
+
+
+def mix(x: np.ndarray) -> np.ndarray:
+    """A hash of whole numbers of 64 bits (NumPy), the same everywhere: SplitMix64's finisher."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -25,7 +25,6 @@ from unbag.datasets._criteo import (
     TABLE,
     Records,
     encode,
-    find_criteo,
     mix,
 )
 from unbag.training._validation import labelled_auc
@@ -114,13 +113,12 @@ def test_bad_records_are_set_aside_with_their_reason_and_the_chunks_filled_up(fi
     for place, text in zip((10, 200, 400, 401), bad.values(), strict=True):
         lines.insert(place, text)
     (tmp_path / "train.txt").write_text("\n".join(lines) + "\n")
-    aside = Quarantine(tmp_path / "quarantine.jsonl")
+    aside = Quarantine()
     chunks = list(read_criteo(tmp_path / "train.txt", rows=250, quarantine=aside))
     assert [len(c.y) for c in chunks] == [250] * 4
     assert np.array_equal(np.concatenate([c.X for c in chunks]), X)
     assert dict(aside.counts) == dict.fromkeys(bad, 1)
-    aside.write()
-    kept = [json.loads(line) for line in (tmp_path / "quarantine.jsonl").read_text().splitlines()]
+    kept = [json.loads(line) for line in aside.take_lines()]
     assert [row["record"] for row in kept] == list(bad.values())
     offset = int(kept[1]["where"].split()[-1])
     assert (tmp_path / "train.txt").read_bytes()[offset:].startswith(bad["number"].encode())
@@ -204,7 +202,7 @@ def test_boundaries_are_logarithmic_and_missing_numbers_apart():
 
 def test_the_file_is_found_in_the_data_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"train\.txt must lie at"):
-        find_criteo(tmp_path)
+        read_criteo(folder=tmp_path)
     (tmp_path / "criteo").mkdir()
     write_clicks(tmp_path / "criteo" / "train-part.txt", 3)
     assert len(next(read_criteo(folder=tmp_path)).y) == 3

@@ -217,20 +217,6 @@ def test_the_spread_is_measured_from_components():
     assert spread.total == pytest.approx(difference.var(axis=1).sum(axis=1).max())
 
 
-def test_the_second_moments_of_the_log_loss_are_those_of_the_score():
-    score = np.random.default_rng(3).normal(size=5000) * 2
-    moments = planning.log_loss_moments(score)
-    assert moments.f2 == pytest.approx(np.mean(score**2))
-    assert moments.f1 <= moments.f1_bound == pytest.approx(1 + np.mean(score**2))
-    assert moments.finite
-
-
-def test_scores_without_a_second_moment_raise_doubt():
-    heavy = np.random.default_rng(4).standard_t(1.2, size=20000)
-    assert not planning.log_loss_moments(heavy).finite
-    assert planning.log_loss_moments(np.random.default_rng(4).standard_t(5, size=20000)).finite
-
-
 def test_histograms_depend_on_the_classes_not_at_all_or_logarithmically():
     assert (
         planning.histogram_variance(2, bound=1.5)

@@ -17,10 +17,8 @@ from unbag.learners import Identified, RankedTable, identifiable, rank_tables
 from unbag.report import Facts, Story
 from unbag.tables import Marginals, TablesReport, count, join_marginals
 
-WELL, HARDLY = 0.8, 0.2
-"""Shares of the variance of an effect from which a column is told well, and below which hardly."""
-
-
+HARDLY = 0.2
+"""Share of the variance of an effect below which a column is hardly told."""
 BAGS_ONLY = ("prior", "test", "time_limit", "labels", "memory")
 """Settings that marginal tables do not take."""
 

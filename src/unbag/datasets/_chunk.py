@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,12 +46,7 @@ Chunks = Callable[[int], Iterator[Chunk]]
 class Quarantine:
     """Records that were set aside, with their reasons, and how many there are of each kind.
 
-    They go to the file when their lines are taken, so that a crash can be undone.
-
-    Parameters
-    ----------
-    path : str or Path, optional
-        The file; without it nothing is written.
+    Whoever takes the lines writes them down, so that a crash can be undone.
 
     Examples
     --------
@@ -62,10 +56,7 @@ class Quarantine:
     ({'number': 1}, 1)
     """
 
-    def __init__(self, path: str | Path | None = None) -> None:
-        self.path: Path | None = None
-        if path is not None:
-            self.path = Path(path)
+    def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self._lines: list[str] = []
 
@@ -94,12 +85,6 @@ class Quarantine:
         self._lines.append(json.dumps(line) + "\n")
 
     def take_lines(self) -> list[str]:
-        """The lines that are not in the file yet, which the caller now owns."""
+        """The lines since the last call, which the caller now owns."""
         lines, self._lines = self._lines, []
         return lines
-
-    def write(self) -> None:
-        """Append what is new to the file."""
-        if self.path and self._lines:
-            with self.path.open("a") as file:
-                file.writelines(self.take_lines())

@@ -20,18 +20,10 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from unbag._arrays import mix
 from unbag._rules import broken
 from unbag.datasets._chunk import Chunk
-from unbag.datasets._criteo import (
-    BUCKETS,
-    CATEGORIES,
-    CHUNK,
-    INTEGERS,
-    MISSING,
-    Records,
-    encode,
-    mix,
-)
+from unbag.datasets._criteo import BUCKETS, CATEGORIES, CHUNK, INTEGERS, MISSING, Records, encode
 
 RATE, TIDE = 0.25, 0.35
 STRENGTH = 0.9 / np.sqrt(np.arange(1, CATEGORIES + 1))  # a_j, in a mixed order of the features

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
+from unbag._arrays import mix
 from unbag._rules import broken
 from unbag.datasets._chunk import Chunk, Quarantine
 from unbag.datasets._files import Source, damaged, find
@@ -249,13 +251,6 @@ def encode(records: Records) -> np.ndarray:
     return X
 
 
-def mix(x: np.ndarray) -> np.ndarray:
-    """Splitmix64's finaliser: a hash of 64-bit numbers, the same everywhere."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
 SOURCE = Source(
     "criteo", "train.txt", "https://www.kaggle.com/c/criteo-display-ad-challenge", by_us=False
 )
@@ -299,7 +294,7 @@ def read_criteo(
     Iterator[Chunk]
         Bucket numbers of the features, and the clicks.
     """
-    path = Path(path or find_criteo(folder))
+    path = Path(path or find(SOURCE, folder=folder, others="train*").path)
     if rows < 1:
         raise broken(
             "A chunk must have at least one row", f"{rows} given", "The paper takes 65536."
@@ -310,24 +305,13 @@ def read_criteo(
     return _read_text(path, rows, start, faults)
 
 
-def find_criteo(folder: str | Path | None = None) -> Path:
-    """The file of the challenge in the data folder, or an excerpt of it."""
-    return find(SOURCE, folder=folder, others="train*").path
-
-
-def _open(path: Path, start: int) -> IO[bytes]:
-    opened = {True: gzip.open, False: open}[path.suffix == ".gz"]
-    file: Any = opened(path, "rb")
-    file.seek(start)
-    return file
-
-
 def _read_text(path: Path, rows: int, start: int, faults: Faults) -> Iterator[Chunk]:
-    with _open(path, start) as file:
-        lines = _Lines(file, path)
+    opener: Any = {".gz": gzip.open}.get(path.suffix, open)
+    with opener(path, "rb") as file:
+        file.seek(start)
         while True:
             parts, got = [], 0
-            while got < rows and (block := lines.take(rows - got)):
+            while got < rows and (block := _lines(file, rows - got, path)):
                 records = parse_lines(block, start, faults)
                 start, got = start + len(block), got + len(records.label)
                 parts.append(records)
@@ -337,35 +321,14 @@ def _read_text(path: Path, rows: int, start: int, faults: Faults) -> Iterator[Ch
             yield _chunk(parts, start)
 
 
-class _Lines:
-    """A file as blocks of whole lines."""
-
-    def __init__(self, file: IO[bytes], path: Path) -> None:
-        self.file, self.path, self.rest, self.done = file, path, b"", False
-
-    def take(self, count: int) -> bytes:
-        """The next lines, at most `count`; empty at the end."""
-        ends = self._ends()
-        while len(ends) < count and not self.done:
-            more = self._read()
-            self.done, self.rest = not more, self.rest + more
-            ends = self._ends()
-        cut = len(self.rest)
-        if len(ends) >= count:
-            cut = int(ends[count - 1]) + 1
-        block, self.rest = self.rest[:cut], self.rest[cut:]
-        return block
-
-    def _ends(self) -> np.ndarray:
-        return np.flatnonzero(np.frombuffer(self.rest, np.uint8) == 10)
-
-    def _read(self) -> bytes:
-        try:
-            return self.file.read(BLOCK)
-        except (EOFError, OSError) as error:
-            given = f"it breaks off or cannot be read ({error})"
-            remedy = "What was read before is already out; get the file again and resume."
-            raise damaged(self.path, "be whole", given, remedy) from error
+def _lines(file: IO[bytes], count: int, path: Path) -> bytes:
+    """The next lines, at most so many; empty at the end."""
+    try:
+        return b"".join(islice(file, count))
+    except (EOFError, OSError) as error:
+        given = f"it breaks off or cannot be read ({error})"
+        remedy = "What was read before is already out; get the file again and resume."
+        raise damaged(path, "be whole", given, remedy) from error
 
 
 def _read_parquet(path: Path, rows: int, start: int, faults: Faults) -> Iterator[Chunk]:

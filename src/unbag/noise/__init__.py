@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from unbag.noise._mechanisms import gaussian as gaussian
     from unbag.noise._mechanisms import geometric as geometric
     from unbag.noise._mechanisms import laplace as laplace
-    from unbag.noise._mechanisms import rho_of as rho_of
     from unbag.noise._sources import capped as capped
     from unbag.noise._sources import hidden_below as hidden_below
     from unbag.noise._sources import noisy as noisy

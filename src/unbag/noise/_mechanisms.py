@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, expm1, inf, isfinite, log, sqrt
+from math import exp, expm1, inf, isfinite, sqrt
 from typing import Any, Protocol
 
 import numpy as np
@@ -254,24 +254,6 @@ def discrete_gaussian(*, rho: float, cap: int = 1) -> DiscreteGaussian:
     DiscreteGaussian(sigma=1.0)
     """
     return DiscreteGaussian(_whole(cap) / sqrt(2 * _positive("rho", rho)))
-
-
-def rho_of(*, epsilon: float, delta: float) -> float:
-    """A zero-concentrated budget that implies an approximate one.
-
-    epsilon = rho + 2 sqrt(rho log(1 / delta)). Safe, and not tight: the noise is somewhat larger
-    than needed (Bun and Steinke 2016, proposition 1.3).
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget of approximate differential privacy.
-
-    >>> round(rho_of(epsilon=1, delta=1e-5), 4)
-    0.0208
-    """
-    spare = -log(_chance(delta))
-    return (sqrt(spare + _positive("epsilon", epsilon)) - sqrt(spare)) ** 2
 
 
 def _positive(name: str, value: float) -> float:

@@ -7,7 +7,6 @@ if TYPE_CHECKING:
     from unbag.planning._curvature import sandwich as sandwich
     from unbag.planning._moments import HistogramSpread as HistogramSpread
     from unbag.planning._moments import ModelSpread as ModelSpread
-    from unbag.planning._moments import Moments as Moments
     from unbag.planning._moments import Noise as Noise
     from unbag.planning._moments import bag_variance as bag_variance
     from unbag.planning._moments import best_bag_size as best_bag_size
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from unbag.planning._moments import estimate_variance as estimate_variance
     from unbag.planning._moments import histogram_variance as histogram_variance
     from unbag.planning._moments import interval_width as interval_width
-    from unbag.planning._moments import log_loss_moments as log_loss_moments
     from unbag.planning._moments import measure_spread as measure_spread
     from unbag.planning._rates import Problem as Problem
     from unbag.planning._rates import bags_needed as bags_needed

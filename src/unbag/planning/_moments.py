@@ -11,7 +11,6 @@ import numpy as np
 from unbag._rules import broken
 from unbag.bags import Kind
 from unbag.losses import Loss
-from unbag.losses import log as log_loss
 
 
 class ModelSpread(NamedTuple):
@@ -77,49 +76,6 @@ def measure_spread(
         return HistogramSpread(float(largest), float(variance.sum(axis=1).max()))
     f1, f2 = variance.max(axis=0)
     return ModelSpread(float(f1), float(f2), float((mean[:, 1] ** 2).max()))
-
-
-class Moments(NamedTuple):
-    """Second moments of the log loss components, their bounds, and the tail of the scores.
-
-    Parameters
-    ----------
-    f1, f2 : float
-        E f1^2, and E f2^2 = E score^2.
-    f1_bound : float
-        1 + E score^2, which E f1^2 does not exceed.
-    tail : float
-        Hill's estimate of the tail index of |score|; at 2 or below the second moment may not exist.
-    """
-
-    f1: float
-    f2: float
-    f1_bound: float
-    tail: float
-
-    @property
-    def finite(self) -> bool:
-        """Whether the data give no reason to doubt the second moments that the theorems need."""
-        return bool(np.isfinite(self.f1 + self.f2) and self.tail > 2)
-
-
-def log_loss_moments(score: Any) -> Moments:
-    """The second moments of the log loss; it is enough that E score^2 is finite (Appendix B.4).
-
-    Data cannot prove it; a tail index of 2 or below (from the largest 2% of |score|, at least 20)
-    makes it doubtful.
-
-    >>> log_loss_moments(np.linspace(-3, 3, 1001)).finite
-    True
-    """
-    score = np.asarray(score, float)
-    f1, f2 = np.mean(log_loss.components(score) ** 2, axis=0)
-    top = np.sort(np.abs(score))[-max(20, len(score) // 50) :]
-    spread = np.mean(np.log(np.maximum(top, 1e-300) / max(top[0], 1e-300)))
-    tail = inf
-    if spread > 0:
-        tail = float(1 / spread)
-    return Moments(float(f1), float(f2), float(1 + np.mean(score**2)), tail)
 
 
 def bounded_spread(

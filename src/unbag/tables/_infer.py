@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from unbag._arrays import mix
 from unbag._rules import broken
 from unbag.tables._encode import DAY, MOST_BUCKETS, Column
 from unbag.tables._errors import no_rows
@@ -291,7 +292,7 @@ class Summary:
         unique = column.unique()
         self.apart = len(unique) == len(column)
         if self.apart:
-            self._keep(_mixed(unique.drop_null().cast(pa.int64()).to_numpy().view(np.uint64)))
+            self._keep(mix(unique.drop_null().cast(pa.int64()).to_numpy().view(np.uint64)))
 
     def _add_text(self, texts: pa.Array, code: np.ndarray) -> None:
         times = np.bincount(code, minlength=len(texts))
@@ -398,11 +399,4 @@ def _hashes(text: pa.Array) -> np.ndarray:
     byte = np.frombuffer(data, np.uint8)[start[0] : start[-1]].astype(np.uint64) + np.uint64(1)
     place = np.arange(len(byte)) - np.repeat(start[:-1] - start[0], length)
     power = np.cumprod(np.full(length.max(), 0x9E3779B97F4A7C15, np.uint64))
-    return _mixed(np.add.reduceat(byte * power[place], start[:-1] - start[0]))
-
-
-def _mixed(x: np.ndarray) -> np.ndarray:
-    """Whole numbers of 64 bits whose bits are mixed (the finisher of SplitMix64)."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    return mix(np.add.reduceat(byte * power[place], start[:-1] - start[0]))
