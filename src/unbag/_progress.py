@@ -1,18 +1,21 @@
-"""Who is informed while something learns, however deep it is called: in notebooks, a bar."""
+"""Who is informed while something learns, however deep it is called, and what they show of it: a
+bar in notebooks and terminals, else lines."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from html import escape
 from importlib import import_module
 from time import monotonic
-from typing import Any, Protocol
+from typing import Protocol
 
-SILENCE, PAUSE = 2.0, 0.25
-"""Seconds before a bar appears in a notebook, and between two looks of it."""
+SILENCE, PAUSE, BETWEEN_LINES = 2.0, 0.25, 5.0
+"""Seconds before the first sign of life, because shorter work needs none; between two looks of a
+notebook's bar; and between two lines."""
 
 
 class Progress(Protocol):
@@ -57,25 +60,37 @@ def whom_to_inform() -> Progress | None:
     return _INFORMED.get() or notebook_bar()
 
 
-def notebook_bar() -> NotebookBar | None:
+def notebook_bar() -> Progress | None:
     """A bar for this notebook; None where this is none."""
     ipython = sys.modules.get("IPython")
     if ipython is None or not hasattr(ipython.get_ipython(), "kernel"):  # a terminal has no kernel
         return None
-    return NotebookBar(import_module("IPython.display"))
+    display, handle = import_module("IPython.display"), None
+
+    def show(step: int, total: int | None, words: str, seconds: float) -> None:
+        nonlocal handle
+        shown = display.HTML(bar_html(step, total, words, seconds))
+        if handle is None:
+            handle = display.display(shown, display_id=True)
+        else:
+            handle.update(shown)
+
+    return SignOfLife(show, PAUSE)
 
 
-class NotebookBar:
-    """A bar that is informed while something learns; see `unbag.learners.Progress`.
+class SignOfLife:
+    """Informed while something works, and shows it now and then.
 
     Parameters
     ----------
-    display : module
-        `IPython.display`.
+    show : callable
+        Gets what `Progress` gets, and for how many seconds this work has gone on.
+    pause : float
+        Seconds between two looks.
     """
 
-    def __init__(self, display: Any) -> None:
-        self.display, self.handle, self.stage = display, None, ""
+    def __init__(self, show: Callable[[int, int | None, str, float], None], pause: float) -> None:
+        self.show, self.pause, self.stage, self.shown = show, pause, "", False
         self.begin = monotonic()
         self.due = self.begin + SILENCE
 
@@ -84,14 +99,10 @@ class NotebookBar:
         stage, now = words.partition(":")[0], monotonic()
         if stage != self.stage:
             self.stage, self.begin = stage, now
-        if now < self.due and not (self.handle is not None and step == total):
+        if now < self.due and not (self.shown and step == total):
             return
-        self.due = now + PAUSE
-        shown = self.display.HTML(bar_html(step, total, words, now - self.begin))
-        if self.handle is None:
-            self.handle = self.display.display(shown, display_id=True)
-        else:
-            self.handle.update(shown)
+        self.due, self.shown = now + self.pause, True
+        self.show(step, total, words, now - self.begin)
 
 
 def bar_html(step: int, total: int | None, words: str, seconds: float) -> str:
@@ -100,8 +111,57 @@ def bar_html(step: int, total: int | None, words: str, seconds: float) -> str:
     >>> bar_html(1, 4, "trees: round 1", 2.0)
     '<progress value="1" max="4"></progress> trees: round 1, about 6 s left'
     """
+    bar = (
+        f'<progress value="{step}" max="{total}"></progress>' if total else "<progress></progress>"
+    )
+    return f"{bar} {escape(words)}, {_time(step, total, seconds)}"
+
+
+def _time(step: int, total: int | None, seconds: float) -> str:
     if not total:
-        return f"<progress></progress> {escape(words)}, {seconds:.0f} s so far"
-    left = seconds * (total - step) / max(step, 1)
-    bar = f'<progress value="{step}" max="{total}"></progress>'
-    return f"{bar} {escape(words)}, about {left:.0f} s left"
+        return f"{seconds:.0f} s so far"
+    return f"about {seconds * (total - step) / max(step, 1):.0f} s left"
+
+
+@contextmanager
+def terminal_bar(words: str, tell: Callable[[str], None] | None = None) -> Iterator[Progress]:
+    """Show on stderr what goes on in the block: a bar, or lines where that is no terminal.
+
+    Parameters
+    ----------
+    words : str
+        What is done first.
+    tell : callable, optional
+        Gets the lines; by default they are printed.
+    """
+    if not sys.stderr.isatty():
+        say = tell or partial(print, file=sys.stderr)
+
+        def line(step: int, total: int | None, words: str, seconds: float) -> None:
+            count = f"{step:,} of {total:,}, " if total else ""
+            text = f"{words} ({count}{_time(step, total, seconds)})"
+            say(text)
+
+        yield SignOfLife(line, BETWEEN_LINES)
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.SpinnerColumn(),
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task, stage = bar.add_task(words, total=None), ""
+
+        def update(step: int, total: int | None, words: str) -> None:
+            nonlocal stage
+            if stage != words.partition(":")[0]:  # other work, which has its own pace
+                stage = words.partition(":")[0]
+                bar.reset(task)
+            bar.update(task, completed=step, total=total, description=words)
+
+        yield update

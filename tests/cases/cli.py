@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
-from unbag.cli import _console, app
+from unbag import _progress
+from unbag.cli import app
 
-_console.SILENCE = float("inf")  # tests read stderr word by word, however slow the machine is
+_progress.SILENCE = float("inf")  # tests read stderr word by word, however slow the machine is
 
 FOLDER = Path(__file__).parent
 

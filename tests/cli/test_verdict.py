@@ -1,6 +1,7 @@
 """What `train`, `evaluate`, `explain` and `recalibrate` say, and the hints of all verbs."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import unbag
 from cases.cli import SALES, run, world
-from unbag.cli._console import Activity, activity, hint_of
+from unbag.cli._console import activity, hint_of
 from unbag.cli._explain import in_words
 from unbag.learners import Effect, labelled_rows, verdict_of
 from unbag.metrics import Estimate
@@ -238,16 +239,16 @@ def test_bags_of_one_are_worth_their_rows_and_noise_takes_from_it():
 
 
 def test_long_work_gives_lines_with_the_time_left(capsys, monkeypatch):
-    monkeypatch.setattr("unbag.cli._console.SILENCE", 2.0)
+    monkeypatch.setattr("unbag._progress.SILENCE", 2.0)
     clock = iter(np.arange(0.0, 100.0, 1.0))
-    monkeypatch.setattr("unbag.cli._console.monotonic", lambda: next(clock))
-    told = Activity()
-    for step in range(1, 6):
-        told(step, 10, f"trees: round {step}, loss 0.5")
+    monkeypatch.setattr("unbag._progress.monotonic", lambda: next(clock))
+    with activity("learning") as told:
+        for step in range(1, 6):
+            told(step, 10, f"trees: round {step}, loss 0.5")
     lines = capsys.readouterr().err.splitlines()
     assert 1 <= len(lines) < 5  # not one for each step
     assert lines[0].startswith("trees: round ")
-    assert "s left)" in lines[0]
+    assert re.search(r" \(\d of 10, about \d+ s left\)$", lines[0])
 
 
 def test_reading_is_watched_batch_by_batch(tmp_path):

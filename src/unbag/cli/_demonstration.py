@@ -18,12 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from unbag._rules import broken
 from unbag.bags import Bags, design_bags, from_rows
-from unbag.cli._console import tell_warnings
+from unbag.cli._console import activity, tell_warnings
 from unbag.cli._evaluate import JudgedModel, bags_for, judged_by, open_model, unseen
 from unbag.cli._select import selected
 from unbag.cli._train import joined, learned, parted
@@ -194,14 +193,10 @@ def private_reports(bags: Bags) -> pa.Table:
 
 def _train(files: Files, learn: Any, methods: Sequence[str], epochs: int) -> dict[str, Any]:
     """A model file for each method; the models come back from the files, with their histories."""
-    models = {}
-    bar = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    quiet = not sys.stderr.isatty()
-    settings: dict[str, Any] = {"hidden": (32,), "epochs": epochs, "random_state": 0}
-    with Progress(*bar, console=Console(stderr=True), transient=True, disable=quiet) as progress:
-        task = progress.add_task("", total=len(methods))
-        for method in methods:
-            progress.update(task, description=f"learning: {method}")
+    models, settings = {}, {"hidden": (32,), "epochs": epochs, "random_state": 0}
+    with activity("learning") as progress:
+        for number, method in enumerate(methods):
+            progress(number, len(methods), f"learning: {method}")
             own = settings | {"method": method}
             if method == DEFAULT:
                 own = {"random_state": 0}
@@ -209,7 +204,6 @@ def _train(files: Files, learn: Any, methods: Sequence[str], epochs: int) -> dic
             model.save(files.model(method))
             models[method] = open_model(files.model(method))
             models[method].runs_, models[method].run_ = model.runs_, model.run_
-            progress.advance(task)
     return models
 
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbag.cli._console import tell
+from unbag.cli._console import activity, tell
 from unbag.cli._options import stopped_verb
 from unbag.cli._reproduce import PRESETS, ForceReport, Methods, Rates, Sizes, check_report, said
 
 if TYPE_CHECKING:
-    from rich.status import Status
-
+    from unbag._progress import Progress
     from unbag.lab import OnlineRun
 
 COMMAND = stopped_verb("finished runs are kept; the same words go on")
@@ -48,8 +47,6 @@ def online(
 
     Example: unbag online --preset smoke --report online
     """
-    from rich.console import Console
-
     from unbag.lab import OnlineStore, online_preset, run_online, write_online_report
 
     changes = said(ctx, "chunks", "repetitions", "source", "rows", "tuning")
@@ -63,16 +60,17 @@ def online(
     plan = kept or online_preset(preset, **changes)  # refused before anything is made
     runs = OnlineStore(place)
     if not only_report:
-        with Console(stderr=True).status("online") as status:
-            made = run_online(plan, runs, progress=partial(_show, status))
+        with activity("online") as shown:
+            made = run_online(plan, runs, progress=partial(_show, shown))
         tell(f"{made} runs made: {runs.folder}")
     if report is not None:
         for path in write_online_report(plan, runs, report):
             print(path)
 
 
-def _show(status: Status, run: OnlineRun, row: dict[str, Any]) -> None:
-    status.update(
+def _show(shown: Progress, run: OnlineRun, row: dict[str, Any]) -> None:
+    words = (
         f"{run.method}:{run.loss}, bags of {run.size}, rate {run.rate:g}, repetition "
         f"{run.repetition}: chunk {row['chunk']}, log loss {row['label_log_loss']:.4f}"
     )
+    shown(row["chunk"], run.chunks or None, words)

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
-from rich import progress as bars
-from rich.console import Console
 
 import unbag
+from unbag._progress import Progress as Shown
+from unbag._progress import terminal_bar, whom_to_inform
 from unbag.lab import _choice, _variance
 from unbag.lab._convolution import in_torch
 from unbag.lab._methods import METHODS
@@ -77,53 +77,48 @@ def run_plan(
     store.check_data(plan.task, len(data_of(plan.task).y))
     if TASKS[plan.task].kind == "binary":
         _variance.measure(plan.task, data_of(plan.task), store)
-    with store.in_use(), _Bar(plan, store, visible=progress) as bar:
-        made = _run(plan, store, engine or in_process, patience, bar)
+    bar = terminal_bar(plan.task) if progress else nullcontext(whom_to_inform())
+    with store.in_use(), bar as shown:
+        tally = _Tally(plan, store, shown)
+        made = _run(plan, store, engine or in_process, patience, tally)
         if plan.holdout:
             _choice.keep_choices(plan, store)
     store.compact()
     return made
 
 
-class _Bar(bars.Progress):
+class _Tally:
     """How much of a plan is done, by epochs of runs; other processes may do some of it."""
 
-    def __init__(self, plan: Plan, store: RunStore, *, visible: bool) -> None:
-        done = (bars.TextColumn("{task.description}"), bars.BarColumn())
-        share = bars.TextColumn("{task.percentage:3.0f}%")
-        times = (bars.TimeElapsedColumn(), bars.TextColumn("done,"), bars.TimeRemainingColumn())
-        super().__init__(
-            *done, share, *times, bars.TextColumn("left"),
-            console=Console(stderr=True), speed_estimate_period=1800, disable=not visible,
-        )  # fmt: skip
-        self.plan, self.store = plan, store
-        self.work = self.add_task(plan.task)
+    def __init__(self, plan: Plan, store: RunStore, shown: Shown | None) -> None:
+        self.plan, self.store, self.shown, self.done = plan, store, shown, 0
         self.recount()
 
     def after_epoch(self, group: Group, runs: int) -> None:
         """So many runs of a group have done an epoch."""
-        self.update(self.work, advance=runs, description=group.title)
+        self.done += runs
+        if self.shown is not None:
+            self.shown(self.done, self.total, f"{self.plan.task}: {group.title}")
 
     def recount(self) -> None:
         """Take from the store what is still missing."""
         missing = sum(len(left) for _, left in _missing(self.plan, self.store))
-        total = self.tasks[0].completed + missing * self.plan.epochs
-        self.update(self.work, total=total)
+        self.total = self.done + missing * self.plan.epochs
 
 
-def _run(plan: Plan, store: RunStore, engine: Engine, patience: float, bar: _Bar) -> int:
+def _run(plan: Plan, store: RunStore, engine: Engine, patience: float, tally: _Tally) -> int:
     made = 0
     while missing := _missing(plan, store):
         before = made
         with (
             ExitStack() as claims,
-            closing(engine(_claimed(missing, store, claims), bar.after_epoch)) as finished,
+            closing(engine(_claimed(missing, store, claims), tally.after_epoch)) as finished,
         ):
             for job, rows in finished:
                 store.add(rows)
                 job.claim.close()
                 made += len(rows)
-                bar.recount()
+                tally.recount()
         if made == before:
             time.sleep(patience)
     return made
