@@ -158,10 +158,11 @@ def terminal_bar(words: str, tell: Callable[[str], None] | None = None) -> Itera
         task, stage = bar.add_task(words, total=None), ""
 
         def update(step: int, total: int | None, words: str) -> None:
-            nonlocal stage
+            nonlocal task, stage
             if stage != words.partition(":")[0]:  # other work, which has its own pace
                 stage = words.partition(":")[0]
-                bar.reset(task)
+                bar.remove_task(task)
+                task = bar.add_task(words, total=total)
             bar.update(task, completed=step, total=total, description=words)
 
         yield update
