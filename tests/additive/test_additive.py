@@ -378,18 +378,25 @@ def test_a_plain_fit_gives_no_warning():
         Additive().fit(random_bags(X, y, size=10, seed=0))
 
 
-def test_the_diagonal_of_a_quadratic_form_is_that_of_the_dense_product():
-    """Columns that no count, one, some and nearly all have: gathered, or as a matrix product."""
+@pytest.mark.parametrize("alike", [False, True])
+def test_the_diagonal_of_a_quadratic_form_is_that_of_the_dense_product(alike):
+    """Columns that no count, one, some and nearly all have; of those that are alike the mean."""
     rng = np.random.default_rng(0)
     share = rng.choice([0.0, 0.02, 0.05, 0.4], size=60)
     J = np.where(rng.random((80, 60)) < share, rng.normal(size=(80, 60)), 0.0)
-    K = np.cov(rng.normal(size=(80, 200)))
-    made = Jacobian(rng.normal(size=(80, 3)), sparse.eye_array(3).tocsr(), sparse.csr_array(J))
-    whole = np.hstack([made.dense, J])
+    sums, basis = rng.normal(size=(80, 3)), sparse.eye_array(3).tocsr()
+    made = Jacobian(sums, basis, sparse.csr_array(J), alike)
+    whole, weight = np.hstack([sums, J]), rng.uniform(size=63)
+    if alike:
+        weight[3:] = 0.3
+    outer = (whole * weight) @ whole.T
+    np.testing.assert_allclose(np.tril(made.outer(weight)), np.tril(outer), atol=1e-12)
+    K = np.eye(80) + outer
     diagonal = np.diag(whole.T @ np.linalg.solve(K, whole))
-    np.testing.assert_allclose(made.quadratic(np.linalg.cholesky(K)), diagonal, rtol=1e-10)
-    weight = rng.uniform(size=63)
-    np.testing.assert_allclose(made.outer(weight), (whole * weight) @ whole.T, atol=1e-12)
+    if alike:
+        diagonal = np.append(diagonal[:3], np.full(60, diagonal[3:].mean()))
+    L = np.asfortranarray(np.linalg.cholesky(K))
+    np.testing.assert_allclose(made.quadratic(L, weight), diagonal, rtol=1e-10)
 
 
 def test_levels_that_no_row_has_change_nothing(monkeypatch):
@@ -430,7 +437,7 @@ def test_products_of_rows_make_the_jacobian_of_few_rows_with_many_classes():
     np.testing.assert_allclose(ours.outer(weight), (J * weight) @ J.T, atol=1e-4)
     K = J @ J.T + np.eye(len(J))
     expected = np.diag(J.T @ np.linalg.solve(K, J)).reshape(6, -1).mean(axis=0)
-    made = ours.quadratic(np.linalg.cholesky(K)).reshape(6, -1)
+    made = ours.quadratic(np.linalg.cholesky(K), weight).reshape(6, -1)
     np.testing.assert_allclose(made, np.tile(expected, (6, 1)), atol=1e-5)
 
 

@@ -215,7 +215,10 @@ class EvidenceFit(ABC):
             if np.abs(change).max() < SMALL or gain < NEGLIGIBLE:
                 break
         spread = state.linear.place.spread
-        final = self.converge(state.linear, state.precision, spread, tolerance=1e-4)
+        known = state.posterior  # of the same linear model and precisions
+        final = self.converge(
+            state.linear, state.precision, spread, posterior=known, tolerance=1e-4
+        )
         return Fit(final, tuple(trace))
 
     def converge(
@@ -224,6 +227,7 @@ class EvidenceFit(ABC):
         of_group: np.ndarray,
         spread: Spread,
         *,
+        posterior: Any = None,
         tolerance: float = 1e-2,
         most: int = 60,
     ) -> State:
@@ -239,7 +243,8 @@ class EvidenceFit(ABC):
             made = self.linearise(place)
             return made, made.space.posterior(precision)
 
-        posterior = linear.space.posterior(precision)
+        if posterior is None:
+            posterior = linear.space.posterior(precision)
         place, gain, converged = self._widened(linear.place, spread), np.inf, False
         pairs: list[Pair] = []
         earlier: tuple[np.ndarray, np.ndarray] | None = None

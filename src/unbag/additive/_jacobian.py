@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import linalg, sparse
-from scipy.linalg.lapack import dpotri  # pyright: ignore[reportAttributeAccessIssue]
+from scipy.linalg.blas import dsyrk  # pyright: ignore[reportAttributeAccessIssue]
+from scipy.linalg.lapack import dpotri, dtrtri  # pyright: ignore[reportAttributeAccessIssue]
 
 from unbag.additive._slots import CellSums, Slots, Sparse
 
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
 DENSE, DENSE_OF_FEW = 0.15, 0.05
 """A column of the Jacobian with a larger share of entries than this is kept dense; the second where
 counts are fewer than coefficients, so that it is multiplied more often and takes less memory."""
-FEW = 16
-"""A column with at most one entry in so many counts is reckoned entry by entry."""
-AT_ONCE = 2**21
-"""Entries of a matrix that are gathered at once."""
+PARTS = 8
+"""Of the rows, in the product of a sparse matrix with itself."""
+AT_ONCE = 2**16
+"""Entries of a matrix that are gathered at once: they stay in the CPU's cache."""
 NARROW = 64
 """Slots of at most so many columns are kept dense as they are."""
 
@@ -45,11 +46,14 @@ class Jacobian:
         Which turns these columns into coefficients; `dense` is the product, made where it is used.
     sparse : sparse matrix
         The other columns, whose coefficients are the columns of Z.
+    alike : bool
+        Whether the sparse columns are of one group, which shares its prior variance.
     """
 
     sums: np.ndarray
     basis: Sparse
     sparse: Sparse
+    alike: bool = False
 
     @cached_property
     def dense(self) -> np.ndarray:
@@ -86,39 +90,35 @@ class Jacobian:
         return self.dense[:, chosen]
 
     def outer(self, weight: np.ndarray) -> np.ndarray:
-        """J diag(weight) J'."""
-        split, root = self.basis.shape[1], np.sqrt(weight)
-        scaled = self.dense * root[:split]
-        K = scaled @ scaled.T  # of one matrix with itself, which takes half the work
+        """The lower triangle of J diag(weight) J', in the order of columns that LAPACK works in."""
+        split, root, m = self.basis.shape[1], np.sqrt(weight), self.shape[0]
+        K = np.zeros((m, m))
         if self.sparse.nnz:
             rest = sparse.csr_array(self.sparse, copy=True)
             rest.data *= root[split:][rest.indices]
-            K += (rest @ rest.T).toarray()
-        return K
+            turned = sparse.csr_array(rest.T)
+            # SciPy has no product of a matrix with itself: blocks of rows leave out most of what
+            # is there twice
+            for start, end in pairwise(np.linspace(0, m, PARTS + 1).astype(int)):
+                K[start:end, start:] = (rest[start:end] @ turned[:, start:]).toarray()
+        scaled = self.dense * root[:split]
+        return dsyrk(1.0, scaled.T, beta=1.0, c=K.T, trans=1, lower=1, overwrite_c=1)
 
-    def quadratic(self, L: np.ndarray) -> np.ndarray:
-        """The diagonal of J' (L L')^-1 J, L a lower triangle."""
+    def quadratic(self, L: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """The diagonal of J' (L L')^-1 J, with L the lower triangle and L L' = 1 + J diag(weight)
+        J'; of sparse columns that are alike its mean, for each of them."""
         first = _squares_within(L, self.dense)
         columns: Sparse = sparse.csc_array(self.sparse)
-        count, row, value = np.diff(columns.indptr), columns.indices, columns.data
-        few, rest = count * FEW <= len(L), np.zeros(columns.shape[1])
-        many = np.flatnonzero(~few)
-        for start in range(0, len(many), 512):
-            part = many[start : start + 512]
-            rest[part] = _squares_within(L, columns[:, part].toarray())
         if columns.nnz == 0:
-            return np.concatenate([first, rest])
-        P, _ = dpotri(L, lower=1)  # the lower triangle of the inverse
-        own = np.bincount(np.repeat(np.arange(len(count)), count), value**2 * np.diag(P)[row])
-        rest[few] = np.append(own, np.zeros(len(count) - len(own)))[few]
-        # of a level that c bags have only c^2 entries of P count: columns of equal c together
-        for c in np.unique(count[few & (count > 1)]):
-            equal, (i, j) = np.flatnonzero(few & (count == c)), np.tril_indices(c, -1)
-            for part in np.array_split(equal, len(equal) * c * c // AT_ONCE + 1):
-                place = columns.indptr[part][:, None] + np.arange(c)
-                r, v = row[place], value[place]
-                rest[part] += 2 * np.einsum("pk,pk,pk->p", v[:, i], v[:, j], P[r[:, i], r[:, j]])
-        return np.concatenate([first, rest])
+            return np.append(first, np.zeros(columns.shape[1]))
+        if self.alike:
+            # the trace of (L L')^-1 J diag(weight) J' is that of 1 - (L L')^-1, which tells what is
+            # left for the sparse columns, at half of what the whole inverse takes
+            inverse, _ = dtrtri(L, lower=1)
+            total = len(L) - np.linalg.norm(inverse) ** 2 - weight[: len(first)] @ first
+            own = weight[len(first) :]
+            return np.append(first, np.full(len(own), total / own.sum()))
+        return np.append(first, _squares_between(dpotri(L, lower=1)[0], columns))
 
     def squares(self) -> np.ndarray:
         """The diagonal of J' J."""
@@ -129,6 +129,24 @@ def _squares_within(L: np.ndarray, A: np.ndarray) -> np.ndarray:
     """The diagonal of A' (L L')^-1 A."""
     inside = linalg.solve_triangular(L, A, lower=True, check_finite=False)
     return np.einsum("mq,mq->q", inside, inside)
+
+
+def _squares_between(P: np.ndarray, columns: Sparse) -> np.ndarray:
+    """The diagonal of A' P A, of a symmetric P whose lower triangle is given and a sparse A: of a
+    level that c bags have only c^2 entries of P count."""
+    count, row, value = np.diff(columns.indptr), columns.indices, columns.data
+    flat, m = P.ravel(order="F"), len(P)
+    of_column = np.repeat(np.arange(len(count)), count)
+    total = np.bincount(of_column, value**2 * np.diag(P)[row], minlength=len(count))
+    for c in np.unique(count[count > 1]):  # columns of equal c together
+        equal, (i, j) = np.flatnonzero(count == c), np.tril_indices(c, -1)
+        for part in np.array_split(equal, len(equal) * c * c // AT_ONCE + 1):
+            place = columns.indptr[part][:, None] + np.arange(c)
+            r, v = row[place].astype(np.int64), value[place]
+            between = flat.take(r.take(i, axis=1) + (m * r).take(j, axis=1))
+            both = v.take(i, axis=1) * v.take(j, axis=1)
+            total[part] += 2 * np.einsum("pk,pk->p", both, between)
+    return total
 
 
 class CountBlock:
@@ -238,6 +256,7 @@ class Split:
         dense = np.flatnonzero(np.diff(sparse.csc_array(basis).indptr))
         other = np.setdiff1d(np.arange(T.shape[1]), dense)
         self.basis: Sparse = sparse.csr_array(basis[:, dense])
+        self.alike = len(np.unique(design.group[other])) == 1
         rare = ~frequent & (entries > 0)  # a level that no row has may have no coefficient
         place = np.where(frequent, np.cumsum(frequent), np.cumsum(rare)) - 1
         self.width = len(kept), len(other)
@@ -259,7 +278,7 @@ class Split:
             rows = block.rows if self.rows is None else self.rows[block.rows]
             # the rows' weights are fewer than the sums
             dense, rest = block.sums(counts.slope(h[rows]), whitener.root)
-            yield block.counts, Jacobian(dense, self.basis, rest)
+            yield block.counts, Jacobian(dense, self.basis, rest, self.alike)
 
     def jacobian(self, counts: Counts, h: np.ndarray, whitener: Callable[[Any], Any]) -> Jacobian:
         """The derivative of the whitened means by the coefficients, of all counts as one block."""
@@ -274,7 +293,8 @@ class Split:
             dense = np.block([[part[0] for part in row] for row in sums])
             rest = sparse.block_array([[part[1] for part in row] for row in sums])
         basis = sparse.csr_array(sparse.block_diag([self.basis] * counts.classes))
-        return Jacobian(whitener(dense), basis, sparse.csr_array(whitener(rest)))
+        rest = sparse.csr_array(whitener(rest))
+        return Jacobian(whitener(dense), basis, rest, self.alike)
 
 
 def _rows_in_order(S: Sparse) -> np.ndarray | None:

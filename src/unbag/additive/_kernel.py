@@ -130,7 +130,7 @@ class KernelJacobian:
             total[:, :, :, j] = made.reshape(len(bags), K, K).swapaxes(0, 1)
         return total.reshape(self.shape[0], -1)
 
-    def quadratic(self, L: np.ndarray) -> np.ndarray:
+    def quadratic(self, L: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """The diagonal of J' (L L')^-1 J, L a lower triangle; its mean over the classes, which
         share their prior, for each of them."""
         (n, K, C), bags = self._A.shape, self._bags

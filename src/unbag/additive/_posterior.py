@@ -88,7 +88,7 @@ class Dual:
     def gamma(self) -> np.ndarray:
         """The diagonal of J' P J / precision, with P = K^-1 less its part along u."""
         along = linalg.solve_triangular(self._fixed[0], self._Ku.T, lower=True)
-        gamma = self._J.quadratic(self._K) - (self._J.tdot(along.T) ** 2).sum(axis=1)
+        gamma = self._J.quadratic(self._K, self._spread) - (self._J.tdot(along.T) ** 2).sum(axis=1)
         gamma *= self._spread
         gamma[self._flat] = 1.0
         return gamma
