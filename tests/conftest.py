@@ -1,5 +1,6 @@
 """Shapes are types, and they are checked here: see the annotations in `unbag._arrays`."""
 
+import atexit
 import gc
 import os
 import subprocess
@@ -106,6 +107,12 @@ def small_memory():
     yield
     if "jax" in sys.modules and resident_memory() > LARGE:
         sys.modules["jax"].clear_caches()
+
+
+def pytest_collection_finish():
+    """What was imported by now stays until the end: the collector need not walk through it."""
+    gc.freeze()
+    atexit.register(gc.unfreeze)
 
 
 def pytest_collection_modifyitems(items):

@@ -1,4 +1,4 @@
-"""Sweeps on a real Ray cluster: two nodes on this machine, in processes of their own."""
+"""Sweeps and sums on a real Ray cluster: two nodes on this machine, in processes of their own."""
 
 import builtins
 import importlib.util
@@ -15,10 +15,13 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from unbag.cli import app
+from cases.cli import run
+from cases.sums import parts_of, world
+from unbag.additive._sums import LocalParts, RayParts, fit_parts
+from unbag.additive._terms import terms_of
 from unbag.lab import EngineError, Plan, RayEngine, RunStore, _engines, run_plan
 from unbag.lab._plan import RunSettings
 
@@ -28,6 +31,7 @@ on_ray = pytest.mark.skipif(
 pytestmark = pytest.mark.engines
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_DEDUP_LOGS": "0"}
+QUIET |= {"RAY_task_oom_retries": "0"}  # a process reads it once
 CLUSTER = """
 import sys
 from ray.cluster_utils import Cluster
@@ -73,6 +77,25 @@ def quiet():
 def cluster(quiet):
     with running_cluster(2) as address:
         yield address
+        sys.modules["ray"].shutdown()
+
+
+@pytest.fixture
+def connected(cluster):
+    """The cluster, to which this process stays connected: Ray starts workers anew for each
+    connection, and they take seconds to import JAX and to compile."""
+    import ray
+
+    if not ray.is_initialized():
+        ray.init(cluster, log_to_driver=False)
+    return cluster
+
+
+@pytest.fixture
+def unconnected(quiet):
+    import ray
+
+    ray.shutdown()
 
 
 # what `unbag reproduce --extra` would read: a task, and methods that meet with accidents
@@ -161,44 +184,9 @@ def kill_who_waits(folder):
 
 
 @on_ray
-def test_a_sweep_on_two_nodes_with_a_worker_killed_makes_the_runs_of_this_process(
-    cluster, extra, tmp_path
+def test_groups_that_cannot_be_made_are_told_and_the_others_kept(
+    unconnected, cluster, extra, tmp_path, capsys
 ):
-    here, there = RunStore(tmp_path / "here"), RunStore(tmp_path / "there")
-    plan = Plan(**TOY, methods=("waits", "upm"), sizes=(5, 20))
-    run_plan(
-        Plan(**{**TOY, "repetitions": 1}, methods=("upm",), sizes=(20,)), there
-    )  # some of it is there already
-    thread, killed = kill_who_waits(tmp_path)
-    made = run_plan(plan, there, engine=RayEngine(cluster))
-    thread.join()
-    assert len(killed) == 1
-    assert killed[0] != os.getpid()
-    assert made == plan.count() - 2
-    assert run_plan(plan, there, engine=RayEngine(cluster)) == 0
-    run_plan(plan, here)
-    found, expected = rows_of(there), rows_of(here)
-    assert found.keys() == expected.keys()
-    assert len(found) == plan.count()
-    for run, row in expected.items():
-        # workers have one thread, which orders sums of the last bits in its own way
-        curves = {name for name, value in row.items() if isinstance(value, list)}
-        assert {**found[run], **dict.fromkeys(curves)} == {**row, **dict.fromkeys(curves)}
-        for name in curves:
-            assert found[run][name] == pytest.approx(row[name], rel=1e-5, nan_ok=True), name
-
-
-@on_ray
-def test_a_worker_gives_every_model_the_offset_once(cluster, extra, tmp_path):
-    here, there = RunStore(tmp_path / "here"), RunStore(tmp_path / "there")
-    plan = Plan("ray-counts", methods=("upm",), sizes=(20,), rates=(0.1,), repetitions=1, epochs=3)
-    run_plan(plan, there, engine=RayEngine(cluster))
-    run_plan(plan, here)
-    assert rows_of(there) == rows_of(here)
-
-
-@on_ray
-def test_groups_that_cannot_be_made_are_told_and_the_others_kept(cluster, extra, tmp_path, capsys):
     store = RunStore(tmp_path / "store")
     plan = Plan(**TOY, methods=("dies", "fails", "plain"), sizes=(20,))
     with pytest.raises(EngineError) as error:
@@ -219,34 +207,54 @@ def test_groups_that_cannot_be_made_are_told_and_the_others_kept(cluster, extra,
 
 
 @on_ray
-def test_workers_with_another_unbag_are_refused(cluster, extra, tmp_path):
-    source = Path(_engines.__file__).parents[1]
-    other = tmp_path / "other" / "unbag"
-    shutil.copytree(source, other, ignore=shutil.ignore_patterns("files", "__pycache__"))
-    with (other / "_arrays.py").open("a") as file:
-        file.write("# a change\n")
-    words = [
-        "reproduce",
-        "ray-toy",
-        "--extra",
-        str(extra),
-        "--method",
-        "plain",
-        "--size",
-        "20",
-        "--engine",
-        "ray",
-    ]
-    words += ["--address", cluster, "--store", str(tmp_path / "store")]
-    done = subprocess.run(
-        [sys.executable, "-c", "from unbag.cli import app; app()", *words],
-        env={**os.environ, "PYTHONPATH": str(other.parent)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
+def test_a_sweep_on_two_nodes_with_a_worker_killed_makes_the_runs_of_this_process(
+    connected, extra, tmp_path
+):
+    here, there = RunStore(tmp_path / "here"), RunStore(tmp_path / "there")
+    plan = Plan(**TOY, methods=("waits", "upm"), sizes=(5, 20))
+    run_plan(
+        Plan(**{**TOY, "repetitions": 1}, methods=("upm",), sizes=(20,)), there
+    )  # some of it is there already
+    thread, killed = kill_who_waits(tmp_path)
+    made = run_plan(plan, there, engine=RayEngine(connected))
+    thread.join()
+    assert len(killed) == 1
+    assert killed[0] != os.getpid()
+    assert made == plan.count() - 2
+    assert run_plan(plan, there, engine=RayEngine(connected)) == 0
+    run_plan(plan, here)
+    found, expected = rows_of(there), rows_of(here)
+    assert found.keys() == expected.keys()
+    assert len(found) == plan.count()
+    for settings, row in expected.items():
+        # workers have one thread, which orders sums of the last bits in its own way
+        curves = {name for name, value in row.items() if isinstance(value, list)}
+        assert {**found[settings], **dict.fromkeys(curves)} == {**row, **dict.fromkeys(curves)}
+        for name in curves:
+            assert found[settings][name] == pytest.approx(row[name], rel=1e-5, nan_ok=True), name
+
+
+@on_ray
+def test_a_worker_gives_every_model_the_offset_once(connected, extra, tmp_path):
+    here, there = RunStore(tmp_path / "here"), RunStore(tmp_path / "there")
+    plan = Plan("ray-counts", methods=("upm",), sizes=(20,), rates=(0.1,), repetitions=1, epochs=3)
+    run_plan(plan, there, engine=RayEngine(connected))
+    run_plan(plan, here)
+    assert rows_of(there) == rows_of(here)
+
+
+@on_ray
+def test_workers_with_another_unbag_are_refused(connected, extra, tmp_path, monkeypatch):
+    """The driver has another source than its workers, which look for themselves."""
+    other = other_source(tmp_path / "unbag")
+    usual = importlib.util.find_spec
+    look = lambda name, *rest: other if name == "unbag" else usual(name, *rest)
+    monkeypatch.setattr(importlib.util, "find_spec", look)
+    words = ["reproduce", "ray-toy", "--extra", extra, "--method", "plain", "--size", 20]
+    words += ["--engine", "ray", "--address", connected, "--store", tmp_path / "store"]
+    line = next(
+        line for line in run(*words, code=1).stderr.splitlines() if line.startswith("error: ")
     )
-    assert done.returncode == 1
-    line = next(line for line in done.stderr.splitlines() if line.startswith("error: "))
     assert re.fullmatch(
         r"error: Workers must have the unbag of the driver: source \w{12} given here and source "
         r"\w{12} on [0-9.]+\. "
@@ -256,11 +264,37 @@ def test_workers_with_another_unbag_are_refused(cluster, extra, tmp_path):
     assert RunStore(tmp_path / "store").finished() == set()
 
 
+def other_source(folder):
+    """Where to import an unbag from that has one file only."""
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    return importlib.util.spec_from_file_location("unbag", folder / "__init__.py")
+
+
 @on_ray
-def test_a_task_that_runs_out_of_memory_is_told(extra, tmp_path, monkeypatch):
-    monkeypatch.setenv(
-        "RAY_task_oom_retries", "0"
-    )  # read once in a process, so other tests have set it
+def test_sums_on_two_workers_are_those_of_one_process(connected):
+    import ray
+
+    bags = world()
+    terms, _ = terms_of(bags.X)
+    parts = parts_of(bags, terms)
+    far = RayParts.of(parts)
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers lack the tests
+    workers = set(far.map(process_of))
+    assert os.getpid() not in workers
+    assert len(workers) == 2
+    model, here = (fit_parts(where, terms, "binary") for where in (far, LocalParts(parts)))
+    np.testing.assert_allclose(model.b, here.b, rtol=1e-9, atol=1e-12)
+
+
+def process_of(part):
+    """The process that works on a part."""
+    time.sleep(0.3)  # long enough for a second worker to take the next part
+    return os.getpid()
+
+
+@on_ray
+def test_a_task_that_runs_out_of_memory_is_told(unconnected, extra, tmp_path):
     starved = {"RAY_memory_usage_threshold": "0.001", "RAY_memory_monitor_refresh_ms": "100"}
     plan = Plan(**TOY, methods=("plain",), sizes=(20,))
     with (
@@ -272,7 +306,9 @@ def test_a_task_that_runs_out_of_memory_is_told(extra, tmp_path, monkeypatch):
 
 @on_ray
 @pytest.mark.parametrize("address", ["127.0.0.1:{free}", "nowhere"])
-def test_an_address_at_which_nothing_listens_is_refused_at_once(address, extra, tmp_path):
+def test_an_address_at_which_nothing_listens_is_refused_at_once(
+    unconnected, address, extra, tmp_path
+):
     with socket.create_server(("127.0.0.1", 0)) as server:
         free = server.getsockname()[1]
     start = time.monotonic()
@@ -302,23 +338,10 @@ def test_what_ray_is_missing_is_told_with_the_extra_to_install(extra, tmp_path, 
         return usual(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without_ray)
-    words = [
-        "reproduce",
-        "ray-toy",
-        "--method",
-        "plain",
-        "--size",
-        "20",
-        "--store",
-        str(tmp_path),
-        "--engine",
-        "ray",
-    ]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == 1
+    words = ["reproduce", "ray-toy", "--method", "plain", "--size", 20, "--store", tmp_path]
     assert (
         "error: The engine ray must have Ray, which is not installed. Run pip install 'unbag[ray]'."
-        in result.stderr
+        in run(*words, "--engine", "ray", code=1).stderr
     )
 
 
