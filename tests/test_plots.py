@@ -4,17 +4,16 @@ import numpy as np
 import pytest
 
 from unbag.lab._figures import experiments_figure, save_figure
+from unbag.lab._methods import LOOKS, Way
+from unbag.lab._plan import Experiment
+from unbag.lab._results import Average, BestCells
 from unbag.plots import (
-    CurveLook,
     Interval,
     Level,
-    Point,
-    Result,
     Series,
     draw_calibration,
     draw_curves,
     draw_drift,
-    draw_experiment,
     draw_intervals,
     draw_predictions,
     draw_prior,
@@ -28,9 +27,17 @@ ROWS = [
     {"chunk": i, "window_auc": 0.7, "window_auc_error": 0.01, "prior": 0.2, "drift": i == 2}
     for i in range(1, 4)
 ]
-POINTS = {"upm": [Point(1, 0.3, 0.01), Point(16, 0.4, np.nan)], "easy": [Point(1, 0.5, 0.1)]}
-RESULT = Result(
-    "Adult", "linear", "test log loss", "lower", {1: 32561, 16: 2035}, POINTS, {"labels": 0.2}
+MEANS = {("upm", 1): 0.3, ("upm", 16): 0.4, ("easy", 1): 0.5, ("labels", 1): 0.2}
+CELLS = BestCells(
+    Experiment("adult", "linear", "usual", 50, 4096, 0),
+    "test_loss",
+    {
+        (Way(method, "log"), size): Average(mean, np.nan, np.array([mean]), (0,))
+        for (method, size), mean in MEANS.items()
+    },
+    trivial=0.6,
+    rows=32_561,
+    bags={1: 32_561, 16: 2_035},
 )
 
 
@@ -114,26 +121,23 @@ def test_a_moved_prior_is_ringed(axes):
     assert points(ring).tolist() == [[2, 0.2]]
 
 
-def test_a_zoomed_figure_shows_the_curves_and_no_more(axes):
-    means = [point.mean for points in RESULT.methods.values() for point in points]
-    low, high = experiments_figure([RESULT], zoom=True).axes[0].get_ylim()
-    assert (low, high) == pytest.approx(
-        (min(means) - 0.08 * np.ptp(means), max(means) + 0.08 * np.ptp(means))
-    )
+def test_a_zoomed_figure_shows_the_curves_and_no_more():
+    low, high = experiments_figure([CELLS], sizes=(1, 16)).axes[0].get_ylim()
+    assert (low, high) == pytest.approx((0.3 - 0.08 * 0.2, 0.5 + 0.08 * 0.2))
 
 
-def test_an_experiment_has_a_curve_for_each_method_in_its_look(axes):
-    result = RESULT._replace(looks={"upm": CurveLook("#123456", "D")})
-    draw_experiment(axes, result)
-    line, *_, level = axes.get_lines()
-    assert line.get_color() == "#123456"
-    assert level.get_label() == "labels"
+def test_an_experiment_has_a_curve_for_each_method_in_its_look():
+    easy, upm, trivial, labels = experiments_figure([CELLS]).axes[0].get_lines()
+    assert points(upm).tolist() == [[1, 0.3], [16, 0.4]]
+    assert (easy.get_color(), upm.get_color()) == (LOOKS["easy"].colour, LOOKS["upm"].colour)
+    assert set(trivial.get_ydata()) == {0.6}
+    assert (labels.get_label(), set(labels.get_ydata())) == ("labels", {0.2})
 
 
 @pytest.mark.parametrize("count", [1, 4])
 def test_figures_of_experiments_are_the_same_file_each_time(tmp_path, count):
     one, two = (
-        save_figure(experiments_figure([RESULT] * count), tmp_path / name).read_text()
+        save_figure(experiments_figure([CELLS] * count), tmp_path / name).read_text()
         for name in ("one", "two")
     )
     assert one == two

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from math import ceil, isfinite
-from types import MappingProxyType
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (3, 3)), (0, (9, 3)))
-MOST_TICKS, MOST_BARS, MOST_POINTS = 8, 12, 300
+MOST_BARS, MOST_POINTS = 12, 300
 LONGEST_NAME = 56  # characters that fit across a figure of the page
 STREAM_METRICS = {"log_loss": "log loss", "auc": "AUC"}
 
@@ -100,59 +99,6 @@ class Interval(NamedTuple):
     low: float
     high: float
     chosen: bool = False
-
-
-class Point(NamedTuple):
-    """The best result of a method at one bag size.
-
-    Parameters
-    ----------
-    size : int
-        Instances in a bag.
-    mean, error : float
-        Mean and standard error over repetitions; the error of one repetition is NaN.
-    edge : bool
-        Whether more may be had, because it lies at an end of the grid; tables show a star.
-    """
-
-    size: int
-    mean: float
-    error: float
-    edge: bool = False
-
-
-class Result(NamedTuple):
-    """One experiment and metric.
-
-    Parameters
-    ----------
-    data, details : str
-        The data, and what else belongs beside every number.
-    metric, better : str
-        What is measured, and whether "lower" or "higher" is better.
-    bags : mapping from int to int
-        How many bags there are of each size.
-    methods : mapping from str to sequence of Point
-        The results of each method, by size.
-    levels : mapping from str to float
-        Lines across, such as that of labels.
-    looks : mapping from str to CurveLook
-        How the methods look in figures of the lab.
-    """
-
-    data: str
-    details: str
-    metric: str
-    better: str
-    bags: Mapping[int, int]
-    methods: Mapping[str, Sequence[Point]]
-    levels: Mapping[str, float]
-    looks: Mapping[str, CurveLook] = MappingProxyType({})
-
-    @property
-    def name(self) -> str:
-        """The data with the details."""
-        return f"{self.data} ({self.details})"
 
 
 def new_figure(width: float = 6.4, height: float = 3.6) -> Figure:
@@ -645,59 +591,3 @@ def draw_prior(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     marks = list(zip(chunk[moved].tolist(), prior[moved].tolist(), strict=True))
     curve = [Series("", chunk, prior)]
     draw_curves(axes, curve, x="chunk", y="prior", marks=marks, mark="the prior moved")
-
-
-def draw_experiment(axes: Axes, result: Result) -> None:
-    """A metric over the bag size, with bands of one standard error.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Where to draw.
-    result : Result
-        What to draw.
-    """
-    series = [
-        _by_size(name, points, result.looks.get(name)) for name, points in result.methods.items()
-    ]
-    levels = [
-        Level(name, value, "--" if name == "labels" else ":")
-        for name, value in result.levels.items()
-    ]
-    draw_curves(
-        axes,
-        [each for each in series if len(each.x)],
-        x="bag size",
-        y=result.metric,
-        levels=levels,
-        dots=True,
-        outliers=True,
-    )
-    sizes = list(result.bags)
-    axes.set_xscale("log", base=2)
-    some = sizes[:: ceil(len(sizes) / MOST_TICKS) or 1]
-    size_ticks(axes, some, [f"{size:,}" for size in some])
-
-
-def _by_size(name: str, points: Sequence[Point], look: CurveLook | None) -> Series:
-    size, mean, error = np.array([p[:3] for p in points], float).reshape(-1, 3).T
-    error = np.nan_to_num(error)
-    return Series(name, size, mean, mean - error, mean + error, look)
-
-
-def size_ticks(axes: Any, sizes: Sequence[int], labels: Sequence[str], **style: Any) -> None:
-    """Ticks at bag sizes and nowhere else.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes or SecondaryAxis
-        Where to draw.
-    sizes : sequence of int
-        Where they are.
-    labels : sequence of str
-        What they say.
-    **style : object
-        Of the labels.
-    """
-    axes.set_xticks(list(sizes), labels, **style)
-    axes.set_xticks([], minor=True)

@@ -24,8 +24,6 @@ from unbag.planning import Noise, interval_width
 from unbag.plots import (
     Interval,
     Level,
-    Point,
-    Result,
     Series,
     draw_calibration,
     draw_curves,
@@ -33,14 +31,12 @@ from unbag.plots import (
     draw_predictions,
 )
 from unbag.report import (
-    Claim,
     Facts,
     LearningCurve,
     Page,
     Section,
     Story,
     Text,
-    experiments_page,
     facts_of,
     page_of,
     remedy,
@@ -467,32 +463,6 @@ def test_the_page_of_a_stream_tells_loss_prior_and_what_was_set_aside():
         assert words in text
     empty = stream_page([], "line", learned=0, waiting=0, aside={})
     assert [s.name for s in empty.sections] == ["summary", "input", "next", "glossary"]
-
-
-def test_the_page_of_experiments_tells_the_best_method_and_the_claims():
-    points = {
-        "upm": [Point(16, 0.4, 0.01), Point(64, 0.45, 0.01)],
-        "easy": [Point(64, 0.5, np.nan)],
-    }
-    levels = {"labels": 0.3}
-    result = Result("Adult", EVIL, "test log loss", "lower", {16: 100, 64: 25}, points, levels)
-    claims = [
-        Claim("a is best", "Adult", "supported", "0.4"),
-        Claim("b is best", "Adult", "not yet run", ""),
-    ]
-    page = experiments_page("line", [result], claims)
-    assert [s.name for s in page.sections] == [
-        "summary",
-        "experiment-1",
-        "claims",
-        "next",
-        "glossary",
-    ]
-    text = render(page)
-    Reader(text)
-    assert "at bags of 64 the best is upm, 0.450 ± 0.010." in text
-    assert "1 supported, 1 not yet run" in text
-    assert "<script" not in text
 
 
 @pytest.fixture(scope="module")

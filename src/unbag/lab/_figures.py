@@ -17,7 +17,7 @@ from unbag.lab._methods import LOOKS, OUR_LOOK, Way
 from unbag.lab._plan import Experiment
 from unbag.lab._results import BestCells, Metric, Runs, cells_of, in_order
 from unbag.lab._tasks import TASKS
-from unbag.plots import CurveLook, Point, Result, draw_experiment, new_figure, size_ticks
+from unbag.plots import CurveLook, Level, Series, draw_curves, new_figure
 from unbag.report import lean
 
 if TYPE_CHECKING:
@@ -71,55 +71,8 @@ def draw(
     sizes : sequence of int, optional
         Zoom: only bags of these sizes, and only as much of the axis as their curves take.
     """
-    results = [r for e in experiments if (r := result_of(everything, e, metric)) is not None]
-    if sizes is None:
-        return experiments_figure(results)
-    return experiments_figure([_only(result, sizes) for result in results], zoom=True)
-
-
-def _only(result: Result, sizes: Sequence[int]) -> Result:
-    methods = {
-        name: kept
-        for name, points in result.methods.items()
-        if (kept := [point for point in points if point.size in sizes])
-    }
-    bags = {size: count for size, count in result.bags.items() if size in sizes}
-    return result._replace(methods=methods, bags=bags)
-
-
-def result_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> Result | None:
-    """The best results of an experiment by method and bag size; None when there are none.
-
-    Parameters
-    ----------
-    everything : sequence of Runs
-        All runs of a store.
-    experiment : Experiment
-        Which of them.
-    metric : {"test_loss", "test_auc"}
-        What counts.
-    """
-    cells = cells_of(everything, experiment, metric)
-    if not cells.learned:
-        return None
-    ways = in_order([way for way, _ in cells.learned])
-    methods: dict[str, list[Point]] = {way.title: [] for way in ways}
-    for (way, size), cell in sorted(cells.learned.items()):
-        methods[way.title].append(Point(size, cell.mean, cell.error, cell.edge))
-    levels = {"trivial predictor": cells.trivial}
-    if cells.labels is not None:
-        levels["labels"] = cells.labels.mean
-    sizes = {size for _, size in cells.learned}
-    return Result(
-        data=experiment.data,
-        details=details_of(cells),
-        metric=name_of(metric, experiment),
-        better={"test_loss": "lower", "test_auc": "higher"}[metric],
-        bags={size: count for size, count in cells.bags.items() if size in sizes},
-        methods=methods,
-        levels=levels,
-        looks={way.title: _look(way, ways) for way in ways},
-    )
+    shown = [cells_of(everything, experiment, metric) for experiment in experiments]
+    return experiments_figure([cells for cells in shown if cells.learned], sizes=sizes)
 
 
 def details_of(cells: BestCells) -> str:
@@ -151,21 +104,53 @@ def _look(way: Way, ways: Sequence[Way]) -> CurveLook:
     return LOOKS[way.method]
 
 
-def _draw_panel(axes: Axes, result: Result, caption: Sequence[str], lines: int) -> None:
-    """An experiment with bag sizes as powers of two, and the numbers of bags above the frame.
+def _draw_panel(axes: Axes, cells: BestCells, sizes: Sequence[int]) -> None:
+    """A metric over bag sizes, which are powers of two, with bands of one standard error."""
+    ways = in_order([way for way, _ in cells.learned])
+    curves = [_curve(cells, way, sizes, _look(way, ways)) for way in ways]
+    levels = [Level("trivial predictor", cells.trivial, ":")]
+    if cells.labels is not None:
+        levels.append(Level("labels", cells.labels.mean))
+    draw_curves(
+        axes,
+        [curve for curve in curves if len(curve.x)],
+        x="bag size",
+        y=name_of(cells.metric, cells.experiment),
+        levels=levels,
+        dots=True,
+        outliers=True,
+    )
+    axes.set_xscale("log", base=2)
+    _ticks(axes, sizes, ["2" + f"{log2(size):.3g}".translate(POWERS) for size in sizes])
+
+
+def _curve(cells: BestCells, way: Way, sizes: Sequence[int], look: CurveLook) -> Series:
+    shown = [size for size in sizes if (way, size) in cells.learned]
+    averages = [cells.learned[way, size] for size in shown]
+    mean = np.array([average.mean for average in averages])
+    error = np.nan_to_num([average.error for average in averages])
+    return Series(way.title, shown, mean, mean - error, mean + error, look)
+
+
+def _draw_counts(
+    axes: Axes, cells: BestCells, sizes: Sequence[int], caption: Sequence[str], lines: int
+) -> None:
+    """How many bags each size leaves, above the frame, with the caption and the title.
 
     caption : in lines. lines : of the longest caption beside it, so that titles stand level.
     """
-    draw_experiment(axes, result)
-    sizes = list(result.bags)
-    size_ticks(axes, sizes, ["2" + f"{log2(size):.3g}".translate(POWERS) for size in sizes])
-    # a second axis above: how many bags each size leaves
     above, style = axes.secondary_xaxis("top"), {"fontsize": 6.5, "color": GREY}
-    size_ticks(above, sizes, [_short(result.bags[size]) for size in sizes], **style)
+    _ticks(above, sizes, [_short(cells.bags[size]) for size in sizes], **style)
     above.tick_params(length=0, pad=1)
     above.spines["top"].set_visible(False)
     above.set_xlabel("\n".join(caption), labelpad=2, **style)
-    axes.set_title(result.data, fontsize=10, fontweight="bold", pad=14 + 8 * lines)
+    axes.set_title(cells.experiment.data, fontsize=10, fontweight="bold", pad=14 + 8 * lines)
+
+
+def _ticks(axes: Any, sizes: Sequence[int], labels: Sequence[str], **style: Any) -> None:
+    """Ticks at bag sizes and nowhere else."""
+    axes.set_xticks(list(sizes), labels, **style)
+    axes.set_xticks([], minor=True)
 
 
 def _short(count: int) -> str:
@@ -180,15 +165,17 @@ def _short(count: int) -> str:
     return f"{count / 1000:.{decimals}f}k"
 
 
-def experiments_figure(results: Sequence[Result], *, zoom: bool = False) -> Figure:
+def experiments_figure(
+    results: Sequence[BestCells], *, sizes: Sequence[int] | None = None
+) -> Figure:
     """One panel for each experiment, in the style of papers.
 
     Parameters
     ----------
-    results : sequence of Result
+    results : sequence of BestCells
         What to draw. One alone has its names at the right edge, several share a legend.
-    zoom : bool
-        Whether the y axis is only as long as the curves need, without the levels.
+    sizes : sequence of int, optional
+        Zoom: only bags of these sizes, and no more of the y axis than their curves need.
     """
     from matplotlib import rc_context
 
@@ -196,30 +183,27 @@ def experiments_figure(results: Sequence[Result], *, zoom: bool = False) -> Figu
     rows, size, width = ceil(len(results) / columns), (5.6, 3.6), 90
     if len(results) > 1:
         size, width = (3.3 * columns, 2.9 * rows + 0.5), 56  # a longer line is wider than a panel
-    captions = [f"number of bags; {result.details}" for result in results]
+    captions = [f"number of bags; {details_of(cells)}" for cells in results]
     if len(results) == 1:
         captions[0] += "; bands: one standard error"  # where there is no legend
     wrapped = [textwrap.wrap(caption, width) for caption in captions]
     with rc_context(PAPER):
         figure = new_figure(*size)
-        for i, result in enumerate(results, 1):
+        for i, cells in enumerate(results, 1):
             panel = figure.add_subplot(rows, columns, i)
-            _draw_panel(panel, result, wrapped[i - 1], max(map(len, wrapped)))
-            if zoom:
-                _zoom(panel, result)
+            learned = {k for _, k in cells.learned}
+            there = [k for k in cells.bags if k in learned and (sizes is None or k in sizes)]
+            _draw_panel(panel, cells, there)
+            _draw_counts(panel, cells, there, wrapped[i - 1], max(map(len, wrapped)))
+            if sizes is not None:
+                means = [a.mean for (_, k), a in cells.learned.items() if k in there]
+                margin = 0.08 * (max(means) - min(means)) or 0.01
+                panel.set_ylim(min(means) - margin, max(means) + margin)
         if len(results) > 1:
             share_legend(figure)
         else:
             _name_ends(figure.axes[0])
     return figure
-
-
-def _zoom(axes: Axes, result: Result) -> None:
-    """The y axis from the lowest to the highest point of the methods."""
-    means = [point.mean for points in result.methods.values() for point in points]
-    low, high = min(means), max(means)
-    margin = 0.08 * (high - low) or 0.01
-    axes.set_ylim(low - margin, high + margin)
 
 
 def _name_ends(axes: Axes) -> None:

@@ -1,4 +1,4 @@
-"""The report of a store: tables, figures, claims, and a page to read in a browser."""
+"""The report of a store: tables, figures and claims."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unbag._rules import broken
 from unbag.lab import _choice, _variance
 from unbag.lab._choice import Chosen
 from unbag.lab._claims import BATCH_TASKS, ClaimVerdict, judge, judge_ours, verdict_table
-from unbag.lab._figures import details_of, draw, name_of, result_of, save_figure
+from unbag.lab._figures import details_of, draw, name_of, save_figure
 from unbag.lab._methods import Way
 from unbag.lab._online import online_stores
 from unbag.lab._online_report import judge_online, results_of, write_online_report
@@ -37,7 +37,6 @@ from unbag.lab._store import RunStore, write_csv
 from unbag.lab._tables import as_latex
 from unbag.lab._tasks import TASKS
 from unbag.losses import LOSSES
-from unbag.report import Claim, experiments_page, write_page
 
 ZOOM = tuple(2**i for i in range(4, 11))  # the paper leaves 2^11 and what is below 2^4 out
 
@@ -99,9 +98,7 @@ def write_report(
         pages["tables.tex"] = latex_page(everything, experiments, compare)
     for name, text in pages.items():
         (folder / name).write_text(text)
-    line = f"unbag reproduce --report, from the runs in {store.folder}"
-    index = write_index(folder, line, everything, experiments, [*verdicts, *ours])
-    return [*written, *figures, *(folder / name for name in pages), index]
+    return [*written, *figures, *(folder / name for name in pages)]
 
 
 def plan_table(plan: Plan, store: RunStore) -> str:
@@ -208,21 +205,6 @@ def _choices(everything: Sequence[Runs], choices: Sequence[Chosen]) -> list[str]
         f"{choice_table(everything, choices, experiment, holdout)}"
         for experiment, holdout in sorted({(c.experiment, c.holdout) for c in choices})
     ]
-
-
-def write_index(
-    folder: Path,
-    line: str,
-    everything: Sequence[Runs],
-    experiments: Sequence[Experiment],
-    verdicts: Sequence[ClaimVerdict],
-) -> Path:
-    """Write `index.html` beside the tables."""
-    pairs = product(experiments, METRICS.values())
-    results = [result_of(everything, experiment, metric) for experiment, metric in pairs]
-    claims = [Claim(f"{v.claim} ({v.whose})", *v[2:]) for v in verdicts]
-    page = experiments_page(line, [result for result in results if result], claims)
-    return write_page(page, folder / "index.html", force=True)
 
 
 BETTER = {"test_loss": min, "test_auc": max}

@@ -1,7 +1,7 @@
 """Report pages: one self-contained HTML file each, in light and dark, on screens and on paper.
 
-`page_of` makes the page on a model from a `Story`, `stream_page` that of a stream, and
-`experiments_page` that of the lab's experiments; `write_page` writes any of them.
+`page_of` makes the page on a model from a `Story`, `stream_page` that of a stream; `write_page`
+writes either.
 """
 
 from typing import TYPE_CHECKING
@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from unbag.report._advice import remedy as remedy
     from unbag.report._effects import ends_of as ends_of
-    from unbag.report._experiments import Claim as Claim
-    from unbag.report._experiments import experiments_page as experiments_page
     from unbag.report._notebook import html_of as html_of
     from unbag.report._numbers import value_of as value_of
     from unbag.report._page import Page as Page
