@@ -90,19 +90,19 @@ class SignOfLife:
     """
 
     def __init__(self, show: Callable[[int, int | None, str, float], None], pause: float) -> None:
-        self.show, self.pause, self.stage, self.shown = show, pause, "", False
-        self.begin = monotonic()
-        self.due = self.begin + SILENCE
+        self.show, self.pause, self.shown = show, pause, False
+        self.begins, self.last = dict[str, float](), monotonic()
+        self.due = self.last + SILENCE
 
     def __call__(self, step: int, total: int | None, words: str) -> None:
         """Take note of a step; the words before a colon say which work it is a step of."""
-        stage, now = words.partition(":")[0], monotonic()
-        if stage != self.stage:
-            self.stage, self.begin = stage, now
+        # a step is noted at its end: the first of a stage began where the step before it ended
+        begin = self.begins.setdefault(words.partition(":")[0], self.last)
+        self.last = now = monotonic()
         if now < self.due and not (self.shown and step == total):
             return
         self.due, self.shown = now + self.pause, True
-        self.show(step, total, words, now - self.begin)
+        self.show(step, total, words, now - begin)
 
 
 def bar_html(step: int, total: int | None, words: str, seconds: float) -> str:
@@ -118,9 +118,9 @@ def bar_html(step: int, total: int | None, words: str, seconds: float) -> str:
 
 
 def _time(step: int, total: int | None, seconds: float) -> str:
-    if not total:
+    if not total or not step:  # step 0 says nothing of the pace
         return f"{seconds:.0f} s so far"
-    return f"about {seconds * (total - step) / max(step, 1):.0f} s left"
+    return f"about {seconds * (total - step) / step:.0f} s left"
 
 
 @contextmanager

@@ -251,6 +251,22 @@ def test_long_work_gives_lines_with_the_time_left(capsys, monkeypatch):
     assert re.search(r" \(\d of 10, about \d+ s left\)$", lines[0])
 
 
+def test_the_time_left_counts_from_the_end_of_the_work_before(capsys, monkeypatch):
+    monkeypatch.setattr("unbag._progress.SILENCE", 2.0)
+    clock = iter([0.0, 10.0, 20.0, 21.0, 31.0])
+    monkeypatch.setattr("unbag._progress.monotonic", lambda: next(clock))
+    with activity("learning") as shown:
+        shown(1, 6, "additive: fold 1")  # after 10 seconds: the first step says how long one takes
+        shown(2, 6, "additive: fold 2")
+        shown(300, None, "reading events: 300 rows")  # other work in between
+        shown(3, 6, "additive: fold 3")
+    assert capsys.readouterr().err.splitlines() == [
+        "additive: fold 1 (1 of 6, about 50 s left)",
+        "additive: fold 2 (2 of 6, about 40 s left)",
+        "additive: fold 3 (3 of 6, about 31 s left)",
+    ]
+
+
 def test_reading_is_watched_batch_by_batch(tmp_path):
     events, _, _ = world(tmp_path, count=300)
     told = []

@@ -502,3 +502,21 @@ def test_fit_bags_learns_what_fit_learns_from_their_rows(kind):
     wrong = {BagRegressor: BagClassifier, BagClassifier: BagRegressor}[make]
     with pytest.raises(ValueError, match=r"^Bags of a (classifier|regression) must report"):
         wrong(**settings).fit_bags(bags)
+
+
+def test_one_number_is_the_noise_of_every_bag():
+    one = BagClassifier(learner="additive").fit(X, Y, bag=BAG, noise=0.1)
+    each = BagClassifier(learner="additive").fit(X, Y, bag=BAG, noise=np.full(len(Y), 0.1))
+    assert (one.predict_proba(X) == each.predict_proba(X)).all()
+
+
+def test_reports_of_any_type_of_number_are_learned_from():
+    given = BagClassifier(learner="additive").fit(X, Y.astype(object), bag=BAG)
+    usual = BagClassifier(learner="additive").fit(X, Y, bag=BAG)
+    assert (given.predict_proba(X) == usual.predict_proba(X)).all()
+
+
+def test_one_hidden_layer_may_be_one_number(tmp_path):
+    model = BagClassifier(hidden=8, epochs=1).fit(X, Y, bag=BAG)
+    model.save(tmp_path / "m.unbag")
+    assert (load(tmp_path / "m.unbag").predict_proba(X) == model.predict_proba(X)).all()

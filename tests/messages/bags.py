@@ -185,7 +185,7 @@ MESSAGES = [
     (
         lambda: from_rows(["a", "a", "b"], [0.5, 0.6, 0.5]),
         "A report must be the same for all rows of a bag: bag a has 0.5 and 0.6 (1 such bag). "
-        "Give every row its bag's report, or pass labels of the rows as y=.",
+        "Give every row its bag's report; where these are labels of the rows, their mean in each bag.",
     ),
     (
         lambda: from_rows(["a", "a", "b"], [0.5, 0.5, 0.5], size={"a": 2, "b": 3}),

@@ -5,6 +5,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from safetensors.numpy import save_file
 
@@ -56,7 +57,27 @@ MESSAGES = [
     (
         lambda: ONE.fit(X, np.where(np.arange(80) == 3, 0.99, Y), bag=BAG),
         f"A report must be the same for all rows of a bag: bag {BAG[3]} has 0.99 and {Y[3]} (1 "
-        "such bag). Give every row its bag's report, or pass labels of the rows as y=.",
+        "such bag). Give every row its bag's report; where these are labels of the rows, their mean in "
+        "each bag.",
+    ),
+    (
+        lambda: ONE.fit(X, np.full(len(X), "yes"), bag=BAG),
+        "y must hold numbers, the report of each row's bag: np.str_('yes') given. "
+        "Give the share or mean count of each bag; labels of single rows come without bag=.",
+    ),
+    (
+        lambda: ONE.fit(X, pd.Series(Y[:2], index=["b", "b"]), bag=["a", "b"] * 40),
+        "Reports indexed by the bags must have one entry for each bag: bag a has none. Add it, or "
+        "keep one of them; rows of a bag without a report must be left out.",
+    ),
+    (
+        lambda: BagClassifier(epochs=0).fit(X, Y, bag=BAG),
+        "Epochs must be a whole number of at least 1: 0 given. Leave epochs= out for the usual "
+        "number.",
+    ),
+    (
+        lambda: BagClassifier(folds=1).fit(X, Y, bag=BAG),
+        "There must be at least two folds: 1 given. Leave folds= out.",
     ),
     (
         lambda: ONE.fit(X, Y, bag=[None, *BAG[1:]]),

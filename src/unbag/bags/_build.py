@@ -177,7 +177,8 @@ def from_rows(
     size : array or mapping, optional
         Reported sizes, to be checked against the rows.
     noise, stratum : array or mapping, optional
-        Per row or by bag id, like the reports; strata may have any ids.
+        Per row or by bag id, like the reports; one number is the noise of every bag, and strata
+        may have any ids.
     prior : float or array, optional
         Label marginal if known; with strata, one for each in sorted order.
     classes : int, optional
@@ -232,6 +233,9 @@ def from_rows(
     )
 
 
+_WHERE_LABELS = {"report": "; where these are labels of the rows, their mean in each bag"}
+
+
 class _Grouped(NamedTuple):
     """Rows by bag: the bags' names, the first row of each, and the bag number of each row."""
 
@@ -246,6 +250,8 @@ class _Grouped(NamedTuple):
         if isinstance(values, Mapping):
             return self._from_mapping(values, what)
         values = np.asarray(values)
+        if what == "noise" and values.ndim == 0:  # one variance for all, as `join` takes it
+            values = np.full(len(self.bag), values)
         rows(len(values), len(self.bag), thing=what, of="row")
         expected = values[self.first][self.bag]
         # NaN agrees with NaN: all rows of a pending bag may have it
@@ -257,7 +263,7 @@ class _Grouped(NamedTuple):
             raise broken(
                 f"A {what} must be the same for all rows of a bag",
                 f"bag {offender} {_such_bags(len(np.unique(self.bag[differs])))}",
-                f"Give every row its bag's {what}, or pass labels of the rows as {{y}}.",
+                f"Give every row its bag's {what}{_WHERE_LABELS.get(what, '')}.",
             )
         return values[self.first]
 

@@ -595,7 +595,9 @@ class BagEstimator(BaseEstimator):
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Any:
         """The estimator that was saved as these arrays and settings."""
-        parameters = settings["parameters"] | {"hidden": tuple(settings["parameters"]["hidden"])}
+        parameters = settings["parameters"] | {
+            "hidden": tuple(np.atleast_1d(settings["parameters"]["hidden"]).tolist())
+        }
         model = cls(**parameters)
         model.kind_, model.loss_ = settings["kind"], settings["loss"]
         model.n_features_in_ = settings["features"]

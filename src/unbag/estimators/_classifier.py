@@ -14,7 +14,7 @@ from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.estimators._base import BagEstimator, Targets
 from unbag.estimators._network import Training
-from unbag.estimators._targets import RowReports, check_rows, row_reports
+from unbag.estimators._targets import RowReports, as_reports, check_rows, row_reports
 
 
 class BagClassifier(ClassifierMixin, BagEstimator):  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -121,7 +121,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):  # pyright: ignore[reportInc
         elif rows.classes is not None:
             self.classes_ = np.array(rows.classes)
         else:
-            self.classes_ = np.arange(max(2, y[0].size))
+            self.classes_ = np.arange(y.shape[1] if y.ndim > 1 else 2)
         return self._targets(rows, count)
 
     def _classes_of(self, rows: RowReports, classes: Any) -> np.ndarray:
@@ -155,8 +155,8 @@ class BagClassifier(ClassifierMixin, BagEstimator):  # pyright: ignore[reportInc
             if len(self.classes_) > 2:
                 reports = np.eye(len(self.classes_))[number]
         if reports.ndim == 1:
-            return reports.astype(float), bag, "binary"
-        return reports.astype(float), bag, "histogram"
+            return as_reports(reports), bag, "binary"
+        return as_reports(reports), bag, "histogram"
 
     def _class_numbers(self, y: np.ndarray) -> np.ndarray:
         """The place of each label among the classes, which a frame of shares may order its way."""

@@ -67,7 +67,8 @@ class Training:
         """The options of an estimator."""
         values = {option.name: getattr(estimator, option.name) for option in fields(Training)}
         if not isinstance(values["hidden"], str):
-            values["hidden"] = tuple(np.asarray(values["hidden"]).tolist())  # no numbers of NumPy
+            widths = np.atleast_1d(values["hidden"])  # one number is one layer
+            values["hidden"] = tuple(widths.tolist())  # no numbers of NumPy
         return Training(**values)
 
     @property

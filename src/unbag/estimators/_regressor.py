@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 from unbag._rules import broken
 from unbag.bags import Bags
 from unbag.estimators._base import BagEstimator, Targets
-from unbag.estimators._targets import RowReports, check_rows, row_reports
+from unbag.estimators._targets import RowReports, as_reports, check_rows, row_reports
 
 
 class BagRegressor(RegressorMixin, BagEstimator):  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -59,7 +59,7 @@ class BagRegressor(RegressorMixin, BagEstimator):  # pyright: ignore[reportIncom
             )
 
     def _targets(self, rows: RowReports, count: int) -> Targets:
-        y, bag = column_or_1d(np.asarray(rows.y, float), warn=True), rows.bag
+        y, bag = column_or_1d(as_reports(rows.y), warn=True), rows.bag
         check_rows(rows, count)
         if bag is None:
             bag = np.arange(count)

@@ -130,9 +130,17 @@ def _of_rows(y: Any, bag: Any) -> Any:
     if bag is None or not hasattr(y, "reindex") or len(y) == len(bag):
         return y
     names = np.unique(np.asarray(bag))
-    missing = names[~np.isin(names, np.asarray(y.index))]
-    if len(missing) or not y.index.is_unique:
-        return y  # then its length is refused
+    known = np.isin(names, np.asarray(y.index))
+    if not known.any():
+        return y  # its index says nothing of bags; then its length is refused
+    if not known.all() or not y.index.is_unique:
+        given = f"bag {names[~known][0]} has none" if not known.all() else ""
+        given = given or f"bag {y.index[y.index.duplicated()][0]} has several"
+        raise broken(
+            "Reports indexed by the bags must have one entry for each bag",
+            given,
+            "Add it, or keep one of them; rows of a bag without a report must be left out.",
+        )
     return y.loc[np.asarray(bag)]
 
 
@@ -183,6 +191,24 @@ def as_shares(y: Any) -> tuple[np.ndarray, Any]:
     if values.ndim == 1 or names is None:
         return values, None
     return values, list(names)
+
+
+def as_reports(y: np.ndarray) -> np.ndarray:
+    """What the bags reported as numbers; names of classes are refused.
+
+    Parameters
+    ----------
+    y : numpy.ndarray
+        What is said of each row.
+    """
+    try:
+        return y.astype(float)
+    except (TypeError, ValueError) as error:
+        raise broken(
+            "y must hold numbers, the report of each row's bag",
+            f"{str(error).rpartition(': ')[2]} given",
+            "Give the share or mean count of each bag; labels of single rows come without {bag}.",
+        ) from None
 
 
 def row_importance(sample_weight: Any, count: int, *, labelled: bool) -> np.ndarray | None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from unbag._rules import broken
 from unbag.additive import DataWarning
 from unbag.bags import Bags, Reports
 from unbag.diagnosis import diagnose
@@ -142,6 +143,8 @@ def folds_of(bags: Bags, folds: int, *, seed: int) -> np.ndarray:
     >>> np.bincount(folds_of(bags, 3, seed=0)).tolist()
     [2, 2, 2]
     """
+    if folds < 2:
+        raise broken("There must be at least two folds", f"{folds} given", "Leave {folds} out.")
     count = max(1, min(folds, len(bags) // 2))
     stratum = bags.stratum if bags.stratum is not None else np.zeros(len(bags), int)
     order = np.lexsort((np.random.default_rng(seed).uniform(size=len(bags)), stratum))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from functools import lru_cache
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,12 @@ def make_setting(
     config: TrainingConfig,
 ) -> Setting:
     """What stays the same over a training, checked against the bags of all seeds."""
+    if not isinstance(config.epochs, Integral) or config.epochs < 1:
+        raise broken(
+            "Epochs must be a whole number of at least 1",
+            f"{config.epochs!r} given",
+            "Leave {epochs} out for the usual number.",
+        )
     if not callable(method):
         one_of("A method", method, METHODS)
         check_kind(method, many[0].kind)
