@@ -13,9 +13,10 @@ import unbag
 from unbag._model_file import Misfit
 from unbag.additive._counts import Spread, counts_of
 from unbag.additive._interactions import (
+    USUAL,
     VARIANCES,
+    Candidate,
     CellProducts,
-    ColumnPair,
     _gain,
     _margins,
     asked_for,
@@ -90,7 +91,7 @@ def test_the_gain_is_that_of_the_evidence():
     """Against the density of normal residuals whose covariance is written out."""
     rng = np.random.default_rng(0)
     J, r = rng.normal(size=(40, 6)), rng.normal(size=40)
-    margins = _margins(2, 3, 1)
+    margins = _margins(2, 3)
     assert margins.tolist()[4] == [0, 1, 0, 1, 0]  # part 1 of a, part 1 of b
     main = J @ margins
     wide = np.eye(40) + FLAT * main @ main.T
@@ -175,14 +176,16 @@ def test_few_pairs_must_say_as_much_as_one_of_twenty():
 
     def taken(size):
         products = CellProducts(J.T @ J, J.T @ (size * effect))
-        return asked_for([ColumnPair(term, term)], [[products]], 8)
+        return asked_for([Candidate(term, term, _margins(2, 2), USUAL)], [[products]], 8)
 
     def gain(size):
-        return _gain(J.T @ J, J.T @ (size * effect), _margins(2, 2, 1))
+        return _gain(J.T @ J, J.T @ (size * effect), _margins(2, 2))
 
     sizes = np.linspace(0, 0.5, 51)
     assert [bool(taken(size)) for size in sizes] == [gain(size) > np.log(20) for size in sizes]
     assert taken(sizes[-1]) == (term,)
+    terms, _ = terms_of(crossed(rows=300)[0].X)
+    assert {pair.among for pair in candidates(terms, np.ones(len(terms.terms)), 1)} == {20}
 
 
 def test_many_rows_leave_the_strongest_columns():

@@ -103,3 +103,15 @@ def test_pairs_of_columns_of_a_matrix_are_served_too(tmp_path):
     X[:5, :3], X[5:9, 0], X[9:12, 3:] = 1.0, np.nan, np.nan
     found = served(unbag.to_onnx(fitted, tmp_path / "model.onnx"), X)
     np.testing.assert_allclose(found, fitted.predict_proba(X), atol=1e-6)
+
+
+def test_codes_that_are_whole_numbers_are_served_too(tmp_path):
+    rng = np.random.default_rng(2)
+    shop, x = rng.integers(100, 130, 4000), rng.normal(size=4000)
+    X = np.column_stack([shop, x])
+    labels = together(shop % 2, x > 5)
+    fitted = unbag.fit(unbag.random_bags(X, labels, size=4, seed=0), learner=(Additive(),), folds=2)
+    assert ("column 0",) in pairs_of(fitted)
+    X[:5, 0] = 99, 130, 117.5, np.nan, 1e9
+    found = served(unbag.to_onnx(fitted, tmp_path / "model.onnx"), X)
+    np.testing.assert_allclose(found, fitted.predict_proba(X), atol=1e-6)

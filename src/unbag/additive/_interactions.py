@@ -1,4 +1,5 @@
-"""A fitted additive model in, the pairs of columns whose effects are not a sum out.
+"""A fitted additive model in, the pairs of columns whose effects are not a sum out, and the whole
+numbers that are codes.
 
 Could the cells of a pair of columns have effects of their own, with prior variance t each, then the
 counts, linear about the fit and with flat effects of the two columns, would be more probable by
@@ -10,6 +11,9 @@ off the effects of the columns themselves. It is averaged over t. Of all pairs o
 matter before the counts are looked at, so a pair is taken whose evidence is above the logarithm of
 their number: searching among more of them asks for more. G and u of bags add up, so bags may lie
 in parts.
+
+In the same way the values of a whole number may have effects of their own, beside those of its line
+and its steps: then it is no quantity but a code, as the numbers of shops and postal areas are.
 """
 
 from __future__ import annotations
@@ -38,27 +42,37 @@ EACH = 25_000
 """Rows that take as long as what a pair takes beside its rows, the evidence of its cells."""
 USUAL = 20
 """Of fewer pairs than this one in so many is expected to matter."""
+VALUES = 256
+"""So many values of a whole number, the most frequent ones, tell whether it is a code."""
 VARIANCES = np.logspace(-3, 0.5, 15)
 """Prior variances of a cell's effect that are as probable as each other."""
 
 
-class ColumnPair(NamedTuple):
-    """A pair of columns that may have effects of its own.
+class Candidate(NamedTuple):
+    """A term that the counts may ask for.
 
     Parameters
     ----------
     few : Term
-        With few cells, to look whether it has.
+        With few cells, to look whether they do.
     more : Term
         The same with more levels of categories, to learn its effects.
+    known : numpy.ndarray
+        What the columns themselves tell of the cells of `few`, (cells, effects).
+    among : int
+        How many there are, of which one is expected to matter.
     """
 
     few: Term
     more: Term
+    known: np.ndarray
+    among: int
 
 
-def candidates(terms: Terms, strength: np.ndarray, rows: int) -> list[ColumnPair]:
-    """The pairs to look at; of many columns the strongest, so that it takes no longer.
+def candidates(
+    terms: Terms, strength: np.ndarray, rows: int, *, pairs: bool = True
+) -> list[Candidate]:
+    """The terms to look at; of many columns the strongest, so that it takes no longer.
 
     Parameters
     ----------
@@ -68,24 +82,63 @@ def candidates(terms: Terms, strength: np.ndarray, rows: int) -> list[ColumnPair
         Of each term.
     rows : int
         How many there are, times how many derivatives each has.
+    pairs : bool
+        Whether pairs of columns are looked at, beside whole numbers.
     """
+    order = np.argsort(-strength, kind="stable")
+    made = _whole_numbers(terms, order, rows)
+    return made + _column_pairs(terms, order, rows) if pairs else made
+
+
+def _whole_numbers(terms: Terms, order: np.ndarray, rows: int) -> list[Candidate]:
+    chosen = [n for n in order if terms.terms[n].values][: 1 + int(WORK / (rows + EACH))]
+    taken, made = {term.name for term in terms.terms}, []
+    for number in sorted(chosen):
+        term, where, _ = terms.places[number]
+        share, values = terms.share[where][1 : len(term.edges) + 2], np.array(term.values)
+        bins = np.searchsorted(term.edges, values)
+        # how often a value occurs, as if all values of a bin did as often; those that fill a bin
+        # have their own
+        often = np.argsort(-(share / np.bincount(bins))[bins], kind="stable")[:VALUES]
+        cell = np.full(len(values), -1)
+        cell[often] = np.arange(len(often))
+        known = np.column_stack([np.eye(len(share))[bins], term.on_line(values)])[often]
+        few, more = (
+            Term(_free(f"{term.name} values", set(taken)), int(cells.max()) + 1, pair=(term.name,),
+                 cuts=(tuple(cells.tolist()),))
+            for cells in (cell, np.arange(len(values)))
+        )  # fmt: skip
+        taken.add(few.name)
+        made.append(Candidate(few, more, known, among=1))  # as likely a code as a quantity
+    return made
+
+
+def _column_pairs(terms: Terms, order: np.ndarray, rows: int) -> list[Candidate]:
     columns: list[int] = []
-    for number in np.argsort(-strength, kind="stable"):
+    for number in order:
         term, where, _ = terms.places[number]
         if len(columns) * (len(columns) + 1) / 2 * (rows + EACH) > WORK:
             break
         several = term.levels or term.edges or np.isfinite(term.low)
         if several and not term.group and cut(term, terms.share[where]).max() > 0:
             columns.append(int(number))
-    made, taken = [], {term.name for term in terms.terms}
     few, more = (_cuts(terms, sorted(columns), levels) for levels in (FEW, LEVELS))
-    for pair in combinations(few, 2):
-        name = " x ".join(pair)
-        while name in taken:  # a column may be called so, or another pair
-            name += " together"
+    both, taken, made = list(combinations(few, 2)), {term.name for term in terms.terms}, []
+    for pair in both:
+        name = _free(" x ".join(pair), taken)
         taken.add(name)
-        made.append(ColumnPair(_pair(name, pair, few), _pair(name, pair, more)))
+        own = _pair(name, pair, few)
+        known = _margins(*(max(cuts) + 1 for cuts in own.cuts))
+        among = max(len(both), USUAL)
+        made.append(Candidate(own, _pair(name, pair, more), known, among))
     return made
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name of a further term: a column may be called so, or another one."""
+    while name in taken:
+        name += " together"
+    return name
 
 
 def _cuts(terms: Terms, columns: Sequence[int], levels: int) -> dict[str, tuple[int, ...]]:
@@ -124,7 +177,7 @@ class CellProducts(NamedTuple):
 
 
 def cell_products(
-    pairs: Sequence[ColumnPair],
+    pairs: Sequence[Candidate],
     terms: Terms,
     Z: Slots,
     counts: Counts,
@@ -137,7 +190,7 @@ def cell_products(
 
     Parameters
     ----------
-    pairs : sequence of ColumnPair
+    pairs : sequence of Candidate
         To look at.
     terms : Terms
         Of the columns.
@@ -153,8 +206,8 @@ def cell_products(
     white = whitener(counts.observed - moments.mean)
     white = white if taken is None else white * taken
     of = {term.name: (term, rows.start) for term, rows, _ in terms.places}
-    names = dict.fromkeys(name for pair in pairs for name in pair.few.pair)
-    places = {name: places_of(*of[name], Z) for name in names}
+    columns = {(name, len(pair.few.pair) == 1) for pair in pairs for name in pair.few.pair}
+    places = {(name, alone): places_of(*of[name], Z, values=alone) for name, alone in columns}
     made = [CellProducts(np.zeros(()), np.zeros(())) for _ in pairs]
     for some in counts.together:  # the cells of all bags at once would take more than the rows
         if counts.simple:
@@ -166,7 +219,8 @@ def cell_products(
         count = np.repeat(np.arange(len(size)), size)
         residual = white[which]
         for number, (pair, known) in enumerate(zip(pairs, made, strict=True)):
-            cell = cells_of(pair.few, [places[name][some.rows] for name in pair.few.pair])
+            alone = len(pair.few.pair) == 1
+            cell = cells_of(pair.few, [places[name, alone][some.rows] for name in pair.few.pair])
             slot = Slot(0, pair.few.levels, as_places(cell, pair.few.levels))
             blocks = [[slot.by_count(count, len(size), d) for d in row] for row in slopes]
             J = whiten(np.block(blocks))
@@ -182,36 +236,37 @@ def _part(whitener: Any, counts: slice) -> Diagonal:
 
 
 def asked_for(
-    pairs: Sequence[ColumnPair], parts: Iterable[Sequence[CellProducts]], most: int
+    pairs: Sequence[Candidate], parts: Iterable[Sequence[CellProducts]], most: int
 ) -> tuple[Term, ...]:
-    """The pairs that the counts ask for, the strongest first.
+    """The terms that the counts ask for: values first, then pairs, the strongest first.
 
     Parameters
     ----------
-    pairs : sequence of ColumnPair
+    pairs : sequence of Candidate
         That were looked at.
     parts : iterable of sequences of CellProducts
         Of each part of the bags the products of each pair.
     most : int
-        How many pairs to take.
+        How many pairs to take; of values all are.
     """
     sums, taken = [CellProducts(np.zeros(()), np.zeros(())) for _ in pairs], []
     for part in parts:  # one at a time: the products of many pairs are large
         sums = [one.plus(*other) for one, other in zip(sums, part, strict=True)]
     for pair, (gram, gradient) in zip(pairs, sums, strict=True):
-        a, b = (max(cuts) + 1 for cuts in pair.few.cuts)
-        gain = _gain(gram, gradient, _margins(a, b, len(gradient) // (a * b)))
-        if gain > np.log(max(len(pairs), USUAL)):
+        classes = len(gradient) // len(pair.known)
+        gain = _gain(gram, gradient, np.kron(np.eye(classes), pair.known))
+        if gain > np.log(pair.among):
             taken.append((gain, pair.more))
     taken.sort(key=lambda one: -one[0])
-    return tuple(term for _, term in taken[:most])
+    both = [term for _, term in taken if len(term.pair) == 2]
+    return (*(term for _, term in taken if len(term.pair) == 1), *both[:most])
 
 
 @cache
-def _margins(a: int, b: int, classes: int) -> np.ndarray:
-    """The a times b cells in rows, the parts of either column, and of each class, in columns."""
+def _margins(a: int, b: int) -> np.ndarray:
+    """The a times b cells in rows, the parts of either column in columns."""
     both = [np.kron(np.eye(a), np.ones((b, 1))), np.kron(np.ones((a, 1)), np.eye(b))]
-    return np.kron(np.eye(classes), np.hstack(both))
+    return np.hstack(both)
 
 
 def _gain(G: np.ndarray, u: np.ndarray, margins: np.ndarray) -> float:

@@ -209,7 +209,7 @@ class Additive:
     pairs : int
         How many pairs of columns whose effects are not a sum may be taken into the model, each with
         a coefficient for each cell of both; 0 for a sum of columns. They are looked for in bags,
-        not in cells of marginal tables.
+        not in cells of marginal tables, and so are whole numbers that are codes.
     plan : FeaturePlan, optional
         How to read the columns of a table; by default planned from them.
     space : {"auto", "coefficients", "counts", "gradients"}
@@ -261,25 +261,25 @@ class Additive:
             X = bags.X if bags.X is not None else np.zeros((len(bags.bag), 0))
             made, counts = terms_of(X, steps=self.steps, plan=self.plan), counts_of(bags)
             terms, taken, problem, fit = _fitted(made, bags, counts, how)
-            pairs = ()
-            if self.pairs:
-                pairs = self._pairs(made, taken, problem, fit)
-            if pairs:
-                terms = made[0].further(pairs)
+            further = self._further(made, taken, problem, fit)
+            if further:
+                terms = made[0].further(further)
                 Z = terms.completed(made[1].Z)
                 terms = replace(terms, share=Z.mean())
                 made = terms, Design(Z, terms.basis, terms.group)
                 terms, taken, problem, fit = _fitted(made, bags, counts, how)
         return _model(problem, fit, terms, taken, seed=seed)
 
-    def _pairs(
+    def _further(
         self, made: tuple[Terms, Design], taken: np.ndarray, problem: RowsFit, fit: Fit
     ) -> tuple[Term, ...]:
-        """The pairs of columns that the counts ask for, where the sum of columns was fitted."""
+        """The pairs of columns, and values of whole numbers, that the counts ask for, where the sum
+        of columns was fitted."""
         (terms, (Z, _, _)), counts = made, problem.counts
         strength = strengths(terms.moments(Z, _whole(fit.state.b, taken)), Z.shape[0])
         derivatives = counts.classes * max(counts.classes - 1, 1)
-        pairs = candidates(terms, strength, Z.shape[0] * derivatives)
+        rows = Z.shape[0] * derivatives
+        pairs = candidates(terms, strength, rows, pairs=self.pairs > 0)
         place = fit.state.linear.place
         with few_threads(problem):
             sums = cell_products(pairs, terms, Z, counts, place.moments, place.whitener)

@@ -21,7 +21,7 @@ PARTS, LEVELS = 4, 24
 """So many parts has a number; so many levels of a category have a part of their own."""
 
 
-def places_of(term: Term, start: int, Z: Slots) -> np.ndarray:
+def places_of(term: Term, start: int, Z: Slots, *, values: bool = False) -> np.ndarray:
     """Which level or bin of a column each row has, -1 where it has none.
 
     Parameters
@@ -32,7 +32,11 @@ def places_of(term: Term, start: int, Z: Slots) -> np.ndarray:
         Its first column in Z.
     Z : Slots
         The rows.
+    values : bool
+        Which of the values of a whole number instead.
     """
+    if values:
+        return _codes_of(term, start, Z)
     if term.raw:  # a block of zeros and ones, of which a row may have none
         assert Z.raw is not None
         part = Z.raw[:, start : start + term.levels].tocsr()
@@ -48,6 +52,18 @@ def places_of(term: Term, start: int, Z: Slots) -> np.ndarray:
     place = own[-1].place
     assert place is not None
     return place
+
+
+def _codes_of(term: Term, start: int, Z: Slots) -> np.ndarray:
+    line, steps = (slot for slot in Z.slots if start <= slot.start < start + term.width)
+    assert line.value is not None
+    assert steps.place is not None
+    # rounded as the rows were, so that those of training are found again to the last bit
+    known = term.on_line(np.array(term.values))
+    code = np.searchsorted(known, line.value)
+    there = known.take(code, mode="clip") == line.value
+    there &= steps.place <= len(term.edges)  # a missing one lies at the mean
+    return as_places(np.where(there, code, -1), len(known))
 
 
 def cut(term: Term, share: np.ndarray, *, levels: int = LEVELS) -> np.ndarray:
@@ -89,12 +105,15 @@ def cells_of(term: Term, places: Sequence[np.ndarray]) -> np.ndarray:
     term : Term
         Of the pair.
     places : sequence of numpy.ndarray
-        Of both columns; see `places_of`.
+        Of both columns, or of the one whose values are meant; see `places_of`.
     """
-    first, second = (
+    first, *others = (
         np.append(parts, -1).astype(np.int16).take(place, mode="wrap")  # -1 is the last
         for parts, place in zip(term.cuts, places, strict=True)
     )
+    if not others:
+        return first
+    second = others[0]
     cell = first * np.int16(max(term.cuts[1]) + 1) + second
     cell[(first < 0) | (second < 0)] = -1
     return cell

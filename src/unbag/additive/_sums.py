@@ -22,8 +22,8 @@ from unbag._rules import broken
 from unbag.additive._counts import Counts, Spread, counts_of, spread_of
 from unbag.additive._evidence import EvidenceFit, Linear, State
 from unbag.additive._interactions import (
+    Candidate,
     CellProducts,
-    ColumnPair,
     asked_for,
     candidates,
     cell_products,
@@ -205,7 +205,7 @@ class PairsAt(NamedTuple):
     """What a part says of pairs of columns, where the sum of columns was fitted; see `SumsAt`."""
 
     at: SumsAt
-    pairs: Sequence[ColumnPair]
+    pairs: Sequence[Candidate]
 
     def __call__(self, part: BagPart) -> list[CellProducts]:
         """The products of one part."""
@@ -316,7 +316,7 @@ class SumsFit(EvidenceFit):
         _, spread, sums = state.linear.place
         derivatives = self.classes * max(self.classes - 1, 1)
         strength = strengths(sums.moments, sums.rows)
-        pairs = candidates(self.terms, strength, sums.rows * derivatives)
+        pairs = candidates(self.terms, strength, sums.rows * derivatives, pairs=most > 0)
         looked = PairsAt(SumsAt(self.terms, state.b, spread, self.without), pairs)
         taken = asked_for(pairs, self.parts.map(looked), most)
         room = MOST - len(self.group)

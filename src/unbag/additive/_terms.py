@@ -34,6 +34,10 @@ MOST_LEVELS, MOST_BUCKETS = 4096, 2**18
 buckets."""
 
 
+ROWS_EACH = 10
+"""A whole number may be a code where there are so many rows for each of its values."""
+
+
 class DataWarning(UserWarning):
     """Something about the columns or reports limits what could be learned from them."""
 
@@ -54,15 +58,18 @@ class Term:
         Where the steps of a number are.
     missing : bool
         Whether a number was missing in some rows, so that missing has a coefficient.
+    values : tuple of float
+        Of a whole number that may be a code, as those of shops and postal areas are.
     start, stop : int
         Columns of a matrix; columns of zeros and ones, and those of a sparse matrix, stay as they
         are.
     group : str
         Whose prior variance it shares; by default its own.
     pair : tuple of str
-        Names of the two columns whose cells together are the levels.
+        Names of the two columns whose cells together are the levels, or of the one whose values
+        are.
     cuts : tuple of tuple of int
-        Of both columns the part of each level or bin; see `_pairs`.
+        Of both columns the part of each level or bin; see `_pairs`. Of one the level of each value.
     """
 
     name: str
@@ -73,6 +80,7 @@ class Term:
     high: float = np.inf
     edges: tuple[float, ...] = ()
     missing: bool = False
+    values: tuple[float, ...] = ()
     start: int = 0
     stop: int = 0
     group: str = ""
@@ -124,8 +132,12 @@ class Term:
         for rows in blocks(len(values)):
             x = values[rows].astype(float)
             gap = ~np.isfinite(x)
-            x = np.clip(np.where(gap, self.mean, x), self.low, self.high)
-            line[rows] = (x - self.mean) / self.sd
+            known = np.where(gap, self.mean, x)
+            x = np.clip(known, self.low, self.high)
+            line[rows] = self.on_line(x)
+            if self.values:  # beyond the ends there is none of them, so it must not lie on the last
+                beside = np.nextafter(line[rows], np.float32(np.inf))
+                line[rows] = np.where(known == x, line[rows], beside)
             if steps:
                 bins = np.searchsorted(self.edges, x) if self.edges else -1
                 place[rows] = np.where(gap, self.width - 2 if self.missing else -1, bins)
@@ -133,6 +145,10 @@ class Term:
         if steps:
             slots.append(Slot(start + 1, self.width - 1, place))
         return slots
+
+    def on_line(self, x: np.ndarray) -> np.ndarray:
+        """The entries in Z of numbers that are known."""
+        return ((x - self.mean) / self.sd).astype(np.float32)
 
 
 class Design(NamedTuple):
@@ -220,7 +236,9 @@ class Terms:
         of = {term.name: (term, rows.start) for term, rows, _ in self.places}
         for term, rows, _ in self.places:
             if term.pair and rows.start >= Z.shape[1]:
-                cell = cells_of(term, [places_of(*of[name], Z) for name in term.pair])
+                alone = len(term.pair) == 1
+                places = [places_of(*of[name], Z, values=alone) for name in term.pair]
+                cell = cells_of(term, places)
                 Z = Z.with_levels(cell, term.levels)
         return Z
 
@@ -270,8 +288,11 @@ class Terms:
 
     def labels(self, term: Term) -> tuple[str, ...]:
         """What the levels of a term are called."""
+        of = {other.name: other for other in self.terms}
+        if len(term.pair) == 1:
+            return tuple(f"{value:.0f}" for value in of[term.pair[0]].values)
         if term.pair:
-            of, both = {other.name: other for other in self.terms}, []
+            both = []
             used = self.plan.used if self.plan is not None else ()
             trends = {f"{column.name} trend" for column in used if column.kind == "date"}
             for name, cuts in zip(term.pair, term.cuts, strict=True):
@@ -306,7 +327,7 @@ class Terms:
         text = settings["plan"]
         plan = FeaturePlan.from_json(text) if text is not None else None
         for term in terms:
-            numbers = (term.mean, term.sd, term.low, term.high, *term.edges)
+            numbers = (term.mean, term.sd, term.low, term.high, *term.edges, *term.values)
             counts = (term.levels, term.start, term.stop)
             if not all(isinstance(x, int | float) for x in numbers) or not all(
                 type(n) is int and n >= 0 for n in (*counts, *chain.from_iterable(term.cuts))
@@ -314,6 +335,9 @@ class Terms:
                 raise Misfit("a term has something else than numbers")
             if not {*term.pair} <= {other.name for other in terms}:
                 raise Misfit("a pair has columns that are not there")
+            values = [other.values for other in terms if (other.name,) == term.pair]
+            if any(len(known) != term.levels for known in values):
+                raise Misfit("a number has other values than its codes")
         if 1 + sum(term.width for term in terms) != len(share):
             raise Misfit("the terms have other widths than their array")
         return cls(terms, plan, np.asarray(share))
@@ -377,27 +401,42 @@ def number_term(name: str, x: np.ndarray, *, steps: int, shared: bool = False) -
     mean = float(known.mean(dtype=float))
     squares = (((known[rows].astype(float) - mean) ** 2).sum() for rows in blocks(len(known)))
     sd = float(np.sqrt(sum(squares) / len(known)))
-    group = "numbers" if shared else ""
-    edges = () if shared else _edges(known, steps)
-    return Term(
+    ordered = np.sort(known)
+    edges = () if shared else _edges(ordered, steps)
+    term = Term(
         name,
         mean=mean,
         sd=sd if sd > 1e-12 * abs(mean) else 1.0,
-        low=float(known.min()),
-        high=float(known.max()),
+        low=float(ordered[0]),
+        high=float(ordered[-1]),
         edges=edges,
         missing=len(known) < len(x),
-        group=group,
-    )  # fmt: skip
+        group="numbers" if shared else "",
+    )
+    return replace(term, values=_codes(ordered, term)) if edges else term
 
 
-def _edges(x: np.ndarray, steps: int) -> tuple[float, ...]:
+def _codes(ordered: np.ndarray, term: Term) -> tuple[float, ...]:
+    """The values of a whole number that may be a code: several rows have each of them, the steps do
+    not tell all of them apart, and the line of the number does.
+
+    >>> shop = np.repeat(np.arange(100.0, 150.0), 10)
+    >>> len(number_term("shop", shop, steps=20).values), number_term("x", shop / 3, steps=20).values
+    (50, ())
+    """
+    most = min(MOST_LEVELS, len(ordered) // ROWS_EACH)
+    values = ordered[[end - 1 for end in islice(_ends(ordered), most + 1)]].astype(float)
+    whole = len(values) <= most and bool((values % 1 == 0).all())
+    several = len(values) > len(term.edges) + 1 and bool((np.diff(term.on_line(values)) > 0).all())
+    return tuple(values.tolist()) if whole and several else ()
+
+
+def _edges(ordered: np.ndarray, steps: int) -> tuple[float, ...]:
     """Edges of about `steps` + 1 bins with as many rows each; a value that fills a bin has its own.
 
     A value as frequent as a bin (no capital gain at all) would swallow the quantiles; the other
     values share the bins that are left.
     """
-    ordered = np.sort(x)
     ends = list(islice(_ends(ordered), steps + 2))  # of the first values
     if len(ends) < 3 or steps < 1:
         return ()  # a line tells two values apart

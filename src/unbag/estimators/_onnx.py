@@ -149,7 +149,10 @@ class _Graph:
         for term in terms.terms:
             own = level[start : start + term.width]
             start += term.width
-            if term.pair:
+            if len(term.pair) == 1:
+                number = of[term.pair[0]]
+                part = self.table(self.code(number, columns.get(number.name)), own)
+            elif term.pair:
                 places = [self.place(of[name], columns.get(name)) for name in term.pair]
                 part = self.table(self.cell(term, places), own)
             elif term.raw:
@@ -189,6 +192,14 @@ class _Graph:
             return self.above(known, (term.mean,))
         missing = self.number(len(term.edges) + 1 if term.missing else -1)
         return self.add("Where", gap, missing, self.above(known, term.edges))
+
+    def code(self, term: Any, x: str | None) -> str:
+        """Which of its values a whole number has, -1 for none."""
+        x = x or self.finite(self.matrix_column(term.start))
+        values = np.array(term.values)
+        place = self.above(x, (values[1:] + values[:-1]) / 2)
+        same = self.add("Equal", self.look_up(self.value(values[:, None]), place), x)
+        return self.add("Where", same, place, self.number(-1))
 
     def cell(self, term: Any, places: list[str]) -> str:
         """The cell of a pair, -1 for none."""
