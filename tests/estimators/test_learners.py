@@ -111,14 +111,3 @@ def test_joined_bags_are_learned_from_their_columns_and_judged_by_them():
         unbag.evaluate(fitted, judge)["log_loss"].value,
         unbag.evaluate(fitted.scores(judge.table), judge)["log_loss"].value,
     )
-
-
-def test_the_matrix_of_a_plan_is_read_by_its_names():
-    X, _, share, bag, _ = frame()
-    plan = unbag.plan_features(X, one_hot=10)
-    assert plan.buckets
-    matrix = plan.apply(X)
-    model = BagClassifier(learner="additive").fit(matrix, share, bag=bag, plan=plan)
-    names = [effect.name for effect in model.fitted_.models["additive"].effects()]
-    assert any("shop" in name for name in names)
-    assert model.predict_proba(matrix).shape == (2000, 2)

@@ -43,11 +43,10 @@ def without_plan():
 
 
 def of_two_kinds():
-    folder, table = Path(tempfile.mkdtemp()), pa.table({"x": np.arange(8.0)})
-    plan = unbag.plan_features(table)
+    folder, table = Path(tempfile.mkdtemp()), pa.table({"x": ["a", "b"] * 4})
     for kind in (unbag.BagClassifier, unbag.BagRegressor):
         model = kind(hidden=(), epochs=1, learning_rate=0.01, held_out=0)
-        model.fit(plan.apply(table), np.arange(8) % 2, plan=plan).save(folder / kind.__name__)
+        model.fit(table, np.arange(8) % 2).save(folder / kind.__name__)
         yield folder / kind.__name__
 
 
@@ -171,7 +170,7 @@ MESSAGES = [
     (
         lambda: open_model(without_plan()),
         "A model for tables must know how columns become features: m.unbag does not. Make it "
-        "with unbag train, or with fit(..., plan=bags.plan).",
+        "with unbag train, or with fit_bags(bags).",
     ),
     (
         lambda: bags_for(
@@ -184,12 +183,6 @@ MESSAGES = [
         lambda: unseen(SEEN, marks(SEEN)),
         "An evaluation must have bags that the model did not learn from: it learned from all 2. "
         "Give other tables, or train with --test.",
-    ),
-    (
-        lambda: unbag.BagClassifier().fit(
-            np.eye(4), [0, 1, 0, 1], plan=unbag.plan_features(pa.table({"x": [1, 2]}))
-        ),
-        "A plan must have made the features: 4 given for a plan of 1. Give the plan of these bags.",
     ),
     (
         lambda: _noise(1.0, 0.0, 1.0),

@@ -85,7 +85,7 @@ def open_model(path: Path) -> Any:
         raise broken(
             "A model for tables must know how columns become features",
             f"{path.name} does not",
-            "Make it with unbag train, or with fit(..., plan=bags.plan).",
+            "Make it with unbag train, or with fit_bags(bags).",
         )
     return model
 

@@ -109,7 +109,6 @@ class BagEstimator(BaseEstimator):
         noise: Any = None,
         prior: Any = None,
         offset: Any = None,
-        plan: FeaturePlan | None = None,
     ) -> Self:
         """Learn from bags, or from labels when no bag is given.
 
@@ -140,18 +139,13 @@ class BagEstimator(BaseEstimator):
         offset : array, optional
             Of each row, added to its score: the logarithm of its exposure, or the score of a model
             that is already there, to which bags then teach a correction. `predict` needs it too.
-        plan : FeaturePlan, optional
-            How X was made from a table, see `unbag.tables`: its hashed columns are levels and no
-            numbers, and it is saved with the model.
         """
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         rows, further = row_reports(y, bag, stratum, noise), {"prior": prior, "offset": offset}
         if rows.bag is None and rows.y.ndim < np.asarray(y).ndim:
             column_or_1d(np.asarray(y), warn=True)  # as other estimators warn of a column of labels
-        return self._whole(
-            lambda learner: learner._fit(X, rows, sample_weight, plan=plan, **further)
-        )
+        return self._whole(lambda learner: learner._fit(X, rows, sample_weight, **further))
 
     def fit_bags(self, bags: Bags | Marginals, *, classes: Sequence[Any] | None = None) -> Self:
         """Learn from bags as `join`, `random_bags` or `from_rows` made them, or from cells of
@@ -206,12 +200,11 @@ class BagEstimator(BaseEstimator):
         rows: RowReports,
         sample_weight: Any = None,
         *,
-        plan: FeaturePlan | None = None,
         classes: Any = None,
         alone: bool = False,
         **further: Any,
     ) -> None:
-        self.plan_, self.old_score_ = plan, None
+        self.plan_ = self.old_score_ = None
         alone = alone or sample_weight is not None or self._asks_training()
         take = {True: self._matrix, False: self._rows}[alone]
         X = take(X, reset=True)
@@ -261,8 +254,6 @@ class BagEstimator(BaseEstimator):
             X = check_array(X, dtype="float64", ensure_all_finite=False)  # the plan made it
         else:
             X = self._numbers(X, reset=reset)
-        if reset:
-            self._check_plan(X)
         X, beyond = in_range(X)
         for note in beyond:
             warnings.warn(note, DataWarning, stacklevel=4)
@@ -299,9 +290,6 @@ class BagEstimator(BaseEstimator):
                 return X
             return np.column_stack([np.asarray(column, float) for column in _columns_of(X)])
         X = self._numbers(X, reset=reset)
-        if self.plan_ is not None and (reset or self._read_from_matrix):
-            self._check_plan(X)
-            return self._named_columns(X)
         if not reset and self.takes_tables:
             return pa.table(dict(zip(self.feature_names_in_, X.T, strict=True)))
         return X
@@ -317,35 +305,12 @@ class BagEstimator(BaseEstimator):
         """The columns of events that the plan reads, as they were at training."""
         plan, table = cast(FeaturePlan, self.plan_), open_table(X)
         batch = table.read(table.need(column.name for column in plan.used))
-        if self._read_from_matrix:
-            return self._named_columns(plan.features(batch))
         return plan.columns_of(batch) if self.takes_tables else plan.features(batch)
 
     def _numbers(self, X: Any, *, reset: bool) -> Any:
         """A matrix in double precision; which of its numbers are usable is another question."""
         options: dict[str, Any] = {"accept_sparse": ["csr", "csc"], "dtype": np.float64}
         return validate_data(self, X, reset=reset, ensure_all_finite=False, **options)
-
-    def _check_plan(self, X: Any) -> None:
-        """Refuse a matrix that the plan has not made."""
-        plan = self.plan_
-        if plan is not None and len(plan.names) != X.shape[1]:
-            raise broken(
-                "A plan must have made the features",
-                f"{X.shape[1]} given for a plan of {len(plan.names)}",
-                "Give the plan of these bags.",
-            )
-
-    _read_from_matrix = False
-
-    def _named_columns(self, X: Any) -> pa.Table:
-        """The matrix of a plan as a table, in which bucket numbers are levels."""
-        self._read_from_matrix = True
-        plan = cast(FeaturePlan, self.plan_)
-        columns = dict(zip(plan.names, np.asarray(X).T, strict=True))
-        hashed = plan.names[plan.numbers :]
-        codes = {name: columns[name].astype(np.int64).astype(str) for name in hashed}
-        return pa.table(columns | codes)
 
     def _asks_training(self) -> bool:
         """Whether the options ask for one network that is trained by itself."""
@@ -576,7 +541,6 @@ class BagEstimator(BaseEstimator):
             "classes": _plain(getattr(self, "classes_", None)),
             "plan": None,
             "old_score": self.old_score_,
-            "from_matrix": self._read_from_matrix,
         }
         if self.plan_ is not None:
             settings["plan"] = self.plan_.to_json()
@@ -605,7 +569,9 @@ class BagEstimator(BaseEstimator):
             model.feature_names_in_ = np.asarray(settings["names"], dtype=object)
         if settings["classes"] is not None:
             model.classes_ = np.asarray(settings["classes"])
-        model.method_, model._read_from_matrix = settings["method"], settings["from_matrix"]
+        model.method_ = settings["method"]
+        if settings.get("from_matrix"):
+            raise Misfit("it was fitted to the matrix of a plan, by an unbag of before 2026-11-18")
         if settings["old_score"] is not None:
             model.old_score_ = OldScore(*settings["old_score"])
         if settings["plan"] is not None:
