@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from unbag.additive import Effect
 from unbag.lab._figures import experiments_figure, save_figure
 from unbag.lab._methods import LOOKS, Way
 from unbag.lab._plan import Experiment
@@ -18,9 +19,11 @@ from unbag.plots import (
     draw_predictions,
     draw_prior,
     draw_stream,
+    effects_figure,
     limits,
     new_figure,
 )
+from unbag.report._effects import ends_of
 
 GAP = np.array([0.1, np.nan, 0.3])
 ROWS = [
@@ -141,3 +144,13 @@ def test_figures_of_experiments_are_the_same_file_each_time(tmp_path, count):
         for name in ("one", "two")
     )
     assert one == two
+
+
+@pytest.mark.parametrize("days", [True, False])
+def test_only_days_are_shown_as_dates_whatever_the_column_is_called(days):
+    effect = Effect("sales trend", 1.0, (20454.0, 20484.0), np.arange(2.0), np.ones(2), days)
+    figure = effects_figure([effect], unit="log odds")
+    figure.canvas.draw()
+    ticks = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert any("2026" in text for text in ticks) == days
+    assert ends_of(effect)[0] == ("2026-01-01 (+0.00)" if days else "20,454 (+0.00)")

@@ -465,24 +465,24 @@ def _around(rows: Sequence[Interval]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def value_text(at: object, column: str = "") -> str:
+def value_text(at: object, *, days: bool = False) -> str:
     """A value of a column as people read it.
 
     Parameters
     ----------
     at : object
         The value; None where there is none.
-    column : str
-        What the column is called: the trend of a date counts days since 1970.
+    days : bool
+        Whether a number counts days since 1970, as the trend of a date does.
 
-    >>> value_text(None), value_text(27.50001), value_text("phone"), value_text(365.0, "day trend")
+    >>> value_text(None), value_text(27.50001), value_text("phone"), value_text(365.0, days=True)
     ('(missing)', '27.5', 'phone', '1971-01-01')
     """
     if at is None:
         return "(missing)"
     if not isinstance(at, float):
         return str(at)
-    if column.endswith(" trend"):
+    if days:
         return str(np.datetime64(round(at), "D"))
     return f"{at:,.0f}" if abs(at) >= 100 else f"{at:.3g}"
 
@@ -510,6 +510,8 @@ def draw_effect(axes: Axes, effect: Any, *, unit: str, classes: Sequence[str] = 
         lines = [Series(*part) for part in zip(classes, [number] * len(value.T), value.T, low.T,
                                                high.T, strict=True)]  # fmt: skip
         draw_curves(axes, lines, x=effect.name, y=unit, levels=[Level("", 0.0)], outliers=True)
+        if effect.days:  # matplotlib counts days from 1970 too
+            axes.xaxis_date()
         return
     order = np.argsort(-np.abs(value).max(axis=1), kind="stable")[:MOST_BARS]
     names = [f"{value_text(at[i])} {c}".strip() for i in order for c in classes]

@@ -259,6 +259,12 @@ def test_columns_are_cut_into_few_parts():
     number = Term("x", low=0.0, high=9.0, edges=(1.0, 2.0, 3.0), missing=True)
     part = cut(number, np.array([0.0, 0.2, 0.2, 0.2, 0.2, 0.2]))
     assert part.tolist() == [0, 1, 2, 3, 4]
+    flag, line = (
+        Term("x", mean=0.5, sd=0.5, low=0, high=1),
+        Term("x", mean=0.5, sd=0.2, low=0, high=1),
+    )
+    assert part_labels(flag, [0, 1], []) == ["0", "1"]
+    assert part_labels(line, [0, 1], []) == ["up to 0.5", "above 0.5"]
     labels = part_labels(number, part, [])
     assert labels == ["0 to 1", "1 to 2", "2 to 3", "3 to 9", "missing"]
     large = Term("x", low=1e9, high=1e9 + 3, edges=(1e9 + 1, 1e9 + 2))

@@ -12,6 +12,7 @@ import unbag
 from cases.cli import SALES, run, world
 from unbag.cli._console import activity, hint_of
 from unbag.cli._explain import in_words
+from unbag.cli._train import rate_of
 from unbag.learners import Effect, labelled_rows, verdict_of
 from unbag.metrics import Estimate
 from unbag.tables import watched
@@ -332,3 +333,10 @@ def test_explain_shows_a_value_with_all_its_classes():
     ]
     assert [line.split()[0] for line in lines[3:15:3]] == ["0", "13", "26", "39"]
     assert lines[15] == "  ... and 36 more: --column 'age'"
+
+
+def test_the_rate_to_plan_with_is_that_of_all_events():
+    """Strata have priors of their own, which count by their events."""
+    bag = np.repeat(np.arange(4), [90, 90, 10, 10])
+    bags = unbag.Bags(bag, [0.1, 0.1, 0.9, 0.9], stratum=[0, 0, 1, 1])
+    assert rate_of(bags) == pytest.approx(0.1 * 0.9 + 0.9 * 0.1)

@@ -114,7 +114,14 @@ BIASED = Diagnosis(
 UNSEEN = Diagnosis("Whether the bags are random cannot be seen.", False, "Python words")
 EFFECTS = [
     Effect(EVIL, 0.5, ("a", EVIL), np.array([-0.5, 0.5]), np.array([0.1, 0.1])),
-    Effect("day trend", 0.1, (20454.0, 20484.0, None), np.array([-0.1, 0.2, 0.0]), np.full(3, 0.1)),
+    Effect(
+        "day trend",
+        0.1,
+        (20454.0, 20484.0, None),
+        np.array([-0.1, 0.2, 0.0]),
+        np.full(3, 0.1),
+        True,
+    ),
     Effect("nothing", 0.0, ("a", "b"), np.zeros(2), np.ones(2)),
 ]
 FACTS = Facts(100, 1000, 10, 10.0, 10, 0.25, 4.0, pending=2)

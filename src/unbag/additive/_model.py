@@ -45,6 +45,8 @@ class Effect(NamedTuple):
         Values of a number (None for missing), or names of levels.
     effect, error : numpy.ndarray
         At these values, with its posterior standard deviation; (values, classes) for histograms.
+    days : bool
+        Whether the values are days since 1970, as those of the trend of a date are.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Effect(NamedTuple):
     at: tuple[Any, ...]
     effect: np.ndarray
     error: np.ndarray
+    days: bool = False
 
     def times(self, weight: float) -> Effect:
         """The effect on a score in which the model has this weight."""
@@ -164,7 +167,8 @@ class AdditiveModel:
             error = np.sqrt((along**2).sum(axis=-1))
             if self.kind != "histogram":
                 effect, error = effect[:, 0], error[:, 0]
-            effects.append(Effect(term.name, float(strength), at, effect, error))
+            days = term.name in self.terms.trends
+            effects.append(Effect(term.name, float(strength), at, effect, error, days))
         return sorted(effects, key=attrgetter("strength"), reverse=True)
 
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

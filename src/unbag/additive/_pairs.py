@@ -149,7 +149,10 @@ def part_labels(
     )
     ends = [str(np.datetime64(round(x), "D")) if days else f"{x:.{digits}g}" for x in numbers]
     if not term.edges:
-        return ends
+        # no column between these ends has so large a variance as one of two values
+        widest = (term.mean - term.low) * (term.high - term.mean)
+        mean = f"{term.mean:.6g}"
+        return ends if np.isclose(term.sd**2, widest) else [f"up to {mean}", f"above {mean}"]
     bins = part[: len(term.edges) + 1]
     labels = []
     for p in range(bins.max() + 1):

@@ -286,15 +286,19 @@ class Terms:
         numbers = (term for term in self.terms if not term.raw and not term.pair)
         return ((term.name, X[:, term.start]) for term in numbers)
 
+    @property
+    def trends(self) -> set[str]:
+        """Names of the terms that are days since 1970."""
+        used = self.plan.used if self.plan is not None else ()
+        return {f"{column.name} trend" for column in used if column.kind == "date"}
+
     def labels(self, term: Term) -> tuple[str, ...]:
         """What the levels of a term are called."""
         of = {other.name: other for other in self.terms}
         if len(term.pair) == 1:
             return tuple(f"{value:.0f}" for value in of[term.pair[0]].values)
         if term.pair:
-            both = []
-            used = self.plan.used if self.plan is not None else ()
-            trends = {f"{column.name} trend" for column in used if column.kind == "date"}
+            both, trends = [], self.trends
             for name, cuts in zip(term.pair, term.cuts, strict=True):
                 own = part_labels(of[name], cuts, self.labels(of[name]), days=name in trends)
                 both.append([f"{name} {part}" for part in own])

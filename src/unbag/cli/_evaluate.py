@@ -49,9 +49,7 @@ def evaluate(
     Example: unbag evaluate model.unbag new-events.parquet new-reports.parquet --on bag --total
     sales --json
     """
-    import numpy as np
-
-    from unbag.cli._train import next_command
+    from unbag.cli._train import next_command, rate_of
 
     check_page(page, force=force)
     estimator = open_model(model)
@@ -62,8 +60,7 @@ def evaluate(
         judged = judged_by(estimator, fresh)
     print_evaluation(judged.evaluation, as_json=as_json)
     tell(judged.verdict)
-    rate = float(np.mean(fresh.prior))
-    tell(next_command(judged.verdict.step, ctx, estimator, model, rate))
+    tell(next_command(judged.verdict.step, ctx, estimator, model, rate_of(fresh)))
     if page is not None:
         from unbag.cli._story import evaluation_story, write_story
 

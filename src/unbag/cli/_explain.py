@@ -127,7 +127,7 @@ def _values(
         each = zip(classes, np.atleast_1d(value), np.atleast_1d(error), strict=True)
         yield [
             (
-                f"{value_text(at, effect.name)} {name}".strip(),
+                f"{value_text(at, days=effect.days)} {name}".strip(),
                 float(v),
                 float(v - 1.96 * e),
                 float(v + 1.96 * e),

@@ -155,7 +155,6 @@ def train(
     Example: unbag train events.parquet reports.parquet --on bag --total sales --id event --out
     model.unbag
     """
-    import numpy as np
 
     from unbag._progress import informed
     from unbag.diagnosis import diagnose
@@ -211,7 +210,7 @@ def train(
         verdict = verdict or judged.verdict  # folds have more bags to say it with
     tell_judged(evaluation, verdict, as_json=as_json)
     if verdict is not None:
-        tell(next_command(verdict.step, ctx, model, out, float(np.mean(bags.prior))))
+        tell(next_command(verdict.step, ctx, model, out, rate_of(bags)))
     if page is not None:
         from unbag.cli._story import training_story, write_story
 
@@ -326,6 +325,14 @@ def tell_judged(evaluation: Any, verdict: Any, *, as_json: bool) -> None:
         print_evaluation(evaluation, as_json=as_json, verdict=verdict and list(verdict))
     if verdict is not None:
         tell(f"\n{verdict}")
+
+
+def rate_of(bags: Any) -> float:
+    """The mean report of all events; strata have priors of their own, and other sizes."""
+    import numpy as np
+
+    known = bags.reported()
+    return float(np.mean(np.average(known.report, axis=0, weights=known.size)))
 
 
 def next_command(step: str, ctx: typer.Context, model: Any, path: Path, rate: float | None) -> str:

@@ -40,7 +40,7 @@ def ends_of(effect: Effect) -> list[str]:
     """Where an effect is lowest and highest; of classes, for the last one."""
     value = np.reshape(effect.effect, (len(effect.at), -1))[:, -1]
     return [
-        f"{value_text(effect.at[i], effect.name)} ({value[i]:+.2f})"
+        f"{value_text(effect.at[i], days=effect.days)} ({value[i]:+.2f})"
         for i in (np.argmin(value), np.argmax(value))
     ]
 
