@@ -580,4 +580,10 @@ MESSAGES = [
         "Buckets must be a whole number from 2 to 16777216, a dimension one from 1: 33554432 "
         "and 0 given for column 'x'. Leave them out to have them chosen.",
     ),
+    (
+        lambda: FeaturePlan((Column("t", "date", parts=("hour",)),)).apply(pa.table({"t": [5]})),
+        "A column of times must hold dates, moments or text like 2026-11-16 05:30: 't' of the "
+        "events has numbers (int64). Turn them into moments, as pandas.to_datetime(values, "
+        "unit='s') does.",
+    ),
 ]

@@ -4,6 +4,7 @@ its words."""
 import atexit
 import datetime
 import gzip
+import math
 import shutil
 from hashlib import md5
 
@@ -582,7 +583,8 @@ def test_columns_that_say_nothing_are_dropped_with_a_word():
     plan = plan_features(events)
     assert plan.names == ("x", "half", "half missing")
     assert [column.why for column in plan.columns if column.kind == "drop"] == [
-        "it has one value only", "it has one value only", "it has no values", "its type is not known",
+        "it has one value only", "it has one value only", "it has no values",
+        "its type, list<item: int64>, is no number, text or date",
         "it has no values",
     ]  # fmt: skip
 
@@ -737,3 +739,9 @@ def test_bags_whose_features_are_their_table_take_it_once():
     part = join(events, reports, on="bag", total="sales").as_read().take([2, 0])
     assert part.X is part.table
     assert part.table["age"].to_pylist() == [5, 6, 1, 2]
+
+
+def test_times_that_are_all_missing_may_be_numbers():
+    """As pandas reads a column without a value."""
+    plan = FeaturePlan((Column("t", "date", parts=("hour",)),))
+    assert (plan.apply(pa.table({"t": [math.nan, None]})) == 0).all()

@@ -15,7 +15,16 @@ import pyarrow.compute as pc
 
 from unbag._rules import broken
 from unbag.bags import stable_hash
-from unbag.tables._values import SECOND, as_codes, as_moments, as_numbers, as_text, is_known, plain
+from unbag.tables._values import (
+    SECOND,
+    as_codes,
+    as_moments,
+    as_numbers,
+    as_text,
+    is_known,
+    is_number,
+    plain,
+)
 
 FeatureKind = Literal["numeric", "category", "hash", "date", "boolean", "drop"]
 MOST_BUCKETS = 2**24  # single precision holds whole numbers up to here exactly
@@ -246,10 +255,23 @@ def _hash_codes(column: Column, values: Any) -> np.ndarray:
     return buckets_of(values, column=column.name, buckets=column.buckets)
 
 
+def _moments(column: Column, values: Any) -> np.ndarray:
+    """Microseconds since 1970. Numbers are refused: seconds, milliseconds and nanoseconds look
+    alike, and would be other days. A frame may have missing times as numbers, all of them NaN."""
+    moment = as_moments(values, name=column.name)
+    if is_number(values.type) and np.isfinite(moment).any():
+        raise broken(
+            "A column of times must hold dates, moments or text like 2026-11-16 05:30",
+            f"{column.name!r} of the events has numbers ({values.type})",
+            "Turn them into moments, as pandas.to_datetime(values, unit='s') does.",
+        )
+    return moment
+
+
 def _waves(column: Column, values: Any) -> tuple[np.ndarray, np.ndarray]:
     """Where in the day, the week and the year: sine and cosine, so that midnight is next to
     midnight; and which moments are missing."""
-    moment = as_moments(values, name=column.name)
+    moment = _moments(column, values)
     gap = ~np.isfinite(moment)
     angles = [2 * np.pi * np.mod(moment, PERIODS[part]) / PERIODS[part] for part in column.parts]
     waves = np.column_stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)])
@@ -258,7 +280,7 @@ def _waves(column: Column, values: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _date_parts(column: Column, values: Any) -> dict[str, np.ndarray]:
     """Codes of the hour, weekday and month, the last of each for missing; and days since 1970."""
-    moment = as_moments(values, name=column.name)
+    moment = _moments(column, values)
     gap = ~np.isfinite(moment)
     moment = np.where(gap, 0.0, moment)
     day = moment / DAY

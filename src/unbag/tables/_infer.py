@@ -196,7 +196,8 @@ class Survey:
 
     def _decide(self, summary: Summary) -> Column:
         name, kind, wish = summary.name, summary.kind, self.wishes.get(summary.name)
-        why = {"drop": "as you said", "unknown": "its type is not known"}.get(kind, "")
+        other = f"its type, {self.types.field(name).type}, is no number, text or date"
+        why = {"drop": "as you said", "unknown": other}.get(kind, "")
         if wish is None and not why:
             why = summary.why_drop(may_be_id=self.may_be_ids)
         if why:
