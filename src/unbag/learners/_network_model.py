@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, cast
 
 import equinox as eqx
@@ -315,6 +315,7 @@ class NetworkModel:
         return cls(settings["kind"], columns, form, leaves, np.asarray(arrays["weights"]), level)
 
 
+@cache
 def _structure(form: NetworkForm) -> Any:
     """Where the parameters of a network of this form stand in it."""
     return jax.tree.structure(eqx.filter_eval_shape(form.make, 0, 0.0))
