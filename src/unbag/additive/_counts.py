@@ -155,9 +155,15 @@ class Counts:
     kind: Kind = "binary"
 
     @cached_property
+    def in_order(self) -> bool:
+        """Whether every instance is counted once, and they come count by count."""
+        n, place = self.S.shape[1], self.S.indices
+        return len(place) == n and np.array_equal(place, np.arange(n, dtype=place.dtype))
+
+    @cached_property
     def disjoint(self) -> bool:
         """Whether no instance is counted twice."""
-        return bool(np.bincount(self.S.indices, minlength=1).max() <= 1)
+        return self.in_order or bool(np.bincount(self.S.indices, minlength=1).max() <= 1)
 
     @property
     def simple(self) -> bool:
@@ -173,8 +179,7 @@ class Counts:
     def together(self) -> list[CountRows]:
         """All counts, in blocks where the rows come count by count."""
         (m, n), size = self.S.shape, np.diff(self.S.indptr)
-        own = self.S.nnz == n and np.array_equal(self.S.indices, np.arange(n))
-        if self.kind == "histogram" or not own or not size.all():
+        if self.kind == "histogram" or not self.in_order or not size.all():
             return [CountRows(slice(0, m), slice(0, n))]
         start = self.S.indptr
         ends = np.searchsorted(start, [rows.stop for rows in blocks(n)])
@@ -192,19 +197,22 @@ class Counts:
         """How many scores an instance has."""
         return self.count.shape[1] if self.kind == "histogram" else 1
 
-    def moments(self, score: np.ndarray) -> CountMoments:
+    def moments(self, score: np.ndarray, earlier: CountMoments | None = None) -> CountMoments:
         """Mean labels of the instances and means of the counts.
 
         Parameters
         ----------
         score : numpy.ndarray
             (instances, classes), with the offset.
+        earlier : CountMoments, optional
+            Whose memory may be written over: fresh memory for all rows costs as much as the work.
         """
         if self.kind == "histogram":
             h = special.softmax(np.clip(score, -STEEPEST, STEEPEST), axis=1)
             return CountMoments(h, (contrasts(self.classes) @ (self.S @ h).T).ravel())
         label = {"binary": special.expit, "total": np.exp}[self.kind]
-        h, mean = np.empty(len(score)), np.empty(self.S.shape[0])
+        h = np.empty(len(score)) if earlier is None else earlier.h
+        mean = np.empty(self.S.shape[0])
         for some in self.together:
             own = np.clip(score[some.rows, 0], -STEEPEST, STEEPEST, out=h[some.rows])
             mean[some.counts] = self._sums(label(own, out=own), some)

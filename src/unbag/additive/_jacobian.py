@@ -236,7 +236,7 @@ class Split:
     def __init__(self, design: Design, counts: Counts, *, rows: int | None = None) -> None:
         S, width = counts.S, design.Z.shape[1]
         T: Sparse = sparse.csc_array(design.T)
-        self.rows = _rows_in_order(S)
+        self.rows = None if counts.in_order else S.indices
         Z = design.Z if self.rows is None else design.Z.take(self.rows)
         number = 1 if rows is None else -(-S.nnz // rows)
         ends = np.searchsorted(S.indptr, np.linspace(0, S.nnz, number + 1))
@@ -295,13 +295,6 @@ class Split:
         basis = sparse.csr_array(sparse.block_diag([self.basis] * counts.classes))
         rest = sparse.csr_array(whitener(rest))
         return Jacobian(whitener(dense), basis, rest, self.alike)
-
-
-def _rows_in_order(S: Sparse) -> np.ndarray | None:
-    """The instances that are counted, count by count; None where they are all, in their order."""
-    if S.nnz == S.shape[1] and np.array_equal(S.indices, np.arange(S.shape[1])):
-        return None
-    return S.indices
 
 
 def _cells(Z: Slots, count: np.ndarray) -> list[tuple[CellSums, np.ndarray, np.ndarray]]:

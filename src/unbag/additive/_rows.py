@@ -86,7 +86,7 @@ class RowsFit(EvidenceFit):
         for _ in range(50):
             change = self._level_step(moments)
             level, score = level + change, np.add(score, change, out=score)
-            moments = counts.moments(score)
+            moments = counts.moments(score, moments)
             if np.abs(change).max() < 1e-10:
                 break
         b = np.zeros((self.design.T.shape[1], counts.classes))
@@ -162,10 +162,11 @@ class RowsFit(EvidenceFit):
         length = min(1.0, LONGEST / furthest)
         along *= length
         before = self._squares(place.b, place.moments, place.whitener, precision)
+        moments = None
         for _ in range(12):
             b = place.b + length * step
             along += place.score  # in place: a new array of all rows costs more than the sum
-            moments = self.counts.moments(along)
+            moments = self.counts.moments(along, moments)
             after = self._squares(b, moments, place.whitener, precision)
             if after <= before + 1e-9 * abs(before):
                 return self._place(b, place.spread, along, moments)

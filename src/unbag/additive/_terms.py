@@ -517,7 +517,8 @@ def _blocks(X: Any) -> tuple[list[tuple[int, int]], list[int], list[int]]:
     numbers, constant = [], []
     for j in range(X.shape[1]):
         where, values = _entries(columns, j)
-        if len(where) in (0, X.shape[0]) and len(np.unique(values)) < 2:
+        same = (values == values[:1]).all() or np.isnan(values).all()
+        if len(where) in (0, X.shape[0]) and same:
             constant.append(j)
         elif not (values == 1).all():
             numbers.append(j)
