@@ -19,6 +19,7 @@ PerBagComponent = Float[Any, "bags components"]
 BagOfInstance = Integer[Any, "instances"]
 PerInstanceComponent = Float[Any, "instances components"]
 Weights = Float[Any, "rows components"]
+NUMPY = compat.array_namespace(np.empty(0))
 BLOCK = 2**16
 """Rows that are worked on together where a pass over all of them would make large arrays."""
 
@@ -35,6 +36,8 @@ def blocks(rows: int) -> Iterator[slice]:
 
 def namespace(array: Any) -> Any:
     """The array-API namespace of an array: `numpy`, `jax.numpy` or PyTorch's."""
+    if is_numpy(array):  # asking all frameworks in turn takes longer than a sum over a small bag
+        return NUMPY
     return compat.array_namespace(array)
 
 
@@ -83,12 +86,16 @@ def sum_by(index: BagOfInstance, values: Any, count: int) -> Any:
     array([[4.],
            [2.]])
     """
-    if compat.is_jax_array(values) or compat.is_jax_array(index):
+    numpy = is_numpy(values) and is_numpy(index)
+    if not numpy and (compat.is_jax_array(values) or compat.is_jax_array(index)):
         import jax.numpy as jnp
 
         return jnp.zeros((count, *values.shape[1:]), values.dtype).at[index].add(values)
     if compat.is_torch_array(values):
         return values.new_zeros((count, *values.shape[1:])).index_add(0, index, values)
+    if values.ndim == 1:
+        sums = np.bincount(index, weights=values, minlength=count)
+        return sums.reshape(count).astype(values.dtype, copy=False)
     columns = values.reshape(len(values), -1).T
     sums = [np.bincount(index, weights=column, minlength=count) for column in columns]
     return np.stack(sums, axis=1).reshape(count, *values.shape[1:]).astype(values.dtype, copy=False)

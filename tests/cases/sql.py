@@ -25,11 +25,13 @@ def named(table, name):
 as_duckdb = cache(sql.as_sql)
 
 
+database = cache(duckdb.connect)  # once, as it takes as long as to work on six rows
+
+
 def on_duckdb(expression, **tables):
-    with duckdb.connect() as connection:
-        for name, table in tables.items():
-            connection.register(name, table)
-        return connection.sql(as_duckdb(expression)).to_arrow_table()
+    for name, table in tables.items():
+        database().register(name, table)
+    return database().sql(as_duckdb(expression)).to_arrow_table()
 
 
 def relate(events, reports, **said):

@@ -18,7 +18,6 @@ from unbag.stream import StreamLearner
 from unbag.training._loader import Shape, _grown
 from unbag.training._sharding import Place, place_on
 
-pytestmark = pytest.mark.engines
 SCRIPT = str(Path(__file__).with_name("parallel_training.py"))
 METHODS = ("upm", "anchored", "matching", "likelihood")
 
@@ -71,10 +70,12 @@ def check_same(found, alone):
                 np.testing.assert_array_equal(values, found[0][name])
 
 
+@pytest.mark.engines
 def test_four_devices_make_the_parameters_of_one_also_in_microbatches(four_devices):
     check_same(four_devices, four_devices[0])
 
 
+@pytest.mark.engines
 def test_two_processes_make_the_parameters_of_one_and_merge_their_evaluations(
     tmp_path, four_devices
 ):
