@@ -115,3 +115,19 @@ def test_codes_that_are_whole_numbers_are_served_too(tmp_path):
     X[:5, 0] = 99, 130, 117.5, np.nan, 1e9
     found = served(unbag.to_onnx(fitted, tmp_path / "model.onnx"), X)
     np.testing.assert_allclose(found, fitted.predict_proba(X), atol=1e-6)
+
+
+def test_flags_of_one_category_are_served_too(tmp_path):
+    rng = np.random.default_rng(2)
+    day = rng.integers(0, 4, 2000)
+    X = pd.DataFrame(np.eye(4)[day], columns=list("abcd"))
+    bags = unbag.random_bags(X, together(day > 1), size=4, seed=0)
+    fitted = unbag.fit(bags, learner=(Additive(),), folds=2)
+    assert fitted.models["additive"].terms.terms[0].flags == tuple("abcd")
+    new = pd.DataFrame(
+        [[1, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 1], [0, np.nan, 0, 0]], columns=X.columns
+    )
+    new = new.astype(float)
+    session = runtime.InferenceSession(str(unbag.to_onnx(fitted, tmp_path / "model.onnx")))
+    found = session.run(None, {name: new[name].to_numpy()[:, None] for name in new})[1]
+    np.testing.assert_allclose(found, fitted.predict_proba(new), atol=1e-6)

@@ -34,6 +34,8 @@ MOST_LEVELS, MOST_BUCKETS = 4096, 2**18
 buckets."""
 
 
+FLAGS = 3
+"""So many columns of zeros and ones that exclude each other are the levels of a category."""
 ROWS_EACH = 10
 """A whole number may be a code where there are so many rows for each of its values."""
 
@@ -63,6 +65,8 @@ class Term:
     start, stop : int
         Columns of a matrix; columns of zeros and ones, and those of a sparse matrix, stay as they
         are.
+    flags : tuple of str
+        Names of the columns of zeros and ones that are its levels, of which a row has one at most.
     group : str
         Whose prior variance it shares; by default its own.
     pair : tuple of str
@@ -83,6 +87,7 @@ class Term:
     values: tuple[float, ...] = ()
     start: int = 0
     stop: int = 0
+    flags: tuple[str, ...] = ()
     group: str = ""
     pair: tuple[str, ...] = ()
     cuts: tuple[tuple[int, ...], ...] = ()
@@ -222,11 +227,18 @@ class Terms:
         """The matrix Z of these rows, one column of X at a time."""
         of = {term.name: (term, rows.start) for term, rows, _ in self.places}
         rows, width = None, 1 + sum(term.width for term in self.terms if not term.pair)
+        level = {flag: (t, i) for t in self.terms for i, flag in enumerate(t.flags)}
+        codes: dict[str, np.ndarray] = {}
         slots = [Slot(0, 1)]
         for name, values in self._columns(X):
-            term, start = of[name]
-            slots += term.slots(values, start)
             rows = len(values)
+            if name in level:
+                term, number = level[name]
+                codes.setdefault(term.name, np.full(rows, -1))[values == 1] = number
+            else:
+                slots += of[name][0].slots(values, of[name][1])
+        for name, code in codes.items():
+            slots += of[name][0].slots(code, of[name][1])
         raw = self._raw_part(X, width) if any(term.raw for term in self.terms) else None
         Z = Slots((rows if rows is not None else _length(X), width), tuple(slots), raw)
         return self.completed(Z)
@@ -303,6 +315,8 @@ class Terms:
                 own = part_labels(of[name], cuts, self.labels(of[name]), days=name in trends)
                 both.append([f"{name} {part}" for part in own])
             return tuple(f"{a}, {b}" for a in both[0] for b in both[1])
+        if term.flags:
+            return term.flags
         known = {}
         if self.plan is not None:
             known = {k: v for column in self.plan.used for k, v in levels_of(column).items()}
@@ -337,6 +351,8 @@ class Terms:
                 type(n) is int and n >= 0 for n in (*counts, *chain.from_iterable(term.cuts))
             ):
                 raise Misfit("a term has something else than numbers")
+            if len(term.flags) not in (0, term.levels):
+                raise Misfit("a term has other columns than levels")
             if not {*term.pair} <= {other.name for other in terms}:
                 raise Misfit("a pair has columns that are not there")
             values = [other.values for other in terms if (other.name,) == term.pair]
@@ -386,11 +402,48 @@ def _table_terms(X: Any, steps: int, plan: FeaturePlan | None) -> Terms:
     levels = {name: known for column in plan.used for name, known in levels_of(column).items()}
     made = {name: Term(name, len(known)) for name, known in levels.items() if known is not None}
     shared = len(levels) - len(made) > WIDE
-    measured = FeaturePlan(tuple(c for c in plan.used if c.kind in ("numeric", "date")))
+    measured = FeaturePlan(tuple(c for c in plan.used if c.kind in ("numeric", "date", "boolean")))
+    flags = _Flags(tuple(levels))
     for name, values in measured.narrow_columns(X):
+        flags.add(name, values)
         if levels[name] is None:
             made[name] = number_term(name, values, steps=steps, shared=shared)
-    return Terms(tuple(made[name] for name in levels), plan)
+    for run in flags.runs:
+        together = f"{run[0]} to {run[-1]}"
+        if len(run) >= FLAGS and together not in levels:
+            made[run[0]] = Term(together, len(run), flags=tuple(run))
+            for name in run[1:]:
+                del made[name]
+    return Terms(tuple(made[name] for name in levels if name in made), plan)
+
+
+class _Flags:
+    """Finds runs of columns of zeros and ones of which a row has one at most: a category that
+    somebody has turned into a column for each level.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of all columns, in order.
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.before = dict(zip(names[1:], names, strict=False))
+        self.runs: list[list[str]] = []
+        self.taken = np.zeros(0, bool)
+
+    def add(self, name: str, values: np.ndarray) -> None:
+        """Look at one more column."""
+        one = values == 1
+        if not (one | (values == 0)).all():
+            return
+        after = bool(self.runs) and self.before.get(name) == self.runs[-1][-1]
+        if after and not (self.taken & one).any():
+            self.runs[-1].append(name)
+            self.taken |= one
+        else:
+            self.runs.append([name])
+            self.taken = one
 
 
 def number_term(name: str, x: np.ndarray, *, steps: int, shared: bool = False) -> Term:

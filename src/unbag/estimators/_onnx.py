@@ -145,6 +145,7 @@ class _Graph:
         level, start = np.asarray(terms.basis @ model.b, float), 1
         total = self.value(level[:1])
         columns = self.columns(terms.plan)
+        columns |= {term.name: self.flags(term, columns) for term in terms.terms if term.flags}
         of = {term.name: term for term in terms.terms}
         for term in terms.terms:
             own = level[start : start + term.width]
@@ -192,6 +193,14 @@ class _Graph:
             return self.above(known, (term.mean,))
         missing = self.number(len(term.edges) + 1 if term.missing else -1)
         return self.add("Where", gap, missing, self.above(known, term.edges))
+
+    def flags(self, term: Any, columns: dict[str, str]) -> str:
+        """The last of its columns that is one, -1 for none."""
+        codes = [self.number(-1)]
+        for number, flag in enumerate(term.flags):
+            one = self.add("Equal", columns[flag], self.number(1))
+            codes.append(self.add("Where", one, self.number(number), self.number(-1)))
+        return self.add("Max", *codes)
 
     def code(self, term: Any, x: str | None) -> str:
         """Which of its values a whole number has, -1 for none."""
@@ -247,7 +256,7 @@ class _Graph:
         low, high = self.number(term.low), self.number(term.high)
         return gap, self.add("Min", self.add("Max", known, low), high)
 
-    def above(self, x: str, edges: Sequence[float]) -> str:
+    def above(self, x: str, edges: Sequence[float] | np.ndarray) -> str:
         """How many edges a number lies above."""
         above = self.add("Greater", x, self.value(np.array(edges, float)[None]))
         counted = self.add("Cast", above, to=self.onnx.TensorProto.DOUBLE)
