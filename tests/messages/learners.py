@@ -2,6 +2,7 @@
 
 from copy import copy
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +59,11 @@ class Broken:
 
     def fit(self, bags, *, seed=0, progress=None):
         raise broken("A fit must end", "none ends", "Wait.")
+
+
+def from_disk(settings, **given):
+    usual = dict.fromkeys(("prior", "test", "labels", "force", "events", "reports", "memory"))
+    train_files(SimpleNamespace(params=usual | given, obj=None), {}, settings)
 
 
 MESSAGES = [
@@ -193,9 +199,7 @@ MESSAGES = [
         "log rates), exposures as logarithms.",
     ),
     (
-        lambda: train_files(
-            None, ("e", "r"), {"memory": "10KB"}, {}, out=None, page=None, as_json=0, force=0
-        ),
+        lambda: from_disk({}, memory="10KB"),
         "A memory must be at least 1MB: 10KB given. Give memory='1MB' or more: parts of a few rows "
         "only take longer.",
     ),
@@ -213,16 +217,7 @@ MESSAGES = [
         "with many levels with features=, or group their levels.",
     ),
     (
-        lambda: train_files(
-            (),
-            None,
-            {"learner": "trees"},
-            {"learner": "trees"},
-            out=None,
-            page=None,
-            as_json=False,
-            force=False,
-        ),
+        lambda: from_disk({"learner": "trees"}),
         "With a limit of the memory the additive model must learn alone: trees given. Leave it out, "
         "or memory=.",
     ),

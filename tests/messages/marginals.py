@@ -1,6 +1,7 @@
 """Bad input of marginal tables, and the whole message that it gets."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -29,9 +30,7 @@ def limited(module, entries):
 
 
 def trained(**settings):
-    usual = dict.fromkeys(BAGS_ONLY)
-    outputs = {"out": Path("m"), "page": None, "as_json": False, "force": False}
-    train_cells(None, [Path("events.csv")], {}, usual | settings, **outputs)
+    train_cells(SimpleNamespace(params=dict.fromkeys(BAGS_ONLY) | settings), {}, {})
 
 
 MESSAGES = [

@@ -105,54 +105,42 @@ def _in_columns(known: Sequence[Identified]) -> list[str]:
     return lines
 
 
-def train_cells(
-    ctx: typer.Context,
-    files: Sequence[Path],
-    said: dict[str, Any],
-    settings: dict[str, Any],
-    *,
-    out: Path,
-    page: Path | None,
-    as_json: bool,
-    force: bool,
-) -> None:
+def train_cells(ctx: typer.Context, said: dict[str, Any], settings: dict[str, Any]) -> None:
     """A model file from events and marginal tables, with its verdict and its page.
 
     Parameters
     ----------
     ctx : typer.Context
-        Of the command.
-    files : sequence of Path
-        The events and the tables.
+        Of the command, with its options.
     said : dict
         Further arguments of `join_marginals`.
     settings : dict
-        Of the estimator; those that marginal tables do not take are refused.
-    out, page, as_json, force
-        See `unbag train`.
+        Of the estimator.
     """
-    wrong = [name for name in BAGS_ONLY if settings.pop(name) is not None]
+    given = ctx.params
+    wrong = [name for name in BAGS_ONLY if given[name] is not None]
     if wrong:
         raise broken(
             "Marginal tables must be learned and judged by their own cells",
             f"{' and '.join(wrong)} given",
             f"Leave out {' and '.join('{' + name + '}' for name in wrong)}.",
         )
-    events, *tables = files
+    events, tables, out = given["events"], given["marginal"], given["out"]
     cells = join_marginals(events, tables, **said)
     tell("\n".join(summary_of_cells(cells)))
     with activity(f"learning from {len(cells):,} cells"), tell_warnings():
         model = learned(cells, settings)
-    keep_model(model, out, count(len(cells), "cell"), force=force, known=cells.notes)
+    keep_model(model, out, count(len(cells), "cell"), force=given["force"], known=cells.notes)
     verdict, rate = model.fitted_.verdict, float(cells.reports.prior)
-    tell_judged(model.evaluation_, verdict, as_json=as_json)
+    tell_judged(model.evaluation_, verdict, as_json=given["as_json"])
     if verdict.step == "more":
         place = shlex.quote(str(events))
         tell(f"  unbag plan --marginals {place} --rate {rate:.3g} --table COLUMN,COLUMN")
     elif verdict.step != "recalibrate":  # which takes bags
         tell(next_command(verdict.step, ctx, model, out, rate))
-    if page is not None:
-        write_story(_story(files, cells, model), page, force=force)
+    if given["page"] is not None:
+        story = _story((events, *tables), cells, model)
+        write_story(story, given["page"], force=given["force"])
 
 
 def _story(files: Sequence[Path], cells: Marginals, model: Any) -> Story:

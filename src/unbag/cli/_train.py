@@ -169,29 +169,22 @@ def train(
     check_pair("label", label, "labels", labels)
     check_pair("below", below, "marginal", marginal)
     settings |= {"folds": folds, "time_limit": time_limit, "random_state": seed}
+    said = {"features": features or None, "plan": encoding}
     if marginal:
         from unbag.cli._marginals import train_cells
 
-        said = ctx.obj | {"features": features or None, "plan": encoding}
-        outputs = {"out": out, "page": page, "as_json": as_json, "force": force}
-        settings |= {"prior": prior, "test": test, "labels": labels, "memory": memory}
-        train_cells(ctx, (events, *marginal), said, settings, **outputs)
+        train_cells(ctx, ctx.obj | said, settings)
         return
     if memory is not None:
         from unbag.cli._memory import train_files
 
-        said = {"features": features or None, "plan": encoding, "memory": memory}
-        files, outputs = (events, reports), {"out": out, "page": page, "as_json": as_json}
-        wrong = {"prior": prior, "test": test, "labels": labels}
-        train_files(ctx, files, said, settings | wrong, **outputs, force=force)
+        train_files(ctx, said, settings)
         return
     # options of training ask for one network, which needs bags to judge it; folds judge themselves
     alone = learner in (None, [], ["auto"]) and not settings.keys().isdisjoint(TRAINING)
     share = TEST if test is None and alone else test or 0.0
     with activity("reading"):
-        bags = joined(
-            events, reports, ctx.obj, plan=encoding, features=features or None, prior=prior
-        )
+        bags = joined(events, reports, ctx.obj, **said, prior=prior)
         diagnosis = diagnose(bags)
     _tell_bags(bags, ctx.obj, diagnosis, alone=alone)
     learn, judging = parted(bags, share, seed)
