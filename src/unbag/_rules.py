@@ -22,6 +22,8 @@ NEAR = 0.65  # how alike two names are that are suggested for each other: bga an
 OPTION = re.compile(r"\{(\w+)(?::([^{}]+))?\}")
 
 Spelling = Callable[[str, str | None], str]
+DOORS = {"check": "check_tables", "design": "random_bags(..., stratum=...)"}
+"""What verbs of the command line are in Python."""
 
 
 def python_spelling(name: str, value: str | None) -> str:
@@ -37,13 +39,27 @@ def python_spelling(name: str, value: str | None) -> str:
     >>> python_spelling("noise", None), python_spelling("kind", "total")
     ('noise=', "kind='total'")
     """
-    if name == "check":
-        return "check_tables"
+    if name in DOORS:
+        return DOORS[name]
     if value is None:
         return f"{name}="
     if value in ("True", "False", "None") or value.replace(".", "").isdigit():
         return f"{name}={value}"
     return f"{name}={value!r}"
+
+
+def option_spelling(name: str, value: str | None) -> str:
+    """An argument as the command line writes it.
+
+    >>> option_spelling("noise", None), option_spelling("wrong_sizes", "leave_out")
+    ('--noise', '--wrong-sizes leave_out')
+    """
+    if name in ("check", "design"):
+        return f"unbag {name}"
+    option = f"--{name.replace('_', '-')}"
+    if value in (None, "True"):
+        return option
+    return f"{option} {value}"
 
 
 def visible(text: str, keep: str = "") -> str:

@@ -134,12 +134,12 @@ def test_check_tells_the_same_in_words_of_the_command_line(tmp_path, name):
 def test_check_gives_the_remedy_in_words_of_the_command_line(tmp_path):
     events, reports, _ = world(tmp_path, random=False)
     said = run("check", events, reports, *SALES, "--id", "event", code=3).stdout
-    assert (
-        "Remedy: Name what the bags follow (a campaign, a day, a site) with --stratum COLUMN"
-        in said
-    )
+    assert "Remedy: Name what the bags follow (campaign, day, site) with --stratum, if" in said
+    assert "as unbag design does" in said
+    assert "--method matching" in said
     assert "random_bags" not in said
-    assert "--stratum COLUMN" in run(
+    assert "=" not in said.partition("Remedy: ")[2].partition("\n")[0]
+    assert "with --stratum, if" in run(
         "train", events, reports, *SALES, "--id", "event", "--linear", "--epochs", 1, "--out", tmp_path / "m"
     ).stderr  # fmt: skip
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from unbag._rules import Refused
-from unbag.cli._console import UNFIT, activity, hint_of, option_spelling, print_json, tell
+from unbag._rules import Refused, option_spelling, spelled
+from unbag.cli._console import UNFIT, activity, hint_of, print_json, tell
 from unbag.cli._options import (
     WORDS,
     AsJson,
@@ -56,7 +55,6 @@ def check(
         check_cells(events, marginal, said, as_json=as_json)
         return
     from unbag.diagnosis import diagnose
-    from unbag.report import remedy
     from unbag.tables import join, plan_tables
 
     with activity("reading"):
@@ -71,13 +69,12 @@ def check(
         if summary.usable:
             bags = join(events, reports, ctx.obj, plan=plan, features=features or None)
             listed, diagnosis = readings(bags, ctx.obj), diagnose(bags)
-            advice = remedy(diagnosis, strata=ctx.obj.stratum is not None)
-            diagnosis = replace(diagnosis, remedy=advice)
     if as_json:
         print_json(_record(summary, diagnosis) | {"columns": dict(listed)})
     else:
-        parts = (shown(summary), in_lines(listed), diagnosis)
-        print("\n\n".join(str(part) for part in parts if part))
+        judged = diagnosis and diagnosis.render(option_spelling)
+        parts = (shown(summary), in_lines(listed), judged)
+        print("\n\n".join(part for part in parts if part))
     if summary.refused:
         words = ctx.meta.get(WORDS, ["check"])
         hint = hint_of(Refused(*summary.refused), words)
@@ -127,5 +124,6 @@ def _record(summary: TablesReport, diagnosis: Diagnosis | None) -> dict[str, Any
     record = {"usable": summary.usable, "random": None, "tables": summary}
     if diagnosis is None:
         return record
-    parts = ("random", "verdict", "remedy", "expected_bias", "features", "notes")
+    parts = ("random", "verdict", "expected_bias", "features", "notes")
+    record |= {"remedy": spelled(diagnosis.advice, option_spelling)}
     return record | {name: getattr(diagnosis, name) for name in parts}

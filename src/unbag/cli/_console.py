@@ -19,7 +19,7 @@ from typing import Any
 import typer
 
 from unbag._progress import Progress, terminal_bar
-from unbag._rules import OPTION, Refusal, Refused, visible
+from unbag._rules import OPTION, Refusal, Refused, option_spelling, visible
 
 UNFIT = 3  # exit code of `check` for bags that cannot be used or are not random
 QUOTED = re.compile(r"'([^']+)'")
@@ -106,20 +106,6 @@ def _terminated() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def option_spelling(name: str, value: str | None) -> str:
-    """An argument as the command line writes it.
-
-    >>> option_spelling("noise", None), option_spelling("wrong_sizes", "leave_out")
-    ('--noise', '--wrong-sizes leave_out')
-    """
-    if name == "check":
-        return "unbag check"
-    option = f"--{name.replace('_', '-')}"
-    if value in (None, "True"):
-        return option
-    return f"{option} {value}"
 
 
 def message_of(error: Exception) -> str:

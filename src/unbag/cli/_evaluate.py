@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from unbag._rules import broken
-from unbag.cli._console import activity, option_spelling, print_evaluation, tell
+from unbag._rules import broken, option_spelling
+from unbag.cli._console import activity, print_evaluation, tell
 from unbag.cli._options import (
     AsJson,
     Events,

@@ -9,8 +9,8 @@ from typing import Any
 
 import typer
 
-from unbag._rules import Refused, broken
-from unbag.cli._console import UNFIT, activity, option_spelling, print_json, tell, tell_warnings
+from unbag._rules import Refused, broken, option_spelling
+from unbag.cli._console import UNFIT, activity, print_json, tell, tell_warnings
 from unbag.cli._story import made_by, write_story
 from unbag.cli._train import keep_model, learned, next_command, tell_judged
 from unbag.learners import Identified, RankedTable, identifiable, rank_tables

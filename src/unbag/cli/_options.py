@@ -13,8 +13,8 @@ import typer
 from typer.core import TyperCommand
 
 from unbag._io import check_place
-from unbag._rules import broken, nearest, spelled
-from unbag.cli._console import option_spelling, plain_errors
+from unbag._rules import broken, nearest, option_spelling, spelled
+from unbag.cli._console import plain_errors
 
 WORDS = "unbag.words"
 """Where the context keeps the command as it was typed."""

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 
 from unbag import losses
-from unbag._rules import broken
-from unbag.cli._console import option_spelling, print_json, tell_warnings
+from unbag._rules import broken, option_spelling
+from unbag.cli._console import print_json, tell_warnings
 from unbag.cli._options import NOISE_HELP, AsJson, check_pair, noise_variance
 from unbag.planning import (
     HistogramSpread,

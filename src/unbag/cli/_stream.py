@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbag._rules import broken
-from unbag.cli._console import option_spelling, tell
+from unbag._rules import broken, option_spelling
+from unbag.cli._console import tell
 from unbag.cli._options import Encoding, Features, table_verb
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbag._rules import broken, one_of
+from unbag._rules import broken, one_of, option_spelling, spelled
 from unbag.cli._check import in_lines, readings
 from unbag.cli._console import activity, print_evaluation, tell, tell_warnings
 from unbag.cli._options import (
@@ -255,7 +255,7 @@ def _tell_bags(bags: JoinedBags, columns: Columns, diagnosis: Diagnosis, *, alon
     """What was read, how each column is, and whether the bags are random."""
     tell(bags.summary)
     tell(in_lines(readings(bags, columns)))
-    tell(_on_randomness(diagnosis, strata=columns.stratum is not None, alone=alone))
+    tell(_on_randomness(diagnosis, alone=alone))
     if bags.old_score is not None:
         tell(_of_old_score(bags.old_score))
 
@@ -392,14 +392,12 @@ def parted(bags: Any, test: float, seed: int) -> tuple[Any, Any]:
     return bags.split(1 - test, seed=seed)
 
 
-def _on_randomness(diagnosis: Diagnosis, *, strata: bool, alone: bool) -> str:
+def _on_randomness(diagnosis: Diagnosis, *, alone: bool) -> str:
     if diagnosis.random:
         return diagnosis.verdict
     if not alone:
         return f"warning: {diagnosis.verdict} {GOES_ON}"
-    from unbag.report import remedy
-
-    advice = remedy(diagnosis, strata=strata)
+    advice = spelled(diagnosis.advice, option_spelling)
     return f"warning: {diagnosis.verdict} {advice} unbag check shows more."
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from unbag._lazy import as_html
+from unbag._rules import Spelling, python_spelling, spelled
 from unbag.diagnosis._bias import Bias, Dispersion
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ class Diagnosis:
     random : bool
         Whether the bags look random, or so nearly that the bias to expect is negligible; false
         where nothing tells.
-    remedy : str
-        What to do.
+    advice : str
+        What to do, with options in braces; `remedy` is the same in words of Python.
     features : tuple of Feature
         Of every feature (and of f2 when scores were given) how it differs between bags, the worst
         first.
@@ -86,7 +87,7 @@ class Diagnosis:
 
     verdict: str
     random: bool
-    remedy: str
+    advice: str
     features: tuple[Feature, ...] = ()
     expected_bias: Bias | None = None
     labels: Dispersion | None = None
@@ -99,8 +100,17 @@ class Diagnosis:
     def __repr__(self) -> str:
         return f"Diagnosis({self.verdict})"
 
+    @property
+    def remedy(self) -> str:
+        """What to do, in words of Python."""
+        return spelled(self.advice)
+
     def __str__(self) -> str:
-        lines = [self.verdict, f"Remedy: {self.remedy}"]
+        return self.render()
+
+    def render(self, spelling: Spelling = python_spelling) -> str:
+        """All of it, in the words of Python or of the command line."""
+        lines = [self.verdict, f"Remedy: {spelled(self.advice, spelling)}"]
         lines += _bias_lines(self.expected_bias) + _label_lines(self.labels)
         if self.features:
             head = f"{'feature':<30} {'F':>9} {'corrected p':>12} {'intraclass correlation':>23}"

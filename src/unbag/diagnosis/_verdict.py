@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbag._rules import LONE, VALID, broken, refuse, rows, spelled
+from unbag._rules import LONE, VALID, broken, refuse, rows
 from unbag.bags import Bags, Kind, reports_too_even
 from unbag.diagnosis._bias import (
     Bias,
@@ -36,13 +36,14 @@ UNSEEN = (
     "Whether the bags are random cannot be seen: no feature varies or was given, and the reports "
     "were not tested."
 )
-REMEDY = {
+ALL_THE_SAME = f"Where that cannot be, use the additive model, {VALID}."
+ADVICE = {
     "random": "None is needed.",
-    "plain": "Name what the bags follow (campaign, day, site) as stratum= and cut each into random "
-    "sub-bags, as random_bags(..., stratum=...) does; where reports cannot be cut, use "
-    f"{spelled(VALID)}.",
-    "strata": "Make the strata finer, or draw the bags at random within them, as random_bags(..., "
-    f"stratum=...) does; where that cannot be, use {spelled(VALID)}.",
+    "plain": "Name what the bags follow (campaign, day, site) with {stratum}, if each has several "
+    "bags; or draw new bags at random within it, as {design} does, and ask for their reports. "
+    f"{ALL_THE_SAME}",
+    "strata": "Name something finer with {stratum}, or draw new bags at random within the strata, "
+    f"as {{design}} does. {ALL_THE_SAME}",
     "untested": "Give features X to the bags, or the scores of a model: they are what tells.",
 }
 
@@ -113,9 +114,9 @@ def diagnose(
         return _impossible(bags, len(lone))
     if bags.size.max() == 1:
         verdict = "Each bag is one instance: its report is a label, and nothing can be biased."
-        return Diagnosis(verdict, True, REMEDY["random"])
+        return Diagnosis(verdict, True, ADVICE["random"])
     if reports_too_even(bags) and not bags.accept_bias:
-        return Diagnosis(EVEN, False, spelled(NOT_REPORTS), labels=label_dispersion(bags))
+        return Diagnosis(EVEN, False, NOT_REPORTS, labels=label_dispersion(bags))
     drawn, scores = _draw(bags, scores, most, seed)
     layout = BagLayout.of(drawn.bag, drawn.size, drawn.stratum)
     table, labels = _limited(_features(drawn), seed), label_dispersion(bags)
@@ -268,13 +269,13 @@ def _decide(case: _Case, bias: Bias, lone: int, tolerance: float) -> Diagnosis:
     differ = int((p <= case.level).sum())
     spread = case.labels.p is not None and case.labels.p <= case.level
     random = not ((differ or spread) and bias.share > tolerance)
-    remedy = "random"
+    advice = "random"
     if not random:
-        remedy = ("strata", "plain")[case.bags.stratum is None]
+        advice = ("strata", "plain")[case.bags.stratum is None]
     return Diagnosis(
         verdict=_verdict(case, features, differ, bias, random=random),
         random=random,
-        remedy=REMEDY[remedy],
+        advice=ADVICE[advice],
         features=features,
         expected_bias=bias,
         labels=case.labels,
@@ -321,22 +322,22 @@ def _impossible(bags: Bags, lone: int) -> Diagnosis:
         f"{what} only: whether bags are random cannot be seen, and an unbiased evaluation is "
         "impossible."
     )
-    return Diagnosis(verdict, False, spelled(LONE), lone=lone)
+    return Diagnosis(verdict, False, LONE, lone=lone)
 
 
 def _by_reports_alone(
     labels: Dispersion, level: float, lone: int, notes: tuple[str, ...]
 ) -> Diagnosis:
     """No feature varies or none was given: the second opinion is the only one."""
-    verdict, random, remedy = UNSEEN, False, "untested"
+    verdict, random, advice = UNSEEN, False, "untested"
     if labels.p is not None:
-        random, remedy = labels.p > level, ("plain", "random")[labels.p > level]
+        random, advice = labels.p > level, ("plain", "random")[labels.p > level]
         verdict = (
             "The bags are not random by their reports alone, which vary more than chance allows.",
             "The bags look random by their reports alone, which vary no more than chance allows.",
         )[random]
     notes = notes + _note_lone(lone)
-    return Diagnosis(verdict, random, REMEDY[remedy], labels=labels, lone=lone, notes=notes)
+    return Diagnosis(verdict, random, ADVICE[advice], labels=labels, lone=lone, notes=notes)
 
 
 def _note_lone(lone: int) -> tuple[str, ...]:

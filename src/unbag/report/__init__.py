@@ -7,7 +7,6 @@ writes either.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unbag.report._advice import remedy as remedy
     from unbag.report._effects import ends_of as ends_of
     from unbag.report._notebook import html_of as html_of
     from unbag.report._numbers import value_of as value_of

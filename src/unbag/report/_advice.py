@@ -7,6 +7,7 @@ from math import ceil, isfinite
 
 import numpy as np
 
+from unbag._rules import option_spelling, spelled
 from unbag.diagnosis import Diagnosis
 from unbag.metrics import Estimate
 from unbag.planning import Noise, best_bag_size, interval_width
@@ -14,23 +15,6 @@ from unbag.report._numbers import many, range_of, short, value_of
 from unbag.report._page import Grid, Items, Section, Text
 from unbag.report._story import Story, brief, named
 
-VALID = (
-    "train all the same: the additive model, --method matching and --method likelihood need no "
-    "random bags as long as the model is right"
-)
-PLAIN = (
-    "Name what the bags follow (a campaign, a day, a site) with --stratum COLUMN, if each has "
-    "several bags; or draw new bags at random within it with unbag design and ask for their "
-    f"totals. Where that cannot be, {VALID}."
-)
-FINER = (
-    "Name something finer with --stratum COLUMN, or draw new bags at random within the strata "
-    f"with unbag design. Where that cannot be, {VALID}."
-)
-LONE = (
-    "Ask for two reports or more in each stratum: unbag design draws random bags within strata. "
-    f"Where that cannot be, leave --stratum out and {VALID}."
-)
 OF_OUTLOOK = (
     "How narrow the interval of the loss would be with other reports on the same sort of events, "
     "by the variance of an estimate from bags: it grows with the size of the bags and with the "
@@ -42,23 +26,6 @@ BY_COUNTS = (
 )
 Advice = list[tuple[str, str]]
 """Sentences, each with a command or nothing."""
-
-
-def remedy(diagnosis: Diagnosis, *, strata: bool = False) -> str:
-    """What to do about bags that are not random, in words of the command line.
-
-    Parameters
-    ----------
-    diagnosis : Diagnosis
-        Of the bags.
-    strata : bool
-        Whether they have strata already.
-    """
-    if diagnosis.random:
-        return "None is needed."
-    if diagnosis.lone and not diagnosis.features:
-        return LONE
-    return (PLAIN, FINER)[strata]
 
 
 def doubt(diagnosis: Diagnosis) -> str:
@@ -248,8 +215,8 @@ def _fix_tables(story: Story) -> Advice:
 def _randomise(story: Story) -> Advice:
     if story.diagnosis is None or story.diagnosis.random:
         return []
-    strata = story.facts is not None and story.facts.strata > 1
-    text = f"First of all, {doubt(story.diagnosis)}. {remedy(story.diagnosis, strata=strata)}"
+    remedy = spelled(story.diagnosis.advice, option_spelling)
+    text = f"First of all, {doubt(story.diagnosis)}. {remedy}"
     return [(text, "unbag design EVENTS --id ID --stratum campaign --size 64 --out bags.parquet")]
 
 
