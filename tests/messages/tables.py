@@ -463,7 +463,7 @@ MESSAGES = [
         (
             "At least one bag must have events and a report: none has; the first of the events "
             "is a, of the reports A. Write the ids in the same way in both tables, or wait for "
-            "reports."
+            "reports; a cut= must come after some of them."
         ),
     ),
     (
@@ -471,7 +471,7 @@ MESSAGES = [
         (
             "At least one bag must have events and a report: none has; the first of the events "
             "is a, of the reports none. Write the ids in the same way in both tables, or wait "
-            "for reports."
+            "for reports; a cut= must come after some of them."
         ),
     ),
     (

@@ -149,7 +149,8 @@ RULES: dict[str, TableRule] = {
     ),
     "nothing_observed": TableRule(
         "table", "At least one bag must have events and a report",
-        "Write the ids in the same way in both tables, or wait for reports.",
+        "Write the ids in the same way in both tables, or wait for reports; a {cut} must come "
+        "after some of them.",
     ),
     # what weights need beside
     "stratum_without_report": TableRule(
