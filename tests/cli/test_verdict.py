@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import unbag
 from cases.cli import SALES, run, world
 from unbag.cli._console import activity, hint_of
 from unbag.cli._explain import in_words
-from unbag.cli._train import rate_of
+from unbag.cli._train import next_command, rate_of
 from unbag.learners import Effect, labelled_rows, verdict_of
 from unbag.metrics import Estimate
 from unbag.tables import watched
@@ -340,3 +341,11 @@ def test_the_rate_to_plan_with_is_that_of_all_events():
     bag = np.repeat(np.arange(4), [90, 90, 10, 10])
     bags = unbag.Bags(bag, [0.1, 0.1, 0.9, 0.9], stratum=[0, 0, 1, 1])
     assert rate_of(bags) == pytest.approx(0.1 * 0.9 + 0.9 * 0.1)
+
+
+def test_a_network_is_not_to_be_explained(tmp_path):
+    """It has no effects: `unbag explain` would refuse the model of the line before."""
+    context = SimpleNamespace(meta={})
+    network = SimpleNamespace(kind_="binary", old_score_=None, fitted_=None)
+    words = next_command("other", context, network, tmp_path / "m.unbag", 0.1)
+    assert words == "  unbag plan --rate 0.1 --regret 0.01"

@@ -344,6 +344,8 @@ def next_command(step: str, ctx: typer.Context, model: Any, path: Path, rate: fl
     """
     if step == "recalibrate" and path.is_dir():
         step = "predict"  # a stream corrects itself
+    if step == "other" and not getattr(model.fitted_, "effects", None):
+        step = "more"  # a network has no effects to explain
     said = list(pairwise(ctx.meta.get(WORDS, [])))
     columns = [word for pair in said if pair[0] in OF_REPORTS for word in pair]
     if model.old_score_ is not None:
