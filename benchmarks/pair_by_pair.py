@@ -28,10 +28,9 @@ def pair(f1, f2, bags, layout):
     )
     report = bags.components().report
     said = np.sum((report - p) * (sums - bags.size[:, None] * E) + p * E, axis=1)
-    group_of_bag = np.full(len(bags), -1)
-    group_of_bag[bags.bag] = layout.bag_group
-    estimator = group_of_bag >= 0
-    return float(np.median(group_means(said[estimator], group_of_bag[estimator], layout.groups)))
+    estimator = layout.bag_group >= 0
+    group = layout.bag_group[estimator]
+    return float(np.median(group_means(said[estimator], group, layout.groups)))
 
 
 def all_pairs(components, bags, layout):

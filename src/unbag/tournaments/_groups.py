@@ -37,14 +37,16 @@ class Parts(NamedTuple):
 
 
 class GroupPlan(NamedTuple):
-    """What one pass over the predictions needs to know of each instance.
+    """What one pass over the predictions needs to know of instances and bags.
 
     Parameters
     ----------
-    mean_group, bag_group : array of int
-        Group of the instance among the means, and of its bag in the estimator; -1 for none.
+    mean_group : array of int
+        Group of each instance among the means; -1 for none.
+    bag_group : array of int
+        Group of each bag in the estimator; -1 for none.
     centred : array of float
-        Report minus prior of the instance's bag, in component form.
+        Report minus prior of each bag, in component form.
     prior : array of float
         In component form.
     groups : int
@@ -136,15 +138,17 @@ def plan_groups(bags: Bags, groups: int, *, split: Split, seed: int) -> tuple[Gr
     group = random_groups(len(parts.estimator), groups, seed=rng)
     group_of_bag = np.full(len(bags), -1)
     group_of_bag[parts.estimator] = group
-    in_means = np.isin(bags.bag, parts.means)
+    serves = np.zeros(len(bags), bool)
+    serves[parts.means] = True
+    in_means = serves[bags.bag]
     mean_group = np.full(len(bags.bag), -1)
     mean_group[in_means] = random_groups(int(in_means.sum()), groups, seed=rng)
     bag_sizes = np.bincount(group, minlength=groups)
     centred_size = sum_by(group, (centred * bags.size[:, None])[parts.estimator], groups)
     plan = GroupPlan(
         mean_group=mean_group,
-        bag_group=group_of_bag[bags.bag],
-        centred=centred[bags.bag],
+        bag_group=group_of_bag,
+        centred=centred,
         prior=prior,
         groups=groups,
         mean_sizes=np.bincount(mean_group[in_means], minlength=groups),
@@ -244,7 +248,7 @@ def sum_models(
     X, some_call = None, any(map(callable, models))
     for start in range(0, n, chunk):
         stop = min(start + chunk, n)
-        part = _Chunk.of(plan, start, stop)
+        part = _Chunk.of(plan, bags.bag, start, stop)
         if some_call:
             X = take_rows(bags.X, start + part.used)
         for number, model in enumerate(models):
@@ -272,12 +276,12 @@ class _Chunk(NamedTuple):
     centred: np.ndarray
 
     @staticmethod
-    def of(plan: GroupPlan, start: int, stop: int) -> _Chunk:
-        mean_group, bag_group = plan.mean_group[start:stop], plan.bag_group[start:stop]
+    def of(plan: GroupPlan, bag: np.ndarray, start: int, stop: int) -> _Chunk:
+        mean_group, bag_group = plan.mean_group[start:stop], plan.bag_group[bag[start:stop]]
         used = np.flatnonzero((mean_group >= 0) | (bag_group >= 0))
         mean_group, bag_group = mean_group[used], bag_group[used]
         in_means, in_bags = np.flatnonzero(mean_group >= 0), np.flatnonzero(bag_group >= 0)
-        centred = plan.centred[start:stop][used][in_bags]
+        centred = plan.centred[bag[start:stop][used[in_bags]]]
         return _Chunk(used, in_means, mean_group[in_means], in_bags, bag_group[in_bags], centred)
 
 
