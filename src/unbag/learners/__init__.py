@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from unbag.learners._files import fit_files as fit_files
     from unbag.learners._fit import fit as fit
     from unbag.learners._fitted import Fitted as Fitted
+    from unbag.learners._fitted import evaluate_further as evaluate_further
+    from unbag.learners._fitted import within_constants as within_constants
     from unbag.learners._folds import FoldFit as FoldFit
     from unbag.learners._folds import FoldLearner as FoldLearner
     from unbag.learners._folds import fit_folds as fit_folds
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
     from unbag.learners._protocol import Learner as Learner
     from unbag.learners._protocol import Model as Model
     from unbag.learners._protocol import Progress as Progress
-    from unbag.learners._randomness import evaluate_further as evaluate_further
-    from unbag.learners._randomness import within_constants as within_constants
     from unbag.learners._stacked import Stacked as Stacked
     from unbag.learners._stacked import StackedModel as StackedModel
     from unbag.learners._table import LEARNERS as LEARNERS

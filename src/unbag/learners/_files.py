@@ -34,9 +34,8 @@ from unbag.additive import (
 )
 from unbag.bags import Kind, stable_hash
 from unbag.learners._combine import Combination, log_likelihood_loss, offset_of
-from unbag.learners._fitted import PESSIMISTIC, Fitted
+from unbag.learners._fitted import NOT_RANDOM, PESSIMISTIC, Fitted
 from unbag.learners._folds import look_random, scores_by_own_fold
-from unbag.learners._randomness import NOT_RANDOM
 from unbag.metrics import (
     EXACT,
     Estimate,

@@ -16,7 +16,16 @@ from unbag.additive import Additive
 from unbag.bags import Bags
 from unbag.boosting import level_shift
 from unbag.learners._combine import Combination, combine, offset_of, slope_of, unsteadiness
-from unbag.learners._fitted import PESSIMISTIC, Fitted, tested
+from unbag.learners._fitted import (
+    NOT_RANDOM,
+    PESSIMISTIC,
+    Fitted,
+    as_read,
+    is_matrix,
+    reason,
+    tested,
+    within_constants,
+)
 from unbag.learners._folds import (
     FEWEST,
     FoldFit,
@@ -27,7 +36,6 @@ from unbag.learners._folds import (
     scores_by_own_fold,
 )
 from unbag.learners._protocol import Learner, Model, Progress
-from unbag.learners._randomness import NOT_RANDOM, as_read, is_matrix, reason, within_constants
 from unbag.learners._table import learners_of
 from unbag.learners._verdict import labelled_rows
 from unbag.metrics import Estimate, Evaluation, evaluate_counts, evaluate_folds, level_note, marks
