@@ -119,6 +119,16 @@ def taught_or_nothing(inbox, state):
     return files.setup(), files
 
 
+def test_a_bad_first_file_of_reports_does_not_stop_the_stream(tmp_path):
+    events, reports = tables()
+    bad = reports[:1].assign(sales="abc")
+    fall(tmp_path / "in", {"0.csv": bad, "1.csv": events, "2.csv": reports})
+    learner, files = taught(tmp_path / "in", tmp_path / "state")
+    assert "A column of numbers must hold numbers" in files.aside["0.csv"]
+    assert learner.counts["file"] == 1
+    assert learner.events_learned == 960
+
+
 def test_a_fault_in_the_middle_of_a_file_leaves_nothing_of_it(tmp_path):
     events, reports = tables()
     fall(tmp_path / "in", {"0.csv": events[:480], "1.csv": reports})

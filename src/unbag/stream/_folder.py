@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -123,11 +124,13 @@ class FolderInput:
     def _start(self) -> float:
         """The logit of the mean report of the first file that has any, else 0."""
         for file in self._files():
-            if self._kind(file) == "reports":
-                reports = report_rows(file, self.columns)
-                share = np.nanmean(reports.value) if len(reports.value) else 0.5
-                p = float(np.clip(share, 0.001, 0.999))
-                return float(np.log(p / (1 - p)))
+            if self._kind(file) != "reports":
+                continue
+            with suppress(Refused, OSError, ValueError):  # `feed` will set it aside with the reason
+                share = report_rows(file, self.columns).value
+                if np.isfinite(share).any():
+                    p = float(np.clip(np.nanmean(share), 0.001, 0.999))
+                    return float(np.log(p / (1 - p)))
         return 0.0
 
     def arrivals(self, position: int, *, settled: bool = False) -> Iterator[Arrival]:
