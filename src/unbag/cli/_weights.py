@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -56,35 +56,24 @@ def weights(
     Example: unbag weights events.parquet reports.parquet --on bag --total sales --out
     targets.parquet
     """
+    from unbag.sql import as_sql, query_files, write_targets
+
     how = {"on": ctx.obj, "method": method, "reference": reference, "keep": keep or None}
     if sql:
-        print(_as_text(events, reports, dialect, how))
-    else:
-        _write(events, reports, out, how | {"memory": memory}, force=force)
-
-
-def _as_text(events: Path, reports: Path, dialect: str, how: dict[str, Any]) -> str:
-    from unbag.sql import as_sql, query_files
-
-    with query_files(events, reports, **how) as (_, related):
-        parts = {"checks": related.checks, "targets": related.targets}
-        return SQL.format(**{name: as_sql(part, dialect=dialect) for name, part in parts.items()})
-
-
-def _write(
-    events: Path, reports: Path, out: Path | None, how: dict[str, Any], *, force: bool
-) -> None:
+        with query_files(events, reports, **how) as (_, related):
+            parts = {"checks": related.checks, "targets": related.targets}
+            texts = {name: as_sql(part, dialect=dialect) for name, part in parts.items()}
+        print(SQL.format(**texts))
+        return
     if out is None:
         raise broken(
             "Targets must go to a file",
             "--out is missing",
             "Name one, or print the SQL with --sql.",
         )
-    from unbag.sql import write_targets
-
     check_output(out, force=force)
     with activity("writing targets"):
-        summary = write_targets(events, reports, out, force=force, **how)
+        summary = write_targets(events, reports, out, force=force, memory=memory, **how)
     tell(summary)
     tell(f"events of {summary.observed:,} bags with a report: {out}")
     tell("These weights need bags that are random, within --stratum if any: unbag check looks.")

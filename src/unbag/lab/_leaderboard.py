@@ -75,8 +75,9 @@ class Leaderboard(NamedTuple):
         Difference of mean ranks that is more than chance.
     chance : float
         Of ranks as different as these if all methods were alike, by Friedman's test.
-    trivial, bags, random : dict
-        Of each block the loss of the prior, the number of bags, and whether they look random.
+    facts : dict
+        Of each block a run, which knows the loss of the prior, the number of bags, and whether they
+        look random.
     """
 
     standings: list[Standing]
@@ -84,9 +85,7 @@ class Leaderboard(NamedTuple):
     losses: dict[tuple[str, Block], float]
     critical: float
     chance: float
-    trivial: dict[Block, float]
-    bags: dict[Block, int]
-    random: dict[Block, bool]
+    facts: dict[Block, BenchmarkRun]
 
     def markdown(self) -> str:
         """Ranks as a table."""
@@ -97,12 +96,13 @@ class Leaderboard(NamedTuple):
         """Mean test losses, a row for each method and a column for each block."""
         header = ["method", *(str(block) for block in self.blocks)]
         rows = [self._losses(s.method, s.title) for s in self.standings]
-        rows.append(["prior", *(f"{self.trivial[block]:.4f}" for block in self.blocks)])
+        facts = [self.facts[block] for block in self.blocks]
+        rows.append(["prior", *(f"{run.trivial:.4f}" for run in facts)])
         if any(name == LABELS for name, _ in self.losses):
             rows.append(self._losses(LABELS, "labels, network"))
-        rows.append(["bags", *(str(self.bags[block]) for block in self.blocks)])
+        rows.append(["bags", *(str(run.bags) for run in facts)])
         words = {True: "yes", False: "no"}
-        rows.append(["look random?", *(words[self.random[block]] for block in self.blocks)])
+        rows.append(["look random?", *(words[run.random] for run in facts)])
         return as_markdown(header, rows)
 
     def latex(self) -> str:
@@ -188,9 +188,7 @@ def leaderboard(runs: Sequence[BenchmarkRun]) -> Leaderboard:
         losses,
         critical_difference(len(whole), len(blocks)),
         chance,
-        {block: facts[block].trivial for block in blocks},
-        {block: facts[block].bags for block in blocks},
-        {block: facts[block].random for block in blocks},
+        facts,
     )
 
 

@@ -11,9 +11,10 @@ from scipy.special import stdtrit
 
 from unbag.bags import Bags
 from unbag.likelihood import count_likelihood
-from unbag.metrics._estimate import Estimate, check_level
+from unbag.metrics._estimate import Estimate
 from unbag.metrics._evaluation import Evaluation, Note
 
+LEVEL = 0.95  # of the intervals
 MARK = (
     "Judged by the likelihood of the counts of bags that had no part in learning, because no loss "
     "of an instance can be estimated from these bags without bias"
@@ -21,7 +22,7 @@ MARK = (
 
 
 def evaluate_counts(
-    score: np.ndarray, bags: Bags, *, trivial: np.ndarray, level: float = 0.95, why: str = ""
+    score: np.ndarray, bags: Bags, *, trivial: np.ndarray, why: str = ""
 ) -> Evaluation:
     """How likely a model makes held-out reports, and how much more so than the prior does.
 
@@ -33,8 +34,6 @@ def evaluate_counts(
         With observed reports, random or not.
     trivial : numpy.ndarray
         Score of each instance by the prior alone.
-    level : float
-        Of the intervals.
     why : str
         Why no loss can be estimated.
 
@@ -49,21 +48,20 @@ def evaluate_counts(
     >>> round(found["gain_over_prior"].value, 2)
     1.13
     """
-    check_level(level)
     ours, theirs = (-_loss(each, bags) for each in (score, trivial))
     reasons = [MARK, *[why] * bool(why)]
     note = Note(f"{': '.join(reasons)}.", "counts")
     return Evaluation(
         estimates={
-            "log_likelihood": mean_estimate(ours, level),
-            "gain_over_prior": mean_estimate(ours - theirs, level),
+            "log_likelihood": mean_estimate(ours, LEVEL),
+            "gain_over_prior": mean_estimate(ours - theirs, LEVEL),
         },
         calibration=[],
         strata=[],
         source="bags",
         bags=len(bags),
         instances=len(bags.bag),
-        level=level,
+        level=LEVEL,
         notes=(note,),
     )
 

@@ -34,22 +34,13 @@ import numpy as np
 
 from unbag._arrays import sum_by
 from unbag.bags import Bags
-from unbag.losses import Loss
-from unbag.metrics._estimate import Judge, check_level
+from unbag.metrics._estimate import Judge
 from unbag.metrics._evaluation import Evaluation, summarise
 from unbag.metrics._scores import chosen_losses
 from unbag.metrics._sums import NO_SCORES, BagSums, ScoreCounts, ScoredBags, collect, count_scores
 
 
-def evaluate_folds(
-    scores: Any,
-    bags: Bags,
-    fold: np.ndarray,
-    *,
-    losses: Sequence[Loss | str] | None = None,
-    level: float = 0.95,
-    bands: int = 10,
-) -> Evaluation:
+def evaluate_folds(scores: Any, bags: Bags, fold: np.ndarray) -> Evaluation:
     """The mean loss of the models of several folds, from all bags, each judged by its own fold's.
 
     Parameters
@@ -60,12 +51,6 @@ def evaluate_folds(
         All of them.
     fold : numpy.ndarray
         Fold number of each bag; the model of this number never learned from it.
-    losses : sequence of Loss or str, optional
-        By default those of `evaluate`.
-    level : float
-        Of the intervals.
-    bands : int
-        Number of bands in the calibration.
 
     Returns
     -------
@@ -79,15 +64,14 @@ def evaluate_folds(
     >>> print(evaluate_folds([x, x], bags, np.arange(200) % 2)["log_loss"])   # twice the same model
     0.6235 [0.5599, 0.6871]
     """
-    check_level(level)
-    chosen = chosen_losses(losses, bags.kind)
+    chosen = chosen_losses(None, bags.kind)
     scored = [ScoredBags.of(score, bags, chosen[0]) for score in scores]
     pieces = [collect(one, chosen, ordered=False) for one in scored]
     ranked = [_sums_of_ranks(one.score, bags) for one in scored]
     sums = _recentred(scored, pieces, ranked, fold)
     products = [np.concatenate([p.S, r], axis=1) for p, r in zip(pieces, ranked, strict=True)]
     sums = sums._replace(drift=_drift(np.stack(products), Judge(sums), fold))
-    return summarise(sums, chosen, bags.kind, level=level, bands_wanted=bands, source="bags")
+    return summarise(sums, chosen, bags.kind, level=0.95, bands_wanted=10, source="bags")
 
 
 def _sums_of_ranks(score: np.ndarray, bags: Bags) -> np.ndarray:

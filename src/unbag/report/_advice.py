@@ -11,9 +11,10 @@ from unbag._rules import option_spelling, spelled
 from unbag.diagnosis import Diagnosis
 from unbag.metrics import Estimate
 from unbag.planning import Noise, best_bag_size, interval_width
-from unbag.report._numbers import many, range_of, short, value_of
+from unbag.report._numbers import range_of, short, value_of
 from unbag.report._page import Grid, Items, Section, Text
 from unbag.report._story import Story, brief, named
+from unbag.tables import count
 
 OF_OUTLOOK = (
     "How narrow the interval of the loss would be with other reports on the same sort of events, "
@@ -56,21 +57,21 @@ def summary(story: Story) -> Section:
 def _learned(story: Story) -> list[str]:
     choice = story.choice
     if story.trained:
-        bags = many(story.learned, story.unit)
+        bags = count(story.learned, story.unit)
         sentences = [
             f"A model for single events was learned from {bags}, of which only totals are known."
         ]
         if choice is not None and len(choice.table) > 1:
             best = brief([row.name for row in choice.table])[choice.name]
             sentences.append(
-                f"{many(choice.bags, 'bag')} that were held out chose it among "
+                f"{count(choice.bags, 'bag')} that were held out chose it among "
                 f"{len(choice.table)} candidates: {best}."
             )
         return sentences
     if choice is not None:
         own = next(row.loss for row in choice.table if row.name == choice.name)
         return [
-            f"Of {len(choice.table)} models, {many(choice.bags, 'bag')} chose {choice.name}.",
+            f"Of {len(choice.table)} models, {count(choice.bags, 'bag')} chose {choice.name}.",
             f"Its loss is {value_of(own)} (95% interval {range_of(own)}; lower is better). A "
             "model looks a little better on the bags that chose it than it is: evaluate it on "
             "other ones.",
@@ -86,7 +87,7 @@ def _how_good(story: Story) -> list[str]:
         return []
     one = evaluation.estimates[loss]
     sentences = [
-        f"Judged by {many(evaluation.bags, 'bag')} that it did not learn from, its {_lower(loss)} "
+        f"Judged by {count(evaluation.bags, 'bag')} that it did not learn from, its {_lower(loss)} "
         f"is {value_of(one)} ({evaluation.level:.0%} interval {range_of(one)}; lower is better)."
         f"{_against_trivial(story, one)}"
     ]
@@ -231,8 +232,8 @@ def _more_bags(story: Story) -> Advice:
     half = (one.high - one.low) / 2
     if level is None or one.high < level - half:
         return []
-    count = 4 * evaluation.bags
-    halved = f"4 times more bags ({count:,}) would halve the interval of the {_lower(loss)}"
+    more = 4 * evaluation.bags
+    halved = f"4 times more bags ({more:,}) would halve the interval of the {_lower(loss)}"
     if one.high < level or _surely_better(story):
         text = f"The interval is wide for what was gained: {halved}."
     elif one.value >= level:
@@ -263,7 +264,7 @@ def _undecided(story: Story) -> Advice:
     if not close:
         return []
     text = (
-        f"{close} of the {many(len(others), 'other model')} cannot be told from the chosen one by "
+        f"{close} of the {count(len(others), 'other model')} cannot be told from the chosen one by "
         "these bags. If it matters which, hold out more bags; else the choice is as good as any."
     )
     return [(text, "")]

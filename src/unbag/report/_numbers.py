@@ -58,13 +58,3 @@ def range_of(estimate: Estimate, decimals: int | None = None) -> str:
     if decimals is None:
         decimals = digits(estimate.error)
     return f"{estimate.low:.{decimals}f} to {estimate.high:.{decimals}f}"
-
-
-def many(count: float, thing: str) -> str:
-    """A number with its noun.
-
-    >>> many(1, "bag"), many(12000, "event")
-    ('1 bag', '12,000 events')
-    """
-    plural = "s" * (round(count) != 1)
-    return f"{count:,.0f} {thing}{plural}"

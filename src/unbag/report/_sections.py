@@ -12,10 +12,11 @@ from unbag.metrics import Evaluation
 from unbag.plots import Interval, Level, Series, draw_curves, draw_intervals, draw_predictions
 from unbag.report._advice import next_steps, outlook, summary
 from unbag.report._effects import effects
-from unbag.report._numbers import digits, many, range_of, short, value_of
+from unbag.report._numbers import digits, range_of, short, value_of
 from unbag.report._page import Grid, Page, Part, Section, Text, items, page
 from unbag.report._story import Facts, LearningCurve, Story, brief, named
 from unbag.report._svg import picture_of
+from unbag.tables import count
 
 MOST = 12  # rows of a table or figure
 CURVES = 6  # more cannot be told apart
@@ -67,7 +68,9 @@ def _read(story: Story) -> Section | None:
     parts: list[Part] = []
     if tables is not None:
         parts.append(
-            Text(f"{many(tables.events, 'event')} and {many(tables.reports, 'report')} were read.")
+            Text(
+                f"{count(tables.events, 'event')} and {count(tables.reports, 'report')} were read."
+            )
         )
     if facts is not None:
         parts.append(Grid("What is used", ["", ""], fact_rows(facts, story.unit)))
@@ -91,7 +94,7 @@ def fact_rows(f: Facts, unit: str) -> list[list[str]]:
         sizes += f" to {f.largest:,}, {short(f.size)} on average"
     if f.noise:
         noise = f"standard deviation {short(f.noise**0.5)} on a {unit}'s count"
-    waiting = f"{f.pending:,}, with {many(f.waiting, 'event')} that only serve the means"
+    waiting = f"{f.pending:,}, with {count(f.waiting, 'event')} that only serve the means"
     rows = [
         (True, f"{unit.capitalize()}s with a report", f"{f.bags:,}"),
         (True, "Events in these", f"{f.events:,}"),
@@ -156,7 +159,7 @@ def compared(story: Story) -> Section | None:
         Interval(called[row.name], *row.loss[:1], *row.loss[2:4], row.name == choice.name)
         for row in table
     ]
-    words = f"Loss of {many(len(rows), 'model')} with intervals; {best} was chosen"
+    words = f"Loss of {count(len(rows), 'model')} with intervals; {best} was chosen"
     draw = partial(draw_intervals, rows=rows, x="loss, lower is better")
     height = 1.0 + 0.47 * len(rows)
     picture = picture_of(draw, words, OF_INTERVALS, name="compared", height=height)
@@ -172,7 +175,7 @@ def compared(story: Story) -> Section | None:
         header.append("labels say")
         for cell, row in zip(cells, table, strict=True):
             cell.append("" if row.labelled is None else f"{row.labelled:.3f}")
-    who = f"{many(choice.bags, 'bag')} that none of them learned from chose {best}."
+    who = f"{count(choice.bags, 'bag')} that none of them learned from chose {best}."
     caption = "Loss on held-out bags, and the difference to the chosen model"
     parts: list[Part] = [Text(f"{who} {choice.reason}"), picture, Grid(caption, header, cells)]
     if len(table) < len(choice.table):
@@ -234,7 +237,7 @@ def good(story: Story) -> Section | None:
         name, meaning = named(metric)
         rows.append([name, value_of(one), range_of(one), worth, meaning])
     source = (
-        f"From {many(evaluation.bags, story.unit)} with {many(evaluation.instances, 'event')} "
+        f"From {count(evaluation.bags, story.unit)} with {count(evaluation.instances, 'event')} "
         "that the model did not learn from"
     )
     parts: list[Part] = [Grid(source, header, rows)]

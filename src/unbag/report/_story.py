@@ -216,28 +216,15 @@ class Story:
 
     @property
     def trivial(self) -> float | None:
-        """The loss of predicting the mean report for every event; None where one number does not
-        tell it."""
-        if self.evaluation is None:
+        """The log loss of predicting the mean report p for every event, -p log p - (1 - p)
+        log(1 - p); None where one number does not tell it."""
+        estimates = {} if self.evaluation is None else self.evaluation.estimates
+        if "log_loss" not in estimates or "mean_report" not in estimates:
             return None
-        return trivial_loss(self.evaluation)
-
-
-def trivial_loss(evaluation: Evaluation) -> float | None:
-    """Log loss of the mean report p: -p log p - (1 - p) log(1 - p).
-
-    >>> from types import SimpleNamespace
-    >>> half = SimpleNamespace(estimates={"log_loss": 0, "mean_report": SimpleNamespace(value=0.5)})
-    >>> round(trivial_loss(half), 4)
-    0.6931
-    """
-    estimates = evaluation.estimates
-    if "log_loss" not in estimates or "mean_report" not in estimates:
-        return None
-    p = estimates["mean_report"].value
-    if not 0 < p < 1:
-        return None
-    return -p * log(p) - (1 - p) * log(1 - p)
+        p = estimates["mean_report"].value
+        if not 0 < p < 1:
+            return None
+        return -p * log(p) - (1 - p) * log(1 - p)
 
 
 def named(metric: str) -> tuple[str, str]:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from unbag.plots import draw_prior, draw_stream, stream_column
-from unbag.report._numbers import digits, many, short
+from unbag.report._numbers import digits, short
 from unbag.report._page import Grid, Page, Part, Section, Text, items, page
 from unbag.report._svg import picture_of
+from unbag.tables import count
 
 METRICS = (
     ("log_loss", "Log loss", "lower is better"),
@@ -64,9 +65,9 @@ def _alarms(rows: Rows) -> int:
 
 
 def _summary(rows: Rows, learned: int) -> Section:
-    chunks = many(len(rows), "chunk")
+    chunks = count(len(rows), "chunk")
     parts = [
-        Text(f"{many(learned, 'event')} were learned from, in {chunks}.", strong=True),
+        Text(f"{count(learned, 'event')} were learned from, in {chunks}.", strong=True),
         Text(
             "Each chunk was predicted before its reports arrived, so every number below is about "
             "events that the model had not learned from."
@@ -148,12 +149,12 @@ def _next_steps(rows: Rows, waiting: int, aside: Mapping[str, int]) -> Section:
         ),
         (
             bool(aside),
-            f"{many(sum(aside.values()), 'thing')} were set aside: quarantine.jsonl says which; "
+            f"{count(sum(aside.values()), 'thing')} were set aside: quarantine.jsonl says which; "
             "fix the source.",
         ),
         (
             waiting > 0,
-            f"{many(waiting, 'event')} wait for their report; the same command goes on when there "
+            f"{count(waiting, 'event')} wait for their report; the same command goes on when there "
             "is more.",
         ),
         (

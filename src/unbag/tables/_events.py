@@ -98,7 +98,7 @@ class BagCounter:
         if self.columns.stratum is not None:
             split = whole.filter(pc.not_equal(whole["stratum"], whole["other"]))
             words = [
-                f"bag {b['bag']} has {b['stratum']} and {b['other']}" for b in _rows(split[:1])
+                f"bag {b['bag']} has {b['stratum']} and {b['other']}" for b in split[:1].to_pylist()
             ]
             lines.append(line("bag_in_two_strata", split.num_rows, *words))
             stratum = whole["stratum"].combine_chunks()
@@ -115,10 +115,6 @@ def _sum(part: pa.Table) -> pa.Table:
     return summed.select([bag, *(f"{name}_{SUMS[name]}" for name in others)]).rename_columns(
         part.column_names
     )
-
-
-def _rows(table: pa.Table) -> list[dict[str, Any]]:
-    return table.to_pylist()
 
 
 class IdCounter:
