@@ -150,7 +150,7 @@ def test_the_interval_covers_the_mean_loss_of_fold_models_although_folds_share_b
 def test_the_evaluation_by_folds_is_unbiased():
     """Centred by other folds' models it would be too high by about 1 / B, here .05: ten sigma."""
     rng = np.random.default_rng(1)
-    trials = [trial(20, 30.0, rng) for _ in repeated(range(300))]
+    trials = [trial(20, 30.0, rng) for _ in repeated(range(150))]
     difference = np.array([found.value - true for found, true, _ in trials])
     error = difference.std() / np.sqrt(len(difference))
     assert error < 0.005
