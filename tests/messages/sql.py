@@ -1,6 +1,7 @@
 """Bad input of sql, and the whole message that it gets."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pyarrow.parquet as pq
 
 from cases.sql import GOOD, REPORTS, SAID, checks_of, faulty, ibis, in_files, relate
 from unbag import sql
-from unbag.cli import _weights
+from unbag.cli._weights import weights
 
 
 def ask(**change):
@@ -121,7 +122,7 @@ MESSAGES = [
         "must have a number (e.g. 1GB). Correct what it names, or export the tables again.",
     ),
     (
-        lambda: _weights._write(Path("e"), Path("r"), None, {}, force=False),
+        lambda: weights(SimpleNamespace(obj=None), Path("e"), Path("r")),
         "Targets must go to a file: --out is missing. Name one, or print the SQL with --sql.",
     ),
 ]
