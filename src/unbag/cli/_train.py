@@ -188,12 +188,14 @@ def train(
         diagnosis = diagnose(bags)
     _tell_bags(bags, ctx.obj, diagnosis, alone=alone)
     learn, judging = parted(bags, share, seed)
+    learned_from = f"{len(learn.reported()):,} bags"
     if labels is not None:
-        learn = _with_labels(learn, labels, label, alone=alone)
+        both = _with_labels(learn, labels, label, alone=alone)
+        learned_from += f" and {len(both) - len(learn.reported()):,} labelled events"
+        learn = both
     with activity("learning") as progress, informed(progress), tell_warnings():
         model = learned(learn, settings, ctx.obj.counts)
-    bags_learned = f"{len(learn.reported()):,} bags"
-    keep_model(model, out, bags_learned, force=force, judged=judging is not None)
+    keep_model(model, out, learned_from, force=force, judged=judging is not None)
     judged, evaluation, verdict = None, model.evaluation_, verdict_on(model, learn)
     if judging is not None:
         from unbag.cli._evaluate import judged_by
@@ -221,9 +223,7 @@ def _with_labels(bags: Any, labels: Path, label: str | None, *, alone: bool) -> 
             "none is named, or options ask for one network",
             "Name the column with {label}, and leave out the options of a network.",
         )
-    both = with_labels(bags, labels, label)
-    tell(f"{len(both) - len(bags.reported()):,} labelled events")
-    return both
+    return with_labels(bags, labels, label)
 
 
 def _learners(named: list[str] | None) -> Any:
