@@ -258,6 +258,12 @@ def test_fit_learns_from_tables_and_held_out_cells_judge(learned):
     assert "nats a cell" in " ".join(fitted.verdict)
 
 
+def test_every_model_of_tables_is_a_step_that_is_shown(learned):
+    cells, steps = learned[0], []
+    unbag.fit(cells, folds=2, progress=lambda *step: steps.append(step))
+    assert [step[:2] for step in steps] == [(1, 3), (2, 3), (3, 3)]
+
+
 def test_the_estimator_learns_the_same_and_its_file_knows_the_cells(learned, tmp_path):
     cells, fitted, estimator, events = learned
     estimator.save(tmp_path / "m.unbag")

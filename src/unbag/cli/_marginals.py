@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from unbag._progress import informed
 from unbag._rules import Refused, broken, option_spelling
 from unbag.cli._console import UNFIT, activity, print_json, tell, tell_warnings
 from unbag.cli._story import made_by, write_story
@@ -128,7 +129,8 @@ def train_cells(ctx: typer.Context, said: dict[str, Any], settings: dict[str, An
     events, tables, out = given["events"], given["marginal"], given["out"]
     cells = join_marginals(events, tables, **said)
     tell("\n".join(summary_of_cells(cells)))
-    with activity(f"learning from {len(cells):,} cells"), tell_warnings():
+    words = f"learning from {len(cells):,} cells"
+    with activity(words) as progress, informed(progress), tell_warnings():
         model = learned(cells, settings)
     keep_model(model, out, count(len(cells), "cell"), force=given["force"], known=cells.notes)
     verdict, rate = model.fitted_.verdict, float(cells.reports.prior)

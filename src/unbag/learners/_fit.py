@@ -98,7 +98,7 @@ def fit(
     """
     begin = monotonic()
     if isinstance(bags, Marginals):
-        return _fit_cells(bags, learner, folds, seed, test)
+        return _fit_cells(bags, learner, folds, seed, test, progress or whom_to_inform())
     if not isinstance(bags, Bags):
         raise broken(
             "A model must learn from bags",
@@ -261,7 +261,9 @@ def _alone(name: str, model: Model, bags: Bags | Marginals) -> Fitted:
     return Fitted(bags.kind, {name: model}, one)
 
 
-def _fit_cells(cells: Any, learner: Any, folds: int, seed: int, test: Any) -> Fitted:
+def _fit_cells(
+    cells: Any, learner: Any, folds: int, seed: int, test: Any, progress: Progress | None
+) -> Fitted:
     """The additive model of marginal tables, judged by cells that had no part in it."""
     from unbag.learners._held_cells import held_cells  # late, as bags do not need it
 
@@ -279,12 +281,14 @@ def _fit_cells(cells: Any, learner: Any, folds: int, seed: int, test: Any) -> Fi
             f"test={test!r} given",
             "Leave {test} out; `Fitted.evaluate` takes cells of further tables.",
         )
-    model = learner.fit(cells.reported(), seed=seed)
     few = min(folds, int(cells.observed.sum()) // 2)
+    model = learner.fit(cells.reported(), seed=seed)
+    if progress is not None:
+        progress(1, few + 1, "additive: all cells")
     evaluation = gain = slope = None
     notes = [*cells.notes, f"{len(cells)} cells are too few to judge a model by."]
     if few >= 2:
-        held = held_cells(cells, learner, few, seed)
+        held = held_cells(cells, learner, few, seed, progress)
         evaluation, slope = held.evaluation, held.slope
         gain, notes[-1] = evaluation["gain_over_prior"], PESSIMISTIC_CELLS.format(folds=few)
     fitted = _alone(learner.name, model, cells)

@@ -14,6 +14,7 @@ from scipy import optimize, sparse, special, stats
 
 from unbag._rules import broken
 from unbag.additive import Additive, AdditiveModel, DataWarning
+from unbag.learners._protocol import Progress
 from unbag.metrics import Estimate, Evaluation, Note, mean_estimate
 from unbag.tables import Marginals
 
@@ -129,7 +130,9 @@ def evaluate_cells(
     return held_cells(cells, learner or Additive(), folds, seed).evaluation
 
 
-def held_cells(cells: Marginals, learner: Additive, folds: int, seed: int) -> HeldCells:
+def held_cells(
+    cells: Marginals, learner: Additive, folds: int, seed: int, progress: Progress | None = None
+) -> HeldCells:
     """What models of the other folds say of the cells of each fold."""
     observed = np.flatnonzero(cells.observed)
     if len(observed) < 2 * folds or folds < 2:
@@ -147,6 +150,8 @@ def held_cells(cells: Marginals, learner: Additive, folds: int, seed: int) -> He
             model = learner.fit(cells.take(np.flatnonzero(fold != number)))
         held = cells.take(observed[fold[observed] == number])
         parts.append(judged_cells(model, held, cells.take(observed[fold[observed] != number])))
+        if progress is not None:  # the model of all cells was the first step
+            progress(number + 2, folds + 1, f"additive: fold {number + 1}")
     return HeldCells(*(np.concatenate(values) for values in zip(*parts, strict=True)))
 
 
