@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from scipy.special import expit, softmax
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification, make_moons
 
 import unbag
 from unbag import datasets
@@ -50,9 +50,7 @@ def adult_hours(size: int, seed: int) -> Task:
 def cancer(size: int, seed: int) -> Task:
     """Few rows, many numeric columns that say nearly the same."""
     X, y = load_breast_cancer(return_X_y=True)
-    order = np.random.default_rng(seed).permutation(len(y))
-    train, test = order[:400], order[400:]
-    return _of_labels(X[train], y[train].astype(float), X[test], y[test].astype(float), size, seed)
+    return _shuffled(X, y, 400, size, seed)
 
 
 @cache
@@ -207,11 +205,45 @@ def sums(size: int, seed: int) -> Task:
     return _of_truth(table, expit(score), 25_000, size, seed)
 
 
+def digits(size: int, seed: int) -> Task:
+    """Even or odd from 64 pixels of 1,300 small pictures; nothing was chosen on it."""
+    X, y = load_digits(return_X_y=True)
+    return _shuffled(X, y % 2, 1300, size, seed)
+
+
+def moons(size: int, seed: int) -> Task:
+    """Two columns whose border is a curve; nothing was chosen on it."""
+    return _shuffled(*make_moons(12_000, noise=0.3, random_state=seed), 8000, size, seed)
+
+
+def clusters(size: int, seed: int) -> Task:
+    """Six clusters in 20 columns, most of them sums or noise; nothing was chosen on it."""
+    X, y = make_classification(14_000, n_features=20, n_informative=6, n_redundant=4,
+                               n_clusters_per_class=3, random_state=seed)  # fmt: skip
+    return _shuffled(X, y, 8000, size, seed)
+
+
+def shops(size: int, seed: int) -> Task:
+    """Shops, hours, and amounts that are missing where it matters; nothing was chosen on it."""
+    rng = np.random.default_rng([seed, 7])
+    shop, hour = rng.integers(0, 200, 24_000), rng.integers(0, 365 * 24, 24_000)
+    amount, gap = rng.lognormal(3, 1.2, 24_000), rng.random(24_000) < 0.2
+    score = rng.normal(0, 0.6, 200)[shop] + 0.8 * np.sin(hour / 12 * np.pi) + 0.7 * gap - 1.5
+    table = pa.table({
+        "shop": _text(shop),
+        "when": np.datetime64("2026-01-01", "us") + hour * np.timedelta64(1, "h"),
+        "amount": pa.array(np.where(gap, np.nan, amount), from_pandas=True),
+        "device": _text(rng.integers(0, 3, 24_000)),
+    })  # fmt: skip
+    return _of_truth(table, expit(score + 0.4 * (np.log(amount) - 3)), 16_000, size, seed)
+
+
 TASKS: dict[str, Callable[[int, int], Task]] = {
     "adult": adult, "adult_hours": adult_hours, "cancer": cancer, "higgs": higgs, "bike": bike,
     "motor": motor, "criteo": criteo, "clicks": clicks, "crossed": crossed, "smooth": smooth,
     "nothing": nothing, "rare": rare, "few": few, "huge": huge, "classes": classes, "mnist": mnist,
-    "slopes": slopes, "hours": hours, "sums": sums,
+    "slopes": slopes, "hours": hours, "sums": sums, "digits": digits, "moons": moons,
+    "clusters": clusters, "shops": shops,
 }  # fmt: skip
 SIZES: dict[str, tuple[int, ...]] = {
     "adult": (16, 64, 256, 512, 1024, 2048), "adult_hours": (32, 256), "cancer": (4, 16),
@@ -219,7 +251,8 @@ SIZES: dict[str, tuple[int, ...]] = {
     "criteo": (32, 256), "clicks": (0,), "crossed": (8, 64), "smooth": (16, 128, 1024),
     "nothing": (16, 256, 2048), "rare": (64, 512), "few": (8, 16, 30), "huge": (20, 100),
     "classes": (16, 128), "mnist": (64, 512),
-    "slopes": (16, 64), "hours": (16, 64), "sums": (16, 64),
+    "slopes": (16, 64), "hours": (16, 64), "sums": (16, 64), "digits": (8, 32), "moons": (16, 128),
+    "clusters": (16, 128), "shops": (32, 256),
 }  # fmt: skip
 
 
@@ -228,6 +261,12 @@ def _of_labels(
 ) -> Task:
     bags = unbag.random_bags(X, y, size=size, seed=seed)
     return Task(bags, y[bags.rows], X_test, y_test)
+
+
+def _shuffled(X: np.ndarray, y: np.ndarray, split: int, size: int, seed: int) -> Task:
+    order, y = np.random.default_rng(seed).permutation(len(y)), y.astype(float)
+    train, test = order[:split], order[split:]
+    return _of_labels(X[train], y[train], X[test], y[test], size, seed)
 
 
 def _of_dataset(data: datasets.Dataset, size: int, seed: int) -> Task:

@@ -16,6 +16,11 @@ SIZE = np.array([2, 2])
 
 MESSAGES = [
     (
+        lambda: random_bags(None, np.eye(3), size=1, seed=0, kind="histogram"),
+        "Labels must be one number for each row: an array of shape (3, 3) given. Write "
+        "y.argmax(axis=1), say, for columns of zeros and ones.",
+    ),
+    (
         lambda: random_bags(None, ["yes", "no"], size=1, seed=0),
         "Labels must be numbers: an array of type <U3 given. Write y == 'yes', say, for binary labels, "
         "and class numbers from 0 for more classes.",

@@ -100,6 +100,12 @@ def _labels(y: Any, kind: Kind, classes: int | None) -> np.ndarray:
             f"an array of type {words} given",
             "Write y == 'yes', say, for binary labels, and class numbers from 0 for more classes.",
         ) from None
+    if y.ndim != 1:
+        raise broken(
+            "Labels must be one number for each row",
+            f"an array of shape {y.shape} given",
+            "Write y.argmax(axis=1), say, for columns of zeros and ones.",
+        )
     if kind == "binary":
         rule, bad = "A binary label must be 0 or 1", ~np.isin(y, (0, 1))
         remedy = "Use {kind:histogram} or {kind:total}."
