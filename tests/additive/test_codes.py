@@ -12,7 +12,7 @@ from unbag._model_file import Misfit
 from unbag.additive._counts import Spread, counts_of
 from unbag.additive._interactions import candidates, cell_products
 from unbag.additive._pairs import places_of
-from unbag.additive._sums import LocalParts, fit_parts, narrow_part
+from unbag.additive._sums import LocalParts, SumsFit, fit_parts, narrow_part
 from unbag.additive._terms import number_term, terms_of
 from unbag.learners import Additive, AdditiveModel
 
@@ -65,12 +65,25 @@ def test_values_that_nobody_had_and_missing_ones_have_no_code():
     assert code.tolist() == [0, -1, -1, 59, -1, -1, -1]
 
 
-def test_a_missing_number_is_not_taken_for_the_mean():
-    x = np.append(np.repeat(np.arange(41.0), 10), np.nan)
-    terms, design = terms_of(x[:, None])
+@pytest.mark.parametrize("gaps", [0, 1])
+def test_a_missing_number_is_not_taken_for_the_mean(gaps):
+    x = np.append(np.repeat(np.arange(41.0), 10), np.full(gaps, np.nan))
+    terms, _ = terms_of(x[:, None])
     term, where, _ = terms.places[0]
     assert term.mean == 20.0
-    assert places_of(term, where.start, design.Z, values=True)[-1] == -1
+    rows = np.array([[20.0], [np.nan], [np.inf], [-np.inf]])
+    code = places_of(term, where.start, terms.matrix(rows), values=True)
+    assert code.tolist() == [20, -1, -1, -1]
+
+
+def test_a_number_that_is_rounded_to_a_value_is_not_that_value():
+    x = np.repeat(np.append(np.arange(0.0, 500, 10), 1e9), 10)
+    terms, _ = terms_of(x[:, None])
+    term, where, _ = terms.places[0]
+    assert term.on_line(np.array(11.0)) == term.on_line(np.array(10.0))
+    rows = np.array([[10.0], [11.0], [-1e9], [2e9], [1e9]])
+    code = places_of(term, where.start, terms.matrix(rows), values=True)
+    assert code.tolist() == [1, -1, -1, -1, 50]
 
 
 @pytest.mark.parametrize(
@@ -137,3 +150,23 @@ def test_the_effects_of_values_have_their_names():
     effects = {effect.name: effect for effect in Additive().fit(shops()[0]).effects()}
     assert effects["shop values"].at[:2] == ("1000", "1001")
     assert len(effects["shop values"].effect) == 60
+
+
+def test_the_values_of_days_are_dates():
+    day = np.datetime64("2026-01-01") + np.arange(600) % 60
+    terms, _ = terms_of(pa.table({"when": day, "x": np.random.default_rng(0).normal(size=600)}))
+    (own,) = candidates(terms, np.ones(len(terms.terms)), 1, pairs=False)
+    assert terms.labels(own.more)[:2] == ("2026-01-01", "2026-01-02")
+
+
+def test_a_code_that_has_no_room_leaves_it_to_others(monkeypatch):
+    rng = np.random.default_rng(0)
+    wide, narrow = rng.integers(0, 300, 6000), rng.integers(0, 40, 6000)
+    score = rng.normal(0, 3, 300)[wide] + rng.normal(0, 0.8, 40)[narrow]
+    X = pa.table({"wide": wide, "narrow": narrow})
+    bags = unbag.random_bags(X, rng.random(6000) < special.expit(score), size=2, seed=0)
+    terms, _ = terms_of(bags.X)
+    parts = LocalParts([narrow_part(bags, terms)])
+    monkeypatch.setattr("unbag.additive._sums.MOST", len(terms.group) + 299)
+    fit, _ = SumsFit(parts, terms, "binary").with_pairs(SumsFit(parts, terms, "binary").maximise())
+    assert {term.pair for term in fit.terms.terms if term.pair} >= {("narrow",)}

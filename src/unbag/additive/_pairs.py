@@ -55,14 +55,12 @@ def places_of(term: Term, start: int, Z: Slots, *, values: bool = False) -> np.n
 
 
 def _codes_of(term: Term, start: int, Z: Slots) -> np.ndarray:
-    line, steps = (slot for slot in Z.slots if start <= slot.start < start + term.width)
+    (line,) = (slot for slot in Z.slots if slot.start == start)
     assert line.value is not None
-    assert steps.place is not None
     # rounded as the rows were, so that those of training are found again to the last bit
     known = term.on_line(np.array(term.values))
     code = np.searchsorted(known, line.value)
-    there = known.take(code, mode="clip") == line.value
-    there &= steps.place <= len(term.edges)  # a missing one lies at the mean
+    there = known.take(code, mode="clip") == line.value  # others stepped aside
     return as_places(np.where(there, code, -1), len(known))
 
 

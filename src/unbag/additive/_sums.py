@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -318,13 +317,10 @@ class SumsFit(EvidenceFit):
         strength = strengths(sums.moments, sums.rows)
         pairs = candidates(self.terms, strength, sums.rows * derivatives, pairs=most > 0)
         looked = PairsAt(SumsAt(self.terms, state.b, spread, self.without), pairs)
-        taken = asked_for(pairs, self.parts.map(looked), most)
-        room = MOST - len(self.group)
-        taken = tuple(
-            term
-            for term, cells in zip(taken, accumulate(term.count for term in taken), strict=True)
-            if cells * self.classes <= room
-        )
+        room, taken = MOST - len(self.group), ()
+        for term in asked_for(pairs, self.parts.map(looked), most):
+            if term.count * self.classes <= room:  # a smaller one may fit where another does not
+                room, taken = room - term.count * self.classes, (*taken, term)
         if not taken:
             return self, state
         terms = self.terms.further(taken)

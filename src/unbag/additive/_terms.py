@@ -140,9 +140,8 @@ class Term:
             known = np.where(gap, self.mean, x)
             x = np.clip(known, self.low, self.high)
             line[rows] = self.on_line(x)
-            if self.values:  # beyond the ends there is none of them, so it must not lie on the last
-                beside = np.nextafter(line[rows], np.float32(np.inf))
-                line[rows] = np.where(known == x, line[rows], beside)
+            if self.values:
+                self._step_aside(line[rows], known, gap)
             if steps:
                 bins = np.searchsorted(self.edges, x) if self.edges else -1
                 place[rows] = np.where(gap, self.width - 2 if self.missing else -1, bins)
@@ -154,6 +153,16 @@ class Term:
     def on_line(self, x: np.ndarray) -> np.ndarray:
         """The entries in Z of numbers that are known."""
         return ((x - self.mean) / self.sd).astype(np.float32)
+
+    def _step_aside(self, line: np.ndarray, x: np.ndarray, gap: np.ndarray) -> None:
+        """Take numbers that are none of the values off their places on the line: those that are
+        missing, beyond the ends, or so close to one that they are rounded to it."""
+        values = np.array(self.values)
+        there = (values.take(np.searchsorted(values, x), mode="clip") == x) & ~gap
+        other = np.flatnonzero(~there)
+        places, own = self.on_line(values), line[other]
+        taken = places.take(np.searchsorted(places, own), mode="clip") == own
+        line[other[taken]] = np.nextafter(own[taken], np.float32(np.inf))
 
 
 class Design(NamedTuple):
@@ -308,7 +317,9 @@ class Terms:
         """What the levels of a term are called."""
         of = {other.name: other for other in self.terms}
         if len(term.pair) == 1:
-            return tuple(f"{value:.0f}" for value in of[term.pair[0]].values)
+            days = term.pair[0] in self.trends
+            numbers = (round(value) for value in of[term.pair[0]].values)
+            return tuple(str(np.datetime64(n, "D")) if days else str(n) for n in numbers)
         if term.pair:
             both, trends = [], self.trends
             for name, cuts in zip(term.pair, term.cuts, strict=True):
@@ -484,7 +495,9 @@ def _codes(ordered: np.ndarray, term: Term) -> tuple[float, ...]:
     most = min(MOST_LEVELS, len(ordered) // ROWS_EACH)
     values = ordered[[end - 1 for end in islice(_ends(ordered), most + 1)]].astype(float)
     whole = len(values) <= most and bool((values % 1 == 0).all())
-    several = len(values) > len(term.edges) + 1 and bool((np.diff(term.on_line(values)) > 0).all())
+    line = term.on_line(values)
+    apart = bool((np.nextafter(line[:-1], np.float32(np.inf)) < line[1:]).all())  # room between
+    several = len(values) > len(term.edges) + 1 and apart
     return tuple(values.tolist()) if whole and several else ()
 
 
