@@ -16,6 +16,11 @@ class Remembering:
 
 MESSAGES = [
     (
+        lambda: evaluate(np.where(np.arange(60) == 3, -2.0, 0.5), BAGS, scale="probability"),
+        "A probability must lie between 0 and 1: -2 given (1 such). Leave scale= out if these are "
+        "scores.",
+    ),
+    (
         lambda: evaluate(sigmoid(X), BAGS),
         "Scores must be logits: all of 60 values lie between 0 and 1, like probabilities. Say "
         "scale='probability', or scale='score' if they are logits all the same.",

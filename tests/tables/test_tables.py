@@ -745,3 +745,16 @@ def test_times_that_are_all_missing_may_be_numbers():
     """As pandas reads a column without a value."""
     plan = FeaturePlan((Column("t", "date", parts=("hour",)),))
     assert (plan.apply(pa.table({"t": [math.nan, None]})) == 0).all()
+
+
+def test_the_answer_among_the_events_is_no_feature():
+    """As when the reports were joined to the events before."""
+    bag = np.arange(40) // 4
+    events = pa.table({"bag": bag, "x": np.arange(40.0), "sales": bag % 3})
+    reports = pa.table({"bag": np.arange(10), "sales": np.arange(10) % 3})
+    bags = join(events, reports, on="bag", total="sales", accept_bias=True)
+    assert bags.plan.names == ("x",)
+    (left,) = [column for column in bags.plan.columns if column.kind == "drop"]
+    assert left.why == "the reports have it too, so it is what is to be learned"
+    named = join(events, reports, on="bag", total="sales", features=["x", "sales"])
+    assert named.plan.names == ("x", "sales")

@@ -242,6 +242,10 @@ def _reread(score: np.ndarray, link: Link, kind: Kind, loss: Loss) -> np.ndarray
     return _from_prediction(h, kind, loss)
 
 
+ROUNDING = 1e-6
+"""Single precision may put a probability so far beyond 0 and 1."""
+
+
 def _are_logits(decision: np.ndarray, probability: np.ndarray, kind: Kind) -> bool:
     """Whether the decisions are the logits of the probabilities, up to rounding."""
     from scipy.special import expit, softmax
@@ -258,6 +262,13 @@ def _are_logits(decision: np.ndarray, probability: np.ndarray, kind: Kind) -> bo
 def _given(score: np.ndarray, kind: Kind, scale: Scale | None, loss: Loss) -> np.ndarray:
     """Scores as they are; what looks like probabilities must be called so."""
     if scale == "probability":
+        beyond = (score < -ROUNDING) | (score > 1 + ROUNDING)
+        if kind != "total" and beyond.any():
+            raise broken(
+                "A probability must lie between 0 and 1",
+                f"{score[beyond][0]:.6g} given ({beyond.sum():,} such)",
+                "Leave {scale} out if these are scores.",
+            )
         return _from_prediction(score, kind, loss)
     if scale is None and kind == "histogram" and _are_shares(score):
         raise broken(

@@ -101,6 +101,10 @@ def plan_features(
     return survey.plan()
 
 
+NOT_READ = ("drop", "unknown", "reported")
+"""Kinds of columns whose values need not be looked at."""
+
+
 class Survey:
     """Looks at the columns of a table: `add` batches that have `columns`, then ask for the `plan`.
 
@@ -114,6 +118,9 @@ class Survey:
         Columns that name bags or strata, whose numbers are names: CSV files have them as text.
     types : pyarrow.Schema, optional
         What the columns hold, where the table reads ids as text; by default its own.
+    reported : sequence of str
+        Columns of the reports. One of the same name in the events is the answer itself, and left
+        out unless `override` names it.
     """
 
     def __init__(
@@ -127,6 +134,7 @@ class Survey:
         most_buckets: int = 2**14,
         ids: Sequence[str] = (),
         types: pa.Schema | None = None,
+        reported: Sequence[str] = (),
     ) -> None:
         if isinstance(features, str):
             raise broken(
@@ -137,6 +145,7 @@ class Survey:
         self.table, self.most_buckets, self.wishes = table, most_buckets, as_wishes(override)
         table.need(self.wishes)
         self.may_be_ids, self.ids, self.types = features is None, ids, types or table.schema
+        self.reported = reported
         wanted = table.columns
         if features is not None:
             wanted = features
@@ -148,6 +157,8 @@ class Survey:
         kind, wish = self.types.field(name).type, self.wishes.get(name)
         if wish is not None:
             return Summary(name, wish.kind, most=MOST_VALUES)
+        if name in self.reported:
+            return Summary(name, "reported", most=one_hot)
         named = name in self.ids and is_number(kind)
         if named or is_text(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind):
             return Summary(name, "text", most=one_hot)
@@ -157,7 +168,7 @@ class Survey:
     @property
     def columns(self) -> list[str]:
         """The columns to read."""
-        return [s.name for s in self.summaries.values() if s.kind not in ("drop", "unknown")]
+        return [s.name for s in self.summaries.values() if s.kind not in NOT_READ]
 
     def add(self, batch: pa.Table) -> None:
         """Look at one more batch."""
@@ -197,7 +208,8 @@ class Survey:
     def _decide(self, summary: Summary) -> Column:
         name, kind, wish = summary.name, summary.kind, self.wishes.get(summary.name)
         other = f"its type, {self.types.field(name).type}, is no number, text or date"
-        why = {"drop": "as you said", "unknown": other}.get(kind, "")
+        same = "the reports have it too, so it is what is to be learned"
+        why = {"drop": "as you said", "unknown": other, "reported": same}.get(kind, "")
         if wish is None and not why:
             why = summary.why_drop(may_be_id=self.may_be_ids)
         if why:

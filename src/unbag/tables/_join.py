@@ -325,7 +325,9 @@ def _survey(
         return Survey(events, features=features, override=override, **how)
     if set(events.columns) <= set(columns.of_events):
         return None
-    return Survey(events, leave_out=columns.no_features, override=override, **how)
+    return Survey(
+        events, leave_out=columns.no_features, override=override, reported=columns.values, **how
+    )
 
 
 class _Pair:
