@@ -52,6 +52,21 @@ def test_another_column_ends_a_category():
     assert [term.flags for term in terms_of(X)[0].terms] == [tuple("abc"), (), tuple("def")]
 
 
+@pytest.mark.parametrize(
+    "names, made",
+    [
+        (["a", "z", "b to c", "a to b", "y", "c"], ["a to b to c", "a to b to c together"]),
+        (["a", "b", "a to c", "c", "d", "e"], ["a to a to c", "c to e"]),
+        (["a", "b", "c", "a to c", "d", "e"], ["a to c together", "a to c to e"]),
+    ],
+)
+def test_every_category_has_a_name_of_its_own(names, made):
+    rng = np.random.default_rng(0)
+    one = np.hstack([np.eye(3)[rng.permutation(np.arange(60) % 3)] for _ in range(2)])
+    terms, _ = terms_of(pd.DataFrame(one, columns=names))
+    assert [term.name for term in terms.terms] == made
+
+
 def test_a_row_without_a_flag_or_with_a_gap_has_no_level():
     one = np.eye(4)[np.arange(40) % 4]
     terms, _ = terms_of(pd.DataFrame(one, columns=list("abcd")))

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unbag.additive._counts import Diagonal
-from unbag.additive._pairs import LEVELS, cells_of, cut, places_of
+from unbag.additive._pairs import LEVELS, cells_of, cut, free_name, places_of
 from unbag.additive._slots import Slot, as_places
 from unbag.additive._terms import Term, Terms
 
@@ -85,14 +85,14 @@ def candidates(
     pairs : bool
         Whether pairs of columns are looked at, beside whole numbers.
     """
-    order = np.argsort(-strength, kind="stable")
-    made = _whole_numbers(terms, order, rows)
-    return made + _column_pairs(terms, order, rows) if pairs else made
+    order, taken = np.argsort(-strength, kind="stable"), {term.name for term in terms.terms}
+    made = _whole_numbers(terms, order, rows, taken)
+    return made + _column_pairs(terms, order, rows, taken) if pairs else made
 
 
-def _whole_numbers(terms: Terms, order: np.ndarray, rows: int) -> list[Candidate]:
+def _whole_numbers(terms: Terms, order: np.ndarray, rows: int, taken: set[str]) -> list[Candidate]:
     chosen = [n for n in order if terms.terms[n].values][: 1 + int(WORK / (rows + EACH))]
-    taken, made = {term.name for term in terms.terms}, []
+    made = []
     for number in sorted(chosen):
         term, where, _ = terms.places[number]
         share, values = terms.share[where][1 : len(term.edges) + 2], np.array(term.values)
@@ -103,17 +103,16 @@ def _whole_numbers(terms: Terms, order: np.ndarray, rows: int) -> list[Candidate
         cell = np.full(len(values), -1)
         cell[often] = np.arange(len(often))
         known = np.column_stack([np.eye(len(share))[bins], term.on_line(values)])[often]
+        name = free_name(f"{term.name} values", taken)
         few, more = (
-            Term(_free(f"{term.name} values", set(taken)), int(cells.max()) + 1, pair=(term.name,),
-                 cuts=(tuple(cells.tolist()),))
+            Term(name, int(cells.max()) + 1, pair=(term.name,), cuts=(tuple(cells.tolist()),))
             for cells in (cell, np.arange(len(values)))
-        )  # fmt: skip
-        taken.add(few.name)
+        )
         made.append(Candidate(few, more, known, among=1))  # as likely a code as a quantity
     return made
 
 
-def _column_pairs(terms: Terms, order: np.ndarray, rows: int) -> list[Candidate]:
+def _column_pairs(terms: Terms, order: np.ndarray, rows: int, taken: set[str]) -> list[Candidate]:
     columns: list[int] = []
     for number in order:
         term, where, _ = terms.places[number]
@@ -123,22 +122,14 @@ def _column_pairs(terms: Terms, order: np.ndarray, rows: int) -> list[Candidate]
         if several and not term.group and cut(term, terms.share[where]).max() > 0:
             columns.append(int(number))
     few, more = (_cuts(terms, sorted(columns), levels) for levels in (FEW, LEVELS))
-    both, taken, made = list(combinations(few, 2)), {term.name for term in terms.terms}, []
+    both, made = list(combinations(few, 2)), []
     for pair in both:
-        name = _free(" x ".join(pair), taken)
-        taken.add(name)
+        name = free_name(" x ".join(pair), taken)
         own = _pair(name, pair, few)
         known = _margins(*(max(cuts) + 1 for cuts in own.cuts))
         among = max(len(both), USUAL)
         made.append(Candidate(own, _pair(name, pair, more), known, among))
     return made
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """The name of a further term: a column may be called so, or another one."""
-    while name in taken:
-        name += " together"
-    return name
 
 
 def _cuts(terms: Terms, columns: Sequence[int], levels: int) -> dict[str, tuple[int, ...]]:

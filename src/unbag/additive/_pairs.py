@@ -117,6 +117,19 @@ def cells_of(term: Term, places: Sequence[np.ndarray]) -> np.ndarray:
     return cell
 
 
+def free_name(name: str, taken: set[str]) -> str:
+    """The name of a term that is no column, which is taken now: a column may be called so, or
+    another one.
+
+    >>> free_name("a x b", {"a", "b", "a x b"})
+    'a x b together'
+    """
+    while name in taken:
+        name += " together"
+    taken.add(name)
+    return name
+
+
 def part_labels(
     term: Term, cuts: Sequence[int], levels: Sequence[str], *, days: bool = False
 ) -> list[str]:

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from unbag._arrays import blocks
 from unbag._model_file import Misfit
-from unbag.additive._pairs import cells_of, part_labels, places_of
+from unbag.additive._pairs import cells_of, free_name, part_labels, places_of
 from unbag.additive._slots import Slot, Slots, Sparse, as_places
 from unbag.tables import FeaturePlan, levels_of, plan_features
 
@@ -419,9 +419,10 @@ def _table_terms(X: Any, steps: int, plan: FeaturePlan | None) -> Terms:
         flags.add(name, values)
         if levels[name] is None:
             made[name] = number_term(name, values, steps=steps, shared=shared)
+    taken = set(levels)
     for run in flags.runs:
-        together = f"{run[0]} to {run[-1]}"
-        if len(run) >= FLAGS and together not in levels:
+        if len(run) >= FLAGS:
+            together = free_name(f"{run[0]} to {run[-1]}", taken)
             made[run[0]] = Term(together, len(run), flags=tuple(run))
             for name in run[1:]:
                 del made[name]
