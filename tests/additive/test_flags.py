@@ -67,6 +67,13 @@ def test_every_category_has_a_name_of_its_own(names, made):
     assert [term.name for term in terms.terms] == made
 
 
+def test_columns_of_a_category_do_not_make_a_table_wide(monkeypatch):
+    monkeypatch.setattr("unbag.additive._terms.WIDE", 4)
+    _, wide, _ = hours()
+    matrix, table = (terms_of(X)[0].terms for X in (wide.to_numpy(), wide))
+    assert len(table[0].edges) == len(matrix[0].edges) == 20
+
+
 def test_a_row_without_a_flag_or_with_a_gap_has_no_level():
     one = np.eye(4)[np.arange(40) % 4]
     terms, _ = terms_of(pd.DataFrame(one, columns=list("abcd")))

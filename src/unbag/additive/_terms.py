@@ -412,21 +412,20 @@ def _table_terms(X: Any, steps: int, plan: FeaturePlan | None) -> Terms:
         warnings.warn(f"Left out of the model: {', '.join(dropped)}.", DataWarning, stacklevel=2)
     levels = {name: known for column in plan.used for name, known in levels_of(column).items()}
     made = {name: Term(name, len(known)) for name, known in levels.items() if known is not None}
-    shared = len(levels) - len(made) > WIDE
     measured = FeaturePlan(tuple(c for c in plan.used if c.kind in ("numeric", "date", "boolean")))
-    flags = _Flags(tuple(levels))
+    flags, taken = _Flags(tuple(levels)), set(levels)
     for name, values in measured.narrow_columns(X):
         flags.add(name, values)
-        if levels[name] is None:
+    for run in (run for run in flags.runs if len(run) >= FLAGS):
+        together = free_name(f"{run[0]} to {run[-1]}", taken)
+        made |= dict.fromkeys(run, Term(together, len(run), flags=tuple(run)))
+    numbers = FeaturePlan(tuple(column for column in measured.used if column.name not in made))
+    shared = len(levels) - len(made) > WIDE
+    for name, values in numbers.narrow_columns(X):
+        if name not in made:  # hours and weekdays of a date are
             made[name] = number_term(name, values, steps=steps, shared=shared)
-    taken = set(levels)
-    for run in flags.runs:
-        if len(run) >= FLAGS:
-            together = free_name(f"{run[0]} to {run[-1]}", taken)
-            made[run[0]] = Term(together, len(run), flags=tuple(run))
-            for name in run[1:]:
-                del made[name]
-    return Terms(tuple(made[name] for name in levels if name in made), plan)
+    # a category comes once, where its first column is
+    return Terms(tuple(dict.fromkeys(made[name] for name in levels)), plan)
 
 
 class _Flags:
@@ -470,14 +469,14 @@ def number_term(name: str, x: np.ndarray, *, steps: int, shared: bool = False) -
     mean = float(known.mean(dtype=float))
     squares = (((known[rows].astype(float) - mean) ** 2).sum() for rows in blocks(len(known)))
     sd = float(np.sqrt(sum(squares) / len(known)))
-    ordered = np.sort(known)
-    edges = () if shared else _edges(ordered, steps)
+    ordered = np.sort(known) if not shared else known[:0]  # to sort it is most of the work
+    edges = _edges(ordered, steps)
     term = Term(
         name,
         mean=mean,
         sd=sd if sd > 1e-12 * abs(mean) else 1.0,
-        low=float(ordered[0]),
-        high=float(ordered[-1]),
+        low=float(known.min()),
+        high=float(known.max()),
         edges=edges,
         missing=len(known) < len(x),
         group="numbers" if shared else "",
