@@ -335,6 +335,23 @@ def rows(actual: int, expected: int, *, thing: str, of: str) -> None:
         )
 
 
+def refuse_probabilities(score: np.ndarray) -> None:
+    """Refuse what looks like probabilities where scores are wanted.
+
+    Parameters
+    ----------
+    score : numpy.ndarray
+        Of some rows.
+    """
+    low, high = score.min(), score.max()
+    if 0 <= low < high <= 1:
+        raise broken(
+            "Scores must be logits",
+            f"all of {len(score)} values lie between 0 and 1, like probabilities",
+            "Say {scale:probability}, or {scale:score} if they are logits all the same.",
+        )
+
+
 def lacks_offset(column: str | None = None) -> Refused:
     """The error of a prediction without the offset that a model learned with: it would be that of
     offset 0, which no row may have.

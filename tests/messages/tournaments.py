@@ -17,6 +17,11 @@ def broken(value):
 
 MESSAGES = [
     (
+        lambda: tournament([1 / (1 + np.exp(-each)) for each in TWO], ONE, beta=0.1, groups=9),
+        "Scores must be logits: all of 400 values lie between 0 and 1, like probabilities. Say "
+        "scale='probability', or scale='score' if they are logits all the same.",
+    ),
+    (
         lambda: tournament(TWO, ONE, beta=0, groups=9),
         "beta must be positive: 0 given. It is the regret that you can accept.",
     ),

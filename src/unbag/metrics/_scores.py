@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
 
-from unbag._rules import broken
+from unbag._rules import broken, refuse_probabilities
 from unbag.bags import Bags, Kind
 from unbag.losses import Link, Loss, named_loss
 from unbag.methods import PROPER
@@ -277,13 +277,7 @@ def _given(score: np.ndarray, kind: Kind, scale: Scale | None, loss: Loss) -> np
             "Say {scale:probability}, or {scale:score} if they are scores all the same.",
         )
     if scale is None and kind == "binary" and len(score):
-        low, high = score.min(), score.max()
-        if 0 <= low < high <= 1:
-            raise broken(
-                "Scores must be logits",
-                f"all of {len(score)} values lie between 0 and 1, like probabilities",
-                "Say {scale:probability}, or {scale:score} if they are logits all the same.",
-            )
+        refuse_probabilities(score)
     return score
 
 

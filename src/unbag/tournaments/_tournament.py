@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unbag import losses
-from unbag._rules import broken
+from unbag._rules import broken, refuse_probabilities
 from unbag.bags import Bags, Kind
 from unbag.losses import Loss
 from unbag.medians import group_count
@@ -148,7 +148,7 @@ def tournament(
     beta: float,
     delta: float = 0.05,
     loss: Loss = losses.log,
-    scale: Literal["score", "probability"] = "score",
+    scale: Literal["score", "probability"] | None = None,
     clip: float | None = None,
     spread: ModelSpread | None = None,
     split: Split = "auto",
@@ -183,7 +183,7 @@ def tournament(
         all pairs and components, because the paper's number of groups has no union bound.
     loss : Loss
         Any loss of `unbag.losses` that fits the kind of report.
-    scale : {"score", "probability"}
+    scale : {"score", "probability"}, optional
         What the models give: scores that the loss takes, or the probabilities or counts that they
         predict (probabilities are kept 1e-6 away from 0 and 1).
     clip : float, optional
@@ -250,11 +250,15 @@ def tournament(
     )
 
 
+ENOUGH = 100
+"""Rows that tell probabilities from scores."""
+
+
 def _reading(
-    loss: Loss, kind: Kind, scale: str, clip: float | None
+    loss: Loss, kind: Kind, scale: str | None, clip: float | None
 ) -> Callable[[np.ndarray], np.ndarray]:
     """From what a model gives to scores that the loss takes."""
-    if scale not in ("score", "probability"):
+    if scale not in (None, "score", "probability"):
         raise broken(
             "A scale must be score or probability", f"{scale!r} given", "Leave it out for scores."
         )
@@ -262,6 +266,9 @@ def _reading(
         raise broken("A clip must be positive", f"{clip} given", "Use 10, say, for log odds.")
 
     def read(given: np.ndarray) -> np.ndarray:
+        # some of the rows at a time: a few scores may lie between 0 and 1 by chance
+        if scale is None and kind == "binary" and len(given) >= ENOUGH:
+            refuse_probabilities(given)
         if scale == "probability":
             given = loss.trivial_score(_of_label_one(given, kind), kind=kind)
         if clip is None:
