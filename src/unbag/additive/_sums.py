@@ -11,7 +11,7 @@ lie on the workers of Ray or Spark. Every step is one pass over all parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -37,6 +37,9 @@ MOST = 5_000
 """Coefficients whose curvature is held, 200 MB."""
 LONGEST = 2.0
 """The largest change of a coefficient in one step."""
+AT_ONCE = 2**23
+"""Numbers of the Jacobian of a part that are made at a time, 64 MB: a code or category of thousands
+of values would take more than the memory that its rows were planned for."""
 
 
 class BagPart(NamedTuple):
@@ -63,6 +66,17 @@ class BagPart(NamedTuple):
             own = slot.by_count(self.bags.bag, bags, weight)
             sums[:, slot.start : slot.start + slot.width] += own
         return sums
+
+    def pieces(self, bags: int) -> Iterator[BagPart]:
+        """The same in pieces of at most so many bags."""
+        every = len(self.bags)
+        if every <= bags:
+            yield self
+            return
+        for first in range(0, every, bags):
+            some = np.arange(first, min(first + bags, every))
+            rows = slice(*np.searchsorted(self.bags.bag, (first, some[-1] + 1)))
+            yield BagPart(self.bags.take(some), self.Z.take(rows), self.fold[some])
 
 
 class BagParts(Protocol):
@@ -182,6 +196,11 @@ class SumsAt(NamedTuple):
 
     def __call__(self, part: BagPart) -> Sums:
         """The sums of one part."""
+        coefficients, classes = self.b.shape
+        numbers = coefficients * classes * max(classes - 1, 1)  # of a bag, in the Jacobian
+        return added(map(self._of_piece, part.pieces(max(1, AT_ONCE // numbers))))
+
+    def _of_piece(self, part: BagPart) -> Sums:
         part = part._replace(Z=self.terms.completed(part.Z))
         counts, T = counts_of(part.bags), self.terms.basis
         level = T @ self.b
