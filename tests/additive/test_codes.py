@@ -132,6 +132,13 @@ def test_only_frequent_values_are_looked_at_and_all_are_learned(monkeypatch):
     assert further(Additive(pairs=0).fit(bags)) == {("shop",)}
 
 
+@pytest.mark.parametrize("classes, values", [(1, 256), (3, 85), (20, 49)])
+def test_of_many_classes_fewer_values_are_looked_at(classes, values):
+    terms, _ = terms_of(np.repeat(np.arange(400.0), 10)[:, None])
+    (own,) = candidates(terms, np.ones(1), 1, classes=classes, pairs=False)
+    assert (own.few.levels, own.more.levels) == (values, 400)
+
+
 def test_a_model_with_codes_survives_its_file():
     bags, _ = shops()
     model = Additive().fit(bags)

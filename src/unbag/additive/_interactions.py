@@ -43,7 +43,8 @@ EACH = 25_000
 USUAL = 20
 """Of fewer pairs than this one in so many is expected to matter."""
 VALUES = 256
-"""So many values of a whole number, the most frequent ones, tell whether it is a code."""
+"""So many values of a whole number, the most frequent ones, tell whether it is a code; of several
+classes fewer, as each value has an effect on each class, but no fewer than a pair has cells."""
 VARIANCES = np.logspace(-3, 0.5, 15)
 """Prior variances of a cell's effect that are as probable as each other."""
 
@@ -70,7 +71,7 @@ class Candidate(NamedTuple):
 
 
 def candidates(
-    terms: Terms, strength: np.ndarray, rows: int, *, pairs: bool = True
+    terms: Terms, strength: np.ndarray, rows: int, *, classes: int = 1, pairs: bool = True
 ) -> list[Candidate]:
     """The terms to look at; of many columns the strongest, so that it takes no longer.
 
@@ -82,15 +83,20 @@ def candidates(
         Of each term.
     rows : int
         How many there are, times how many derivatives each has.
+    classes : int
+        How many scores a row has.
     pairs : bool
         Whether pairs of columns are looked at, beside whole numbers.
     """
     order, taken = np.argsort(-strength, kind="stable"), {term.name for term in terms.terms}
-    made = _whole_numbers(terms, order, rows, taken)
+    most = max(VALUES // classes, FEW * FEW) if classes > 1 else VALUES
+    made = _whole_numbers(terms, order, rows, taken, most)
     return made + _column_pairs(terms, order, rows, taken) if pairs else made
 
 
-def _whole_numbers(terms: Terms, order: np.ndarray, rows: int, taken: set[str]) -> list[Candidate]:
+def _whole_numbers(
+    terms: Terms, order: np.ndarray, rows: int, taken: set[str], most: int
+) -> list[Candidate]:
     chosen = [n for n in order if terms.terms[n].values][: 1 + int(WORK / (rows + EACH))]
     made = []
     for number in sorted(chosen):
@@ -99,7 +105,7 @@ def _whole_numbers(terms: Terms, order: np.ndarray, rows: int, taken: set[str]) 
         bins = np.searchsorted(term.edges, values)
         # how often a value occurs, as if all values of a bin did as often; those that fill a bin
         # have their own
-        often = np.argsort(-(share / np.bincount(bins))[bins], kind="stable")[:VALUES]
+        often = np.argsort(-(share / np.bincount(bins))[bins], kind="stable")[:most]
         cell = np.full(len(values), -1)
         cell[often] = np.arange(len(often))
         known = np.column_stack([np.eye(len(share))[bins], term.on_line(values)])[often]

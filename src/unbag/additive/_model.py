@@ -283,7 +283,8 @@ class Additive:
         strength = strengths(terms.moments(Z, _whole(fit.state.b, taken)), Z.shape[0])
         derivatives = counts.classes * max(counts.classes - 1, 1)
         rows = Z.shape[0] * derivatives
-        pairs = candidates(terms, strength, rows, pairs=self.pairs > 0)
+        looked = self.pairs > 0
+        pairs = candidates(terms, strength, rows, classes=counts.classes, pairs=looked)
         place = fit.state.linear.place
         with few_threads(problem):
             sums = cell_products(pairs, terms, Z, counts, place.moments, place.whitener)

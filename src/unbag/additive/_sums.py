@@ -334,7 +334,8 @@ class SumsFit(EvidenceFit):
         _, spread, sums = state.linear.place
         derivatives = self.classes * max(self.classes - 1, 1)
         strength = strengths(sums.moments, sums.rows)
-        pairs = candidates(self.terms, strength, sums.rows * derivatives, pairs=most > 0)
+        rows, classes = sums.rows * derivatives, self.classes
+        pairs = candidates(self.terms, strength, rows, classes=classes, pairs=most > 0)
         looked = PairsAt(SumsAt(self.terms, state.b, spread, self.without), pairs)
         room, taken = MOST - len(self.group), ()
         for term in asked_for(pairs, self.parts.map(looked), most):
