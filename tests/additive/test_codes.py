@@ -177,3 +177,12 @@ def test_a_code_that_has_no_room_leaves_it_to_others(monkeypatch):
     monkeypatch.setattr("unbag.additive._sums.MOST", len(terms.group) + 299)
     fit, _ = SumsFit(parts, terms, "binary").with_pairs(SumsFit(parts, terms, "binary").maximise())
     assert {term.pair for term in fit.terms.terms if term.pair} >= {("narrow",)}
+
+
+def test_many_whole_numbers_must_each_say_more():
+    rng = np.random.default_rng(0)
+    for columns, among in ((2, 1.0), (60, 3.0)):
+        X = rng.integers(0, 40, (500, columns)).astype(float)
+        terms, _ = terms_of(X)
+        looked = candidates(terms, np.ones(columns), 1, pairs=False)
+        assert {one.among for one in looked} == {among}

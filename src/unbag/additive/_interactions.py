@@ -60,14 +60,14 @@ class Candidate(NamedTuple):
         The same with more levels of categories, to learn its effects.
     known : numpy.ndarray
         What the columns themselves tell of the cells of `few`, (cells, effects).
-    among : int
+    among : float
         How many there are, of which one is expected to matter.
     """
 
     few: Term
     more: Term
     known: np.ndarray
-    among: int
+    among: float
 
 
 def candidates(
@@ -98,7 +98,8 @@ def _whole_numbers(
     terms: Terms, order: np.ndarray, rows: int, taken: set[str], most: int
 ) -> list[Candidate]:
     chosen = [n for n in order if terms.terms[n].values][: 1 + int(WORK / (rows + EACH))]
-    made = []
+    # one is as likely a code as a quantity; of very many most are no codes
+    among, made = max(1.0, len(chosen) / USUAL), []
     for number in sorted(chosen):
         term, where, _ = terms.places[number]
         share, values = terms.share[where][1 : len(term.edges) + 2], np.array(term.values)
@@ -114,7 +115,7 @@ def _whole_numbers(
             Term(name, int(cells.max()) + 1, pair=(term.name,), cuts=(tuple(cells.tolist()),))
             for cells in (cell, np.arange(len(values)))
         )
-        made.append(Candidate(few, more, known, among=1))  # as likely a code as a quantity
+        made.append(Candidate(few, more, known, among=among))
     return made
 
 
