@@ -15,8 +15,8 @@ from unbag.additive._counts import Spread, counts_of
 from unbag.additive._interactions import (
     USUAL,
     VARIANCES,
-    Candidate,
     CellProducts,
+    FurtherTerm,
     _gain,
     _margins,
     asked_for,
@@ -176,7 +176,7 @@ def test_few_pairs_must_say_as_much_as_one_of_twenty():
 
     def taken(size):
         products = CellProducts(J.T @ J, J.T @ (size * effect))
-        return asked_for([Candidate(term, term, _margins(2, 2), USUAL)], [[products]], 8)
+        return asked_for([FurtherTerm(term, term, _margins(2, 2), USUAL)], [[products]], 8)
 
     def gain(size):
         return _gain(J.T @ J, J.T @ (size * effect), _margins(2, 2))

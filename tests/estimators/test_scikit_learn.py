@@ -231,8 +231,8 @@ def test_reports_indexed_by_bag_need_not_be_repeated_for_each_row():
     rows = row_reports(shares, Shops.bag)
     np.testing.assert_allclose(rows.y, np.stack(list(SHARES.values()), axis=1))
     assert list(rows.classes) == NAMES.tolist()
-    unknown = row_reports(shares.iloc[1:], Shops.bag)  # one bag has no report: nothing is guessed
-    assert len(unknown.y) == len(shares) - 1
+    with pytest.raises(unbag.Refused, match="one entry for each bag"):
+        row_reports(shares.iloc[1:], Shops.bag)
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])

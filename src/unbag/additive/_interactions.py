@@ -49,7 +49,7 @@ VARIANCES = np.logspace(-3, 0.5, 15)
 """Prior variances of a cell's effect that are as probable as each other."""
 
 
-class Candidate(NamedTuple):
+class FurtherTerm(NamedTuple):
     """A term that the counts may ask for.
 
     Parameters
@@ -72,7 +72,7 @@ class Candidate(NamedTuple):
 
 def candidates(
     terms: Terms, strength: np.ndarray, rows: int, *, classes: int = 1, pairs: bool = True
-) -> list[Candidate]:
+) -> list[FurtherTerm]:
     """The terms to look at; of many columns the strongest, so that it takes no longer.
 
     Parameters
@@ -96,7 +96,7 @@ def candidates(
 
 def _whole_numbers(
     terms: Terms, order: np.ndarray, rows: int, taken: set[str], most: int
-) -> list[Candidate]:
+) -> list[FurtherTerm]:
     chosen = [n for n in order if terms.terms[n].values][: 1 + int(WORK / (rows + EACH))]
     # one is as likely a code as a quantity; of very many most are no codes
     among, made = max(1.0, len(chosen) / USUAL), []
@@ -115,11 +115,11 @@ def _whole_numbers(
             Term(name, int(cells.max()) + 1, pair=(term.name,), cuts=(tuple(cells.tolist()),))
             for cells in (cell, np.arange(len(values)))
         )
-        made.append(Candidate(few, more, known, among=among))
+        made.append(FurtherTerm(few, more, known, among=among))
     return made
 
 
-def _column_pairs(terms: Terms, order: np.ndarray, rows: int, taken: set[str]) -> list[Candidate]:
+def _column_pairs(terms: Terms, order: np.ndarray, rows: int, taken: set[str]) -> list[FurtherTerm]:
     columns: list[int] = []
     for number in order:
         term, where, _ = terms.places[number]
@@ -135,7 +135,7 @@ def _column_pairs(terms: Terms, order: np.ndarray, rows: int, taken: set[str]) -
         own = _pair(name, pair, few)
         known = _margins(*(max(cuts) + 1 for cuts in own.cuts))
         among = max(len(both), USUAL)
-        made.append(Candidate(own, _pair(name, pair, more), known, among))
+        made.append(FurtherTerm(own, _pair(name, pair, more), known, among))
     return made
 
 
@@ -175,7 +175,7 @@ class CellProducts(NamedTuple):
 
 
 def cell_products(
-    pairs: Sequence[Candidate],
+    pairs: Sequence[FurtherTerm],
     terms: Terms,
     Z: Slots,
     counts: Counts,
@@ -188,7 +188,7 @@ def cell_products(
 
     Parameters
     ----------
-    pairs : sequence of Candidate
+    pairs : sequence of FurtherTerm
         To look at.
     terms : Terms
         Of the columns.
@@ -234,13 +234,13 @@ def _part(whitener: Any, counts: slice) -> Diagonal:
 
 
 def asked_for(
-    pairs: Sequence[Candidate], parts: Iterable[Sequence[CellProducts]], most: int
+    pairs: Sequence[FurtherTerm], parts: Iterable[Sequence[CellProducts]], most: int
 ) -> tuple[Term, ...]:
     """The terms that the counts ask for: values first, then pairs, the strongest first.
 
     Parameters
     ----------
-    pairs : sequence of Candidate
+    pairs : sequence of FurtherTerm
         That were looked at.
     parts : iterable of sequences of CellProducts
         Of each part of the bags the products of each pair.

@@ -21,8 +21,8 @@ from unbag._rules import broken
 from unbag.additive._counts import Counts, Spread, counts_of, spread_of
 from unbag.additive._evidence import EvidenceFit, Linear, State
 from unbag.additive._interactions import (
-    Candidate,
     CellProducts,
+    FurtherTerm,
     asked_for,
     candidates,
     cell_products,
@@ -223,7 +223,7 @@ class PairsAt(NamedTuple):
     """What a part says of pairs of columns, where the sum of columns was fitted; see `SumsAt`."""
 
     at: SumsAt
-    pairs: Sequence[Candidate]
+    pairs: Sequence[FurtherTerm]
 
     def __call__(self, part: BagPart) -> list[CellProducts]:
         """The products of one part."""
