@@ -80,15 +80,6 @@ def resident_memory():
     return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers():
-    """One worker more than there are cores: while a test waits for a process, another one runs."""
-    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
-        return None
-    ours = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
-    return len(ours(0)) + 1
-
-
 def pytest_sessionfinish(exitstatus):
     """Forget the compiled programs after a failure, as one that a killed process left half written
     could be its cause, and when they are many; a folder of the user's is kept."""
