@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -61,6 +62,27 @@ def test_many_threads_make_one_output(tmp_path):
     for thread in threads:
         thread.join()
     assert [(tmp_path / "model").read_text()] == [str(number) for number in made]
+
+
+def test_a_draft_that_another_process_is_about_to_remove_is_made_anew(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+    make, theirs = tempfile.mkstemp, []
+
+    def taken_for_a_leftover(*where):
+        """Between its making and its lock, another process has locked the first file."""
+        made = make(*where)
+        if not theirs:
+            theirs.extend([os.open(made[1], os.O_RDONLY), made[1]])
+            fcntl.flock(theirs[0], fcntl.LOCK_EX)
+        return made
+
+    monkeypatch.setattr(tempfile, "mkstemp", taken_for_a_leftover)
+    with whole(tmp_path / "model") as draft:
+        assert str(draft) != theirs[1]
+        Path(theirs[1]).unlink(missing_ok=True)
+        os.close(theirs[0])
+        draft.write_text("whole")
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path, monkeypatch):

@@ -95,13 +95,13 @@ def whole(path: Path, *, force: bool = True) -> Iterator[Path]:
 
 def _new_file(folder: Path, start: str) -> tuple[int, Path]:
     """A new file that is locked, so that nobody takes it for a leftover; again where somebody did
-    before it was locked."""
+    before it was locked, and holds the lock while it removes the file."""
     handle, name = tempfile.mkstemp(".tmp", start, folder)
     for _ in range(9):
-        _is_free(handle)
-        if os.path.exists(name):
+        if (_is_free(handle) or fcntl is None) and os.path.exists(name):
             break
         os.close(handle)
+        Path(name).unlink(missing_ok=True)
         handle, name = tempfile.mkstemp(".tmp", start, folder)
     return handle, Path(name)
 
