@@ -85,6 +85,25 @@ def test_a_draft_that_another_process_is_about_to_remove_is_made_anew(tmp_path, 
     assert [p.name for p in tmp_path.iterdir()] == ["model"]
 
 
+def test_a_folder_that_another_process_is_about_to_remove_is_made_anew(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+    make, theirs = tempfile.mkdtemp, []
+
+    def taken_for_a_leftover(*where):
+        folder = make(*where)
+        if not theirs:
+            theirs.extend([os.open(folder, os.O_RDONLY), folder])
+            fcntl.flock(theirs[0], fcntl.LOCK_EX)
+        return folder
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "mkdtemp", taken_for_a_leftover)
+    with scratch() as folder:
+        assert folder != theirs[1]
+        os.close(theirs[0])
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path, monkeypatch):
     path = tmp_path / "scores.csv"
     killed_while_writing(path)

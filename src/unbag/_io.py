@@ -174,10 +174,12 @@ def scratch() -> Iterator[str]:
     """A folder for what does not fit into memory; it is removed in the end, or, where the process
     was killed, when the next one needs a folder."""
     _remove_leftovers(Path(tempfile.gettempdir()), SCRATCH, "")
-    with tempfile.TemporaryDirectory(prefix=SCRATCH) as folder:
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            _is_free(handle)
-            yield folder
-        finally:
-            os.close(handle)
+    for last in (*[False] * 8, True):  # somebody may take it for a leftover before it is locked
+        with tempfile.TemporaryDirectory(prefix=SCRATCH, ignore_cleanup_errors=True) as folder:
+            handle = os.open(folder, os.O_RDONLY)
+            try:
+                if last or fcntl is None or (_is_free(handle) and os.path.exists(folder)):
+                    yield folder
+                    return
+            finally:
+                os.close(handle)
