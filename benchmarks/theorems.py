@@ -135,8 +135,10 @@ def classes(runs, k=8):
 
 
 def bag_losses(report, prior, f):
-    """The ideal estimator of each bag, equation (1): f is (bags, instances, components), its mean
-    taken as known."""
+    """The ideal estimator of each bag, the paper's equation (2) and Lemma C.1's for histograms.
+
+    f is (bags, instances, components), its mean taken as known.
+    """
     mean = f.mean(axis=(0, 1))
     return np.sum((report - prior) * (f - mean).sum(axis=1), axis=1) + prior @ mean
 

@@ -245,9 +245,11 @@ def test_a_leaderboard_is_written_as_page_figure_and_latex(tmp_path):
 
 
 def test_latex_needs_no_caption_and_escapes_everything():
-    text = as_latex(["a", "b"], [["50% & more", "1 ± 2"]])
-    assert "50\\% \\& more & 1 $\\pm$ 2 \\\\" in text
-    assert "table" not in text.replace("tabular", "")
+    text = as_latex(["a", "b, c"], [["50% & more", "1 ± 2"], ["a|b", "-0.3"], ["< 1", "> 2"]])
+    assert "50\\% \\& more & 1 {\\scriptsize$\\pm$ 2} \\\\\na$|$b & $-$0.3 \\\\" in text
+    assert "$<$ 1 & $>$ 2 \\\\" in text
+    assert "a & \\begin{tabular}[b]{@{}r@{}}b,\\\\ c\\end{tabular} \\\\" in text
+    assert "{table}" not in text
 
 
 def test_results_from_outside_stand_beside_ours(tiny_task, tmp_path):

@@ -4,6 +4,7 @@ data."""
 import csv
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,6 +39,7 @@ from unbag.lab import (
 )
 from unbag.lab import _claims as judging
 from unbag.lab import _online_report as online_reporting
+from unbag.lab._methods import UNSMOOTHED
 from unbag.lab._online import HISTORY, OnlineStore, online_preset, online_stores
 from unbag.lab._plan import Experiment, RunSettings
 from unbag.lab._report import MARKS, _broadest, latex_page, write_report
@@ -607,25 +609,68 @@ def test_a_latex_table_has_the_best_in_bold_those_within_an_error_underlined_and
         )  # the mean gap is 0.0003 ± 0.0008
     text = latex_page(runs, [runs[0].experiment], (Way.named("matching"), Way.named("easy")))
     loss = text.split("\\begin{table}")[1].splitlines()
-    assert loss[3:6] == ["\\toprule", "bags of & 16 \\\\", "\\midrule"]
-    assert loss[6].startswith("PM & \\underline{0.3408 $\\pm$ ")
-    assert loss[7].startswith("EasyLLP & 0.3700 $\\pm$ 0.0014")
-    assert loss[8].startswith("GeneralUPM & \\textbf{0.3405 $\\pm$ 0.0014}")
-    assert (
-        "\\caption{Adult (perceptron, usual start, 5 epochs; 5 repetitions; the paper's network): "
-        f"test log loss, mean and standard error. {MARKS}}}"
-    ) in loss
+    assert "bags of & PM & EasyLLP & GeneralUPM & p \\\\" in loss
     gap = np.array([0.026, 0.03, 0.03, 0.03, 0.03])
     expected = scipy.stats.ttest_1samp(gap, 0).pvalue
-    assert f"p, PM and EasyLLP & {expected:.2g} \\\\" in loss
+    assert expected < 0.001
+    small = "{\\scriptsize$\\pm$ 0.0014}"
+    (cells,) = (line for line in loss if line.startswith("16 & "))
+    size, pm, easy, upm, p = cells.removesuffix(" \\\\").split(" & ")
+    assert pm.startswith("\\underline{0.3408 {\\scriptsize$\\pm$ ")
+    assert (size, easy, upm) == ("16", f"0.3700 {small}", f"\\textbf{{0.3405 {small}}}")
+    assert p == "$<$ 0.001"
+    assert (
+        "\\caption{Adult (perceptron, usual start, 5 epochs; 5 repetitions; the paper's network): "
+        f"test log loss, mean and standard error. {MARKS} p: of a paired t test of PM and EasyLLP.}}"
+    ) in loss
+    assert "\\label{tab:adult-perceptron-usual-5-log-loss}" in loss
+    assert "trivial & \\multicolumn{4}{c}{0.5500} \\\\" in loss
 
 
-def test_a_wide_latex_table_is_made_as_wide_as_the_page_and_says_one_number_once():
-    sizes = (1, 2, 4, 8, 16, 32, 64)
-    runs = list(invented(levels(0.34, 0.37, 0.35, sizes=sizes)))
-    loss = latex_page(runs, [runs[0].experiment]).split("\\begin{table}")[1]
-    assert "\\centering\n\\resizebox{\\textwidth}{!}{%\n\\begin{tabular}{lrrrrrrr}" in loss
-    assert "trivial & \\multicolumn{7}{c}{0.5500} \\\\\n\\bottomrule\n\\end{tabular}\n}" in loss
+def test_controls_without_smoothing_have_a_latex_panel_of_their_own_with_the_sizes_they_have():
+    runs = [*invented(levels(0.34, 0.37, 0.35, sizes=(1, 16)))]
+    controls = [
+        one._replace(way=Way(one.way.method, UNSMOOTHED))
+        for one in invented(levels(0.33, 0.36, 0.34, sizes=(1,)))
+    ]
+    text = latex_page([*runs, *controls], [runs[0].experiment])
+    usual, control = text.split("\\begin{table}")[1].split("\\bottomrule")[:2]
+    assert "bags of & PM & EasyLLP & GeneralUPM \\\\" in usual
+    assert "\n16 & " in usual
+    stacked = [f"{name},\\\\ unsmoothed" for name in ("PM", "EasyLLP", "GeneralUPM")]
+    places = [control.index(name) for name in stacked]
+    assert places == sorted(places)
+    assert "\n1 & \\textbf{0.3300" in control  # the best of both panels
+    assert "\\textbf" not in usual.split("\n1 & ")[1].split("\n")[0]
+    assert "\n16 & " not in control
+
+
+def compiled(text: str, folder: Path) -> str:
+    """What pdflatex says of it, in a document as docs/reproducing.md has it."""
+    (folder / "tables.tex").write_text(text)
+    (folder / "paper.tex").write_text(
+        "\\documentclass{article}\n\\usepackage{booktabs,graphicx}\n"
+        "\\begin{document}\n\\input{tables}\n\\end{document}\n"
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout[-2000:]
+    return run.stdout
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_latex_tables_compile_and_none_is_wider_than_the_page(tmp_path):
+    hard = [f"wide_{i} 50% <{i}|~^" for i in range(7)]
+    runs = [*invented(levels(0.34, 0.37, 0.35, sizes=tuple(2**i for i in range(12))))]
+    runs += [
+        one._replace(way=Way(name, "log"))
+        for name in hard
+        for one in runs
+        if one.way.method == "upm"
+    ]
+    text = latex_page(runs, [runs[0].experiment], (Way.named("matching"), Way.named("upm")))
+    assert text.count("\\begin{tabular}{l") == 2 * 2  # two panels each of loss and AUC
+    assert "Overfull" not in compiled(text, tmp_path)
 
 
 def test_the_papers_panel_is_of_its_network_once_three_repetitions_are_there():
@@ -690,9 +735,9 @@ def test_rate_and_method_are_chosen_by_unbag_choose_from_the_held_out_bags_of_ea
     assert rows == [
         "GeneralUPM",
         "anchored, square",
+        "GeneralUPM, unsmoothed",
         "any method",
         "all smoothed by 0",
-        "GeneralUPM, log smoothed by 0",
     ]
 
 
@@ -739,7 +784,7 @@ def test_runs_with_another_smoothing_are_a_curve_of_their_own(tmp_path):
         "anchored:square",
     }
     table = _results.experiment_table(found, found[0].experiment, "test_loss")
-    assert table.count("| GeneralUPM, log smoothed by 0 |") == 1
+    assert table.count("| GeneralUPM, unsmoothed |") == 1
 
 
 def test_figures_of_two_batch_sizes_have_two_names():
@@ -806,7 +851,7 @@ def test_a_report_has_tables_claims_and_figures(tmp_path):
     claims = (tmp_path / "report" / "claims.md").read_text()
     assert "| 1 | PM has the lowest loss at small bag sizes | Adult | not comparable | " in claims
     again = write_report(store, tmp_path / "report", latex=True)
-    assert "\\begin{tabular}{lrrr}" in (tmp_path / "report" / "tables.tex").read_text()
+    assert "\\begin{tabular}{lrrrrrr}" in (tmp_path / "report" / "tables.tex").read_text()
     assert len(again) == len(written) + 1
 
 

@@ -13,6 +13,7 @@ from unbag.plots import CurveLook
 from unbag.training import Objective
 
 SMOOTHING = 0.1  # of labels, in the paper
+UNSMOOTHED = "log smoothed by 0"  # of `curve_of`
 METHODS: dict[str, Method | Objective] = {facts.name: facts.name for facts in KNOWN.values()}
 USUAL_LOSS: dict[str, str] = {}
 TITLES = {name: facts.title for name, facts in KNOWN.items()} | {"all": "any method"}
@@ -88,6 +89,8 @@ class Way(NamedTuple):
     def title(self) -> str:
         """What figures and tables call it."""
         name = TITLES.get(self.method, self.method)
+        if self.loss == UNSMOOTHED:
+            return f"{name}, unsmoothed"
         if self.method != "anchored" and self.loss == "log":
             return name
         return f"{name}, {self.loss}"

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from inspect import cleandoc
 from itertools import product
+from math import ceil
 from pathlib import Path
+
+import numpy as np
 
 from unbag._rules import broken
 from unbag.lab import _choice, _variance
@@ -31,10 +34,9 @@ from unbag.lab._results import (
     price_rows,
     prices,
     read_runs,
-    size_table,
 )
 from unbag.lab._store import RunStore, write_csv
-from unbag.lab._tables import as_latex
+from unbag.lab._tables import as_latex, floating
 from unbag.lab._tasks import TASKS
 from unbag.losses import LOSSES
 
@@ -208,10 +210,15 @@ def _choices(everything: Sequence[Runs], choices: Sequence[Chosen]) -> list[str]
 
 
 BETTER = {"test_loss": min, "test_auc": max}
+PANEL = 6  # methods beside each other; more would be too small to read
 MARKS = (
-    "Rate and epoch are the best on test. Bold: the best of a column; underlined: within one "
+    "Rate and epoch are the best on test. Bold: the best at a bag size; underlined: within one "
     "standard error of it, paired; a star: at an end of the rates or epochs that were run."
 )
+PREAMBLE = """\
+% Made by unbag reproduce --report ... --latex. In a paper:
+%   \\usepackage{booktabs,graphicx}
+%   \\input{tables}"""
 
 
 def latex_page(
@@ -228,48 +235,72 @@ def latex_page(
     experiments : sequence of Experiment
         Those to show.
     compare : tuple of Way, optional
-        Two methods: a paired t test at each bag size stands below every table.
+        Two methods: every table has a column with a paired t test between them.
     """
-    parts = ["% of unbag reproduce --report ... --latex; needs \\usepackage{booktabs,graphicx}"]
-    for experiment, metric in product(experiments, METRICS.values()):
+    parts = [PREAMBLE]
+    for experiment, (name, metric) in product(experiments, METRICS.items()):
         cells = cells_of(everything, experiment, metric)
         if cells.learned:
             caption = f"{experiment.data} ({details_of(cells)})"
             caption += f": {name_of(metric, experiment)}, mean and standard error. {MARKS}"
-            parts.append(_table(cells, caption, compare))
+            if compare:
+                caption += " p: of a paired t test of " + " and ".join(w.title for w in compare)
+                caption += "."
+            label = f"tab:{experiment.name}-{name}"
+            parts.append(floating(_panels(cells, compare), caption=caption, label=label))
     return "\n\n".join(parts) + "\n"
 
 
-def _table(results: BestCells, caption: str, compare: tuple[Way, Way] | None) -> str:
+def _panels(results: BestCells, compare: tuple[Way, Way] | None) -> list[str]:
+    """Bag sizes by methods; controls with another smoothing in panels of their own."""
+    ways = in_order([way for way, _ in results.learned])
+    usual = [way for way in ways if way.loss in LOSSES]
+    groups = [*_parts(usual), *_parts([way for way in ways if way not in usual])]
+    first, *others = groups
+    return [_panel(results, first, compare), *(_panel(results, group) for group in others)]
+
+
+def _parts(ways: Sequence[Way]) -> list[Sequence[Way]]:
+    """As few panels as can be, each of about as many methods."""
+    panels = ceil(len(ways) / PANEL)
+    width = ceil(len(ways) / max(panels, 1)) or 1
+    return [ways[start : start + width] for start in range(0, len(ways), width)]
+
+
+def _panel(results: BestCells, ways: Sequence[Way], compare: tuple[Way, Way] | None = None) -> str:
     cells = results.learned
-    ways, (sizes, rows) = in_order([way for way, _ in cells]), size_table(cells)
+    sizes = sorted({size for way, size in cells if way in ways})
+    header = ["bags of", *(way.title for way in ways)]
+    rows = [[str(k), *(str(cells.get((way, k), "")) for way in ways)] for k in sizes]
+    if compare:
+        header.append("p")
+        rows = [[*row, _p_value(cells, compare, k)] for row, k in zip(rows, sizes, strict=True)]
+    best, level = [], []
+    for row, k in enumerate(sizes):
+        there = {way: average for (way, size), average in cells.items() if size == k}
+        first = BETTER[results.metric](there, key=lambda way: there[way].mean)
+        mine = {way: (row, ways.index(way) + 1) for way in there if way in ways}
+        best += [place for way, place in mine.items() if way == first]
+        level += [p for way, p in mine.items() if way != first and _as_good(there, way, first)]
     foot = []
     if results.labels is not None:
         foot.append(["labels", str(results.labels)])
     if results.metric == "test_loss":
         foot.append(["trivial", f"{results.trivial:.4f}"])
-    if compare:
-        foot.append(_tests(cells, compare, sizes))
-    best, level = [], []
-    for column, k in enumerate(sizes, 1):
-        there = {row: cells[way, k] for row, way in enumerate(ways) if (way, k) in cells}
-        first = BETTER[results.metric](there, key=lambda row: there[row].mean)
-        best.append((first, column))
-        level += [(row, column) for row in there if row != first and _as_good(there, row, first)]
-    header = ["bags of", *map(str, sizes)]
-    return as_latex(header, rows, caption=caption, bold=best, underlined=level, foot=foot)
+    return as_latex(header, rows, bold=best, underlined=level, foot=foot)
 
 
-def _as_good(there: Mapping[int, Average], row: int, first: int) -> bool:
-    gap, error = there[row].minus(there[first])
+def _as_good(there: Mapping[Way, Average], way: Way, first: Way) -> bool:
+    gap, error = there[way].minus(there[first])
     return abs(gap) <= error
 
 
-def _tests(
-    cells: Mapping[tuple[Way, int], Average], compare: tuple[Way, Way], sizes: Sequence[int]
-) -> list[str]:
-    """p values of a paired t test between two methods."""
-    a, b = compare
-    both = [k for k in sizes if (a, k) in cells and (b, k) in cells]
-    values = {k: f"{cells[a, k].p_value(cells[b, k]):.2g}" for k in both}
-    return [f"p, {a.title} and {b.title}", *(values.get(k, "") for k in sizes)]
+def _p_value(cells: Mapping[tuple[Way, int], Average], compare: tuple[Way, Way], size: int) -> str:
+    """Of a paired t test between two methods; empty where one of them has no runs."""
+    there = [cells[way, size] for way in compare if (way, size) in cells]
+    if len(there) < 2:
+        return ""
+    p = there[0].p_value(there[1])
+    if p < 0.001:
+        return "< 0.001"
+    return f"{p:.2g}" * bool(np.isfinite(p))

@@ -252,7 +252,12 @@ def _curve(runs: Runs) -> tuple:
 def in_order(ways: Sequence[Way]) -> list[Way]:
     """Ways in the order of figures: the paper's, ours, then yours."""
     known = [Way.named(text, kind) for kind, texts in WAYS.items() for text in texts]
-    return sorted(set(ways), key=lambda way: ([*known, way].index(way), way))
+    methods = [way.method for way in known]
+
+    def place(way: Way) -> tuple:
+        return [*known, way].index(way), [*methods, way.method].index(way.method), way
+
+    return sorted(set(ways), key=place)
 
 
 def best_rows(everything: Sequence[Runs]) -> list[dict[str, Any]]:

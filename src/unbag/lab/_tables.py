@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 ESCAPES = {character: f"\\{character}" for character in "&%$#_{}"} | {
@@ -9,8 +10,15 @@ ESCAPES = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "~": "\\textasciitilde{}",
     "^": "\\textasciicircum{}",
     "±": "$\\pm$",
+    # LaTeX's usual text font has other characters in the places of these
+    "<": "$<$",
+    ">": "$>$",
+    "|": "$|$",
 }
-FITTING = 7  # columns that a page is wide enough for; a wider table is made smaller
+# Only as much smaller as the page asks for: a table that fits keeps its size.
+FITTED = """\\sbox0{%
+TABULAR}%
+\\ifdim\\wd0>\\linewidth\\resizebox{\\linewidth}{!}{\\usebox0}\\else\\usebox0\\fi"""
 
 
 def as_markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -67,25 +75,39 @@ def as_latex(
     \\end{tabular}
     <BLANKLINE>
     """
-    lines = [f"\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", "\\toprule", _line(header)]
-    lines.append("\\midrule")
+    lines = [f"\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", "\\toprule"]
+    lines += [" & ".join(map(_heading, header)) + " \\\\", "\\midrule"]
     marks = dict.fromkeys(bold, "textbf") | dict.fromkeys(underlined, "underline")
     for number, row in enumerate(rows):
         lines.append(_line(row, {c: mark for (r, c), mark in marks.items() if r == number}))
     lines += ["\\midrule"] * bool(foot) + [_foot(row, len(header) - 1) for row in foot]
-    lines += ["\\bottomrule", "\\end{tabular}"]
-    if caption and len(header) > FITTING:
-        lines = ["\\resizebox{\\textwidth}{!}{%", *lines, "}"]
+    text = "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
     if caption:
-        lines = ["\\begin{table}", "\\centering", *lines, f"\\caption{{{escaped(caption)}}}"]
-        lines += [f"\\label{{{label}}}"] * bool(label) + ["\\end{table}"]
+        return floating([text], caption=caption, label=label)
+    return text
+
+
+def floating(tabulars: Sequence[str], *, caption: str, label: str = "") -> str:
+    """Tables of `as_latex` as one floating table, one below the other, none wider than the page.
+
+    Parameters
+    ----------
+    tabulars : sequence of str
+        Without a caption.
+    caption, label : str
+        Of all together.
+    """
+    parts = [FITTED.replace("TABULAR", tabular.rstrip("\n")) for tabular in tabulars]
+    lines = ["\\begin{table}", "\\centering\\small\\setlength{\\tabcolsep}{3pt}"]
+    lines += ["\n\\par\\medskip\n".join(parts), f"\\caption{{{escaped(caption)}}}"]
+    lines += [f"\\label{{{label}}}"] * bool(label) + ["\\end{table}"]
     return "\n".join([*lines, ""])
 
 
 def _foot(row: Sequence[str], columns: int) -> str:
     if len(row) != 2 or columns == 1:
         return _line(row)
-    name, value = map(escaped, row)
+    name, value = map(_cell, row)
     return f"{name} & \\multicolumn{{{columns}}}{{c}}{{{value}}} \\\\"
 
 
@@ -98,8 +120,26 @@ def escaped(text: str) -> str:
     return "".join(ESCAPES.get(character, character) for character in text)
 
 
+def _heading(text: str) -> str:
+    """A method and its loss stand one above the other: columns are as wide as their numbers."""
+    lines = [escaped(line) for line in text.split(", ")]
+    if len(lines) == 1:
+        return lines[0]
+    stacked = ",\\\\ ".join(lines)
+    return f"\\begin{{tabular}}[b]{{@{{}}r@{{}}}}{stacked}\\end{{tabular}}"
+
+
+def _cell(text: str) -> str:
+    """A standard error is smaller than its number, and a minus sign is no hyphen."""
+    number, sign, error = text.partition(" ± ")
+    shown = re.sub(r"^-(?=\d)", "$-$", escaped(number))
+    if sign:
+        shown += f" {{\\scriptsize$\\pm$ {escaped(error)}}}"
+    return shown
+
+
 def _line(cells: Sequence[str], marks: Mapping[int, str] | None = None) -> str:
-    shown = [escaped(cell) for cell in cells]
+    shown = [_cell(cell) for cell in cells]
     for column, mark in (marks or {}).items():
         shown[column] = f"\\{mark}{{{shown[column]}}}"
     return " & ".join(shown) + " \\\\"
