@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,11 +44,7 @@ class LateVerb(TyperCommand):
 
             module = import_module(f"unbag.cli._{self.name}")
         app = typer.Typer(add_completion=False)
-        verb = getattr(module, str(self.name))
-        paragraphs = cleandoc(verb.__doc__ or "").split("\n\n")
-        # one line each, or Typer breaks lines both where the source does and at the terminal's edge
-        text = "\n\n".join(" ".join(p.split()) for p in paragraphs)
-        app.command(cls=getattr(module, "COMMAND", Verb), help=text)(verb)
+        app.command(cls=getattr(module, "COMMAND", Verb))(getattr(module, str(self.name)))
         parent.meta[WORDS] = [info_name, *args]  # as they were typed, for the hints
         return typer.main.get_command(app).make_context(info_name, args, parent=parent, **extra)
 

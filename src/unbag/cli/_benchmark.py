@@ -23,49 +23,50 @@ COMMAND = stopped_verb("finished runs are kept; the same words go on")
 
 def benchmark(
     ctx: typer.Context,
-    preset: Annotated[
-        str,
-        typer.Option(
-            help="quick (two minutes); rates, noise, bags (rare labels, noisy counts, bags that "
-            "are not random); laptop (hours); night (everything)"
-        ),
-    ] = "quick",
-    store: Annotated[
-        Path | None, typer.Option(help="folder for runs and leaderboard; unbag-benchmark/<preset>")
-    ] = None,
-    add: Annotated[
-        list[Path] | None,
-        typer.Option(help="Python file that adds a method, a learner or a task; repeat"),
-    ] = None,
-    results: Annotated[
-        list[Path] | None,
-        typer.Option(help="CSV of results from outside, to stand beside ours; repeat"),
-    ] = None,
-    tasks: Annotated[list[str] | None, typer.Option("--task", help="data; repeat")] = None,
-    bags_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--bags",
-            help="random, naive, kmeans, feature, dirichlet, simple, intermediate, hard; repeat",
-        ),
-    ] = None,
-    sizes: Annotated[list[int] | None, typer.Option("--size", help="bag size; repeat")] = None,
-    methods: Annotated[
-        list[str] | None, typer.Option("--method", help="a competitor; repeat; by default all")
-    ] = None,
-    repetitions: Annotated[int | None, typer.Option(help="seeds of each setting")] = None,
-    rows: Annotated[int | None, typer.Option(help="training rows; 0 for all")] = None,
-    epsilons: Annotated[
-        list[float] | None,
-        typer.Option("--epsilon", help="of Laplace noise on the counts, 0 for none; repeat"),
-    ] = None,
-    so_far: Annotated[
-        bool, typer.Option("--so-far", help="rank what was run before it was stopped; run nothing")
-    ] = False,
+    preset: str = "quick",
+    store: Path | None = None,
+    add: list[Path] | None = None,
+    results: list[Path] | None = None,
+    tasks: Annotated[list[str] | None, typer.Option("--task")] = None,
+    bags_by: Annotated[list[str] | None, typer.Option("--bags")] = None,
+    sizes: Annotated[list[int] | None, typer.Option("--size")] = None,
+    methods: Annotated[list[str] | None, typer.Option("--method")] = None,
+    repetitions: int | None = None,
+    rows: int | None = None,
+    epsilons: Annotated[list[float] | None, typer.Option("--epsilon")] = None,
+    so_far: bool = False,
 ) -> None:
     """Rank every method of the field on the same bags, and your own beside them.
 
     Example: unbag benchmark --add my_method.py
+
+    Parameters
+    ----------
+    preset
+        quick (two minutes); rates, noise, bags (rare labels, noisy counts, bags that are not
+        random); laptop (hours); night (everything)
+    store
+        folder for runs and leaderboard; unbag-benchmark/<preset>
+    add
+        Python file that adds a method, a learner or a task; repeat
+    results
+        CSV of results from outside, to stand beside ours; repeat
+    tasks
+        data; repeat
+    bags_by
+        random, naive, kmeans, feature, dirichlet, simple, intermediate, hard; repeat
+    sizes
+        bag size; repeat
+    methods
+        a competitor; repeat; by default all
+    repetitions
+        seeds of each setting
+    rows
+        training rows; 0 for all
+    epsilons
+        of Laplace noise on the counts, 0 for none; repeat
+    so_far
+        rank what was run before it was stopped; run nothing
     """
     import jax
 

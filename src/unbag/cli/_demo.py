@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from unbag.cli._options import stopped_verb
 
 COMMAND = stopped_verb("it starts from the beginning when it is run again")
 
 
-def demo(
-    folder: Annotated[
-        Path,
-        typer.Option(help="where the tables, models and the page go; its own files it overwrites"),
-    ] = Path("demo"),
-) -> None:
+def demo(folder: Path = Path("demo")) -> None:
     """The whole way on the shipped Adult data: two tables, check, train, select, evaluate without
     labels, reveal them.
 
     Example: unbag demo
+
+    Parameters
+    ----------
+    folder
+        where the tables, models and the page go; its own files it overwrites
     """
     from unbag.cli._demonstration import run
 

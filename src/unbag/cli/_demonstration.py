@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from unbag._rules import broken
-from unbag.bags import Bags, design_bags, from_rows
+from unbag.bags import design_bags, from_rows
 from unbag.cli._console import activity, tell_warnings
 from unbag.cli._evaluate import JudgedModel, bags_for, judged_by, open_model, unseen
 from unbag.cli._select import selected
@@ -54,7 +55,6 @@ DEFAULT = "default"
 PAPER = ("upm", "easy", "matching")
 """The methods of the paper, for networks, which the default model is shown beside."""
 COLUMNS_SHOWN = 6
-Truths = dict[str, tuple[JudgedModel, Evaluation]]
 
 
 class Files(NamedTuple):
@@ -62,15 +62,9 @@ class Files(NamedTuple):
 
     folder: Path
 
-    @property
-    def first(self) -> tuple[Path, Path]:
-        """Events and reports to learn from."""
-        return self.folder / "events.parquet", self.folder / "reports.parquet"
-
-    @property
-    def later(self) -> tuple[Path, Path]:
-        """Events and reports that come later."""
-        return self.folder / "later-events.parquet", self.folder / "later-reports.parquet"
+    def tables(self, when: str = "") -> tuple[Path, Path]:
+        """Events and reports: those to learn from, or the "later-" ones."""
+        return self.folder / f"{when}events.parquet", self.folder / f"{when}reports.parquet"
 
     def model(self, method: str) -> Path:
         """The model of a method."""
@@ -100,27 +94,66 @@ def run(
     console : rich.console.Console, optional
         Where to print.
     """
-    say = console or _console()
-    files = Files(own_folder(folder))
+    width = {True: None, False: 100}[sys.stdout.isatty()]
+    say = console or Console(highlight=False, soft_wrap=True, width=width)
+
+    def step(title: str, words: str = "") -> None:
+        say.print(f"\n{next(numbers)}. {title}", style="bold")
+        if words:
+            say.print(f"   {words}", style="dim")
+
+    files, numbers = Files(own_folder(folder)), count(1)
+    (events, reports), (new, later) = files.tables(), files.tables("later-")
     labels = make_tables(files, size)
-    _tell_tables(say, files, size)
-    bags = joined(*files.first, COLUMNS)
+    step(f"Two tables, as a privacy system would leave them, in {files.folder}")
+    say.print(
+        f"{events.name}: people with their features and their bag of about {size}; nobody's label."
+        f"\n{reports.name}: how many in each bag earn over $50,000, with noise (epsilon = "
+        f"{EPSILON:g}).\n{new.name}, {later.name}: a fifth of the bags, which comes later."
+    )
+
+    bags = joined(events, reports, COLUMNS)
     diagnosis = diagnose(bags)
-    _tell_check(say, files, f"{bags.summary}\n{diagnosis.verdict}")
+    step("Are the bags usable and random?", f"unbag check {events} {reports} {WORDS}")
+    say.print(f"{bags.summary}\n{diagnosis.verdict}")
+
     learn, _ = parted(bags, TEST, 0)
     with tell_warnings():
         models = _train(files, learn, methods, epochs)
-    _tell_training(say, files, learn, models)
-    choice, _ = selected([files.model(method) for method in models], *files.first, COLUMNS)
+    words = f"unbag train {events} {reports} {WORDS} --test {TEST:g} --out {files.model(DEFAULT)}"
+    step("Learn the default model, and networks by the paper's methods beside it", words)
+    for method in [name for name in models if name != DEFAULT]:
+        own = words.replace("--out", f"--method {method} --out").replace(DEFAULT, method)
+        say.print(f"   {own}", style="dim")
+    say.print(f"Learned from {len(learn.reported())} bags.")
+
+    choice, _ = selected([files.model(method) for method in models], events, reports, COLUMNS)
+    words = f"unbag select {files.folder}/*.unbag --events {events} --reports {reports} {WORDS}"
+    step("Choose one, by bags that none of them learned from", words)
+    say.print(f"{choice.bags} bags chose {choice.name}. {choice.reason}")
+
     best = Path(choice.name).stem
-    _tell_choice(say, files, choice)
-    judged = {method: (_judge(model, files), truth_of(model)) for method, model in models.items()}
-    chosen, truth = judged[best]
-    _tell_evaluation(say, files, best, chosen)
+    judged = {
+        method: judged_by(model, unseen(bags_for(model, new, later, COLUMNS), model.learned_))
+        for method, model in models.items()
+    }
+    words = f"unbag evaluate {files.model(best)} {new} {later} {WORDS}"
+    step("How good is it? The later bags know, without a label", words)
+    say.print(f"{judged[best].evaluation}\n\n{judged[best].verdict}")
+
     effects = getattr(models[best].fitted_, "effects", [])
-    _tell_effects(say, files, best, effects)
-    _tell_truth(say, judged, best, _with_labels(learn, labels))
-    runs = [run for model in models.values() for run in model.runs_]
+    step("What does each column do?", f"unbag explain {files.model(best)}")
+    _tell_effects(say, effects)
+
+    step("The labels, revealed: 16,281 other people, of whom nothing was used so far")
+    people, rich = read_adult("test")
+    truths = {
+        method: evaluate_labels(scores_of(model, pa.table(people), "binary"), rich)
+        for method, model in models.items()
+    }
+    ceiling = evaluate_labels(_with_labels(learn, labels).scores(pa.table(people)), rich)
+    _tell_truth(say, judged, truths, best, ceiling)
+
     story = Story(
         "Who earns over $50,000? Learned from totals",
         f"unbag demo: bags of {size}, noise of epsilon {EPSILON:g}",
@@ -128,23 +161,21 @@ def run(
         facts=facts_of(bags),
         diagnosis=diagnosis,
         choice=choice,
-        curves=curves_of(runs, [model.run_ for model in models.values()]),
-        evaluation=chosen.evaluation,
-        predictions=chosen.predictions,
+        curves=curves_of(
+            [run for model in models.values() for run in model.runs_],
+            [model.run_ for model in models.values()],
+        ),
+        evaluation=judged[best].evaluation,
+        predictions=judged[best].predictions,
         trained=True,
         learned=len(models[best].learned_),
-        labels=truth,
+        labels=truths[best],
         effects=effects,
-        verdict=chosen.verdict,
+        verdict=judged[best].verdict,
     )
     page = write_page(page_of(story), files.folder / "report.html", force=True)
-    _step(say, 8, f"All this as a page to read: {page.resolve()}")
+    step(f"All this as a page to read: {page.resolve()}")
     return page
-
-
-def _console() -> Console:
-    width = {True: None, False: 100}[sys.stdout.isatty()]
-    return Console(highlight=False, soft_wrap=True, width=width)
 
 
 def own_folder(folder: Path) -> Path:
@@ -164,146 +195,78 @@ def own_folder(folder: Path) -> Path:
 
 
 def make_tables(files: Files, size: int) -> np.ndarray:
-    """Write the tables, now and later; the labels of the first events come back, for the end."""
+    """Write the tables, now and later: of each bag a noisy whole count, as a privacy system gives
+    it away, in any order. The labels of the first events come back, for the end."""
     people, rich = read_adult()
     person = np.char.add("p", np.arange(len(rich)).astype(str))
     bag = design_bags(person, size=size, salt="demo")
     everybody = pa.table({"person": person, "bag": bag.tolist(), **people})
-    reports = private_reports(from_rows(bag, y=rich))
+    bags = noisy(from_rows(bag, y=rich), geometric(epsilon=EPSILON), seed=0)
+    total = np.rint(bags.report * bags.size).astype(int)
+    columns = {"bag": bags.names, "rich": total, "people": bags.size, "variance": bags.noise}
+    order = np.random.default_rng(0).permutation(len(bags))
+    reports = pa.table({name: np.asarray(each)[order].tolist() for name, each in columns.items()})
     first = int((1 - LATER) * reports.num_rows)
     soon = np.isin(bag, reports["bag"][:first].to_pylist())
-    for where, paths, part in (
-        (soon, files.first, reports[:first]),
-        (~soon, files.later, reports[first:]),
-    ):
-        pq.write_table(everybody.filter(pa.array(where)), paths[0])
-        pq.write_table(part, paths[1])
+    for when, where, part in (("", soon, reports[:first]), ("later-", ~soon, reports[first:])):
+        pq.write_table(everybody.filter(pa.array(where)), files.tables(when)[0])
+        pq.write_table(part, files.tables(when)[1])
     return rich[soon]
-
-
-def private_reports(bags: Bags) -> pa.Table:
-    """What a privacy system gives away, in any order: noisy whole counts, and how noisy they
-    are."""
-    bags = noisy(bags, geometric(epsilon=EPSILON), seed=0)
-    order = np.random.default_rng(0).permutation(len(bags))
-    count = np.rint(bags.report * bags.size).astype(int)
-    columns = {"bag": bags.names, "rich": count, "people": bags.size, "variance": bags.noise}
-    return pa.table({name: np.asarray(column)[order].tolist() for name, column in columns.items()})
 
 
 def _train(files: Files, learn: Any, methods: Sequence[str], epochs: int) -> dict[str, Any]:
     """A model file for each method; the models come back from the files, with their histories."""
-    models, settings = {}, {"hidden": (32,), "epochs": epochs, "random_state": 0}
+    models = {}
     with activity("learning") as progress:
         for number, method in enumerate(methods):
             progress(number, len(methods), f"learning: {method}")
-            own = settings | {"method": method}
+            settings = {"hidden": (32,), "epochs": epochs, "method": method}
             if method == DEFAULT:
-                own = {"random_state": 0}
-            model = learned(learn, own)
+                settings = {}
+            model = learned(learn, settings | {"random_state": 0})
             model.save(files.model(method))
             models[method] = open_model(files.model(method))
             models[method].runs_, models[method].run_ = model.runs_, model.run_
     return models
 
 
-def _judge(model: Any, files: Files) -> JudgedModel:
-    return judged_by(model, unseen(bags_for(model, *files.later, COLUMNS), model.learned_))
-
-
-def truth_of(model: Any) -> Evaluation:
-    """What the labels of 16,281 other people say of a model."""
-    people, rich = read_adult("test")
-    return evaluate_labels(scores_of(model, pa.table(people), "binary"), rich)
-
-
-def _with_labels(learn: Any, labels: np.ndarray) -> Evaluation:
-    """What the additive model reaches when each person's label is known: the ceiling."""
+def _with_labels(learn: Any, labels: np.ndarray) -> Any:
+    """The additive model that learned from each person's label: the ceiling."""
     from unbag.learners import Additive, DataWarning
 
     known = learn.reported()
     bags = from_rows(np.arange(len(known.rows)), y=labels[known.rows], X=known.table)
-    people, rich = read_adult("test")
     with warnings.catch_warnings():  # rare capital gains decide a label; the prior holds them
         warnings.simplefilter("ignore", DataWarning)
-        model = Additive().fit(bags)
-    return evaluate_labels(model.scores(pa.table(people)), rich)
+        return Additive().fit(bags)
 
 
-def _step(say: Console, number: int, title: str, words: str = "") -> None:
-    say.print(f"\n{number}. {title}", style="bold")
-    if words:
-        say.print(f"   {words}", style="dim")
-
-
-def _tell_tables(say: Console, files: Files, size: int) -> None:
-    (events, reports), (new, later) = files.first, files.later
-    _step(say, 1, f"Two tables, as a privacy system would leave them, in {files.folder}")
-    say.print(
-        f"{events.name}: people with their features and their bag of about {size}; nobody's label."
-    )
-    say.print(
-        f"{reports.name}: how many in each bag earn over $50,000, with noise (epsilon = "
-        f"{EPSILON:g})."
-    )
-    say.print(f"{new.name}, {later.name}: a fifth of the bags, which comes later.")
-
-
-def _tell_check(say: Console, files: Files, summary: str) -> None:
-    events, reports = files.first
-    _step(say, 2, "Are the bags usable and random?", f"unbag check {events} {reports} {WORDS}")
-    say.print(summary)
-
-
-def _tell_training(say: Console, files: Files, learn: Any, models: dict[str, Any]) -> None:
-    tables = " ".join(map(str, files.first))
-    words = f"unbag train {tables} {WORDS} --test {TEST:g} --out {files.model(DEFAULT)}"
-    _step(say, 3, "Learn the default model, and networks by the paper's methods beside it", words)
-    for method in models:
-        if method != DEFAULT:
-            own = words.replace("--out", f"--method {method} --out")
-            say.print(f"   {own.replace(DEFAULT, method)}", style="dim")
-    say.print(f"Learned from {len(learn.reported())} bags.")
-
-
-def _tell_choice(say: Console, files: Files, choice: Any) -> None:
-    events, reports = files.first
-    words = f"unbag select {files.folder}/*.unbag --events {events} --reports {reports} {WORDS}"
-    _step(say, 4, "Choose one, by bags that none of them learned from", words)
-    say.print(f"{choice.bags} bags chose {choice.name}. {choice.reason}")
-
-
-def _tell_evaluation(say: Console, files: Files, best: str, judged: JudgedModel) -> None:
-    events, reports = files.later
-    words = f"unbag evaluate {files.model(best)} {events} {reports} {WORDS}"
-    _step(say, 5, "How good is it? The later bags know, without a label", words)
-    say.print(str(judged.evaluation))
-    say.print(f"\n{judged.verdict}")
-
-
-def _tell_effects(say: Console, files: Files, best: str, effects: Sequence[Effect]) -> None:
+def _tell_effects(say: Console, effects: Sequence[Effect]) -> None:
     """The strongest columns, and where their effects are lowest and highest."""
-    _step(say, 6, "What does each column do?", f"unbag explain {files.model(best)}")
-    table = Table("column", "strength", "lowest at", "highest at", box=box.SIMPLE)
-    for one in effects[:COLUMNS_SHOWN]:
-        table.add_row(one.name, f"{one.strength:.2f}", *ends_of(one))
     if not effects:
         say.print("Only the additive model tells what single columns do, and it has no part here.")
         return
+    table = Table("column", "strength", "lowest at", "highest at", box=box.SIMPLE)
+    for one in effects[:COLUMNS_SHOWN]:
+        table.add_row(one.name, f"{one.strength:.2f}", *ends_of(one))
     say.print(table)
     say.print("Effects on the log odds, in brackets; strength is their standard deviation.")
 
 
-def _tell_truth(say: Console, judged: Truths, best: str, ceiling: Evaluation) -> None:
+def _tell_truth(
+    say: Console,
+    judged: dict[str, JudgedModel],
+    truths: dict[str, Evaluation],
+    best: str,
+    ceiling: Evaluation,
+) -> None:
     """Of every method and metric whether the interval holds what the labels say."""
-    _step(say, 7, "The labels, revealed: 16,281 other people, of whom nothing was used so far")
     table = Table("", "metric", "from bags", "95% interval", "labels say", "held", box=box.SIMPLE)
-    main, held, count = (named("log_loss")[0], named("auc")[0]), 0, 0
-    for method in sorted(judged, key=lambda m: judged[m][1]["log_loss"].value):
-        model, truth = judged[method]
-        rows, inside = verdicts(model.evaluation, truth)
-        held, count = held + inside, count + len(rows)
-        title = _title(method) + " (chosen)" * (method == best)
+    main, held, intervals = (named("log_loss")[0], named("auc")[0]), 0, 0
+    for method in sorted(judged, key=lambda method: truths[method]["log_loss"].value):
+        rows, inside = verdicts(judged[method].evaluation, truths[method])
+        held, intervals = held + inside, intervals + len(rows)
+        title = getattr(METHODS.get(method), "title", method) + " (chosen)" * (method == best)
         for name, *cells in rows:
             if name in main or method == best:
                 table.add_row(title, name, *cells)
@@ -311,13 +274,7 @@ def _tell_truth(say: Console, judged: Truths, best: str, ceiling: Evaluation) ->
     table.add_row("every label known", main[0], "", "", value_of(ceiling["log_loss"]), "")
     say.print(table)
     say.print(
-        f"{held} of all {count} intervals hold what the labels say. They share their bags, so "
+        f"{held} of all {intervals} intervals hold what the labels say. They share their bags, so "
         "they miss together."
     )
     say.print("every label known: the additive model, learned from each person's own label.")
-
-
-def _title(method: str) -> str:
-    if method in METHODS:
-        return METHODS[method].title
-    return method

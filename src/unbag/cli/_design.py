@@ -21,20 +21,12 @@ if TYPE_CHECKING:
 
 def design(
     events: Events,
-    id: Annotated[str, typer.Option(help="column with the event's id, each once (in its stratum)")],
-    size: Annotated[int, typer.Option(help="events in a bag, about; unbag plan says which")],
+    id: Annotated[str, typer.Option()],
+    size: Annotated[int, typer.Option()],
     stratum: Annotated[str | None, typer.Option(help=COLUMN_HELP["stratum"])] = None,
-    salt: Annotated[str, typer.Option(help="any text; another one draws other bags")] = "",
-    expected: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="while events still arrive: how many in all, 5000; with strata autumn=5000, "
-            "repeated for each"
-        ),
-    ] = None,
-    all_columns: Annotated[
-        bool, typer.Option("--all-columns", help="write the whole events with their bag")
-    ] = False,
+    salt: str = "",
+    expected: list[str] | None = None,
+    all_columns: bool = False,
     out: Output = None,
     force: Force = False,
 ) -> None:
@@ -46,6 +38,19 @@ def design(
 
     Example: unbag design events.parquet --id event --size 64 --stratum campaign --salt autumn --out
     bags.parquet
+
+    Parameters
+    ----------
+    id
+        column with the event's id, each once (in its stratum)
+    size
+        events in a bag, about; unbag plan says which
+    salt
+        any text; another one draws other bags
+    expected
+        while events still arrive: how many in all, 5000; with strata autumn=5000, repeated for each
+    all_columns
+        write the whole events with their bag
     """
     from unbag.tables import write_tables
 

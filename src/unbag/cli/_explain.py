@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from unbag._rules import broken, nearest
 from unbag.cli._console import print_json, tell
@@ -22,12 +20,8 @@ UNITS = {"binary": "log odds", "total": "logarithm of the count", "histogram": "
 
 def explain(
     model: Model,
-    column: Annotated[
-        list[str] | None, typer.Option(help="only this column, with all its values; repeat")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="also draw: .svg, .png, or .html for a page")
-    ] = None,
+    column: list[str] | None = None,
+    out: Path | None = None,
     as_json: AsJson = False,
     force: Force = False,
 ) -> None:
@@ -37,6 +31,13 @@ def explain(
     value is as likely as the average event, at 0.69 its odds are twice as high.
 
     Example: unbag explain model.unbag --out effects.svg
+
+    Parameters
+    ----------
+    column
+        only this column, with all its values; repeat
+    out
+        also draw: .svg, .png, or .html for a page
     """
     check_output(out, force=force, table=False)
     if out is not None and out.suffix.lower() not in PICTURES:

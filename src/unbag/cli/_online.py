@@ -22,30 +22,38 @@ COMMAND = stopped_verb("finished runs are kept; the same words go on")
 def online(
     ctx: typer.Context,
     preset: Annotated[str, typer.Option(help=PRESETS)] = "smoke",
-    store: Annotated[
-        Path | None,
-        typer.Option(help="folder for the runs; by default unbag-store/online-<preset>"),
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="folder for tables, figures and claims")
-    ] = None,
-    chunks: Annotated[int | None, typer.Option()] = None,
-    repetitions: Annotated[int | None, typer.Option()] = None,
-    source: Annotated[
-        str | None, typer.Option(help="clicks (made-up) or criteo (in the data folder)")
-    ] = None,
-    rows: Annotated[int | None, typer.Option(help="events in a chunk")] = None,
-    tuning: Annotated[int | None, typer.Option(help="chunks that choose the rate; 0: all")] = None,
+    store: Path | None = None,
+    report: Path | None = None,
+    chunks: int | None = None,
+    repetitions: int | None = None,
+    source: str | None = None,
+    rows: int | None = None,
+    tuning: int | None = None,
     sizes: Sizes = None,
     rates: Rates = None,
     methods: Methods = None,
-    only_report: Annotated[bool, typer.Option("--only-report", help="make no runs")] = False,
+    only_report: bool = False,
     force: ForceReport = False,
 ) -> None:
     """Make the runs of the paper's online experiment, and report them. What is in the store is not
     made again.
 
     Example: unbag online --preset smoke --report online
+
+    Parameters
+    ----------
+    store
+        folder for the runs; by default unbag-store/online-<preset>
+    report
+        folder for tables, figures and claims
+    source
+        clicks (made-up) or criteo (in the data folder)
+    rows
+        events in a chunk
+    tuning
+        chunks that choose the rate; 0: all
+    only_report
+        make no runs
     """
     from unbag.lab import OnlineStore, online_preset, run_online, write_online_report
 

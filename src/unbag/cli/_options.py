@@ -16,6 +16,8 @@ from unbag._io import check_place
 from unbag._rules import broken, nearest, option_spelling, spelled
 from unbag.cli._console import plain_errors
 
+SECTION = re.compile(r"^(\w.*)\n-{3,}\n", re.MULTILINE)
+"""The title of a section in a docstring."""
 WORDS = "unbag.words"
 """Where the context keeps the command as it was typed."""
 TABLE = "one row for each event: a Parquet or CSV file, or a folder of them"
@@ -91,9 +93,27 @@ MECHANISMS = ("laplace", "geometric", "gaussian")
 
 
 class Verb(TyperCommand):
-    """A verb that says what went wrong and what to type next, in place of a traceback."""
+    """A verb that says what went wrong and what to type next, in place of a traceback.
+
+    Its docstring is its help: the paragraphs, and in the sections what each option is for. A
+    section of another name than Parameters is a panel of its own.
+    """
 
     stopped = "no file is half-written"
+
+    def __init__(self, *args: Any, params: list[Any], help: str = "", **further: Any) -> None:
+        text, *sections = SECTION.split(help)
+        for title, entries in zip(sections[::2], sections[1::2], strict=True):
+            known = dict(re.findall(r"^(\w+)\n((?: +.*\n?)+)", entries, re.M))
+            for option in params:
+                if option.name in known:
+                    option.help = " ".join(known[option.name].split())
+                    option.rich_help_panel = {"Parameters": None}.get(title, title)
+        for option in params:
+            option.secondary_opts = []  # a flag has no --no form
+        # one line each, or Typer breaks lines both where the source does and at the terminal's edge
+        paragraphs = [" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n")]
+        super().__init__(*args, params=params, help="\n\n".join(paragraphs), **further)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words."""
@@ -209,11 +229,11 @@ def _column_options() -> list[Any]:
     each."""
     options: list[Any] = []
     for name, help in (COLUMN_HELP | NOISE_HELP).items():
-        kind, default, words = OPTION_TYPES.get(name, str) | None, None, ()
+        kind, default = OPTION_TYPES.get(name, str) | None, None
         if name == "accept_bias":
-            kind, default, words = bool, False, ("--accept-bias",)  # without its --no form
+            kind, default = bool, False
         panel = {True: "Noise of the reports", False: "Columns"}[name in NOISE_HELP]
-        option = typer.Option(*words, help=help, rich_help_panel=panel)
+        option = typer.Option(help=help, rich_help_panel=panel)
         options.append((name, Annotated[kind, option], default))
     options[0] = ("on", Annotated[list[str], options[0][1].__metadata__[0]])  # there is no default
     app = typer.Typer(add_completion=False)

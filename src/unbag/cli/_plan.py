@@ -104,59 +104,26 @@ class Contest(NamedTuple):
 
 def plan(
     ctx: typer.Context,
-    rate: Annotated[
-        float, typer.Option(help="share of events with a label 1, about; total: mean count")
-    ],
-    kind: Annotated[
-        Kinds,
-        typer.Option(
-            help="what a report is: proportions, totals of counts, or histograms of classes"
-        ),
-    ] = "binary",
-    cap: Annotated[float | None, typer.Option(help="total: the largest count of an event")] = None,
-    classes: Annotated[int | None, typer.Option(min=2, help="histogram: how many; 2")] = None,
-    noise: Annotated[
-        float, typer.Option(min=0, help="variance of the noise on a bag's count")
-    ] = 0.0,
+    rate: Annotated[float, typer.Option()],
+    kind: Kinds = "binary",
+    cap: float | None = None,
+    classes: Annotated[int | None, typer.Option(min=2)] = None,
+    noise: Annotated[float, typer.Option(min=0)] = 0.0,
     epsilon: Annotated[float | None, typer.Option(min=0.001, help=NOISE_HELP["epsilon"])] = None,
     mechanism: Annotated[str | None, typer.Option(help=NOISE_HELP["mechanism"])] = None,
     delta: Annotated[float | None, typer.Option(help=NOISE_HELP["delta"])] = None,
     sensitivity: Annotated[float | None, typer.Option(help=NOISE_HELP["sensitivity"])] = None,
-    events: Annotated[
-        int | None, typer.Option(min=1, help="how many there are: compares bag sizes")
-    ] = None,
-    regret: Annotated[
-        float | None, typer.Option(help="loss that you can accept to lose: how many bags?")
-    ] = None,
-    bags: Annotated[
-        int | None, typer.Option(min=1, help="how many there are: how well is the loss known?")
-    ] = None,
-    size: Annotated[
-        int | None, typer.Option(min=1, help="of a bag; by default the best at this noise")
-    ] = None,
-    larger_size: Annotated[
-        float | None,
-        typer.Option(min=1, help="mean size of the larger half of the bags, where sizes vary"),
-    ] = None,
-    score_sd: Annotated[
-        float, typer.Option(min=0.01, help="standard deviation of the scores (logits), about")
-    ] = 1.0,
-    models: Annotated[int, typer.Option(min=2, help="to choose among")] = 12,
-    apart: Annotated[
-        float, typer.Option(min=0.001, help="how far the models' scores differ (root mean square)")
-    ] = 0.5,
-    marginals: Annotated[
-        Path | None, typer.Option(help="events: which table of totals to ask for next?")
-    ] = None,
-    table: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="marginals: keys of a candidate, as campaign,day, or campaign,day:8 with its noise"
-        ),
-    ] = None,
-    given: Annotated[
-        list[str] | None, typer.Option(help="marginals: keys of a table that is there already")
-    ] = None,
+    events: Annotated[int | None, typer.Option(min=1)] = None,
+    regret: float | None = None,
+    bags: Annotated[int | None, typer.Option(min=1)] = None,
+    size: Annotated[int | None, typer.Option(min=1)] = None,
+    larger_size: Annotated[float | None, typer.Option(min=1)] = None,
+    score_sd: Annotated[float, typer.Option(min=0.01)] = 1.0,
+    models: Annotated[int, typer.Option(min=2)] = 12,
+    apart: Annotated[float, typer.Option(min=0.001)] = 0.5,
+    marginals: Path | None = None,
+    table: list[str] | None = None,
+    given: list[str] | None = None,
     as_json: AsJson = False,
 ) -> None:
     """How many bags, and which size, at this noise? For the log loss, of totals the Poisson loss,
@@ -166,6 +133,41 @@ def plan(
     numbers for choosing among models, a worst case that needs far more bags than practice does.
 
     Example: unbag plan --rate 0.1 --noise 100 --events 1000000 --regret 0.02
+
+    Parameters
+    ----------
+    rate
+        share of events with a label 1, about; total: mean count
+    kind
+        what a report is: proportions, totals of counts, or histograms of classes
+    cap
+        total: the largest count of an event
+    classes
+        histogram: how many; 2
+    noise
+        variance of the noise on a bag's count
+    events
+        how many there are: compares bag sizes
+    regret
+        loss that you can accept to lose: how many bags?
+    bags
+        how many there are: how well is the loss known?
+    size
+        of a bag; by default the best at this noise
+    larger_size
+        mean size of the larger half of the bags, where sizes vary
+    score_sd
+        standard deviation of the scores (logits), about
+    models
+        to choose among
+    apart
+        how far the models' scores differ (root mean square)
+    marginals
+        events: which table of totals to ask for next?
+    table
+        marginals: keys of a candidate, as campaign,day, or campaign,day:8 with its noise
+    given
+        marginals: keys of a table that is there already
     """
     variance = noise_variance(noise or None, epsilon, mechanism, delta, sensitivity) or 0.0
     check_pair("cap", cap, "kind:total", kind == "total")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from unbag._rules import broken, refuse
 from unbag.cli._console import activity, tell
@@ -20,18 +18,17 @@ if TYPE_CHECKING:
 
 
 def predict(
-    model: Model,
-    events: Events,
-    out: Output = None,
-    id: Annotated[
-        str | None, typer.Option(help="column to write beside each prediction; else the row number")
-    ] = None,
-    force: Force = False,
+    model: Model, events: Events, out: Output = None, id: str | None = None, force: Force = False
 ) -> None:
     """Predict each event: its probability, its expected count, or the probability of each class.
     Files of any size pass in batches, with the features that the model was trained with.
 
     Example: unbag predict model.unbag new-events.parquet --id event --out scores.parquet
+
+    Parameters
+    ----------
+    id
+        column to write beside each prediction; else the row number
     """
     check_output(out, force=force)
     from unbag.tables import ColumnWatch, write_tables

@@ -23,10 +23,8 @@ def recalibrate(
     model: Model,
     events: Events,
     reports: Reports,
-    out: Annotated[Path, typer.Option(help="the corrected model, e.g. better.unbag")],
-    fit: Annotated[
-        str, typer.Option(help="both (level and slope), or intercept where only the level moved")
-    ] = "both",
+    out: Annotated[Path, typer.Option()],
+    fit: str = "both",
     as_json: AsJson = False,
     force: Force = False,
 ) -> None:
@@ -37,6 +35,13 @@ def recalibrate(
 
     Example: unbag recalibrate model.unbag new-events.parquet new-reports.parquet --on bag --total
     sales --out better.unbag
+
+    Parameters
+    ----------
+    out
+        the corrected model, e.g. better.unbag
+    fit
+        both (level and slope), or intercept where only the level moved
     """
     from unbag.diagnosis import diagnose
     from unbag.learners import within_constants

@@ -31,61 +31,74 @@ COMMAND = stopped_verb("finished groups are kept; the same words go on")
 
 def reproduce(
     ctx: typer.Context,
-    task: Annotated[
-        str | None, typer.Argument(help="adult, or another task; none when only a report is wanted")
-    ] = None,
-    preset: Annotated[str | None, typer.Option(help=PRESETS)] = None,
-    plan: Annotated[
-        Path | None, typer.Option(help="a plan as a TOML file, instead of a preset")
-    ] = None,
-    store: Annotated[
-        Path | None, typer.Option(help="folder for the runs; by default unbag-store/<preset>")
-    ] = None,
+    task: Annotated[str | None, typer.Argument()] = None,
+    preset: str | None = None,
+    plan: Path | None = None,
+    store: Path | None = None,
     methods: Methods = None,
     sizes: Sizes = None,
     rates: Rates = None,
-    model: Annotated[
-        str | None, typer.Option(help="linear, perceptron, deep or cnn; by default the paper's")
-    ] = None,
-    repetitions: Annotated[int | None, typer.Option()] = None,
-    epochs: Annotated[int | None, typer.Option()] = None,
-    holdout: Annotated[
-        float | None, typer.Option(help="share of the bags that chooses rate and epoch")
-    ] = None,
-    start: Annotated[str | None, typer.Option(help="usual or trivial")] = None,
-    rates_together: Annotated[
-        int | None, typer.Option(help="rates trained at once; fewer need less memory")
-    ] = None,
-    repetitions_together: Annotated[
-        int | None, typer.Option(help="repetitions trained and stored at once")
-    ] = None,
-    extra: Annotated[
-        list[Path] | None, typer.Option(help="Python file that adds methods or tasks")
-    ] = None,
-    download: Annotated[
-        bool, typer.Option("--download", help="fetch the task's files if they are not there")
-    ] = False,
-    report: Annotated[
-        Path | None, typer.Option(help="folder for tables, figures and claims made from the store")
-    ] = None,
-    latex: Annotated[
-        bool, typer.Option("--latex", help="report: also the tables in LaTeX, tables.tex")
-    ] = False,
-    compare: Annotated[
-        list[str] | None, typer.Option(help="latex: two methods for a paired test; give it twice")
-    ] = None,
+    model: str | None = None,
+    repetitions: int | None = None,
+    epochs: int | None = None,
+    holdout: float | None = None,
+    start: str | None = None,
+    rates_together: int | None = None,
+    repetitions_together: int | None = None,
+    extra: list[Path] | None = None,
+    download: bool = False,
+    report: Path | None = None,
+    latex: bool = False,
+    compare: list[str] | None = None,
     force: ForceReport = False,
-    engine: Annotated[
-        str, typer.Option(help="here, or ray: on the workers of a Ray cluster")
-    ] = "here",
-    address: Annotated[str | None, typer.Option(help="of the Ray cluster, as host:6379")] = None,
-    cpus: Annotated[float | None, typer.Option(help="of one Ray task; by default 1")] = None,
-    gpus: Annotated[float | None, typer.Option(help="of one Ray task; by default 0")] = None,
+    engine: str = "here",
+    address: str | None = None,
+    cpus: float | None = None,
+    gpus: float | None = None,
 ) -> None:
     """Make the runs of the paper's batch experiments, and report them. What is in the store is not
     made again.
 
     Example: unbag reproduce adult --preset smoke
+
+    Parameters
+    ----------
+    task
+        adult, or another task; none when only a report is wanted
+    preset
+        smoke (a minute), laptop (hours), paper (the whole grid)
+    plan
+        a plan as a TOML file, instead of a preset
+    store
+        folder for the runs; by default unbag-store/<preset>
+    model
+        linear, perceptron, deep or cnn; by default the paper's
+    holdout
+        share of the bags that chooses rate and epoch
+    start
+        usual or trivial
+    rates_together
+        rates trained at once; fewer need less memory
+    repetitions_together
+        repetitions trained and stored at once
+    extra
+        Python file that adds methods or tasks
+    download
+        fetch the task's files if they are not there
+    report
+        folder for tables, figures and claims made from the store
+    latex
+        report: also the tables in LaTeX, tables.tex
+    compare
+        latex: two methods for a paired test; give it twice
+    engine
+        here, or ray: on the workers of a Ray cluster
+    address
+        of the Ray cluster, as host:6379
+    cpus
+        of one Ray task; by default 1
+    gpus
+        of one Ray task; by default 0
     """
     from unbag.lab import RunStore, write_report
     from unbag.lab import download as fetch

@@ -23,18 +23,12 @@ COMMAND = table_verb(without=("kind", "score", "exposure"))  # the model files s
 
 def select(
     ctx: typer.Context,
-    models: Annotated[list[Path], typer.Argument(help="two or more files that unbag train wrote")],
+    models: Annotated[list[Path], typer.Argument()],
     events: Annotated[Path, typer.Option(help=TABLE)],
-    reports: Annotated[Path, typer.Option(help="one row for each bag: a Parquet or CSV file")],
-    rule: Annotated[
-        Rule, typer.Option(help="paired differences, or the paper's tournament")
-    ] = "paired",
-    beta: Annotated[
-        float | None, typer.Option(help="tournament: the regret to allow; 0.05")
-    ] = None,
-    failure: Annotated[
-        float | None, typer.Option(help="tournament: the chance of failure; 0.05")
-    ] = None,
+    reports: Annotated[Path, typer.Option()],
+    rule: Rule = "paired",
+    beta: float | None = None,
+    failure: float | None = None,
     page: PageFile = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -46,6 +40,19 @@ def select(
 
     Example: unbag select a.unbag b.unbag --events events.csv --reports reports.csv --on bag --total
     sales
+
+    Parameters
+    ----------
+    models
+        two or more files that unbag train wrote
+    reports
+        one row for each bag: a Parquet or CSV file
+    rule
+        paired differences, or the paper's tournament
+    beta
+        tournament: the regret to allow; 0.05
+    failure
+        tournament: the chance of failure; 0.05
     """
     from unbag.cli._story import selection_story, write_story
 

@@ -28,38 +28,20 @@ COMMAND.stopped = "the same words go on from the last checkpoint"
 
 def stream(
     ctx: typer.Context,
-    source: Annotated[
-        Path, typer.Argument(help="the folder into which files of events and of reports fall")
-    ],
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            help="for the model, checkpoints and the report; resumed if it has any; by default "
-            "beside SOURCE, with -run at the end of its name"
-        ),
-    ] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="wait for more files until Ctrl-C")
-    ] = False,
+    source: Annotated[Path, typer.Argument()],
+    folder: Path | None = None,
+    follow: bool = False,
     features: Features = None,
     encoding: Encoding = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            help="likelihood, for which bags need not be random; anchored, upm, easy, matching or "
-            "labels"
-        ),
-    ] = "likelihood",
-    loss: Annotated[str, typer.Option(help="by default the method's usual one")] = "",
-    rate: Annotated[float, typer.Option(help="learning rate of Adam")] = 0.005,
-    prior: Annotated[str, typer.Option(help="chunk, first, or a number")] = "chunk",
-    chunks: Annotated[
-        int | None, typer.Option(help="stop after so many; by default at the end of the source")
-    ] = None,
-    rows: Annotated[int, typer.Option(help="events learned together, a chunk")] = 4096,
-    batch: Annotated[int, typer.Option(help="events in a step")] = 512,
-    seed: Annotated[int, typer.Option()] = 0,
-    every: Annotated[int, typer.Option(help="chunks between checkpoints")] = 8,
+    method: str = "likelihood",
+    loss: str = "",
+    rate: float = 0.005,
+    prior: str = "chunk",
+    chunks: int | None = None,
+    rows: int = 4096,
+    batch: int = 512,
+    seed: int = 0,
+    every: int = 8,
 ) -> None:
     """Learn from a folder into which files of events and of reports fall, in any order. Each event
     is predicted first, and learned from when the report of its bag is there. The same words go on
@@ -70,6 +52,32 @@ def stream(
     folder of the stream as a model.
 
     Example: unbag stream inbox --on bag --total sales --size events --folder run --follow
+
+    Parameters
+    ----------
+    source
+        the folder into which files of events and of reports fall
+    folder
+        for the model, checkpoints and the report; resumed if it has any; by default beside SOURCE,
+        with -run at the end of its name
+    follow
+        wait for more files until Ctrl-C
+    method
+        likelihood, for which bags need not be random; anchored, upm, easy, matching or labels
+    loss
+        by default the method's usual one
+    rate
+        learning rate of Adam
+    prior
+        chunk, first, or a number
+    chunks
+        stop after so many; by default at the end of the source
+    rows
+        events learned together, a chunk
+    batch
+        events in a step
+    every
+        chunks between checkpoints
     """
     from unbag.stream import StreamSettings
 

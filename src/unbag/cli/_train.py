@@ -39,19 +39,10 @@ if TYPE_CHECKING:
     from unbag.tables import Columns, JoinedBags, OldScore
 
 COMMAND = table_verb()
-NETWORK = "One network, trained by itself"
 GOES_ON = (
     "Learning goes on: bags are compared within the columns that no bag mixes; where that does not "
     "make them random, learners that need random bags are left out, and the likelihood of held-out "
     "reports judges in place of a loss."
-)
-METHODS = (
-    "anchored, upm, easy, matching, likelihood, or one of unbag.objectives, such as llp_fc; auto "
-    "tries several and bags choose"
-)
-LEARNERS = (
-    "auto (additive and trees; networks for images), additive, trees, stacked, network, or one of "
-    "unbag.peers, such as mean_map; repeat"
 )
 TRAINING = ("method", "loss", "epochs", "held_out", "hidden")
 FEWEST = 4  # bags, two to learn from and two to judge
@@ -78,63 +69,26 @@ def train(
     ctx: typer.Context,
     events: Events,
     reports: Reports,
-    out: Annotated[Path, typer.Option(help="the model, e.g. model.unbag")],
+    out: Annotated[Path, typer.Option()],
     marginal: Marginal = None,
     below: Below = None,
     features: Features = None,
     encoding: Encoding = None,
-    prior: Annotated[
-        float | None, typer.Option(help="the mean label, where it is known; else the mean report")
-    ] = None,
-    learner: Annotated[list[str] | None, typer.Option(help=LEARNERS)] = None,
-    folds: Annotated[
-        int, typer.Option(min=2, help="of bags, in which learners are cross-fitted")
-    ] = 5,
-    time_limit: Annotated[
-        float | None, typer.Option(min=0, help="seconds after which no further learner begins")
-    ] = None,
-    test: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=0.99,
-            help="share of the bags that is kept untouched and evaluates in the end",
-        ),
-    ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="further events whose labels are known, to learn from too")
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(help="labels: column with the label of each event")
-    ] = None,
-    memory: Annotated[
-        str | None,
-        typer.Option(help="for tables larger than memory, as 2GB: the additive model, from disk"),
-    ] = None,
-    seed: Annotated[int, typer.Option()] = 0,
-    method: Annotated[str | None, typer.Option(help=METHODS, rich_help_panel=NETWORK)] = None,
-    loss: Annotated[
-        str | None, typer.Option(help="by default the method's usual one", rich_help_panel=NETWORK)
-    ] = None,
-    hidden: Annotated[
-        list[str] | None,
-        typer.Option(help="widths of the hidden layers, as 64,32; 32", rich_help_panel=NETWORK),
-    ] = None,
-    linear: Annotated[
-        bool, typer.Option("--linear", help="no hidden layer", rich_help_panel=NETWORK)
-    ] = False,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="at most so many; 60", rich_help_panel=NETWORK)
-    ] = None,
-    held_out: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=0.99,
-            help="share of the training bags that chooses rate and epoch; 0.2",
-            rich_help_panel=NETWORK,
-        ),
-    ] = None,
+    prior: float | None = None,
+    learner: list[str] | None = None,
+    folds: Annotated[int, typer.Option(min=2)] = 5,
+    time_limit: Annotated[float | None, typer.Option(min=0)] = None,
+    test: Annotated[float | None, typer.Option(min=0, max=0.99)] = None,
+    labels: Path | None = None,
+    label: str | None = None,
+    memory: str | None = None,
+    seed: int = 0,
+    method: str | None = None,
+    loss: str | None = None,
+    hidden: list[str] | None = None,
+    linear: bool = False,
+    epochs: Annotated[int | None, typer.Option(min=1)] = None,
+    held_out: Annotated[float | None, typer.Option(min=0, max=0.99)] = None,
     page: PageFile = None,
     as_json: AsJson = False,
     force: Force = False,
@@ -154,8 +108,45 @@ def train(
 
     Example: unbag train events.parquet reports.parquet --on bag --total sales --id event --out
     model.unbag
-    """
 
+    Parameters
+    ----------
+    out
+        the model, e.g. model.unbag
+    prior
+        the mean label, where it is known; else the mean report
+    learner
+        auto (additive and trees; networks for images), additive, trees, stacked, network, or one of
+        unbag.peers, such as mean_map; repeat
+    folds
+        of bags, in which learners are cross-fitted
+    time_limit
+        seconds after which no further learner begins
+    test
+        share of the bags that is kept untouched and evaluates in the end
+    labels
+        further events whose labels are known, to learn from too
+    label
+        labels: column with the label of each event
+    memory
+        for tables larger than memory, as 2GB: the additive model, from disk
+
+    One network, trained by itself
+    ------------------------------
+    method
+        anchored, upm, easy, matching, likelihood, or one of unbag.objectives, such as llp_fc; auto
+        tries several and bags choose
+    loss
+        by default the method's usual one
+    hidden
+        widths of the hidden layers, as 64,32; 32
+    linear
+        no hidden layer
+    epochs
+        at most so many; 60
+    held_out
+        share of the training bags that chooses rate and epoch; 0.2
+    """
     from unbag._progress import informed
     from unbag.diagnosis import diagnose
 

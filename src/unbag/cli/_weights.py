@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -24,27 +23,13 @@ def weights(
     ctx: typer.Context,
     events: Events,
     reports: Reports,
-    method: Annotated[
-        str | None,
-        typer.Option(help="anchored (usual; without --reference it is upm), upm or easy"),
-    ] = None,
-    reference: Annotated[
-        list[str] | None,
-        typer.Option(help="events: column with a prediction of another fold or day; one per class"),
-    ] = None,
-    keep: Annotated[
-        list[str] | None, typer.Option(help="events: column to hand on; repeat; by default all")
-    ] = None,
-    memory: Annotated[
-        str | None, typer.Option(help="the most that DuckDB may use, e.g. 2GB; the rest on disk")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="file to write, .parquet or .csv")] = None,
-    sql: Annotated[
-        bool, typer.Option("--sql", help="print the SQL instead, to paste into a warehouse")
-    ] = False,
-    dialect: Annotated[
-        str, typer.Option(help="of the SQL: duckdb, spark, or another that Ibis knows")
-    ] = "duckdb",
+    method: str | None = None,
+    reference: list[str] | None = None,
+    keep: list[str] | None = None,
+    memory: str | None = None,
+    out: Path | None = None,
+    sql: bool = False,
+    dialect: str = "duckdb",
     force: Force = False,
 ) -> None:
     """Turn reports into a target and a sample weight for each event, for any trainer that takes
@@ -55,6 +40,23 @@ def weights(
 
     Example: unbag weights events.parquet reports.parquet --on bag --total sales --out
     targets.parquet
+
+    Parameters
+    ----------
+    method
+        anchored (usual; without --reference it is upm), upm or easy
+    reference
+        events: column with a prediction of another fold or day; one per class
+    keep
+        events: column to hand on; repeat; by default all
+    memory
+        the most that DuckDB may use, e.g. 2GB; the rest on disk
+    out
+        file to write, .parquet or .csv
+    sql
+        print the SQL instead, to paste into a warehouse
+    dialect
+        of the SQL: duckdb, spark, or another that Ibis knows
     """
     from unbag.sql import as_sql, query_files, write_targets
 
