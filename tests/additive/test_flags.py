@@ -9,6 +9,7 @@ from scipy import special
 
 import unbag
 from unbag._model_file import Misfit
+from unbag.additive import DataWarning
 from unbag.additive._terms import terms_of
 from unbag.learners import Additive, AdditiveModel
 
@@ -79,6 +80,15 @@ def test_a_row_without_a_flag_or_with_a_gap_has_no_level():
     terms, _ = terms_of(pd.DataFrame(one, columns=list("abcd")))
     rows = pd.DataFrame([[0, 0, 1, 0], [0, 0, 0, 0], [0, np.nan, 0, 0]], columns=list("abcd"))
     assert terms.matrix(rows).slots[1].place.tolist() == [2, -1, -1]
+
+
+def test_a_row_with_several_flags_is_said_to_count_as_the_last():
+    one = np.eye(4)[np.arange(40) % 4]
+    terms, _ = terms_of(pd.DataFrame(one, columns=list("abcd")))
+    rows = pd.DataFrame([[0, 0, 1, 0], [1, 0, 1, 0]], columns=list("abcd"))
+    with pytest.warns(DataWarning, match="several of the columns a to d set"):
+        places = terms.matrix(rows).slots[1].place
+    assert places.tolist() == [2, 2]
 
 
 def test_a_model_with_flags_survives_its_file():

@@ -36,6 +36,10 @@ buckets."""
 
 FLAGS = 3
 """So many columns of zeros and ones that exclude each other are the levels of a category."""
+SEVERAL = (
+    "Some rows have several of the columns {columns} set, of which no row of training had more "
+    "than one: they are read as one category, and of such a row the last column counts."
+)
 ROWS_EACH = 10
 """A whole number may be a code where there are so many rows for each of its values."""
 
@@ -238,16 +242,22 @@ class Terms:
         rows, width = None, 1 + sum(term.width for term in self.terms if not term.pair)
         level = {flag: (t, i) for t in self.terms for i, flag in enumerate(t.flags)}
         codes: dict[str, np.ndarray] = {}
+        several: dict[str, None] = {}
         slots = [Slot(0, 1)]
         for name, values in self._columns(X):
             rows = len(values)
             if name in level:
                 term, number = level[name]
-                codes.setdefault(term.name, np.full(rows, -1))[values == 1] = number
+                code, one = codes.setdefault(term.name, np.full(rows, -1)), values == 1
+                if (code[one] >= 0).any():
+                    several[term.name] = None
+                code[one] = number
             else:
                 slots += of[name][0].slots(values, of[name][1])
         for name, code in codes.items():
             slots += of[name][0].slots(code, of[name][1])
+        if several:
+            warnings.warn(SEVERAL.format(columns=", ".join(several)), DataWarning, stacklevel=2)
         raw = self._raw_part(X, width) if any(term.raw for term in self.terms) else None
         Z = Slots((rows if rows is not None else _length(X), width), tuple(slots), raw)
         return self.completed(Z)
