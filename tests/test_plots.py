@@ -60,6 +60,14 @@ def test_a_curve_lies_where_its_values_say_and_breaks_at_a_gap(axes):
     assert line.get_markevery() == [0, 2]  # points without a line to them have a dot
 
 
+def test_bars_stand_at_the_points_in_place_of_a_band(axes):
+    series = Series("a", [1, 2], np.array([0.3, 0.4]), [0.2, 0.35], [0.4, 0.45])
+    draw_curves(axes, [series], x="x", y="y", bars=True)
+    (bars,) = axes.collections
+    ends = [segment.tolist() for segment in bars.get_segments()]
+    assert ends == [[[1, 0.2], [1, 0.4]], [[2, 0.35], [2, 0.45]]]
+
+
 def test_levels_and_marks_are_where_they_should_be(axes):
     series = [Series("a", [1, 2], [0.5, 0.4])]
     draw_curves(axes, series, x="x", y="y", levels=[Level("prior", 0.45)], marks=[(2, 0.4)])
@@ -127,6 +135,29 @@ def test_a_moved_prior_is_ringed(axes):
 def test_a_zoomed_figure_shows_the_curves_and_no_more():
     low, high = experiments_figure([CELLS], sizes=(1, 16)).axes[0].get_ylim()
     assert (low, high) == pytest.approx((0.3 - 0.08 * 0.2, 0.5 + 0.08 * 0.2))
+
+
+def test_a_zoom_goes_as_far_above_the_trivial_predictor_as_the_best_is_below_it():
+    failed = {**CELLS.best, (Way("easy", "log"), 16): Average(2.0, np.nan, np.array([2.0]), (0,))}
+    figure = experiments_figure([CELLS._replace(best=failed)], sizes=(1, 16))
+    low, high = figure.axes[0].get_ylim()
+    assert (low, high) == pytest.approx((0.3 - 0.08 * 0.6, 0.9 + 0.08 * 0.6))
+    auc = {where: average._replace(mean=1 - average.mean) for where, average in failed.items()}
+    cells = CELLS._replace(best=auc, metric="test_auc", trivial=0.5)
+    low, high = experiments_figure([cells], sizes=(1, 16)).axes[0].get_ylim()
+    assert (low, high) == pytest.approx((0.3 - 0.08 * 0.4, 0.7 + 0.08 * 0.4))
+
+
+@pytest.mark.parametrize("task, model, network", [
+    ("adult", "perceptron", "1 hidden layer of 32, the paper's network"),
+    ("higgs", "deep", "4 hidden layers of 300, the paper's network"),
+    ("mnist", "perceptron", "1 hidden layer of 32; the paper: CNN"),
+    ("bike-sharing", "linear", "linear"),
+])  # fmt: skip
+def test_a_panel_says_which_network_it_is_of_and_which_the_paper_took(task, model, network):
+    cells = CELLS._replace(experiment=Experiment(task, model, "usual", 50, 4096, 0))
+    texts = [text.get_text() for text in experiments_figure([cells]).axes[0].texts]
+    assert network in texts
 
 
 def test_an_experiment_has_a_curve_for_each_method_in_its_look():

@@ -210,10 +210,11 @@ def draw_curves(
     marks: Sequence[tuple[float, float]] = (),
     mark: str = "chosen",
     dots: bool = False,
+    bars: bool = False,
     outliers: bool = False,
     most: float = np.inf,
 ) -> None:
-    """Curves with bands.
+    """Curves with bands, or with bars at their points.
 
     Parameters
     ----------
@@ -231,13 +232,15 @@ def draw_curves(
         What the legend calls them.
     dots : bool
         Whether each point has a dot.
+    bars : bool
+        Whether `low` and `high` are the ends of bars instead of the edges of a band.
     outliers : bool
         Whether the picture reaches as far as the farthest value.
     most : float
         The picture ends at this height.
     """
     for i, each in enumerate(series):
-        _draw_curve(axes, each, each.look or look(i), dots=dots)
+        _draw_curve(axes, each, each.look or look(i), dots=dots, bars=bars)
     for level in levels:
         style = {"color": _soft(), "linestyle": level.dashes, "linewidth": 1.2, "zorder": 0}
         axes.axhline(level.y, label=level.name, **style)
@@ -250,7 +253,7 @@ def draw_curves(
     _tidy(axes, x, y, whole=True)
 
 
-def _draw_curve(axes: Axes, series: Series, look: CurveLook, *, dots: bool) -> None:
+def _draw_curve(axes: Axes, series: Series, look: CurveLook, *, dots: bool, bars: bool) -> None:
     x, y = np.asarray(series.x, float), np.asarray(series.y, float)
     known = np.pad(np.isfinite(y), 1)
     alone = known[1:-1] & ~known[:-2] & ~known[2:]  # no line reaches such a point
@@ -261,7 +264,10 @@ def _draw_curve(axes: Axes, series: Series, look: CurveLook, *, dots: bool) -> N
     axes.plot(x, y, label=_legend_name(series.name), **style)
     if series.low is not None and series.high is not None:
         low, high = (np.asarray(part, float) for part in (series.low, series.high))
-        axes.fill_between(x, low, high, color=look.colour, alpha=0.18, linewidth=0)
+        if bars:
+            axes.vlines(x, low, high, color=look.colour, linewidth=1)
+        else:
+            axes.fill_between(x, low, high, color=look.colour, alpha=0.18, linewidth=0)
 
 
 def draw_points(

@@ -40,7 +40,7 @@ from unbag.lab import (
 from unbag.lab import _claims as judging
 from unbag.lab import _online_report as online_reporting
 from unbag.lab._methods import UNSMOOTHED
-from unbag.lab._online import HISTORY, OnlineStore, online_preset, online_stores
+from unbag.lab._online import HISTORY, Cell, OnlineStore, online_preset, online_stores
 from unbag.lab._plan import Experiment, RunSettings
 from unbag.lab._report import MARKS, _broadest, latex_page, write_report
 from unbag.lab._tasks import MODELS
@@ -886,6 +886,31 @@ def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path, monkeypatch
         "the first; AUC of PM 0.6010, EasyLLP not run, GeneralUPM 0.5010",
     )
     assert "The claim" in (tmp_path / "report" / "online-clicks" / "online.md").read_text()
+
+
+@pytest.mark.parametrize("share, verdict, reason", [
+    (0.5, "supported", "for it at 256"),  # the trivial predictor has log 2
+    (0.1, "undecided", "undecided at 256: nobody beats the trivial predictor"),
+])  # fmt: skip
+def test_a_stream_decides_nothing_where_nobody_beats_the_trivial_predictor(
+    share, verdict, reason, monkeypatch
+):
+    monkeypatch.setattr(online_reporting, "PAPER_EVENTS", 0)
+    plan = online_preset("smoke", sizes=(256,), rates=(0.1, 0.2, 0.3), repetitions=5)
+
+    def run(loss, seed):
+        levels = {"label_log_loss": loss + 0.001 * seed, "label_auc": 0.7, "prior_of_chunk": share}
+        values = {name: [level] * 9 for name, level in levels.items()}
+        return {"rate": 0.2, "repetition": seed, **values}
+
+    losses = {"upm": 0.5, "matching": 0.6, "easy": 0.65}
+    results = {
+        Cell(Way(method, "log"), 256, "chunk"): [run(loss, seed) for seed in range(5)]
+        for method, loss in losses.items()
+    }
+    found = online_reporting.judge_online(plan, results)
+    assert found.verdict == verdict
+    assert found.numbers.startswith(reason)
 
 
 def test_the_trivial_predictor_of_a_stream_knows_the_chunk_before():

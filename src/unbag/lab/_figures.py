@@ -78,15 +78,44 @@ def draw(
 def details_of(cells: BestCells) -> str:
     """What belongs into every caption: network, start and epochs, repetitions, whether the network
     is the paper's, and the rows where they are fewer."""
-    experiment, repetitions = cells.experiment, f"{cells.repetitions} repetitions"
-    task, parts = TASKS.get(experiment.task), [experiment.details, repetitions]
-    if task is None or not task.paper_rows:
-        return "; ".join(parts)
-    if task.model == experiment.model:
+    experiment, task = cells.experiment, TASKS.get(cells.experiment.task)
+    parts = [experiment.details, f"{cells.repetitions} repetitions"]
+    if task is not None and task.paper_rows and task.model == experiment.model:
         parts.append("the paper's network")
-    if cells.rows < 0.9 * task.paper_rows and not experiment.rows:
-        parts.append(f"{cells.rows:,} of the paper's {task.paper_rows:,} rows")
-    return "; ".join(parts)
+    return "; ".join([*parts, *_rows(cells)])
+
+
+def _conditions(cells: BestCells) -> str:
+    """The same without the network, which stands in the title of a panel."""
+    conditions = cells.experiment.details.removeprefix(f"{cells.experiment.model}, ")
+    return "; ".join([conditions, f"{cells.repetitions} repetitions", *_rows(cells)])
+
+
+def _rows(cells: BestCells) -> list[str]:
+    """How many there are, where the paper has more and the plan did not ask for fewer."""
+    task = TASKS.get(cells.experiment.task)
+    wanted = (task and task.paper_rows) or 0
+    if cells.experiment.rows or cells.rows >= 0.9 * wanted:
+        return []
+    return [f"{cells.rows:,} of the paper's {wanted:,} rows"]
+
+
+NETWORKS = {
+    "linear": "linear",
+    "perceptron": "1 hidden layer of 32",
+    "deep": "4 hidden layers of 300",
+    "cnn": "CNN",
+}
+
+
+def network_of(experiment: Experiment) -> str:
+    """Which network it is, and whether the paper took it."""
+    own, task = NETWORKS.get(experiment.model, experiment.model), TASKS.get(experiment.task)
+    if task is None or not task.paper_rows:
+        return own
+    if task.model == experiment.model:
+        return f"{own}, the paper's network"
+    return f"{own}; the paper: {NETWORKS.get(task.model, task.model)}"
 
 
 def _look(way: Way, ways: Sequence[Way]) -> CurveLook:
@@ -105,7 +134,7 @@ def _look(way: Way, ways: Sequence[Way]) -> CurveLook:
 
 
 def _draw_panel(axes: Axes, cells: BestCells, sizes: Sequence[int]) -> None:
-    """A metric over bag sizes, which are powers of two, with bands of one standard error."""
+    """A metric over bag sizes, which are powers of two, with bars of one standard error."""
     ways = in_order([way for way, _ in cells.learned])
     curves = [_curve(cells, way, sizes, _look(way, ways)) for way in ways]
     levels = [Level("trivial predictor", cells.trivial, ":")]
@@ -118,8 +147,14 @@ def _draw_panel(axes: Axes, cells: BestCells, sizes: Sequence[int]) -> None:
         y=name_of(cells.metric, cells.experiment),
         levels=levels,
         dots=True,
+        bars=True,
         outliers=True,
     )
+    name_sizes(axes, sizes)
+
+
+def name_sizes(axes: Axes, sizes: Sequence[int]) -> None:
+    """Bag sizes along a logarithmic axis, each with its name: 2⁰ to 2¹¹ in the paper."""
     axes.set_xscale("log", base=2)
     _ticks(axes, sizes, ["2" + f"{log2(size):.3g}".translate(POWERS) for size in sizes])
 
@@ -144,7 +179,10 @@ def _draw_counts(
     above.tick_params(length=0, pad=1)
     above.spines["top"].set_visible(False)
     above.set_xlabel("\n".join(caption), labelpad=2, **style)
-    axes.set_title(cells.experiment.data, fontsize=10, fontweight="bold", pad=14 + 8 * lines)
+    pad = 14 + 8 * lines
+    axes.set_title(cells.experiment.data, fontsize=10, fontweight="bold", pad=pad + 11)
+    place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "center"}
+    axes.annotate(network_of(cells.experiment), (0.5, 1), (0, pad), fontsize=8, **place)
 
 
 def _ticks(axes: Any, sizes: Sequence[int], labels: Sequence[str], **style: Any) -> None:
@@ -183,9 +221,9 @@ def experiments_figure(
     rows, size, width = ceil(len(results) / columns), (5.6, 3.6), 90
     if len(results) > 1:
         size, width = (3.3 * columns, 2.9 * rows + 0.5), 56  # a longer line is wider than a panel
-    captions = [f"number of bags; {details_of(cells)}" for cells in results]
+    captions = [f"number of bags; {_conditions(cells)}" for cells in results]
     if len(results) == 1:
-        captions[0] += "; bands: one standard error"  # where there is no legend
+        captions[0] += "; bars: one standard error"  # where there is no legend
     wrapped = [textwrap.wrap(caption, width) for caption in captions]
     with rc_context(PAPER):
         figure = new_figure(*size)
@@ -196,14 +234,25 @@ def experiments_figure(
             _draw_panel(panel, cells, there)
             _draw_counts(panel, cells, there, wrapped[i - 1], max(map(len, wrapped)))
             if sizes is not None:
-                means = [a.mean for (_, k), a in cells.learned.items() if k in there]
-                margin = 0.08 * (max(means) - min(means)) or 0.01
-                panel.set_ylim(min(means) - margin, max(means) + margin)
+                panel.set_ylim(*_zoom(cells, there))
         if len(results) > 1:
             share_legend(figure)
         else:
             _name_ends(figure.axes[0])
     return figure
+
+
+def _zoom(cells: BestCells, sizes: Sequence[int]) -> tuple[float, float]:
+    """As far as the curves go; but no farther on the wrong side of the trivial predictor than the
+    best result is on the right one, so that no failure makes the others one line."""
+    means = [average.mean for (_, k), average in cells.learned.items() if k in sizes]
+    low, high, trivial = min(means), max(means), cells.trivial
+    if cells.metric == "test_auc":
+        low = max(low, min(high, 2 * trivial - high))
+    elif low < trivial:
+        high = min(high, 2 * trivial - low)
+    margin = 0.08 * (high - low) or 0.01
+    return low - margin, high + margin
 
 
 def _name_ends(axes: Axes) -> None:
@@ -236,15 +285,15 @@ def _name_ends(axes: Axes) -> None:
 
 
 def share_legend(figure: Figure) -> None:
-    """One legend below all panels; levels last, and what the bands are."""
-    from matplotlib.patches import Patch
+    """One legend below all panels; levels last, and what the bars are."""
+    from matplotlib.lines import Line2D
 
     shown = [panel.get_legend_handles_labels() for panel in figure.axes]
     named = {name: line for pair in shown for line, name in zip(*pair, strict=True)}
     last = [name for name in ("labels", "trivial predictor") if name in named]
     names = [name for name in named if name not in last] + last
     handles = [named[name] for name in names]
-    handles.append(Patch(color=GREY, alpha=0.18, linewidth=0))  # as the bands of curves
+    handles.append(Line2D([], [], color=GREY, marker="|", markersize=9, linestyle=""))
     names.append("one standard error")
     columns = min(len(names), 5)
     figure.legend(handles, names, loc="outside lower center", ncols=columns, frameon=False)
