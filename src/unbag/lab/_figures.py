@@ -181,7 +181,7 @@ def _draw_counts(
     above.set_xlabel("\n".join(caption), labelpad=2, **style)
     pad = 14 + 8 * lines
     axes.set_title(cells.experiment.data, fontsize=10, fontweight="bold", pad=pad + 11)
-    place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "center"}
+    place: Any = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "center"}
     axes.annotate(network_of(cells.experiment), (0.5, 1), (0, pad), fontsize=8, **place)
 
 
