@@ -238,12 +238,20 @@ def shops(size: int, seed: int) -> Task:
     return _of_truth(table, expit(score + 0.4 * (np.log(amount) - 3)), 16_000, size, seed)
 
 
+def tails(size: int, seed: int) -> Task:
+    """Six prices and amounts with long tails; the logarithm of two matters, and one has a cap."""
+    rng = np.random.default_rng([seed, 9])
+    X = np.exp(rng.normal(0, [0.5, 1, 1.5, 1, 2, 1], (12_000, 6)))
+    score = 0.6 * np.log(X[:, 1]) - 0.4 * np.log(X[:, 2]) + 0.3 * np.minimum(X[:, 0], 4) - 1.3
+    return _of_truth(_numbers(X), expit(score), 6000, size, seed)
+
+
 TASKS: dict[str, Callable[[int, int], Task]] = {
     "adult": adult, "adult_hours": adult_hours, "cancer": cancer, "higgs": higgs, "bike": bike,
     "motor": motor, "criteo": criteo, "clicks": clicks, "crossed": crossed, "smooth": smooth,
     "nothing": nothing, "rare": rare, "few": few, "huge": huge, "classes": classes, "mnist": mnist,
     "slopes": slopes, "hours": hours, "sums": sums, "digits": digits, "moons": moons,
-    "clusters": clusters, "shops": shops,
+    "clusters": clusters, "shops": shops, "tails": tails,
 }  # fmt: skip
 SIZES: dict[str, tuple[int, ...]] = {
     "adult": (16, 64, 256, 512, 1024, 2048), "adult_hours": (32, 256), "cancer": (4, 16),
@@ -252,7 +260,7 @@ SIZES: dict[str, tuple[int, ...]] = {
     "nothing": (16, 256, 2048), "rare": (64, 512), "few": (8, 16, 30), "huge": (20, 100),
     "classes": (16, 128), "mnist": (64, 512),
     "slopes": (16, 64), "hours": (16, 64), "sums": (16, 64), "digits": (8, 32), "moons": (16, 128),
-    "clusters": (16, 128), "shops": (32, 256),
+    "clusters": (16, 128), "shops": (32, 256), "tails": (16, 64, 256),
 }  # fmt: skip
 
 

@@ -296,6 +296,33 @@ def test_steps_lie_between_values_and_a_frequent_value_has_its_own_bin(x, edges)
     assert number_term("x", x, steps=2 if len(x) > 10 else 20).edges == edges
 
 
+def long_tails(power=1.0, largest=None):
+    """Bags of a number with a long tail, whose logarithm matters."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=3000)
+    y = (rng.random(3000) < special.expit(x)).astype(float)
+    number = np.exp(power * x)
+    if largest is not None:
+        number[np.argmax(number)] = largest
+    return random_bags(pa.table({"price": number}), y, size=5, seed=0)
+
+
+@pytest.mark.parametrize("change", [{"power": 3.0}, {"largest": 1e12}])
+def test_only_the_order_of_a_number_with_a_long_tail_matters(change):
+    bags, other = long_tails(1.5), long_tails(**{"power": 1.5, **change})
+    same = Additive().fit(bags).scores(bags.X)
+    np.testing.assert_allclose(Additive().fit(other).scores(other.X), same, atol=1e-9)
+
+
+def test_a_line_of_ranks_needs_few_bags_where_a_logarithm_matters():
+    model = Additive().fit(long_tails(1.5))
+    line, steps = model.precision
+    assert model.terms.groups == ("price line", "price steps")
+    assert line < 5 < 20 < steps  # the line alone tells it
+    effect = model.effects()[0]
+    np.testing.assert_allclose(effect.effect[2:-2], np.log(effect.at[2:-2]) / 1.5, atol=0.3)
+
+
 def test_one_hot_columns_are_one_term_and_others_numbers():
     rng = np.random.default_rng(0)
     X = np.hstack(

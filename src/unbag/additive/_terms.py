@@ -18,7 +18,7 @@ from itertools import accumulate, chain, islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+from scipy import sparse, special
 
 from unbag._arrays import blocks
 from unbag._model_file import Misfit
@@ -42,6 +42,8 @@ SEVERAL = (
 )
 ROWS_EACH = 10
 """A whole number may be a code where there are so many rows for each of its values."""
+LONG_TAIL = 9.0
+"""The kurtosis of the exponential law: beyond it a few rows would decide the slope of a line."""
 
 
 class DataWarning(UserWarning):
@@ -62,6 +64,8 @@ class Term:
         Of a number; beyond its range in training it is taken to be at the end.
     edges : tuple of float
         Where the steps of a number are.
+    ranked : bool
+        Whether the line of a number is one of its ranks, because it has a long tail.
     missing : bool
         Whether a number was missing in some rows, so that missing has a coefficient.
     values : tuple of float
@@ -87,6 +91,7 @@ class Term:
     low: float = -np.inf
     high: float = np.inf
     edges: tuple[float, ...] = ()
+    ranked: bool = False
     missing: bool = False
     values: tuple[float, ...] = ()
     start: int = 0
@@ -223,12 +228,17 @@ class Terms:
 
     @cached_property
     def basis(self) -> Sparse:
-        """The matrix T of the design: steps of numbers are centred, all else is as it is in Z."""
+        """The matrix T of the design: steps of numbers are centred, a line of ranks is made of the
+        same bins, and all else is as it is in Z."""
         blocks, row, column = [(np.zeros(1, int), np.zeros(1, int), np.ones(1))], 1, 1
-        for _, levels, count in self.parts:
+        parts = ((term, *part) for term in self.terms for part in enumerate(term.parts))
+        for term, number, (_, levels, count) in parts:
             rows = columns = np.arange(levels)
             values = np.ones(levels)
-            if count < levels:
+            if term.ranked and number == 0:
+                rows = 1 + np.arange(len(term.edges) + 1)  # the bins stand behind the line in Z
+                columns, values = np.zeros_like(rows), _ranks(self.share[row + rows])
+            elif count < levels:
                 steps = _steps(self.share[row : row + levels])
                 (rows, columns), values = np.indices(steps.shape).reshape(2, -1), steps.ravel()
             blocks.append((row + rows, column + columns, values))
@@ -477,8 +487,8 @@ def number_term(name: str, x: np.ndarray, *, steps: int, shared: bool = False) -
     if len(known) == 0:
         return Term(name, missing=True)
     mean = float(known.mean(dtype=float))
-    squares = (((known[rows].astype(float) - mean) ** 2).sum() for rows in blocks(len(known)))
-    sd = float(np.sqrt(sum(squares) / len(known)))
+    second, fourth = _central(known, mean)
+    sd = float(np.sqrt(second))
     ordered = np.sort(known) if not shared else known[:0]  # to sort it is most of the work
     edges = _edges(ordered, steps)
     term = Term(
@@ -488,10 +498,21 @@ def number_term(name: str, x: np.ndarray, *, steps: int, shared: bool = False) -
         low=float(known.min()),
         high=float(known.max()),
         edges=edges,
+        ranked=len(edges) > 1 and fourth > LONG_TAIL * second**2,
         missing=len(known) < len(x),
         group="numbers" if shared else "",
     )
     return replace(term, values=_codes(ordered, term)) if edges else term
+
+
+def _central(x: np.ndarray, mean: float) -> tuple[float, float]:
+    """The second and the fourth central moment."""
+    second = fourth = 0.0
+    for rows in blocks(len(x)):
+        squares = (x[rows].astype(float) - mean) ** 2
+        second += float(squares.sum())
+        fourth += float(squares @ squares)
+    return second / len(x), fourth / len(x)
 
 
 def _codes(ordered: np.ndarray, term: Term) -> tuple[float, ...]:
@@ -629,6 +650,14 @@ def _steps(share: np.ndarray) -> np.ndarray:
     share = share / max(share.sum(), 1e-300)
     centred = above - share @ above
     return centred / np.sqrt(max(float(share @ (centred**2).sum(axis=1)), 1e-12))
+
+
+def _ranks(share: np.ndarray) -> np.ndarray:
+    """Of each bin the normal score of its mean rank, of mean 0 and variance 1 over the rows."""
+    share = share / max(share.sum(), 1e-300)
+    score = special.ndtri(np.clip(np.cumsum(share) - share / 2, 1e-9, 1 - 1e-9))
+    score -= share @ score
+    return score / np.sqrt(max(float(share @ score**2), 1e-12))
 
 
 def _length(X: Any) -> int:
