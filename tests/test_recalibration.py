@@ -88,7 +88,6 @@ def test_the_standard_errors_are_those_of_the_jackknife():
         assert part(found).error == pytest.approx(error, rel=0.06)
 
 
-@pytest.mark.slow
 def test_an_intercept_has_the_degrees_of_freedom_of_the_mean_report():
     """Both contribute by size; the noise gives other shares to what contributes by weight."""
     rng = np.random.default_rng(0)
@@ -101,6 +100,7 @@ def test_an_intercept_has_the_degrees_of_freedom_of_the_mean_report():
     assert reach(found) == pytest.approx(reach(evaluate(x, bags)["prediction_minus_report"]))
 
 
+@pytest.mark.slow
 def test_intervals_cover_and_no_alarm_is_raised_for_calibrated_scores():
     """400 repetitions: the standard error of a coverage of 95% is 1.1 points, of an alarm rate of
     5% likewise."""

@@ -47,6 +47,9 @@ def padded(report=REPORT, *, bag=BAG, more=0, weight=None):
     return batch
 
 
+profiles = jax.jit(count_profiles, static_argnums=2)
+
+
 @partial(jax.jit, static_argnums=(0, 3))
 def compiled(name, batch, features, errors, shift=0.0):
     """Value and gradient in the scores, of a linear model that is shifted."""
@@ -57,7 +60,7 @@ def compiled(name, batch, features, errors, shift=0.0):
 
 def value_of(name, batch, *, shift=0.0):
     """The objective of a linear model on the rows, and its gradient in the scores."""
-    return compiled(name, batch, jnp.asarray(X)[batch.row], mixing.STANDARD_ERRORS, shift)
+    return compiled(name, batch, X[np.asarray(batch.row)], mixing.STANDARD_ERRORS, shift)
 
 
 def match_of(score):
@@ -97,7 +100,7 @@ def by_hand(name):
         kl = h * np.log(h / moved) + (1 - h) * np.log((1 - h) / (1 - moved))
         return np.mean(match) + SHARE * kl.mean()
     assert name == "mixbag"
-    mean, target, *_ = mixing.mixtures(jnp.asarray(linear(X)), padded(), jax.random.key(0))
+    mean, target, *_ = jax.jit(mixing.mixtures)(linear(X), padded(), jax.random.key(0))
     mean, target = np.clip(mean, 1e-6, 1 - 1e-6), np.asarray(target)
     mixed = -target * np.log(mean) - (1 - target) * np.log(1 - mean)
     return (np.mean(match) + mixed.mean()) / 2
@@ -180,7 +183,7 @@ def test_the_order_of_bags_is_irrelevant(name):
 def test_bags_of_one_are_ordinary_labels(name):
     batch = padded(LABEL, bag=np.arange(len(LABEL)))
     usual = {True: square, False: log}["square" in name]
-    slope = jax.grad(lambda z: jnp.mean(usual.value(z, LABEL)))(jnp.asarray(linear(X)))
+    slope = jax.jit(jax.grad(lambda z: jnp.mean(usual.value(z, LABEL))))(linear(X))
     ours = np.array(value_of(name, batch)[1])
     if name == "llp_fc" and len(LABEL) % 2:  # the last bag has no partner
         ours, slope = ours[:-1] * (len(LABEL) - 1) / len(LABEL), slope[:-1]
@@ -219,26 +222,25 @@ def test_clipping_acts_on_outliers_only():
 
 def test_the_first_moment_is_matching_and_the_last_the_likelihood_of_the_count():
     bag, report = np.repeat([0, 1], 3), np.array([[1, 1 / 3], [1, 2 / 3]])
-    score = jnp.asarray(linear(X[:6]))
-    batch = padded(report[:, 1], bag=bag)
-    first, _, third = count_profiles(score, batch, 3)
-    match = proportion_matching(score, bag, batch.size, report, loss=log, kind="binary")
+    score, size = linear(X[:6]).astype(float), np.array([3, 3])
+    first, _, third = map(np.asarray, profiles(score, padded(report[:, 1], bag=bag), 3))
+    match = proportion_matching(score, bag, size, report, loss=log, kind="binary")
     entropy = -(1 - report[:, 1]) * np.log(first[:, 0]) - report[:, 1] * np.log(first[:, 1])
     np.testing.assert_allclose(entropy, match, rtol=1e-5)
-    law = count_likelihood(np.asarray(score, float), bag, np.array([3, 3]), report)
+    law = count_likelihood(score, bag, size, report)
     np.testing.assert_allclose([-np.log(third[0, 1]), -np.log(third[1, 2])], law, rtol=1e-4)
     np.testing.assert_allclose(third.sum(axis=1), 1, rtol=1e-5)
 
 
 def test_profiles_of_large_bags_are_laws_in_single_precision():
     batch = padded(np.array([0.1, 0.2]), bag=np.repeat([0, 1], 2000))
-    score = jnp.asarray(np.random.default_rng(0).normal(-2, 1, size=4000), jnp.float32)
-    for law in count_profiles(score, batch, 3):
+    score = np.random.default_rng(0).normal(-2, 1, size=4000).astype(np.float32)
+    for law in profiles(score, batch, 3):
         np.testing.assert_allclose(np.sum(law, axis=1), 1, atol=2e-5)
 
 
 def test_the_worst_direction_is_the_gradient_of_the_logit():
-    step = worst_direction(Ask(linear, jnp.asarray(X), None), np.ones(len(X)))
+    step = jax.jit(lambda rows: worst_direction(Ask(linear, rows, None), np.ones(len(X))))(X)
     np.testing.assert_allclose(
         step[0], STEP * COEFFICIENTS / np.linalg.norm(COEFFICIENTS), rtol=1e-5
     )
@@ -265,7 +267,7 @@ def test_mixtures_draw_without_replacement():
 def test_inside_its_interval_a_mixed_bag_has_no_gradient(monkeypatch):
     monkeypatch.setattr(mixing, "STANDARD_ERRORS", 1e6)
     slope = value_of("mixbag", padded())[1]
-    plain = jax.grad(match_of)(jnp.asarray(linear(X)))
+    plain = jax.jit(jax.grad(match_of))(linear(X))
     np.testing.assert_allclose(slope, plain / 2, atol=1e-6)
 
 

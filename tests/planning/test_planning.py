@@ -256,15 +256,12 @@ def test_the_planned_variance_is_the_one_that_simulation_shows(k, s2):
 
     rng = np.random.default_rng(5)
     bags, runs, p = 200, 3000, 0.2
-    estimates = np.zeros(runs)
-    size = np.full(bags, k)
-    f2 = rng.choice([0.5, 2.5], size=(runs, bags, k))
-    for run in range(runs):
-        y = rng.uniform(size=(bags, k)) < p
-        report = y.mean(axis=1) + rng.normal(size=bags) * np.sqrt(s2) / k
-        components = np.stack([np.ones(bags), report], axis=1)
-        W = weights.upm(size, components, components.mean(axis=0))
-        estimates[run] = W[:, 1] @ f2[run].sum(axis=1)
+    report = rng.binomial(k, p, size=(runs, bags)) + rng.normal(size=(runs, bags)) * np.sqrt(s2)
+    f2 = 0.5 * k + 2 * rng.binomial(k, 0.5, size=(runs, bags))  # of each instance 0.5 or 2.5
+    # every run is a stratum, with a share of one in so many
+    given = np.full(runs * bags, k), report.ravel() / k, report.mean(axis=1) / k
+    W = runs * weights.upm(*given, stratum=np.repeat(np.arange(runs), bags))
+    estimates = np.sum(W[:, 1].reshape(runs, bags) * f2, axis=1)
     planned = planning.estimate_variance(bags * k, k, Noise(p * (1 - p), s2, 1.5, 1.0))
     sigma = np.sqrt(2 / runs)
     assert estimates.var() / planned == pytest.approx(1, abs=5 * sigma + 2 / bags)
