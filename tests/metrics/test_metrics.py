@@ -394,7 +394,9 @@ def jackknife(values_of, bags):
     values = np.array(
         [values_of(bags.take(np.delete(np.arange(len(bags)), j))) for j in range(len(bags))]
     )
-    return np.sqrt((len(bags) - 1) / len(bags) * np.sum((values - values.mean(axis=0)) ** 2, axis=0))
+    return np.sqrt(
+        (len(bags) - 1) / len(bags) * np.sum((values - values.mean(axis=0)) ** 2, axis=0)
+    )
 
 
 def test_standard_errors_are_those_of_the_jackknife():
@@ -423,7 +425,9 @@ def test_the_standard_error_of_a_difference_and_of_a_band_is_that_of_the_jackkni
 
     *errors, of_band = jackknife(values, bags)
     found = compare(one, other, bags)
-    assert [found[metric].error for metric in ("log_loss", "auc")] == pytest.approx(errors, rel=0.05)
+    assert [found[metric].error for metric in ("log_loss", "auc")] == pytest.approx(
+        errors, rel=0.05
+    )
     # the jackknife moves the limits of the band too
     band = evaluate(one, bags, bands=3).calibration[-1]
     assert band.observed.error == pytest.approx(of_band, rel=0.15)

@@ -2,18 +2,19 @@
 variance."""
 
 import itertools
-from dataclasses import replace
 from math import factorial, inf
+from typing import NamedTuple
 
 import jaxtyping
 import numpy as np
 import pytest
+from scipy import special
 
 from cases.packages import needs
 from unbag import losses, weights
-from unbag._arrays import like, mean_by, sum_by
+from unbag._arrays import like, sum_by
 from unbag.methods import LINEAR
-from worlds import World, outcomes, random_world, repeated
+from worlds import World, outcomes, random_world
 
 RNG = np.random.default_rng(0)
 LOSS = {"binary": losses.log, "total": losses.poisson, "histogram": losses.cross_entropy}
@@ -35,51 +36,85 @@ def reference_of(world, seed=2):
     return np.stack([np.ones(len(world.q)), rng.uniform(size=len(world.q))], axis=1)
 
 
-def estimate_upm(world, bag, size, report, f, x, **options):
-    return np.sum(weights.upm(size, report, world.prior, **options)[bag] * f[x])
+class Outcomes(NamedTuple):
+    """Every outcome of a small world in bags of these sizes, and its chance."""
+
+    bag: np.ndarray
+    size: np.ndarray
+    x: np.ndarray  # (outcomes, instances)
+    report: np.ndarray  # (outcomes, bags, components)
+    chance: np.ndarray
+
+    @classmethod
+    def of(cls, worlds, size):
+        """`worlds` is the world of each instance, or of all of them."""
+        size = np.asarray(size)
+        bag = np.repeat(np.arange(len(size)), size)
+        if isinstance(worlds, World):
+            worlds = [worlds] * len(bag)
+        x, y, chance = outcomes(worlds)
+        member = (bag == np.arange(len(size))[:, None]) / size[:, None]
+        report = np.einsum("bn,onr->obr", member, worlds[0].label_components(y))
+        return cls(bag, size, x, report, chance)
 
 
-def estimate_easy(world, bag, size, report, f, x, **options):
-    return np.sum(weights.easy(size, report, world.prior, **options)[bag] * f[x])
+def estimates(
+    method, all_of, f, prior, *, g=None, g_mean=None, weight=None, stratum=None, pool=False
+):
+    """The estimate in every outcome. All are made in one call, in which each outcome is a stratum
+    (or has some) with a share of one in so many; the last bag may serve as the pool."""
+    bag, size, x, report, chance = all_of
+    count, inside = len(chance), np.ones(len(bag), bool)
+    options, own = {}, np.zeros(len(size), int)
+    if pool:
+        inside = bag < len(size) - 1
+        options["pool"] = np.full(count, np.sum(~inside))
+        size, report, own = size[:-1], report[:, :-1], own[:-1]
+    strata = 1
+    if stratum is not None:
+        own, strata = stratum, int(stratum.max()) + 1
 
+    def each(rows, ndim=2):
+        """The same rows, or those of each outcome, one outcome after the other."""
+        rows = np.asarray(rows)
+        if rows.ndim == ndim - 1:
+            rows = np.broadcast_to(rows, (count, *rows.shape))
+        return rows.reshape(-1, *rows.shape[2:])
 
-def estimate_anchored(world, bag, size, report, f, x, **options):
-    g = reference_of(world)
-    W = weights.anchored(
-        bag, size, report, world.prior, g[x], reference_mean=world.q @ g, **options
+    if weight is not None:
+        options["weight"] = each(weight)
+    options["stratum"] = each(own + strata * np.arange(count)[:, None])
+    of_bags = (
+        each(size),
+        each(report, 3),
+        each(prior if strata > 1 else np.expand_dims(prior, -2), 3),
     )
-    return np.sum(W * f[x])
+    bags = each(bag[inside] + len(size) * np.arange(count)[:, None])
+    if method == "anchored":
+        if g_mean is not None:
+            options["reference_mean"] = each(
+                g_mean if strata > 1 else np.expand_dims(g_mean, -2), 3
+            )
+        W = weights.anchored(bags, *of_bags, each(g[x[:, inside]], 3), **options)
+        own_rows, further = W[: len(bags)], W[len(bags) :]
+    else:
+        W = getattr(weights, method)(*of_bags, **options)
+        own_rows, further = W[: count * len(size)][bags], W[count * len(size) :]
+    value = np.sum(own_rows.reshape(count, -1, f.shape[1]) * f[x[:, inside]], axis=(1, 2))
+    if pool:
+        value = value + np.sum(further * f[x[:, ~inside]].mean(axis=1), axis=1)
+    return count * value
 
 
-METHODS = {"upm": estimate_upm, "easy": estimate_easy, "anchored": estimate_anchored}
+METHODS = ("upm", "easy", "anchored")
 
 
-def reports(world, bag, size, y):
-    return mean_by(bag, world.label_components(y), size)
-
-
-def expectation(world, estimate, size, f, noise=None, *, by_label=False, **options):
-    """Exact expectation of an estimate over all outcomes (and two-point noise on the first bag's
-    report).
-
-    Where weights look at labels only, `by_label`, the estimate is linear in f(x): its mean over x
-    is its value at E[f(x) | y], and all labels are fewer outcomes than all x and y.
-    """
-    size = np.asarray(size)
-    bag = np.repeat(np.arange(len(size)), size)
-    drawn, total = world, 0.0
-    if by_label:
-        chance_of_label = world.joint.sum(axis=0)
-        drawn = replace(world, q=np.ones(1), eta=chance_of_label[None])
-        given_label = world.joint.T @ f / chance_of_label[:, None]
-    for x, y, chance in repeated(zip(*outcomes([drawn] * len(bag)), strict=True)):
-        at = (given_label[y], np.arange(len(y))) if by_label else (f, x)
-        for shift in (0.0,) if noise is None else (noise, -noise):
-            report = reports(world, bag, size, y)
-            report[0, -1] += shift
-            value = estimate(world, bag, size, report, *at, **options)
-            total += chance * value / (1 if noise is None else 2)
-    return total
+def known_reference(method, world):
+    """What `anchored` needs beside the others: a reference, and its mean in the world."""
+    if method != "anchored":
+        return {}
+    g = reference_of(world)
+    return {"g": g, "g_mean": world.q @ g}
 
 
 def test_every_linear_method_is_in_the_table():
@@ -91,67 +126,44 @@ def test_every_linear_method_is_in_the_table():
 @pytest.mark.parametrize("size", [(1, 1, 1), (2, 2), (1, 2, 1), (3, 1)])
 def test_the_estimate_is_exactly_unbiased(method, kind, size):
     world, f = random_world(kind, seed=3), components_of(kind)
-    value = expectation(world, METHODS[method], size, f, by_label=method != "anchored")
-    assert value == pytest.approx(world.loss(f), abs=1e-12)
+    every = Outcomes.of(world, size)
+    values = estimates(method, every, f, world.prior, **known_reference(method, world))
+    assert every.chance @ values == pytest.approx(world.loss(f), abs=1e-12)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_bag_weights_and_mean_zero_noise_keep_it_unbiased(method, kind):
     world, f = random_world(kind, seed=4), components_of(kind)
-    weight = np.array([0.5, 0.2, 0.3])
-    options = {"noise": 0.7, "weight": weight, "by_label": method != "anchored"}
-    value = expectation(world, METHODS[method], (1, 2, 1), f, **options)
-    assert value == pytest.approx(world.loss(f), abs=1e-12)
+    every, total = Outcomes.of(world, (1, 2, 1)), 0.0
+    given = {"weight": np.array([0.5, 0.2, 0.3]), **known_reference(method, world)}
+    for noise in (0.7, -0.7):  # of two points, on the report of the first bag
+        report = every.report.copy()
+        report[:, 0, -1] += noise
+        values = estimates(method, every._replace(report=report), f, world.prior, **given)
+        total += every.chance @ values / 2
+    assert total == pytest.approx(world.loss(f), abs=1e-12)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_bag_without_weight_lends_its_instances_to_the_means_and_needs_no_report(method):
     world, f = random_world("binary", seed=4), components_of("binary")
-
-    def pending(world, bag, size, report, f, x):
-        report = report.copy()
-        report[1] = np.nan
-        return METHODS[method](world, bag, size, report, f, x, weight=np.array([0.6, 0.0, 0.4]))
-
-    assert expectation(world, pending, (2, 1, 1), f) == pytest.approx(world.loss(f), abs=1e-12)
+    every = Outcomes.of(world, (2, 1, 1))
+    every.report[:, 1] = np.nan
+    given = {"weight": np.array([0.6, 0.0, 0.4]), **known_reference(method, world)}
+    values = estimates(method, every, f, world.prior, **given)
+    assert every.chance @ values == pytest.approx(world.loss(f), abs=1e-12)
 
 
-@pytest.mark.parametrize("method", ["upm", "easy"])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pool_of_further_instances_keeps_it_unbiased(method, kind):
     world, f = random_world(kind, seed=5), components_of(kind)
-
-    def with_pool(world, bag, size, report, f, x):
-        """The last bag gives up its report and serves as the pool."""
-        last = bag == len(size) - 1
-        W = getattr(weights, method)(size[:-1], report[:-1], world.prior, pool=int(last.sum()))
-        return np.sum(W[bag[~last]] * f[x[~last]]) + np.sum(W[-1] * f[x[last]].mean(axis=0))
-
     for size in [(2, 1, 1), (3, 1)]:
-        value = expectation(world, with_pool, size, f, by_label=True)
-        assert value == pytest.approx(world.loss(f), abs=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_reference_method_with_a_pool_is_unbiased(kind):
-    world, f = random_world(kind, seed=5), components_of(kind)
-    g = reference_of(world)
-
-    def with_pool(world, bag, size, report, f, x):
-        last = bag == len(size) - 1
-        W = weights.anchored(
-            bag[~last],
-            size[:-1],
-            report[:-1],
-            world.prior,
-            g[x[~last]],
-            reference_mean=world.q @ g,
-            pool=last.sum(),
-        )
-        return np.sum(W[:-1] * f[x[~last]]) + np.sum(W[-1] * f[x[last]].mean(axis=0))
-
-    assert expectation(world, with_pool, (2, 1, 1), f) == pytest.approx(world.loss(f), abs=1e-12)
+        every = Outcomes.of(world, size)
+        given = {"pool": True, **known_reference(method, world)}
+        values = estimates(method, every, f, world.prior, **given)
+        assert every.chance @ values == pytest.approx(world.loss(f), abs=1e-12)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -163,88 +175,58 @@ def test_strata_with_different_worlds_are_unbiased_together(method, kind):
     if kind == "binary":
         size = np.array([1, 1, 2, 1])
     bag = np.repeat(np.arange(4), size)
-    worlds = [(first, second)[stratum[j]] for j in bag]
+    every = Outcomes.of([(first, second)[stratum[j]] for j in bag], size)
     prior = np.stack([first.prior, second.prior])
     share = np.bincount(stratum[bag]) / len(bag)
-    g = reference_of(first)
-    means = np.stack([first.q @ g, second.q @ g])
-    total = 0.0
-    for x, y, chance in repeated(zip(*outcomes(worlds), strict=True)):
-        report = reports(first, bag, size, y)
-        if method == "anchored":
-            W = weights.anchored(
-                bag, size, report, prior, g[x], reference_mean=means, stratum=stratum
-            )
-        else:
-            W = getattr(weights, method)(size, report, prior, stratum=stratum)[bag]
-        total += chance * np.sum(W * f[x])
-    assert total == pytest.approx(share[0] * first.loss(f) + share[1] * second.loss(f), abs=1e-12)
+    given = {}
+    if method == "anchored":
+        g = reference_of(first)
+        given = {"g": g, "g_mean": np.stack([first.q @ g, second.q @ g])}
+    values = estimates(method, every, f, prior, stratum=stratum, **given)
+    expected = share[0] * first.loss(f) + share[1] * second.loss(f)
+    assert every.chance @ values == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_mean_report_as_prior_is_exact_up_to_the_covariance_over_n():
     """DESIGN section 4: leave-one-bag-out means with the size-weighted mean report, for any
     sizes."""
     world, f = random_world("binary", seed=8), components_of("binary")
-
-    def own_prior(world, bag, size, report, f, x):
-        prior = size @ report / size.sum()
-        return np.sum(weights.upm(size, report, prior)[bag] * f[x])
-
     for size in [(1, 2, 1), (2, 2), (3, 1)]:
-        bias = expectation(world, own_prior, size, f) - world.loss(f)
+        every = Outcomes.of(world, size)
+        prior = np.einsum("b,obr->or", size, every.report) / sum(size)
+        bias = every.chance @ estimates("upm", every, f, prior) - world.loss(f)
         assert bias == pytest.approx(world.covariance(f) / sum(size), abs=1e-12)
 
 
 @pytest.mark.parametrize("pending", [False, True])
 def test_instances_outside_an_estimated_prior_bring_the_bias_that_the_docs_state(pending):
+    """The prior is the mean report of all bags but the last, whose report is pending, or which is a
+    pool."""
     world, f = random_world("binary", seed=8), components_of("binary")
-
-    def reported_prior(world, bag, size, report, f, x):
-        """The prior is the mean report of all bags but the last, whose report is pending, or which
-        is a pool."""
-        prior, last = size[:-1] @ report[:-1] / size[:-1].sum(), bag == len(size) - 1
-        if pending:
-            weight = np.append(np.full(len(size) - 1, 1 / (len(size) - 1)), 0)
-            return np.sum(weights.upm(size, report, prior, weight=weight)[bag] * f[x])
-        W = weights.upm(size[:-1], report[:-1], prior, pool=int(last.sum()))
-        return np.sum(W[bag[~last]] * f[x[~last]]) + W[-1] @ f[x[last]].mean(axis=0)
-
     for size in [(2, 1, 1), (1, 1, 2)]:
         k, N, M = np.array(size[:-1]), sum(size[:-1]), sum(size)
+        every = Outcomes.of(world, size)
+        prior = np.einsum("b,obr->or", k, every.report[:, :-1]) / N
+        given = {"weight": np.append(np.full(len(k), 1 / len(k)), 0)} if pending else {"pool": True}
+        bias = every.chance @ estimates("upm", every, f, prior, **given) - world.loss(f)
         expected = -world.covariance(f) * np.mean((k * (M - N) - (N - k)) / (N * (M - k)))
-        assert expectation(world, reported_prior, size, f) - world.loss(f) == pytest.approx(
-            expected, abs=1e-12
+        assert bias == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("pool", [False, True])
+def test_the_mean_of_the_reference_over_batch_and_pool_is_exact_up_to_the_covariance_over_both(
+    pool,
+):
+    world, f = random_world("binary", seed=8), components_of("binary")
+    g = reference_of(world)
+    covariance = world.q @ (g[:, 1] * f[:, 1]) - (world.q @ g[:, 1]) * (world.q @ f[:, 1])
+    for size in [(1, 2, 1), (2, 2), (3, 1)]:
+        every = Outcomes.of(world, size)
+        given = {"pool": True, "g_mean": g[every.x].mean(axis=1)} if pool else {}
+        values = estimates("anchored", every, f, world.prior, g=g, **given)
+        assert every.chance @ values - world.loss(f) == pytest.approx(
+            -covariance / sum(size), abs=1e-12
         )
-
-
-def test_the_mean_of_the_reference_over_the_batch_is_exact_up_to_the_covariance_over_n():
-    world, f = random_world("binary", seed=8), components_of("binary")
-    g = reference_of(world)
-    covariance = world.q @ (g[:, 1] * f[:, 1]) - (world.q @ g[:, 1]) * (world.q @ f[:, 1])
-
-    def own_mean(world, bag, size, report, f, x):
-        return np.sum(weights.anchored(bag, size, report, world.prior, g[x]) * f[x])
-
-    for size in [(1, 2, 1), (2, 2)]:
-        bias = expectation(world, own_mean, size, f) - world.loss(f)
-        assert bias == pytest.approx(-covariance / sum(size), abs=1e-12)
-
-
-def test_with_a_pool_the_mean_of_the_reference_over_batch_and_pool_is_exact_up_to_the_covariance_over_both():
-    world, f = random_world("binary", seed=8), components_of("binary")
-    g = reference_of(world)
-    covariance = world.q @ (g[:, 1] * f[:, 1]) - (world.q @ g[:, 1]) * (world.q @ f[:, 1])
-
-    def with_pool(world, bag, size, report, f, x):
-        """The last bag gives up its report and serves as the pool."""
-        last = bag == len(size) - 1
-        given = bag[~last], size[:-1], report[:-1], world.prior, g[x[~last]]
-        W = weights.anchored(*given, reference_mean=g[x].mean(axis=0), pool=int(last.sum()))
-        return np.sum(W[:-1] * f[x[~last]]) + np.sum(W[-1] * f[x[last]].mean(axis=0))
-
-    for size in [(2, 1, 1), (1, 1, 2), (3, 1)]:
-        bias = expectation(world, with_pool, size, f) - world.loss(f)
-        assert bias == pytest.approx(-covariance / sum(size), abs=1e-12)
 
 
 def naive_upm(size, bag, report, prior, f, w):
@@ -398,12 +380,10 @@ def test_easy_with_the_batch_prior_collapses_to_upm_with_batch_means_and_both_ar
 
     world, f = random_world("binary", seed=9), components_of("binary")
 
-    def collapsed(world, bag, size, report, f, x):
-        return np.sum(weights.easy(size, report, report.mean(axis=0))[bag] * f[x])
-
     for size in [(1, 1, 1, 1), (2, 2)]:
-        bias = expectation(world, collapsed, size, f) - world.loss(f)
-        assert bias == pytest.approx(
+        every = Outcomes.of(world, size)
+        values = estimates("easy", every, f, every.report.mean(axis=1))
+        assert every.chance @ values - world.loss(f) == pytest.approx(
             -world.covariance(f) * (1 / len(size) - 1 / sum(size)), abs=1e-12
         )
 
@@ -411,30 +391,25 @@ def test_easy_with_the_batch_prior_collapses_to_upm_with_batch_means_and_both_ar
 def bag_moments(world, f, k):
     """Exact mean and variance of one bag's ideal UPM and EasyLLP loss, over all compositions of k
     instances."""
-    cells = [(x, y, world.joint[x, y]) for x, y in np.ndindex(world.joint.shape)]
-    label = world.label_components(np.arange(world.classes))
-    prior, mean = world.prior, world.q @ f
-    values = {"upm": [], "easy": []}
-    chances = []
-    every = itertools.combinations(range(k + len(cells) - 1), len(cells) - 1)
-    for bars in repeated(every):
-        counts = np.diff((-1, *bars, k + len(cells) - 1)) - 1
-        chance = factorial(k) * np.prod(
-            [c[2] ** n / factorial(n) for c, n in zip(cells, counts, strict=True)]
-        )
-        report = sum(n * label[y] for (_, y, _), n in zip(cells, counts, strict=True)) / k
-        total = sum(n * f[x] for (x, _, _), n in zip(cells, counts, strict=True))
-        one = (np.array([k]), report[None], prior)
-        W = weights.upm(*one, pool=inf)
-        values["upm"].append(W[0] @ total + W[1] @ mean)
-        values["easy"].append(weights.easy(*one)[0] @ total)
-        chances.append(chance)
-    chances = np.array(chances)
-    assert chances.sum() == pytest.approx(1)
+    joint = world.joint.ravel()
+    x, y = (index.ravel() for index in np.indices(world.joint.shape))
+    bars = list(itertools.combinations(range(k + len(joint) - 1), len(joint) - 1))
+    edges = np.pad(bars, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, k + len(joint) - 1)))
+    counts = np.diff(edges) - 1  # of each pair of x and y, (compositions, pairs)
+    ways = factorial(k) / np.prod(special.factorial(counts), axis=1)
+    chance = ways * np.prod(joint**counts, axis=1)
+    assert chance.sum() == pytest.approx(1)
+    report, total = counts @ world.label_components(y) / k, counts @ f[x]
+    # each composition is a stratum of one bag, with a share of one in so many
+    number = np.arange(len(counts))
+    every = np.full(len(counts), k), report, np.tile(world.prior, (len(counts), 1))
+    W = weights.upm(*every, stratum=number, pool=np.full(len(counts), inf))
+    upm = np.sum(W[: len(counts)] * total + W[len(counts) :] * (world.q @ f), axis=1)
+    easy = np.sum(weights.easy(*every, stratum=number) * total, axis=1)
     result = {}
-    for name, value in values.items():
-        first = chances @ np.array(value)
-        result[name] = (first, chances @ (np.array(value) - first) ** 2)
+    for name, value in {"upm": len(counts) * upm, "easy": len(counts) * easy}.items():
+        mean = chance @ value
+        result[name] = mean, chance @ (value - mean) ** 2
     return result
 
 
@@ -526,7 +501,9 @@ def test_bags_of_one_are_ordinary_labels_for_upm_in_expectation_only():
     W = weights.upm(size, report, np.array([1, 0.3]))
     assert np.abs(W - report / 2).max() > 0.05
     world, f = random_world("binary", seed=1), components_of("binary")
-    assert expectation(world, estimate_upm, (1, 1), f) == pytest.approx(world.loss(f), abs=1e-12)
+    every = Outcomes.of(world, (1, 1))
+    values = estimates("upm", every, f, world.prior)
+    assert every.chance @ values == pytest.approx(world.loss(f), abs=1e-12)
 
 
 @pytest.mark.parametrize("framework", ["jax", "torch"])
