@@ -481,6 +481,20 @@ def test_runs_that_are_not_the_papers_or_end_at_an_edge_decide_nothing(changes, 
     assert reason in found[1]
 
 
+@pytest.mark.parametrize("changes, reason", [
+    ({"start": "trivial"}, "perceptron, trivial start, 5 epochs; the paper has the usual start"),
+    ({"batch": 1024}, "5 epochs, batches of 1024; the paper has batches of 4096"),
+    ({"model": "cnn", "start": "trivial"}, "; the paper has perceptron and the usual start"),
+])  # fmt: skip
+def test_another_start_or_batch_is_not_the_papers(changes, reason):
+    runs = [
+        one._replace(experiment=one.experiment._replace(**changes))
+        for one in invented(levels(0.34, 0.37, 0.36))
+    ]
+    verdict, numbers = row(runs, SMALL)
+    assert (verdict, numbers.endswith(reason)) == ("not comparable", True)
+
+
 def test_a_difference_within_two_standard_errors_decides_nothing():
     """The losses of EasyLLP are those of PM, but for 0.003 in one repetition of five: 1 error."""
     runs = list(invented(levels(0.34, 0.34, 0.36)))

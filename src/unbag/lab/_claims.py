@@ -13,7 +13,7 @@ import numpy as np
 
 from unbag.lab._choice import ALL, Chosen
 from unbag.lab._methods import Way
-from unbag.lab._plan import BATCH
+from unbag.lab._plan import BATCH, Experiment
 from unbag.lab._results import (
     Average,
     BestCells,
@@ -24,7 +24,7 @@ from unbag.lab._results import (
     experiments_of,
 )
 from unbag.lab._tables import as_markdown
-from unbag.lab._tasks import TASKS, title_of
+from unbag.lab._tasks import TASKS, Task, title_of
 from unbag.lab._variance import BagDeviation
 
 LARGE = (256, 512, 1024)
@@ -276,9 +276,9 @@ def _obstacle(ran: Sequence[BestCells]) -> str:
     for cells in ran:
         e, wanted = cells.experiment, task.paper_rows or 0
         most = max(len(average.repetitions) for average in cells.best.values())
-        reason = ""
-        if (e.model, e.start, e.batch) != (task.model, "usual", BATCH):
-            reason = f"run with {e.details}; the paper has {task.model}"
+        reason, setting = "", _papers_setting(e, task)
+        if setting:
+            reason = f"run with {e.details}; the paper has {setting}"
         elif cells.rows < ENOUGH * wanted:
             reason = f"{cells.rows:,} of the paper's {wanted:,} rows"
         elif most < REPETITIONS:
@@ -287,6 +287,13 @@ def _obstacle(ran: Sequence[BestCells]) -> str:
             return ""
         reasons.append((e.model == task.model, reason))
     return max(reasons)[1]  # the nearest to the paper
+
+
+def _papers_setting(experiment: Experiment, task: Task) -> str:
+    """What the paper has where this experiment has something else; empty when nothing differs."""
+    papers = {"model": task.model, "start": "the usual start", "batch": f"batches of {BATCH}"}
+    ours = {"model": task.model, "start": "usual", "batch": BATCH}
+    return " and ".join(papers[name] for name in ours if getattr(experiment, name) != ours[name])
 
 
 def _shown(cells: BestCells, ways: Sequence[Way], sizes: Sequence[int]) -> str:
