@@ -101,6 +101,16 @@ def test_the_tournament_can_choose():
     assert choice.reason.startswith("The tournament leaves 1 of 2; within about")
 
 
+def test_the_tournament_of_a_choice_may_fail_as_often_as_delta_says():
+    """60 bags are 20 in each part: too few for the groups of 0.05, enough for those of 0.8."""
+    x, y = world(240)
+    bags, models = random_bags(None, y, size=4, seed=0), {"wrong": -9 * x, "right": x}
+    with pytest.raises(ValueError, match="as many bags as there are groups, 36"):
+        choose(models, bags, rule="tournament", beta=0.5, loss=losses.square)
+    found = choose(models, bags, rule="tournament", beta=0.5, delta=0.8, loss=losses.square)
+    assert found.reason.startswith("The tournament leaves")
+
+
 def test_labels_tell_how_far_the_choice_is_behind():
     x, y = world(400)
     bags = random_bags(x, y, size=40, seed=0)

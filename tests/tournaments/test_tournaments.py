@@ -11,7 +11,8 @@ import unbag
 from cases.losses import sigmoid
 from cases.tournaments import binary_problem, problem_of
 from unbag import Bags, losses, random_bags, tournament
-from unbag.tournaments._groups import plan_groups
+from unbag.tournaments._groups import GroupMeans, GroupPlan, plan_groups
+from unbag.tournaments._tournament import play
 from worlds import outcomes, random_world
 
 CASES = {
@@ -191,18 +192,19 @@ def test_probabilities_play_as_their_scores_do():
         np.testing.assert_allclose(result.Q, expected.Q, atol=1e-9)
 
 
-def test_the_largest_moment_of_histograms_is_no_smaller_than_that_of_the_largest_class():
-    """E max_r >= max_r E: models that differ on one class for half of the rows, on another for the
-    rest."""
-    rng = np.random.default_rng(0)
-    y, half = rng.integers(0, 3, size=3000), rng.integers(0, 2, size=3000)
-    far = np.eye(3)[half] * 3.0
-    bags = random_bags(None, y, size=4, seed=0, kind="histogram")
-    models = [np.zeros((3000, 3))[bags.rows], far[bags.rows]]
-    result = tournament(models, bags, beta=1, groups=20, loss=losses.brier)
-    f = np.stack([losses.brier.components(score) for score in models])
-    truth = unbag.planning.measure_spread(f, best=0, histogram=True)
-    assert result.problem.spread.largest > truth.largest
+def test_the_largest_moment_of_histograms_is_bounded_by_the_sum_over_the_classes():
+    """Group means know E d_r^2 of each class, and E max_r d_r^2 only as at most their sum: max_r
+    E d_r^2 is smaller than both."""
+    difference = np.array([[1.0, 3.0], [2.0, 2.0], [0.0, 4.0]])  # of 3 classes in 2 groups
+    sums = GroupMeans(np.stack([0 * difference, difference]), np.zeros((2, 2)))
+    fours, nothing = np.full(2, 4), np.zeros(0, int)
+    plan = GroupPlan(
+        nothing, nothing, np.zeros((0, 3)), np.zeros(3), 2, fours, fours, np.zeros((2, 3))
+    )
+    _, spread = play(sums, plan, histogram=True)
+    variance = 4 * np.array([2.0, 0.0, 8.0])  # of one row: group means of 4 vary by a quarter
+    assert spread.total[0, 1] == variance.sum()
+    assert spread.largest[0, 1] == (variance + 2.0**2).sum()
 
 
 def test_a_beta_beyond_all_planning_has_a_result_all_the_same():
