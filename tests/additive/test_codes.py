@@ -168,13 +168,13 @@ def test_the_values_of_days_are_dates():
 
 def test_a_code_that_has_no_room_leaves_it_to_others(monkeypatch):
     rng = np.random.default_rng(0)
-    wide, narrow = rng.integers(0, 300, 6000), rng.integers(0, 40, 6000)
-    score = rng.normal(0, 3, 300)[wide] + rng.normal(0, 0.8, 40)[narrow]
+    wide, narrow = rng.integers(0, 120, 2400), rng.integers(0, 40, 2400)
+    score = rng.normal(0, 3, 120)[wide] + rng.normal(0, 1.2, 40)[narrow]
     X = pa.table({"wide": wide, "narrow": narrow})
-    bags = unbag.random_bags(X, rng.random(6000) < special.expit(score), size=2, seed=0)
+    bags = unbag.random_bags(X, rng.random(2400) < special.expit(score), size=2, seed=0)
     terms, _ = terms_of(bags.X)
     parts = LocalParts([narrow_part(bags, terms)])
-    monkeypatch.setattr("unbag.additive._sums.MOST", len(terms.group) + 299)
+    monkeypatch.setattr("unbag.additive._sums.MOST", len(terms.group) + 119)
     fit, _ = SumsFit(parts, terms, "binary").with_pairs(SumsFit(parts, terms, "binary").maximise())
     assert {term.pair for term in fit.terms.terms if term.pair} >= {("narrow",)}
 

@@ -184,7 +184,7 @@ def test_what_fold_models_learn_of_strata_is_judged_without_bias():
     p = np.array([0.2, 0.2, 0.6, 0.6])  # of bags of two rows; folds 0 1 0 1
     fold, stratum, rows = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1]), np.repeat(np.arange(4), 2)
     estimate = truth = 0.0
-    for labels in itertools.product([0, 1], repeat=8):
+    for labels in repeated(itertools.product([0, 1], repeat=8)):
         y = np.array(labels).reshape(4, 2)
         chance = np.prod(np.where(y == 1, p[:, None], 1 - p[:, None]))
         other = (y.sum(axis=1)[[1, 0, 3, 2]] + 1) / 4  # what the model of a bag's fold learned

@@ -8,8 +8,10 @@ import pyarrow as pa
 import pytest
 
 import unbag
+from unbag.learners import Trees
 
 N, SIZE = 600, 10
+BOTH = ["additive", Trees(rounds=60, patience=20)]
 
 
 def table(rng):
@@ -59,7 +61,7 @@ def test_hard_input_gives_finite_predictions_and_says_what_is_wrong(make):
         bags = replace(bags, report=bags.report + rng.normal(0, 1e2, len(bags)))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = unbag.fit(bags, learner=["additive", "trees"])
+        fitted = unbag.fit(bags, learner=BOTH)
     p = fitted.predict(X)
     assert np.isfinite(p).all()
     assert ((p > 0) & (p < 1)).all()
@@ -82,5 +84,5 @@ def test_columns_of_nothing_give_the_mean():
         bags = unbag.random_bags(X, y, size=SIZE, seed=0, kind=kind)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", unbag.learners.DataWarning)
-            p = unbag.fit(bags, learner=["additive", "trees"]).predict(X)
+            p = unbag.fit(bags, learner=BOTH).predict(X)
         assert abs(p - y.mean()).mean() < 0.15 * y.mean()

@@ -1,32 +1,28 @@
 import numpy as np
 import pytest
 
+from cases.learners import labels
 from unbag import random_bags
 from unbag.learners import Additive, Stacked, StackedModel, Trees
 
 
-def crossed(kind, n=8000, size=4):
+def crossed(kind, n=4000, size=4):
     """Signs whose product matters, beside a line."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3))
     score = 1.5 * np.sign(X[:, 0] * X[:, 1]) + X[:, 2]
-    y = {
-        "binary": lambda: rng.random(n) < 1 / (1 + np.exp(-score)),
-        "total": lambda: rng.poisson(np.exp(score)),
-        "histogram": lambda: (score + rng.logistic(size=n) > 0) + 0,
-    }[kind]()
+    y = labels(kind, score, rng)
     return random_bags(X, y, size=size, seed=0, kind=kind), score
 
 
 @pytest.fixture(scope="module")
 def binary():
     bags, score = crossed("binary")
-    return bags, score, Stacked().fit(bags)
+    return bags, score, Stacked(base=Additive(pairs=0)).fit(bags)
 
 
 def test_trees_add_the_interaction_that_a_sum_of_columns_lacks(binary):
-    bags, score, _ = binary
-    model = Stacked(base=Additive(pairs=0)).fit(bags)
+    bags, score, model = binary
     centred = score[bags.rows] - score.mean()
     of_base = np.corrcoef(model.base.scores(bags.X), centred)[0, 1]
     assert of_base < 0.7

@@ -1,21 +1,23 @@
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from cases.learners import labels
 from cases.packages import needs
 from unbag import Bags, random_bags
 from unbag.learners import Trees, TreesModel, folds_of
 from unbag.learners._trees import TreeColumns
 
 needs("lightgbm")
-QUICK = Trees(rounds=60, patience=20)
+QUICK = Trees(rounds=60, patience=20, threads=1)
 
 
-def table(n=6000, seed=0):
+def table(n=4000, seed=0):
     """A number with gaps, a category, a date, and the logit that they have."""
     rng = np.random.default_rng(seed)
     age, shop = rng.normal(size=n), rng.integers(4, size=n)
@@ -32,26 +34,28 @@ def table(n=6000, seed=0):
 
 def bags_of(kind="binary", size=8, seed=0, **options):
     X, score, rng = table(seed=seed)
-    h = 1 / (1 + np.exp(-score))
-    y = {
-        "binary": lambda: rng.uniform(size=len(h)) < h,
-        "total": lambda: rng.poisson(np.exp(score)),
-        "histogram": lambda: (rng.uniform(size=len(h)) < h) * rng.integers(1, 3, size=len(h)),
-    }[kind]()
+    y = labels(kind, score, rng)
     return random_bags(X, y, size=size, seed=seed, kind=kind, **options), score
+
+
+@cache
+def learned(kind):
+    """Bags, the score of each row, the fold of each bag and what was learned, which is what `fit`
+    does."""
+    bags, score = bags_of(kind)
+    fold = folds_of(bags, QUICK.folds, seed=0)
+    return bags, score, fold, QUICK.fit_folds(bags, fold)
 
 
 @pytest.mark.parametrize("kind", ["binary", "total"])
 def test_trees_learn_from_a_table_of_raw_columns(kind):
-    bags, score = bags_of(kind)
-    model = QUICK.fit(bags)
-    found = model.scores(bags.X)
-    assert np.corrcoef(found, score[bags.rows])[0, 1] > 0.9
+    bags, score, _, found = learned(kind)
+    assert np.corrcoef(found.final.scores(bags.X), score[bags.rows])[0, 1] > 0.9
 
 
 def test_trees_learn_class_histograms():
-    bags, score = bags_of("histogram")
-    found = QUICK.fit(bags).scores(bags.X)
+    bags, score, _, learned_ = learned("histogram")
+    found = learned_.final.scores(bags.X)
     assert found.shape == (len(bags.bag), 3)
     contrast = np.logaddexp(found[:, 1], found[:, 2]) - found[:, 0]
     assert np.corrcoef(contrast, score[bags.rows])[0, 1] > 0.85
@@ -61,9 +65,8 @@ def test_trees_learn_class_histograms():
 
 @pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
 def test_the_mean_prediction_is_the_mean_report(kind):
-    bags, _ = bags_of(kind)
-    fold = folds_of(bags, 5, seed=0)
-    model = QUICK.fit_folds(bags, fold).models[0]
+    bags, _, fold, found = learned(kind)
+    model = found.models[0]
     part = bags.take(np.flatnonzero(fold != 0))
     score = model.scores(part.X)
     predicted = {
@@ -86,15 +89,14 @@ def test_a_fold_model_does_not_depend_on_the_reports_of_its_fold_but_by_other_fo
 
 
 def test_the_same_seed_gives_the_same_model_on_any_number_of_threads():
-    bags, _ = bags_of()
-    one = replace(QUICK, threads=1).fit(bags, seed=3).scores(bags.X)
-    two = replace(QUICK, threads=2).fit(bags, seed=3).scores(bags.X)
-    np.testing.assert_array_equal(one, two)
+    bags, _, _, one = learned("binary")
+    two = replace(QUICK, threads=2).fit(bags, seed=0)
+    np.testing.assert_array_equal(one.final.scores(bags.X), two.scores(bags.X))
 
 
 def test_a_model_comes_back_from_its_arrays():
-    bags, _ = bags_of("histogram")
-    model = QUICK.fit(bags)
+    bags, _, _, found = learned("histogram")
+    model = found.final
     arrays, settings = model.arrays()
     assert all(array.dtype != object for array in arrays.values())
     back = TreesModel.restore(arrays, settings)
@@ -156,8 +158,9 @@ def test_a_matrix_and_a_sparse_matrix_are_taken():
     X = rng.normal(size=(3000, 3)) * (rng.uniform(size=(3000, 3)) < 0.7)
     y = rng.uniform(size=3000) < 1 / (1 + np.exp(-X[:, 0]))
     bags = random_bags(X, y, size=6, seed=0)
-    dense = QUICK.fit(bags).scores(bags.X)
-    same = QUICK.fit(replace(bags, X=sparse.csr_array(bags.X))).scores(sparse.csr_array(bags.X))
+    few = Trees(rounds=10)
+    dense = few.fit(bags).scores(bags.X)
+    same = few.fit(replace(bags, X=sparse.csr_array(bags.X))).scores(sparse.csr_array(bags.X))
     np.testing.assert_allclose(dense, same, atol=1e-9)
 
 

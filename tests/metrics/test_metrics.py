@@ -104,7 +104,7 @@ def test_over_all_outcomes_of_a_small_world_the_mean_estimate_is_the_loss_up_to_
     seen = np.where(np.arange(len(k)) < len(k) - pending, k, 0)
     seen, mean = seen / seen.sum(), 0.0
     for x in product((0, 1), repeat=n):
-        for y in product((0, 1), repeat=n):
+        for y in repeated(product((0, 1), repeat=n)):
             chance = np.prod(
                 [share[i] * (p_of[i] if j else 1 - p_of[i]) for i, j in zip(x, y, strict=True)]
             )
@@ -351,7 +351,7 @@ def test_a_model_that_is_sure_of_itself_does_not_leave_all_weight_to_one_exact_b
     the time."""
     rng, hits = np.random.default_rng(1), 0
     noise = np.where(np.arange(50) > 0, 2.0, 0.0)
-    for _ in range(200):
+    for _ in repeated(range(200)):
         x = rng.normal(size=1000)
         y = rng.uniform(size=1000) < sigmoid(x)
         report = y.reshape(50, 20).mean(axis=1) + rng.laplace(size=50) * np.sqrt(noise / 2) / 20
