@@ -641,6 +641,13 @@ def test_a_latex_table_has_the_best_in_bold_those_within_an_error_underlined_and
     assert "trivial & \\multicolumn{4}{c}{0.5500} \\\\" in loss
 
 
+def test_a_latex_table_without_the_two_methods_has_no_column_for_their_test():
+    runs = [*invented(levels(0.34, 0.37, 0.35, sizes=(16,)))]
+    text = latex_page(runs, [runs[0].experiment], (Way.named("upm"), Way.named("anchored:square")))
+    assert "bags of & PM & EasyLLP & GeneralUPM \\\\" in text
+    assert "t test" not in text
+
+
 def test_controls_without_smoothing_have_a_latex_panel_of_their_own_with_the_sizes_they_have():
     runs = [*invented(levels(0.34, 0.37, 0.35, sizes=(1, 16)))]
     controls = [

@@ -243,12 +243,21 @@ def latex_page(
         if cells.learned:
             caption = f"{experiment.data} ({details_of(cells)})"
             caption += f": {name_of(metric, experiment)}, mean and standard error. {MARKS}"
-            if compare:
-                caption += " p: of a paired t test of " + " and ".join(w.title for w in compare)
-                caption += "."
+            pair = compare if _both(cells, compare) else None
+            if pair:
+                names = " and ".join(way.title for way in pair)
+                caption += f" p: of a paired t test of {names}."
             label = f"tab:{experiment.name}-{name}"
-            parts.append(floating(_panels(cells, compare), caption=caption, label=label))
+            parts.append(floating(_panels(cells, pair), caption=caption, label=label))
     return "\n\n".join(parts) + "\n"
+
+
+def _both(results: BestCells, compare: tuple[Way, Way] | None) -> bool:
+    """Whether two methods were run at some bag size."""
+    first, second = (
+        {k for way, k in results.learned if way == each} for each in compare or (None, None)
+    )
+    return bool(first & second)
 
 
 def _panels(results: BestCells, compare: tuple[Way, Way] | None) -> list[str]:
