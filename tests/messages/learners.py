@@ -68,6 +68,11 @@ def from_disk(settings, **given):
 
 MESSAGES = [
     (
+        lambda: Terms((Term("x"),)).matrix(EVENTS),
+        "A model of a matrix must be given a matrix: Table given. Fit with unbag.fit(bags, "
+        "learner=...), which learns from the columns of a table.",
+    ),
+    (
         lambda: make_conversions(100, 10, seed=0),
         "Clicks must fill bags of every campaign, so be 4360 or more: table 0 has 100 (1 such "
         "table). Ask for more rows or fewer campaigns.",

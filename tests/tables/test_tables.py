@@ -427,6 +427,24 @@ def test_whole_numbers_that_are_named_stay_and_so_do_those_of_a_few_rows():
     assert "event" in plan_features(with_ids(rows=100)).names
 
 
+@pytest.mark.parametrize("name", ["shop_id", "shopId", "zip", "area_code"])
+def test_numbers_in_a_column_that_is_named_as_codes_are_are_names(name):
+    rng = np.random.default_rng(0)
+    shop = rng.integers(1000, 1005, 300)
+    plan = plan_features(pa.table({name: shop, "grid": shop, "bids": shop}))
+    kinds = {column.name: column.kind for column in plan.columns}
+    assert kinds == {name: "category", "grid": "numeric", "bids": "numeric"}
+    assert plan.columns[0].values == tuple(str(code) for code in range(1000, 1005))
+    new = pd.DataFrame(
+        {name: [1001.0, np.nan], "grid": 0.0, "bids": 0.0}
+    )  # pandas has gaps as floats
+    (_, codes), *_ = plan.narrow_columns(new)
+    assert codes[0] == 1
+    assert codes[1] != 1
+    with_numbers = plan_features(pa.table({name: shop}), override={name: {"kind": "numeric"}})
+    assert with_numbers.columns[0].kind == "numeric"
+
+
 def test_a_plan_has_numbers_first_and_buckets_last():
     plan = plan_features(many())
     kinds = {column.name: column.kind for column in plan.columns}

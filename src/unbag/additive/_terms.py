@@ -22,6 +22,7 @@ from scipy import sparse, special
 
 from unbag._arrays import blocks
 from unbag._model_file import Misfit
+from unbag._rules import broken
 from unbag.additive._pairs import cells_of, free_name, part_labels, places_of
 from unbag.additive._slots import Slot, Slots, Sparse, as_places
 from unbag.tables import FeaturePlan, levels_of, plan_features
@@ -324,6 +325,12 @@ class Terms:
         """Name and values of each column that is not raw: a number or a code for each row."""
         if self.plan is not None:
             return self.plan.narrow_columns(X)
+        if not isinstance(X, np.ndarray) and not sparse.issparse(X):
+            raise broken(
+                "A model of a matrix must be given a matrix",
+                f"{type(X).__name__} given",
+                "Fit with unbag.fit(bags, learner=...), which learns from the columns of a table.",
+            )
         numbers = (term for term in self.terms if not term.raw and not term.pair)
         return ((term.name, X[:, term.start]) for term in numbers)
 

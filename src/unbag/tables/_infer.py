@@ -41,6 +41,7 @@ FEW_ROWS = 100  # in which whole numbers may differ by chance
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 OTHER_DATE = r"^\s*\d{1,2}[./-]\d{1,2}[./-](\d{2}|\d{4})\b"
 MOSTLY = 0.9  # of the texts of a column that was meant to hold numbers
+NAMES = r"(^|[\W_]|(?<=[a-z])(?=[A-Z]))(?i:id|uid|guid|key|code|zip|zip_?code|post_?code|plz|sku)$"
 SOME = 1000  # texts of a batch that are looked at for numbers
 SMALLEST = 4096  # hashes kept to count distinct values, exactly up to here, beyond to about 1.6%
 OF_TYPE = {"numeric": is_number, "date": is_date, "boolean": pa.types.is_boolean}
@@ -159,7 +160,8 @@ class Survey:
             return Summary(name, wish.kind, most=MOST_VALUES)
         if name in self.reported:
             return Summary(name, "reported", most=one_hot)
-        named = name in self.ids and is_number(kind)
+        # 1017 is the name of a shop in a column shop_id, not a quantity with a mean
+        named = is_number(kind) and (name in self.ids or re.search(NAMES, name) is not None)
         if named or is_text(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind):
             return Summary(name, "text", most=one_hot)
         known = [name for name, test in OF_TYPE.items() if test(kind)]
