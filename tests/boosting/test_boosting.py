@@ -213,8 +213,8 @@ def test_the_value_is_what_bags_estimate_of_the_loss(kind, loss):
     "kind, loss", [(kind, loss) for kind in ("binary", "total") for loss in CURVES[kind]]
 )
 def test_both_libraries_learn_from_bags_with_every_loss(fit, kind, loss):
-    bags, rate = world(kind, n=6000)
-    model = fit(bags, loss=loss, rounds=80, learning_rate=0.1)
+    bags, rate = world(kind, n=3996)
+    model = fit(bags, loss=loss, rounds=60, learning_rate=0.1)
     h = rate / (1 + rate) if kind == "binary" else rate
     error = np.mean((model.predict(bags.X) - h) ** 2)
     assert model.rounds > 10
@@ -229,7 +229,7 @@ def adult_at_64():
 
 def test_boosting_from_bags_of_64_is_far_better_than_trivial_on_adult(fit):
     adult, bags = adult_at_64()
-    model = fit(bags, rounds=80, learning_rate=0.1)
+    model = fit(bags, rounds=30, learning_rate=0.2)
     probability = model.predict_proba(adult.X_test)
     np.testing.assert_allclose(probability.sum(axis=1), 1)
     np.testing.assert_allclose(probability[:, 1], model.predict(adult.X_test))

@@ -191,12 +191,12 @@ def test_a_table_whose_matrix_does_not_fit_into_the_address_space_is_learned(tab
 
 
 def test_logits_that_lie_between_0_and_1_in_one_part_stay_logits(tmp_path):
-    rng, n = np.random.default_rng(0), 4000
-    bag = np.repeat(np.arange(200), 20)
-    old = np.where(bag < 150, rng.uniform(0.2, 0.8, n), rng.normal(0, 2, n))
+    rng, n = np.random.default_rng(0), 2000
+    bag = np.repeat(np.arange(100), 20)
+    old = np.where(bag < 75, rng.uniform(0.2, 0.8, n), rng.normal(0, 2, n))
     sold = rng.random(n) < 1 / (1 + np.exp(-old))
     events = pd.DataFrame({"bag": bag, "x": rng.normal(size=n), "old": old})
-    reports = pd.DataFrame({"bag": range(200), "sales": np.bincount(bag, sold)})
+    reports = pd.DataFrame({"bag": range(100), "sales": np.bincount(bag, sold)})
     how = {"on": "bag", "total": "sales", "score": "old", "features": ["x"], "folds": 2}
     many, one = (fit_files(events, reports, memory=m, **how) for m in ("150KB", "1GB"))
     assert not many.old_score.probability
@@ -205,7 +205,7 @@ def test_logits_that_lie_between_0_and_1_in_one_part_stay_logits(tmp_path):
 
 
 def test_a_part_of_one_bag_does_not_make_all_bags_look_chosen():
-    rng, bags = np.random.default_rng(2), 200
+    rng, bags = np.random.default_rng(2), 101
     bag = np.repeat(np.arange(bags), 30)
     events = pd.DataFrame({"bag": bag, "a": rng.normal(size=len(bag))})
     sold = rng.random(len(bag)) < 1 / (1 + np.exp(-events.a))

@@ -45,10 +45,20 @@ from unbag.report import (
     write_page,
 )
 from unbag.report._advice import next_steps
+from unbag.report._page import Picture
 from unbag.report._sections import best_curves
 from unbag.report._svg import lean, picture_of
 from unbag.selection import Choice, Compared
 from unbag.tables import TablesReport
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Of a page the words only: most of its time goes into pictures."""
+    for module in ("_sections", "_effects"):
+        draw = lambda draw, words, caption="", **how: Picture("<svg></svg>", caption or words)
+        monkeypatch.setattr(f"unbag.report.{module}.picture_of", draw)
+
 
 EVIL = "<script>alert(1)</script>\"'&"
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -259,6 +269,7 @@ def said(**changes):
     return " ".join(" ".join(pair) for pair in section.parts[0].items)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_summary_says_whether_the_model_beats_the_prior():
     summary = lambda **changes: " ".join(
         part.text for part in page_of(story(**changes)).sections[0].parts
@@ -277,6 +288,7 @@ def test_the_summary_says_whether_the_model_beats_the_prior():
     )
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_page_does_not_doubt_what_its_verdict_is_sure_of():
     wide = evaluation(loss=0.55, half=0.1)
     sure = SimpleNamespace(answer="better", headline="The model is better.")
@@ -327,6 +339,7 @@ def test_the_size_that_is_advised_is_the_one_of_the_theory():
     assert f"of about {best:,.0f} events" in said(facts=FACTS._replace(noise=40000.0))
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_revealed_labels_are_compared_with_the_intervals_whichever_way_it_comes_out():
     page = page_of(story())
     section = next(section for section in page.sections if section.name == "revealed")
@@ -379,6 +392,7 @@ def test_effects_tell_where_they_are_lowest_and_highest_and_days_are_dates():
     assert grid.rows[1][2:] == ["2026-01-01 (-0.10)", "2026-01-31 (+0.20)"]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_outlook_is_that_of_planning():
     told = story()
     h = told.predictions

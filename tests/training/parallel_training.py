@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 
 METHODS = ("upm", "anchored", "matching", "likelihood")
+BY_PROCESSES = ("upm", "likelihood")  # sums over all instances, and sums over each bag
 
 
 def main(folder, devices, *others):
@@ -41,7 +42,7 @@ def main(folder, devices, *others):
     held_out = unbag.random_bags(X[400:], y[400:], size=7, seed=0)
     model = unbag.models.mlp(3, (4,), key=0)
     found = {"start": flat(model)}
-    for method in METHODS:
+    for method in BY_PROCESSES if others else METHODS:
         options = {"epochs": 2, "batch": 100, "learning_rate": 0.02}
         options |= {"held_out": held_out, "test": (X[400:], y[400:])} if method == "upm" else {}
         run = unbag.train(model, bags, method, devices="all", **split, **options)
