@@ -1073,3 +1073,46 @@ def test_the_page_on_experiments_has_the_twelve_rows_of_the_report():
     rows = [line for line in claims.partition("## Our own")[0].splitlines() if line[:1] == "|"]
     assert len(rows) == 2 + 12
     assert "\n".join(rows) in page
+
+
+@pytest.mark.parametrize("heading, experiment, digits", [
+    ("### Adult", ("adult", "perceptron", "usual", "150"), 3),
+    ("### Higgs with 28 features", ("higgs-all", "deep", "usual", "12"), 4),
+])  # fmt: skip
+def test_the_tables_of_the_page_on_experiments_are_of_the_runs_in_results(
+    heading, experiment, digits
+):
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "experiments.md").read_text()
+    sizes, rows = read_table(page.partition(heading)[2])
+    with (root / "results" / "report" / "best.csv").open() as file:
+        best = {
+            (Way(row["method"], row["loss"]).title, row["size"]): float(row["mean"])
+            for row in csv.DictReader(file)
+            if (row["task"], row["model"], row["start"], row["epochs"]) == experiment
+            and (row["metric"], row["holdout"]) == ("test_loss", "0.0")
+        }
+    assert len(sizes) == 12
+    for title, numbers in rows.items():
+        assert numbers == [f"{best[title, size]:.{digits}f}" for size in sizes]
+
+
+def test_the_stream_of_the_page_on_experiments_is_that_of_the_report():
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "experiments.md").read_text().partition("### Criteo's stream")[2]
+    report = (root / "results" / "report" / "online-criteo" / "online.md").read_text()
+    sizes, rows = read_table(page)
+    known, numbers = read_table(report)
+    assert sizes == [size.removeprefix("k = ") for size in known]
+    for title in ("PM", "EasyLLP", "GeneralUPM", "anchored, square"):
+        assert rows[title] == [
+            number.split()[0] + "*" * ("*" in number) for number in numbers[title]
+        ]
+
+
+def read_table(text):
+    """The bag sizes and the rows of the first table in a text."""
+    table = text[text.index("|") :].partition("\n\n")[0].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    sizes = [size.replace(",", "") for size in cells[0][1:]]
+    return sizes, {title: numbers for title, *numbers in cells[2:]}
