@@ -495,6 +495,18 @@ def test_another_start_or_batch_is_not_the_papers(changes, reason):
     assert (verdict, numbers.endswith(reason)) == ("not comparable", True)
 
 
+def test_the_numbers_beside_a_verdict_are_of_the_runs_that_decided_it():
+    """The longer runs are best in their last epoch, so the shorter ones decide."""
+    longer = [*invented(levels(0.33, 0.36, 0.35), edge=("matching", "easy", "upm"))]
+    shorter = [
+        one._replace(experiment=one.experiment._replace(epochs=4))
+        for one in invented(levels(0.34, 0.37, 0.36))
+    ]
+    verdict, numbers = row([*longer, *shorter], SMALL)
+    assert verdict == "supported"
+    assert "at 2 PM 0.3400" in numbers
+
+
 def test_a_difference_within_two_standard_errors_decides_nothing():
     """The losses of EasyLLP are those of PM, but for 0.003 in one repetition of five: 1 error."""
     runs = list(invented(levels(0.34, 0.34, 0.36)))

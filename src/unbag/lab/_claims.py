@@ -248,12 +248,15 @@ def _on_task(everything: Sequence[Runs], task: str, metric: Metric, claim: Paper
     if reason:
         return NOT_COMPARABLE, reason
     fit = [cells for cells in ran if not _obstacle([cells])]
-    duels = []
+    duels, nearest = [], {}
     for k in sizes:
-        candidates = [_duels(cells, a, others, (k,)) for cells in fit]
-        duels += max(candidates, key=_evidence, default=[])
+        found = [(_duels(cells, a, others, (k,)), cells) for cells in fit]
+        there, cells = max(found, key=lambda pair: _evidence(pair[0]))
+        duels += there
+        if there:
+            nearest[k] = cells
     verdict, reason = rule(duels, sizes)
-    return verdict, f"{reason} ({_shown(fit[0], (a, *others), sizes)})"
+    return verdict, f"{reason} ({_shown(nearest, (a, *others))})"
 
 
 def _evidence(duels: Sequence[Duel]) -> tuple[int, int]:
@@ -296,12 +299,12 @@ def _papers_setting(experiment: Experiment, task: Task) -> str:
     return " and ".join(papers[name] for name in ours if getattr(experiment, name) != ours[name])
 
 
-def _shown(cells: BestCells, ways: Sequence[Way], sizes: Sequence[int]) -> str:
-    """The numbers of the smallest and the largest size."""
-    there = [k for k in sizes if all((way, k) in cells.best for way in ways)]
-    ends = dict.fromkeys([*there[:1], *there[-1:]])
+def _shown(nearest: Mapping[int, BestCells], ways: Sequence[Way]) -> str:
+    """The numbers of the smallest and the largest size, from the runs that were judged there."""
+    ends = dict.fromkeys([min(nearest), max(nearest)])
     return "; ".join(
-        f"at {k} " + ", ".join(f"{way.title} {cells.best[way, k]}" for way in ways) for k in ends
+        f"at {k} " + ", ".join(f"{way.title} {nearest[k].best[way, k]}" for way in ways)
+        for k in ends
     )
 
 
