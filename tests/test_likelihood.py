@@ -163,8 +163,9 @@ def test_small_and_large_bags_do_not_disturb_each_other():
 def test_a_count_that_is_not_whole_has_a_gaussian_law():
     z = scores("binary", count=3)
     h = sigmoid(z)
-    expected = -stats.norm.logpdf(1.5, h.sum(), np.sqrt((h * (1 - h)).sum()))
-    assert one_bag(z, 0.5) == pytest.approx(expected)
+    for share in (0.5, 0.34):
+        expected = -stats.norm.logpdf(3 * share, h.sum(), np.sqrt((h * (1 - h)).sum()))
+        assert one_bag(z, share) == pytest.approx(expected)
     assert one_bag(z, 0.3333) == pytest.approx(one_bag(z, 1 / 3)), (
         "a rounded proportion still is a count"
     )
@@ -197,6 +198,23 @@ def test_histograms_have_the_gaussian_law_of_all_classes_but_one():
             40 * share[kept], mean[kept], covariance[np.ix_(kept, kept)]
         )
         assert one_bag(z[:, order], share[order], "histogram") == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_class_below_the_floor_leaves_the_others_the_covariance_that_follows():
+    """One class is nearly impossible, so that its variance is raised to the floor: the others are
+    what is left of them after `own / floor` times its residual."""
+    z = scores("histogram", count=40) - [6.0, 0.0, 0.0]
+    share = np.array([0.05, 0.55, 0.4])
+    mean, covariance = moments(z)
+    assert covariance[0, 0] < FLOOR
+    residual, value = 40 * share - mean, 0.0
+    for c in range(2):
+        v = max(covariance[c, c], FLOOR)
+        value -= stats.norm.logpdf(residual[c], 0, np.sqrt(v))
+        left = np.eye(3)
+        left[:, c] -= covariance[:, c] / v
+        residual, covariance = left @ residual, left @ covariance @ left.T
+    assert one_bag(z, share, "histogram") == pytest.approx(value, rel=1e-12)
 
 
 def test_noisy_histograms_use_every_class():

@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from unbag import Bags, random_bags
 from unbag.additive._counts import CountMoments, Counts, Spread, counts_of
+from unbag.additive._evidence import Hyperprior
 from unbag.additive._jacobian import Jacobian, Split
 from unbag.additive._kernel import RowProducts
 from unbag.additive._rows import RowsFit, fit_evidence
@@ -133,6 +134,43 @@ def test_the_log_evidence_rises_from_step_to_step(kind):
     _, fit = fit_evidence(design, counts_of(bags))
     assert len(fit.trace) > 1
     assert (np.diff(fit.trace) > 0).all()
+
+
+def test_the_log_evidence_is_that_of_quadrature():
+    """Of a level and a slope: how much likelier the reports are under one prior than another."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 1))
+    bags = random_bags(x, rng.random(600) < special.expit(0.6 * x[:, 0]), size=3, seed=0)
+    _, design = terms_of(bags.X, steps=0)
+    counts, own = counts_of(bags), design.T[:, 1:]  # the column as the design has it
+    precisions, evidence = (0.3, 3.0, 300.0), []
+    for precision in precisions:
+        problem, fit = fit_evidence(design, counts, precision=np.array([precision]))
+        of_law = problem.hyperprior.log_density(np.array([precision]))
+        evidence.append(fit.state.evidence - of_law)
+    level, slope = np.meshgrid(np.linspace(-1, 1, 61), np.linspace(-0.6, 2, 61))
+    column = np.asarray(design.Z @ own).ravel()
+    log_likelihood = np.empty(level.shape)
+    for where in np.ndindex(level.shape):
+        moments = counts.moments((level[where] + slope[where] * column)[:, None])
+        whitener = counts.whitener(moments.h, Spread())
+        log_likelihood[where] = counts.log_likelihood(moments, whitener, Spread())
+    expected = [
+        special.logsumexp(log_likelihood + (np.log(p) - p * slope**2) / 2) for p in precisions
+    ]
+    np.testing.assert_allclose(np.diff(evidence), np.diff(expected), atol=0.06)
+
+
+def test_the_rate_of_the_hyperprior_is_the_most_probable_one():
+    law, precision = Hyperprior(a=1.0, b=0.1, weight=5.0), np.array([0.5, 20.0, 300.0])
+
+    def log_density(rate):
+        own = law.a * np.log(precision * rate) - rate * precision
+        return (own.sum() + law.weight * law.a * (np.log(rate) - rate / law.b)) / 2
+
+    assert law.log_density(precision) == pytest.approx(log_density(law.rate(precision)), rel=1e-12)
+    for other in (0.9, 1.1):
+        assert log_density(other * law.rate(precision)) < law.log_density(precision)
 
 
 @pytest.mark.parametrize("kind", ["binary", "histogram"])

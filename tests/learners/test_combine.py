@@ -7,7 +7,17 @@ from scipy.optimize import minimize
 
 from unbag import Bags, random_bags
 from unbag.learners import Combination, combine
-from unbag.learners._combine import APART, HOPE, SLOPE, _derivatives, _design, _offset, unsteadiness
+from unbag.learners._combine import (
+    APART,
+    HOPE,
+    SLOPE,
+    _derivatives,
+    _design,
+    _offset,
+    _solve,
+    log_likelihood_loss,
+    unsteadiness,
+)
 
 
 def world(kind="binary", n=6000, size=10, seed=0, factor=1.0):
@@ -118,6 +128,27 @@ def test_few_bags_leave_the_plain_mean_times_the_hope_that_they_teach_something(
     bags, scores = world(n=120, size=30)
     combined = combine(("a", "b"), 0.01 * scores, bags)
     np.testing.assert_allclose(combined.weights, special.expit(HOPE) / 2, atol=0.01)
+
+
+def test_the_trust_is_the_evidence_of_a_free_weight_against_none(monkeypatch):
+    """Of one learner, by quadrature: the likelihood, averaged over the prior of the weight. Bags are
+    few, so that the trust is in between."""
+    bags, scores = world(n=400, size=10, seed=3)
+    away, grid = scores[:1] - scores[:1].mean(), np.linspace(-0.6, 2.6, 81)
+
+    def log_likelihood(weight):
+        level = _solve(away, bags, fixed=np.array([weight]))[0]
+        return -log_likelihood_loss(level + weight * away[0], bags).sum()
+
+    gain = np.array([log_likelihood(w) for w in grid]) - log_likelihood(0.0)
+    prior = -(((grid - 1) / SLOPE) ** 2) / 2
+    evidence = special.logsumexp(gain + prior) - special.logsumexp(prior)
+    found = combine(("one",), scores[:1], bags)
+    assert found.level == pytest.approx(_solve(away, bags, fixed=found.weights)[0], abs=1e-9)
+    monkeypatch.setattr("unbag.learners._combine.HOPE", 100.0)
+    trusted = combine(("one",), scores[:1], bags)
+    trust = found.weights / trusted.weights
+    assert special.logit(trust) == pytest.approx(evidence + HOPE, abs=0.15)
 
 
 def test_a_constant_learner_is_left_out():

@@ -343,6 +343,25 @@ def test_the_losses_of_the_bags_average_to_the_estimate():
         )
 
 
+def test_bag_weights_add_up_to_one_but_for_rounding():
+    given = np.array([2, 2]), np.array([0.5, 0.0]), 0.25
+    weights.upm(*given, weight=np.array([0.5, 0.5 + 1e-7]))
+    with pytest.raises(ValueError, match="must add up to 1 in each stratum"):
+        weights.upm(*given, weight=np.array([0.5, 0.5 + 1e-5]))
+
+
+def test_padding_of_size_zero_changes_nothing():
+    """Under `jit`, where nothing is checked."""
+    import jax
+
+    size, weight = np.array([2, 2, 0]), np.array([0.5, 0.5, 0.0])
+    report, prior = np.array([[1, 0.5], [1, 0.0], [1, 7.0]]), np.array([1, 0.25])
+    for method in (weights.upm, weights.easy):
+        padded = jax.jit(lambda r, m=method: m(size, r, prior, weight=weight))(report)
+        np.testing.assert_allclose(padded[:2], method(size[:2], report[:2], prior), rtol=1e-6)
+        assert np.isfinite(padded).all()
+
+
 def test_a_lone_bag_is_fine_with_a_pool():
     W = weights.upm(np.array([4]), np.array([[1, 0.5]]), np.array([1, 0.25]), pool=8)
     np.testing.assert_allclose(W, [[0, 0.25], [1, 0.25 - 4 * 0.25]])
