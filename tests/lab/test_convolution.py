@@ -23,8 +23,16 @@ def networks(shape, images=150):
     return models.cnn(shape, key=1), MODELS["cnn"](shape, key=1), X, weight
 
 
+@eqx.filter_jit
+def scores(model, X, key=None):
+    return model(X, key=key)
+
+
 def objective(model, X, weight, key=None):
     return jnp.sum(jax.nn.softplus(model(X, key=key)) * weight)
+
+
+gradient = eqx.filter_jit(jax.grad(objective))
 
 
 def near(a, b):
@@ -36,14 +44,13 @@ def near(a, b):
 def test_scores_and_gradients_are_those_of_jax(shape):
     ours, fast, X, weight = networks(shape)
     assert isinstance(fast, _convolution.TorchConvolutions)
-    near(ours(X), fast(X))
-    gradient = jax.jit(jax.grad(objective))
+    near(scores(ours, X), scores(fast, X))
     near(gradient(ours, X, weight), gradient(fast, X, weight))
 
 
 def test_a_sweep_maps_over_runs():
     ours, fast, X, weight = networks(SHAPES[1])
-    each = jax.vmap(jax.grad(objective), in_axes=(None, 0, None))
+    each = jax.jit(jax.vmap(jax.grad(objective), in_axes=(None, 0, None)))
     rows = jnp.stack([X, X[::-1]])
     near(each(ours, rows, weight), each(fast, rows, weight))
 
@@ -51,9 +58,9 @@ def test_a_sweep_maps_over_runs():
 def test_dropout_is_the_keys_and_its_gradient_that_of_the_scores():
     _, fast, X, weight = networks(SHAPES[1])
     key = jax.random.key(3)
-    near(fast(X, key=key), fast(X, key=key))
-    assert np.abs(fast(X, key=key) - fast(X, key=jax.random.key(4))).max() > 1e-3
-    gradient = jax.grad(objective)(fast, X, weight, key)
+    near(scores(fast, X, key), scores(fast, X, key))
+    assert np.abs(scores(fast, X, key) - scores(fast, X, jax.random.key(4))).max() > 1e-3
+    slopes = gradient(fast, X, weight, key)
     # Along a direction of the head, in which scores are linear, the slope is a difference.
     head = fast.head.layers[0].weight
     direction = jnp.asarray(np.random.default_rng(1).normal(size=head.shape), jnp.float32)
@@ -62,7 +69,7 @@ def test_dropout_is_the_keys_and_its_gradient_that_of_the_scores():
         model = eqx.tree_at(lambda m: m.head.layers[0].weight, fast, head + step * direction)
         return objective(model, X, weight, key)
 
-    slope = float(jnp.sum(gradient.head.layers[0].weight * direction))
+    slope = float(jnp.sum(slopes.head.layers[0].weight * direction))
     assert (moved(0.01) - moved(-0.01)) / 0.02 == pytest.approx(slope, rel=1e-2)
 
 
