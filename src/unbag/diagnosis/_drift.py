@@ -276,8 +276,6 @@ def _distance_p(s: _WindowSums, phi: np.ndarray, freedom: int) -> np.ndarray:
 def _exact_p(s: _WindowSums) -> np.ndarray:
     """Fisher's exact test of each window against the others: the smaller side's count of the rarer
     label, given that of all. 0 where so much is expected that it would add nothing."""
-    from scipy.stats import hypergeom
-
     N, small = s.n.sum(), s.n <= s.n.sum() / 2
     n, positives = (
         np.where(small, s.n, N - s.n),
@@ -286,10 +284,14 @@ def _exact_p(s: _WindowSums) -> np.ndarray:
     rare = s.pooled <= 0.5
     count, T = np.where(rare, positives, n - positives), np.where(rare, s.pooled, 1 - s.pooled) * N
     n, T, few = np.broadcast_to(n, count.shape), np.broadcast_to(T, count.shape), n * T / N < RARE
+    p = np.zeros(count.shape)
+    if not few.any():  # spares the start of a program half a second
+        return p
+    from scipy.stats import hypergeom
+
     below, above = (
         hypergeom.cdf(np.rint(c[few]), N, np.rint(T[few]), n[few]) for c in (count, count - 1)
     )
-    p = np.zeros(count.shape)
     p[few] = np.clip(2 * np.minimum(below, 1 - above), 0, 1)
     return p
 
