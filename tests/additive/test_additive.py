@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from unbag import Bags, random_bags
 from unbag.additive._counts import CountMoments, Counts, Spread, counts_of
-from unbag.additive._evidence import Hyperprior
+from unbag.additive._evidence import EvidenceFit, Hyperprior
 from unbag.additive._jacobian import Jacobian, Split
 from unbag.additive._kernel import RowProducts
 from unbag.additive._rows import RowsFit, fit_evidence
@@ -159,6 +160,30 @@ def test_the_log_evidence_is_that_of_quadrature():
         special.logsumexp(log_likelihood + (np.log(p) - p * slope**2) / 2) for p in precisions
     ]
     np.testing.assert_allclose(np.diff(evidence), np.diff(expected), atol=0.06)
+
+
+@pytest.mark.parametrize("highest, share", [(1.0, 1.0), (0.3, 0.25), (0.01, None)])
+def test_an_update_goes_no_further_than_the_evidence_rises(highest, share):
+    """To the target, or half, a quarter or an eighth of the way: the first that is higher."""
+    start = SimpleNamespace(
+        precision=np.ones(2),
+        evidence=0.0,
+        linear=SimpleNamespace(place=SimpleNamespace(spread=Spread())),
+    )
+
+    def converge(linear, precision, spread):
+        went = np.log(precision[0])
+        assert spread.misfit == pytest.approx(0.5 * went)
+        return SimpleNamespace(evidence=1.0 if went <= highest else -1.0, went=went)
+
+    target = np.exp([1.0, -1.0]), Spread(misfit=0.5)
+    fit = SimpleNamespace(_target=lambda state: target, converge=converge)
+    after, change = EvidenceFit._better(fit, start)
+    if share is None:
+        assert after is None
+    else:
+        assert after.went == pytest.approx(share)
+        assert np.abs(change).max() == pytest.approx(share)
 
 
 def test_the_rate_of_the_hyperprior_is_the_most_probable_one():

@@ -162,12 +162,9 @@ def problem(
 
 CASES = {
     "ragged sizes": {},
-    "ids as text": {"text": True},
-    "strata": {"strata": 2},
-    "noise": {"noisy": True},
     "noise in strata": {"noisy": True, "strata": 3},
     "pending and suppressed": {"unseen": True, "strata": 2},
-    "proportions": {"proportion": True},
+    "proportions, ids as text": {"proportion": True, "text": True},
     "a restated report and a cut": {"restated": True},
     "EasyLLP": {"method": "easy", "noisy": True, "strata": 2},
     "anchored": {"method": "anchored", "strata": 2, "unseen": True},
