@@ -56,8 +56,13 @@ keep_bytecode()
 # tests that make many small objects
 gc.set_threshold(50_000, 20, 50)
 
+import hypothesis  # noqa: E402
 import jaxtyping  # noqa: E402
 import pytest  # noqa: E402
+
+# the same examples in every run, and as much time as a busy machine takes; `make fuzz` looks further
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("same")
 
 collect_ignore_glob = ["cases/*", "messages/[!t]*"]  # no doctests, and slow to import
 LARGE = 2 * 2**30

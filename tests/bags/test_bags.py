@@ -113,7 +113,7 @@ def test_the_prior_is_the_size_weighted_mean_report_unless_it_is_known():
     seed=st.integers(0, 5),
     strata=st.integers(1, 3),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_an_epoch_visits_each_bag_once_in_batches_of_two_or_more(sizes, instances, seed, strata):
     size = np.array(sizes)
     stratum = np.arange(len(size)) % strata

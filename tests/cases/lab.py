@@ -1,7 +1,8 @@
 """Small cases that the tests of lab, and the table of its messages, share."""
 
+import itertools
+import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -51,9 +52,16 @@ def invent(group, told=None, seed=0):
     return rows
 
 
-def invent_slowly(group, told=None):
-    time.sleep(0.1)
-    return invent(group)
+def invent_then_wait(most):
+    """Invents so many groups, and then waits to be killed."""
+    begun = itertools.count(1)
+
+    def train(group, told=None):
+        if next(begun) > most:
+            sys.stdin.readline()
+        return invent(group)
+
+    return train
 
 
 def made_up(plan, store):

@@ -19,7 +19,7 @@ import scipy.stats
 from typer.testing import CliRunner
 
 import unbag
-from cases.lab import TOY, invent, invent_slowly, made_up, toy
+from cases.lab import TOY, invent, made_up, toy
 from unbag.cli import app
 from unbag.datasets import Dataset
 from unbag.lab import (
@@ -139,18 +139,20 @@ def test_finished_runs_are_not_made_again_and_new_ones_are_added(tmp_path, untra
 WORKER = """
 import sys
 sys.path.insert(0, {tests!r})
-from cases.lab import invent_slowly
+from cases.lab import invent_then_wait
 from unbag.lab import Plan, RunStore, run_plan, _run
 import unbag.cli._reproduce
-_run.train_group = invent_slowly
+_run.train_group = invent_then_wait({most})
 print("no ray" if "ray" not in sys.modules else "ray", flush=True)
 sys.stdin.readline()
 print(run_plan(Plan(**{plan!r}), RunStore({folder!r}), patience=0.1), flush=True)
 """
 
 
-def worker(folder, plan):
-    code = WORKER.format(tests=str(Path(__file__).parents[1]), plan=plan, folder=str(folder))
+def worker(folder, plan, most):
+    """A process that works on a plan; once it has made so many groups, it waits."""
+    tests = str(Path(__file__).parents[1])
+    code = WORKER.format(tests=tests, plan=plan, folder=str(folder), most=most)
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -158,14 +160,22 @@ def worker(folder, plan):
     return process
 
 
-def test_a_killed_sweep_resumes_without_repeating_or_losing_a_run(tmp_path, untrained):
-    plan = {**TOY, "repetitions_together": 1}
-    process = worker(tmp_path, plan)
+def start(process):
     process.stdin.write("go\n")
     process.stdin.flush()
+
+
+def wait_for_files(folder, count):
     deadline = time.monotonic() + 120
-    while len(list(tmp_path.rglob("*.parquet"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    while len(list(folder.rglob("*.parquet"))) < count and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def test_a_killed_sweep_resumes_without_repeating_or_losing_a_run(tmp_path, untrained):
+    plan = {**TOY, "repetitions_together": 1}
+    process = worker(tmp_path, plan, most=3)
+    start(process)
+    wait_for_files(tmp_path, 3)
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     store = RunStore(tmp_path)
@@ -261,13 +271,20 @@ def test_files_are_not_merged_while_another_process_works_on_the_store(tmp_path)
 
 def test_two_processes_share_a_store_and_divide_the_work(tmp_path, monkeypatch):
     plan = {**TOY, "repetitions_together": 1, "repetitions": 6}
-    monkeypatch.setattr(_run, "train_group", invent_slowly)
-    other = worker(tmp_path, plan)
-    other.stdin.write("go\n")
-    other.stdin.flush()
+    total = Plan(**plan).count()
+    other, begun = worker(tmp_path, plan, most=total), []
+
+    def invent_beside(group, told=None):
+        """The first group is made while the other process stores one of its own."""
+        if not begun:
+            begun.append(group)
+            start(other)
+            wait_for_files(tmp_path, 1)
+        return invent(group)
+
+    monkeypatch.setattr(_run, "train_group", invent_beside)
     made = [run_plan(Plan(**plan), RunStore(tmp_path), patience=0.1)]
     made.append(int(other.communicate(timeout=240)[0]))
-    total = Plan(**plan).count()
     assert sum(made) == total
     assert min(made) > 0
     assert len(rows_of(RunStore(tmp_path))) == total

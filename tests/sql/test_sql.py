@@ -186,7 +186,7 @@ def test_duckdb_gives_the_rows_of_numpy(case):
     assert told == ours
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     st.integers(0, 2**32),
     st.sampled_from([1, 2]),
