@@ -181,7 +181,7 @@ def combine(
         return start
     even = kept / kept.sum()
     plain = replace(start, level=_solve(away, bags, fixed=even)[0], weights=even)
-    dispersion = min(_dispersion(one, scores, bags) for one in (start, plain))
+    dispersion = min(_dispersion(one.apply(scores), bags) for one in (start, plain))
     belief = _Belief(1 / np.clip(unsteady, 1.0, WILD), (1 + min(unsteady, 1.0)) * dispersion)
     level, weights = _not_negative(away, kept, bags, belief)
     best = _likeliest(replace(start, level=level, weights=weights), away, scores, bags, belief)
@@ -253,14 +253,14 @@ def _charge(best: Combination, away: np.ndarray, bags: Bags, belief: _Belief) ->
     return float(apart @ P @ apart + narrower) / 2
 
 
-def _dispersion(combination: Combination, scores: np.ndarray, bags: Bags) -> float:
+def _dispersion(score: np.ndarray, bags: Bags) -> float:
     """How much more totals vary than Poisson counts do, at least 1 (Pearson's statistic).
 
     A nat of the Poisson likelihood is worth as much less. Labels cannot vary more than they do.
     """
     if bags.kind != "total":
         return 1.0
-    rate = np.exp(np.clip(combination.apply(scores) + offset_of(bags), -30, 30))
+    rate = np.exp(np.clip(score + offset_of(bags), -30, 30))
     mean = np.bincount(bags.bag, weights=rate, minlength=len(bags))
     noise = np.zeros(len(bags)) if bags.noise is None else bags.noise
     squares = (bags.report * bags.size - mean) ** 2 / np.maximum(mean + noise, LEAST)
@@ -317,7 +317,9 @@ def trivial_level(bags: Bags) -> np.ndarray:
     return _solve(np.zeros(rows), bags)[0]
 
 
-def slope_of(score: np.ndarray, bags: Bags, *, level: float = 0.95) -> Estimate:
+def slope_of(
+    score: np.ndarray, bags: Bags, *, unsteady: float = 0.0, level: float = 0.95
+) -> Estimate:
     """By how much scores should be stretched: 1 is right, below 1 they are too sure.
 
     Parameters
@@ -326,6 +328,9 @@ def slope_of(score: np.ndarray, bags: Bags, *, level: float = 0.95) -> Estimate:
         Of each row, by models that never learned from its bag, without offset.
     bags : Bags
         The bags of these rows, with observed reports; they need not be random.
+    unsteady : float
+        The `unsteadiness` of scores by models of folds: pairs of bags count twice in what is noise
+        of them, so that the slope is as much less certain.
     level : float
         Of the interval.
     """
@@ -344,10 +349,26 @@ def slope_of(score: np.ndarray, bags: Bags, *, level: float = 0.95) -> Estimate:
 
     theta[-1] *= _likeliest_factor(log_likelihood, bags.kind)
     theta[:levels] = np.atleast_1d(_solve(away, bags, fixed=theta[-1:])[0])[:levels]
-    curvature = _derivatives(design, free, theta, bags)[1]
-    error = float(np.sqrt(np.linalg.pinv(curvature)[-1, -1]))
+    error = float(
+        np.sqrt((1 + min(unsteady, 1.0)) * _covariance(design, free, theta, bags)[-1, -1])
+    )
     value, reach = float(theta[-1]), float(special.ndtri((1 + level) / 2)) * error
+    if bags.kind == "total":  # their variance is estimated as well
+        reach = float(special.stdtrit(max(len(bags) - 2, 1), (1 + level) / 2)) * error
     return Estimate(value, error, value - reach, value + reach)
+
+
+def _covariance(design: np.ndarray, free: np.ndarray, theta: np.ndarray, bags: Bags) -> np.ndarray:
+    """Of the most likely parameters. Nobody knows how much totals vary, and large ones may vary
+    more than in proportion, so it is made of the residuals: the sandwich, each residual as it would
+    be had its bag no part in the fit (HC3, MacKinnon and White 1985)."""
+    weighted, J, residual = _of_bags(design, free, theta, bags)
+    bread = np.linalg.pinv(np.einsum("bdp,bdq->pq", weighted, J))
+    if bags.kind != "total":
+        return bread
+    leverage = np.einsum("bdp,pq,bdq->b", weighted, bread, J)
+    part = np.einsum("bdp,bd->bp", weighted, residual) / np.maximum(1 - leverage, LEAST)[:, None]
+    return bread @ (part.T @ part) @ bread
 
 
 def _prior(learners: int, levels: int, aim: float) -> tuple[np.ndarray, np.ndarray]:
@@ -395,6 +416,14 @@ def _derivatives(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Slope and curvature of the log likelihood of Gaussian counts of the right mean and
     covariance."""
+    weighted, J, residual = _of_bags(design, free, theta, bags)
+    return np.einsum("bdp,bd->p", weighted, residual), np.einsum("bdp,bdq->pq", weighted, J)
+
+
+def _of_bags(
+    design: np.ndarray, free: np.ndarray, theta: np.ndarray, bags: Bags
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each bag V^-1 J, J and the counts less their means."""
     eta = np.clip(free + design @ theta, -30, 30)
     count = bags.report.reshape(len(bags), -1) * bags.size[:, None]
     noise = np.zeros(len(bags)) if bags.noise is None else bags.noise
@@ -416,8 +445,7 @@ def _derivatives(
         moved = slope[:, :, None] * design
         inverse = 1 / np.maximum(total(slope) + noise[:, None], LEAST)[:, :, None]
     J, residual = total(moved), count - total(h)
-    weighted = np.einsum("bcp,bcd->bdp", J, inverse)
-    return np.einsum("bdp,bd->p", weighted, residual), np.einsum("bdp,bdq->pq", weighted, J)
+    return np.einsum("bcp,bcd->bdp", J, inverse), J, residual
 
 
 def _log_likelihood(combination: Combination, scores: np.ndarray, bags: Bags) -> float:

@@ -221,7 +221,8 @@ def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:
     note = PESSIMISTIC.format(folds=int(fold.max()) + 1)
     taught = () if whole.weights.any() else (TAUGHT_NOTHING,)
     notes = (*crossed.notes, *taught, note)
-    slope = slope_of(scores_by_own_fold(np.stack(judged), row_fold), bags)
+    # of one combination: that of a fold's models is steep where its own bags say that it is not
+    slope = slope_of(whole.apply(own), bags, unsteady=unsteady)
     worth = labelled_rows(scores_by_own_fold(scores, row_fold), bags)
     known: dict[str, Any] = {"notes": notes, "gain": gain, "slope": slope, "worth": worth}
     return Fitted(bags.kind, models, whole, evaluation, **known)

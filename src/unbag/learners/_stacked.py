@@ -56,8 +56,8 @@ class Stacked(ByFolds):
     """Trees that start from the additive model's score.
 
     Each fold's trees start from the additive model of the same bags, so neither has learned from
-    the fold that judges them. docs/learners.md compares it with the combination of both, which is
-    the default.
+    the fold that judges them. docs/learners-measured.md compares it with the combination of both,
+    which is the default.
 
     Parameters
     ----------
