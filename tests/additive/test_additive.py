@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from unbag import Bags, random_bags
 from unbag.additive._counts import CountMoments, Counts, Spread, counts_of
-from unbag.additive._evidence import EvidenceFit, Hyperprior
+from unbag.additive._evidence import EvidenceFit, Hyperprior, bent
 from unbag.additive._jacobian import Jacobian, Split
 from unbag.additive._kernel import RowProducts
 from unbag.additive._rows import RowsFit, fit_evidence
@@ -132,9 +132,13 @@ def test_the_log_evidence_rises_from_step_to_step(kind):
     X, y, _ = logistic(2000, columns=6)
     bags = random_bags(X, y, size=8, seed=0, kind=kind)
     _, design = terms_of(bags.X)
-    _, fit = fit_evidence(design, counts_of(bags))
+    problem, fit = fit_evidence(design, counts_of(bags))
     assert len(fit.trace) > 1
     assert (np.diff(fit.trace) > 0).all()
+    # at the end no step would gain anything at these precisions
+    place, precision = fit.state.linear.place, problem.precisions(fit.state.precision)
+    slope = problem.gradient(place) - precision * place.b
+    assert slope @ fit.state.posterior.solve(slope) < 1e-4
 
 
 def test_the_log_evidence_is_that_of_quadrature():
@@ -184,6 +188,20 @@ def test_an_update_goes_no_further_than_the_evidence_rises(highest, share):
     else:
         assert after.went == pytest.approx(share)
         assert np.abs(change).max() == pytest.approx(share)
+
+
+def test_a_bent_step_is_that_of_bfgs_written_with_matrices():
+    rng = np.random.default_rng(0)
+    root, turned = rng.normal(size=(2, 4, 4))
+    curvature, bend = root @ root.T + np.eye(4), turned @ turned.T
+    pairs = [(s, (curvature + bend) @ s) for s in rng.normal(size=(3, 4))]
+    inverse = np.linalg.inv(curvature)
+    posterior = SimpleNamespace(solve=inverse.__matmul__)
+    for s, y in pairs:
+        away = np.eye(4) - np.outer(s, y) / (s @ y)
+        inverse = away @ inverse @ away.T + np.outer(s, s) / (s @ y)
+    gradient = rng.normal(size=4)
+    np.testing.assert_allclose(bent(posterior, gradient, pairs), inverse @ gradient, rtol=1e-9)
 
 
 def test_the_rate_of_the_hyperprior_is_the_most_probable_one():
