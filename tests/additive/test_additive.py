@@ -16,6 +16,7 @@ from unbag.additive._counts import CountMoments, Counts, Spread, counts_of
 from unbag.additive._evidence import EvidenceFit, Hyperprior, bent
 from unbag.additive._jacobian import Jacobian, Split
 from unbag.additive._kernel import RowProducts
+from unbag.additive._posterior import FLAT, Space
 from unbag.additive._rows import RowsFit, fit_evidence
 from unbag.additive._terms import Terms, number_term, terms_of
 from unbag.learners import Additive, AdditiveModel, DataWarning, Learner, Model
@@ -505,6 +506,75 @@ def test_the_diagonal_of_a_quadratic_form_is_that_of_the_dense_product(alike):
         diagonal = np.append(diagonal[:3], np.full(60, diagonal[3:].mean()))
     L = np.asfortranarray(np.linalg.cholesky(K))
     np.testing.assert_allclose(made.quadratic(L, weight), diagonal, rtol=1e-10)
+
+
+class Units:
+    """Draws that are the unit vectors, one after the other."""
+
+    def __init__(self):
+        self.made = 0
+
+    def normal(self, size):
+        z = np.eye(*size, k=self.made)
+        self.made += size[0]
+        return z
+
+
+@pytest.mark.parametrize("space", ["coefficients", "counts"])
+@pytest.mark.parametrize("alike", [False, True])
+def test_sparse_coefficients_that_are_factored_apart_have_the_posterior_of_all(
+    space, alike, monkeypatch
+):
+    """Also at further precisions, for which one factor serves as long as those apart stay."""
+    monkeypatch.setattr("unbag.additive._posterior.APART", 10)
+    rng = np.random.default_rng(0)
+    J = np.where(rng.random((70, 60)) < 0.1, rng.normal(size=(70, 60)), 0.0)
+    sums, basis = rng.normal(size=(70, 5)), sparse.eye_array(5).tocsr()
+    made = Space(Jacobian(sums, basis, sparse.csr_array(J), alike), space=space)
+    assert made.first == 5
+    whole, precision = np.hstack([sums, J]), rng.uniform(1, 5, 65)
+    precision[0], rhs = FLAT, rng.normal(size=(65, 3))
+    np.testing.assert_allclose(made.squares, (whole**2).sum(axis=0))
+    np.testing.assert_allclose(made.squared(rhs[:, 0]), whole.T @ whole @ rhs[:, 0], atol=1e-9)
+    for factor in (1.0, 2.0):
+        precision[1:5] *= factor
+        if alike:
+            precision[5:] = 3.0
+        posterior = made.posterior(precision)
+        H = whole.T @ whole + np.diag(precision)
+        C = np.linalg.inv(H)
+        gamma = 1 - precision * np.diag(C)
+        np.testing.assert_allclose(posterior.first_gamma, np.where(np.arange(65) < 5, gamma, 0))
+        if alike and space == "counts":
+            gamma[5:] = gamma[5:].mean()
+        np.testing.assert_allclose(posterior.gamma, gamma, atol=1e-10)
+        np.testing.assert_allclose(posterior.logdet, np.linalg.slogdet(H)[1], rtol=1e-10)
+        np.testing.assert_allclose(posterior.solve(rhs), C @ rhs, atol=1e-10)
+        np.testing.assert_allclose(posterior.solve(rhs[:, 0]), C @ rhs[:, 0], atol=1e-10)
+        root = posterior.draws(Units(), 65 + 70 * (space == "counts"))
+        np.testing.assert_allclose(root @ root.T, C, atol=1e-10)
+    near = precision * np.where(np.arange(65) < 5, 3.0, 1.1)
+    known = np.append(near[:5], precision[5:])
+    expected = np.linalg.solve(whole.T @ whole + np.diag(known), rhs)
+    np.testing.assert_allclose(made.near(near).solve(rhs), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("size", [8, 40])
+def test_a_fit_with_levels_factored_apart_comes_to_the_same_fixed_point(size, monkeypatch):
+    monkeypatch.setattr("unbag.additive._evidence.SMALL", 1e-3)
+    monkeypatch.setattr("unbag.additive._evidence.NEGLIGIBLE", 1e-6)
+    rng = np.random.default_rng(1)
+    shop, kind = rng.integers(0, 300, 8000), rng.integers(0, 5, 8000)
+    effect = rng.normal(size=300)
+    y = rng.random(8000) < special.expit(effect[shop] + kind / 2 - 2)
+    table = pa.table({"shop": [f"s{i}" for i in shop], "kind": [f"k{i}" for i in kind]})
+    bags = random_bags(table, y, size=size, seed=0)
+    together = Additive().fit(bags)
+    monkeypatch.setattr("unbag.additive._posterior.APART", 50)
+    apart = Additive().fit(bags)
+    assert apart.log_evidence > together.log_evidence - 1e-3
+    np.testing.assert_allclose(apart.precision, together.precision, rtol=0.02)
+    np.testing.assert_allclose(apart.scores(table), together.scores(table), atol=0.02)
 
 
 def test_levels_that_no_row_has_change_nothing(monkeypatch):

@@ -37,6 +37,8 @@ NEAR = 1.0
 """Nats that a step gains where what it does to the gradient still holds after the next one."""
 SMALL = 0.05
 """Precisions that change by less than this share have converged."""
+FOLLOW = 20
+"""Updates of precisions that cost little."""
 START = 100.0
 """The precision to start from: strong shrinkage, so that no column runs away."""
 
@@ -244,7 +246,7 @@ class EvidenceFit(ABC):
             return made, made.space.posterior(precision)
 
         if posterior is None:
-            posterior = linear.space.posterior(precision)
+            posterior = linear.space.near(precision)
         place, gain, converged = self._widened(linear.place, spread), np.inf, False
         pairs: list[Pair] = []
         earlier: tuple[np.ndarray, np.ndarray] | None = None
@@ -277,6 +279,8 @@ class EvidenceFit(ABC):
             place = after
         if linear.place is not place:
             linear, posterior = about(place)
+        elif linear.space.first:  # the steps may have been those of other precisions
+            posterior = linear.space.posterior(precision)
         evidence = self._evidence(place, of_group, posterior)
         return State(self.unpack(place.b), of_group, evidence, linear, converged, posterior)
 
@@ -294,6 +298,8 @@ class EvidenceFit(ABC):
         precision, spread = self._target(state)
         change, known = np.log(precision / state.precision), state.linear.place.spread
         wider = np.subtract(spread, known)
+        if not change.any() and not wider.any():
+            return None, change
         # the target maximises the evidence of the linear model, which need not be higher in truth
         for share in 0.5 ** np.arange(4):
             new = Spread(*(np.array(known) + share * wider))
@@ -307,20 +313,94 @@ class EvidenceFit(ABC):
 
         The linear model's posterior follows the precisions at once, so that a few updates cost one.
         """
-        linear, hyper, of_group = state.linear, self.hyperprior, state.precision
+        linear, of_group = state.linear, state.precision
         pull = linear.gradient + linear.space.squared(linear.place.b)
+        if linear.space.first:
+            of_group, known = self._apart(state, pull, updates=updates)
+            return of_group, self._spread(linear, of_group, known)
         posterior, known = state.posterior, 0.0
         for update in range(updates):
             if update:
                 posterior = linear.space.posterior(self.precisions(of_group))
             b, gamma = posterior.solve(pull), posterior.gamma
             known = float(gamma.sum())
-            gamma = np.maximum(self.by_group(gamma), 0.0)
-            # MacKay's fixed point: a group's precision is the number of coefficients that the
-            # counts determine, over the sum of their squares; a and rate are of the hyperprior
-            after = (gamma + hyper.a) / (self.by_group(b**2) + hyper.rate(of_group))
+            after = self._fixed_point(gamma, b, of_group)
             change = np.log(after / of_group)
             of_group = np.clip(after, state.precision / FURTHEST, state.precision * FURTHEST)
             if np.abs(change).max() < SMALL:
                 break
         return of_group, self._spread(linear, of_group, known)
+
+    def _fixed_point(self, gamma: np.ndarray, b: np.ndarray, of_group: np.ndarray) -> np.ndarray:
+        """MacKay's: a group's precision is the number of coefficients that the counts determine,
+        over the sum of their squares; a and rate are of the hyperprior."""
+        hyper, gamma = self.hyperprior, np.maximum(self.by_group(gamma), 0.0)
+        return (gamma + hyper.a) / (self.by_group(b**2) + hyper.rate(of_group))
+
+    def _apart(self, state: State, pull: np.ndarray, *, updates: int) -> tuple[np.ndarray, float]:
+        """The same where some coefficients are factored apart, and how many coefficients the counts
+        determine. The precisions of groups that have such coefficients move first, as if these
+        were determined alike; those of the others follow at little cost."""
+        space, of_group = state.linear.space, state.precision
+        apart = np.isin(np.arange(self.groups), self.group[space.first :])
+        b, gamma = state.posterior.solve(pull), state.posterior.gamma
+        own, known = np.maximum(self.by_group(gamma), 0.0), float(gamma.sum())
+        total = self.by_group(space.squares)
+        if self._spread(state.linear, of_group, known) == state.linear.place.spread:
+            updates = FOLLOW  # where the spread moves, precisions that ran ahead would overshoot
+        squares = self.by_group(b**2)
+        ahead = self._ahead(own, squares, total, of_group, updates)
+        known += float((_determined(own, total, of_group)(ahead) - own)[apart].sum())
+        of_group = np.where(apart, ahead, of_group)
+        for _ in range(updates):
+            posterior = space.near(self.precisions(of_group))
+            b, gamma = posterior.solve(pull), posterior.first_gamma
+            after = np.where(apart, of_group, self._fixed_point(gamma, b, of_group))
+            change = np.log(after / of_group)
+            of_group = np.clip(after, state.precision / FURTHEST, state.precision * FURTHEST)
+            if np.abs(change).max() < SMALL:
+                break
+        # the slope of the linear model's evidence falls to zero on the way: half of it on average
+        hyper, start = self.hyperprior, state.precision
+        slope = (own + hyper.a - start * (squares + hyper.rate(start))) / 2
+        gain = slope @ np.log(of_group / start) / 2
+        return (of_group if gain > NEGLIGIBLE else start), known
+
+    def _ahead(
+        self,
+        gamma: np.ndarray,
+        squares: np.ndarray,
+        total: np.ndarray,
+        of_group: np.ndarray,
+        updates: int,
+    ) -> np.ndarray:
+        """The precision of each group after some updates, were its coefficients determined alike.
+
+        Parameters
+        ----------
+        gamma, squares : numpy.ndarray
+            Of each group, how many coefficients the counts determine, and the sum of squares.
+        total : numpy.ndarray
+            Of each group the trace of J' J.
+        of_group : numpy.ndarray
+            Precisions at which these are.
+        updates : int
+            Of the precisions.
+        """
+        hyper, precision = self.hyperprior, of_group
+        determined = _determined(gamma, total, of_group)
+        start = determined(of_group)
+        for _ in range(updates):
+            now = determined(precision)
+            shrunk = squares * (now / start) ** 2  # coefficients shrink as gamma does
+            precision = (now + hyper.a) / (shrunk + hyper.rate(precision))
+            precision = np.clip(precision, of_group / FURTHEST, of_group * FURTHEST)
+        return precision
+
+
+def _determined(gamma: np.ndarray, total: np.ndarray, of_group: np.ndarray) -> Any:
+    """How many coefficients of each group are determined at other precisions: total / (c +
+    precision), as of coefficients that are determined alike, exact at large precisions."""
+    gamma = np.maximum(gamma, 1e-12)
+    c = np.maximum(total / gamma - of_group, 0.0)
+    return lambda precision: gamma * (c + of_group) / (c + precision)

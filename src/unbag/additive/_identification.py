@@ -247,7 +247,7 @@ def _posterior(design: Design, cells: Any, precision: np.ndarray, rate: float) -
     h = np.full(n, rate)
     split = Split(design, counts)
     J = split.jacobian(counts, h, counts.whitener(h, Spread()))
-    H = J.gram()
+    H = J.products().joined()
     H[np.diag_indices_from(H)] += precision[split.order]
     C = np.empty_like(H)
     inverse = linalg.cho_solve(linalg.cho_factor(H, lower=True), np.eye(len(H)))

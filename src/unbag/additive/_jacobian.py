@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from scipy import linalg, sparse
@@ -32,6 +32,44 @@ AT_ONCE = 2**16
 """Entries of a matrix that are gathered at once: they stay in the CPU's cache."""
 NARROW = 64
 """Slots of at most so many columns are kept dense as they are."""
+
+
+class Products(NamedTuple):
+    """J' J in blocks.
+
+    Parameters
+    ----------
+    first, across, rest : numpy.ndarray
+        Of the first coefficients, of the sparse ones with them, and of the sparse ones.
+    """
+
+    first: np.ndarray
+    across: np.ndarray
+    rest: np.ndarray
+
+    def plus(self, others: Products) -> Products:
+        """With those of further counts, in place: a copy of many takes longer than the sum."""
+        for own, other in zip(self, others, strict=True):
+            own += other
+        return self
+
+    def joined(self) -> np.ndarray:
+        """J' J as one matrix."""
+        if not len(self.rest):
+            return self.first
+        return np.block([[self.first, self.across.T], [self.across, self.rest]])
+
+    def diagonal(self) -> np.ndarray:
+        """Of J' J."""
+        return np.append(np.diag(self.first), np.diag(self.rest))
+
+    def dot(self, b: np.ndarray) -> np.ndarray:
+        """J' J b."""
+        split = len(self.first)
+        one, two = b[:split], b[split:]
+        return np.append(
+            self.first @ one + self.across.T @ two, self.across @ one + self.rest @ two
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,51 +112,72 @@ class Jacobian:
         """J' r."""
         return np.concatenate([self.basis.T @ (self.sums.T @ r), self.sparse.T @ r])
 
-    def gram(self) -> np.ndarray:
+    def products(self) -> Products:
         """J' J."""
-        (_, q), split, T = self.shape, self.basis.shape[1], self.basis
-        G = np.empty((q, q))
-        G[:split, :split] = T.T @ (self.sums.T @ self.sums) @ T
-        if split < q:
-            G[split:, :split] = (self.sparse.T @ self.sums) @ T
-            G[:split, split:] = G[split:, :split].T
-            G[split:, split:] = (self.sparse.T @ self.sparse).toarray()
-        return G
+        T = self.basis
+        first = T.T @ (self.sums.T @ self.sums) @ T
+        return Products(
+            first, (self.sparse.T @ self.sums) @ T, (self.sparse.T @ self.sparse).toarray()
+        )
 
     def columns(self, chosen: np.ndarray) -> np.ndarray:
         """Some of the dense columns."""
         return self.dense[:, chosen]
 
+    @property
+    def rest(self) -> int:
+        """How many columns are sparse."""
+        return self.sparse.shape[1]
+
     def outer(self, weight: np.ndarray) -> np.ndarray:
         """The lower triangle of J diag(weight) J', in the order of columns that LAPACK works in."""
-        split, root, m = self.basis.shape[1], np.sqrt(weight), self.shape[0]
+        split = self.basis.shape[1]
+        K, scaled = self.rest_outer(weight[split:]), self.dense * np.sqrt(weight[:split])
+        return dsyrk(1.0, scaled.T, beta=1.0, c=K.T, trans=1, lower=1, overwrite_c=1)
+
+    def rest_outer(self, weight: np.ndarray) -> np.ndarray:
+        """The upper triangle of the same product of the sparse columns."""
+        m = self.shape[0]
         K = np.zeros((m, m))
         if self.sparse.nnz:
             rest = sparse.csr_array(self.sparse, copy=True)
-            rest.data *= root[split:][rest.indices]
+            rest.data *= np.sqrt(weight)[rest.indices]
             turned = sparse.csr_array(rest.T)
             # SciPy has no product of a matrix with itself: blocks of rows leave out most of what
             # is there twice
             for start, end in pairwise(np.linspace(0, m, PARTS + 1).astype(int)):
                 K[start:end, start:] = (rest[start:end] @ turned[:, start:]).toarray()
-        scaled = self.dense * root[:split]
-        return dsyrk(1.0, scaled.T, beta=1.0, c=K.T, trans=1, lower=1, overwrite_c=1)
+        return K
 
     def quadratic(self, L: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """The diagonal of J' (L L')^-1 J, with L the lower triangle and L L' = 1 + J diag(weight)
         J'; of sparse columns that are alike its mean, for each of them."""
-        first = _squares_within(L, self.dense)
+        first, split = _squares_within(L, self.dense), self.basis.shape[1]
+        others = float(weight[:split] @ first)
+        return np.append(first, self.rest_quadratic(L, weight[split:], others))
+
+    def rest_quadratic(self, L: np.ndarray, weight: np.ndarray, others: float = 0.0) -> np.ndarray:
+        """The same of the sparse columns.
+
+        Parameters
+        ----------
+        L : numpy.ndarray
+            The lower triangle.
+        weight : numpy.ndarray
+            Of the sparse columns.
+        others : float
+            The sum of the weighted diagonal over the columns that L knows besides.
+        """
         columns: Sparse = sparse.csc_array(self.sparse)
         if columns.nnz == 0:
-            return np.append(first, np.zeros(columns.shape[1]))
+            return np.zeros(columns.shape[1])
         if self.alike:
             # the trace of (L L')^-1 J diag(weight) J' is that of 1 - (L L')^-1, which tells what is
             # left for the sparse columns, at half of what the whole inverse takes
             inverse, _ = dtrtri(L, lower=1)
-            total = len(L) - np.linalg.norm(inverse) ** 2 - weight[: len(first)] @ first
-            own = weight[len(first) :]
-            return np.append(first, np.full(len(own), total / own.sum()))
-        return np.append(first, _squares_between(dpotri(L, lower=1)[0], columns))
+            total = len(L) - np.linalg.norm(inverse) ** 2 - others
+            return np.full(len(weight), total / weight.sum())
+        return _squares_between(dpotri(L, lower=1)[0], columns)
 
     def squares(self) -> np.ndarray:
         """The diagonal of J' J."""

@@ -16,7 +16,7 @@ from unbag.additive._cells import check_size, fit_cells
 from unbag.additive._counts import Counts, Spread, counts_of
 from unbag.additive._evidence import Fit, State
 from unbag.additive._interactions import asked_for, candidates, cell_products
-from unbag.additive._posterior import Primal
+from unbag.additive._posterior import Bordered, Primal
 from unbag.additive._rows import RowsFit, few_threads, fit_evidence
 from unbag.additive._slots import Slots
 from unbag.additive._terms import DataWarning, Design, Term, Terms, strengths, terms_of
@@ -392,8 +392,8 @@ def _factor(problem: RowsFit, state: State, seed: int) -> np.ndarray:
     rng, size, posterior = np.random.default_rng([seed, 1]), len(problem.group), state.posterior
     if size <= EXACT:
         root = exact_factor(posterior, size)
-    elif isinstance(posterior, Primal):
-        root = posterior.root @ rng.normal(size=(size, DRAWS)) / np.sqrt(DRAWS)
+    elif isinstance(posterior, Primal | Bordered):
+        root = posterior.draws(rng, DRAWS) / np.sqrt(DRAWS)
     else:
         J, precision = state.linear.space.J, problem.precisions(state.precision)
         noise = rng.normal(size=(J.shape[0], DRAWS))

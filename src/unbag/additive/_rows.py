@@ -140,10 +140,10 @@ class RowsFit(EvidenceFit):
         if not self.products:
             J = self.split.jacobian(*of_place)
             return Linear(place, J.tdot(white), Space(J, **self.options))
-        gram: Any = 0.0
-        gradient: Any = 0.0
+        gram, gradient = None, np.zeros(len(self.group))
         for part, J in self.split.jacobians(*of_place):
-            gram, gradient = gram + J.gram(), gradient + J.tdot(white[part])
+            gradient += J.tdot(white[part])
+            gram = J.products() if gram is None else gram.plus(J.products())
         return Linear(place, gradient, Space(None, gram=gram))
 
     def gradient(self, place: RowPlace) -> np.ndarray:
