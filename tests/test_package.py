@@ -20,6 +20,18 @@ def test_importing_unbag_imports_no_framework():
     assert found.stdout.strip() == "[]"
 
 
+def test_the_command_line_imports_scipys_statistics_only_when_they_are_used():
+    code = """
+import sys, unbag.cli, sklearn.base
+print("scipy.stats._stats_py" in sys.modules)
+import scipy.stats.distributions
+from scipy.stats import norm
+print(norm.cdf(0), sys.modules["scipy.stats"] is scipy.stats, scipy.stats.norm is norm)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n0.5 True True\n"
+
+
 README = (ROOT / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\nIt prints\n\n    (.*?)\n\n", README, re.DOTALL)
 

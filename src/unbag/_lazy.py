@@ -12,6 +12,7 @@ import ast
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 
@@ -41,6 +42,26 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
     # `from unbag import *` takes no modules: some need an optional library
     public = sorted(name for name, module in module_of.items() if module != package)
     return load, lambda: sorted({*vars(this), *module_of}), public
+
+
+class Postponed(ModuleType):
+    """Stands for a library until something of it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:  # else another thread is importing it
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
+
+
+def postpone(module: str) -> None:
+    """Import a module when something of it is used, not when another library imports it.
+
+    Parameters
+    ----------
+    module : str
+        Its name; nothing happens where it is imported already.
+    """
+    sys.modules.setdefault(module, Postponed(module))
 
 
 def as_html(thing: Any) -> str:

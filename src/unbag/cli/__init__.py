@@ -2,6 +2,10 @@
 
 import sys
 
+from unbag._lazy import postpone
+
+# scikit-learn imports it and hardly uses it: half a second of every command that trains
+postpone("scipy.stats")
 try:
     from unbag.cli._app import app
 except KeyboardInterrupt:  # while libraries are loaded nothing is begun yet
