@@ -11,7 +11,7 @@ from unbag import models
 from unbag.datasets import Chunk, Quarantine
 from unbag.stream import StreamLearner, StreamSettings
 from unbag.stream._buffer import Buffer
-from unbag.stream._checkpoint import METRICS, QUARANTINE, StreamStore
+from unbag.stream._checkpoint import METRICS, QUARANTINE, STORE, StreamStore
 
 SMALL = {"size": 8, "batch": 64, "rate": 0.02, "chunk": 256}
 
@@ -63,6 +63,17 @@ def on_disk(store):
 
 def put(buffer, names):
     return buffer.add_events(names, np.arange(2 * len(names)).reshape(-1, 2), np.zeros(len(names)))
+
+
+def stopped(folder):
+    """A stream with a checkpoint and waiting events, which no process works on."""
+    learner = StreamLearner(network(), method="upm", folder=folder, **SMALL)
+    X, names, report = bags_in_order()
+    learner.events(X, names)
+    learner.report(np.arange(20), report[:20])
+    learner.finish()
+    learner.close()
+    return folder / STORE
 
 
 def everything(folder):

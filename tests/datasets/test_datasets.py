@@ -4,7 +4,6 @@ where they are."""
 import atexit
 import gc
 import io
-import os
 import shutil
 import tarfile
 import threading
@@ -405,7 +404,6 @@ def test_a_full_disk_is_not_taken_for_a_broken_connection(server, tmp_path, monk
 
 # the real files, where they are
 
-REAL = os.environ.get("UNBAG_DATA")
 FACTS = [
     (load_mnist, (60_000, 784), (10_000, 784), 0.4915, "mnist"),
     (

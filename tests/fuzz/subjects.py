@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from typer.testing import CliRunner
 
-from cases.stream import SMALL, bags_in_order, network
+from cases.stream import SMALL, network, stopped
 from fuzz.damage import CELLS, WORDS, changed_array, changed_bytes, changed_settings, csv_text
 from unbag import _model_file
 from unbag.cli import app
@@ -227,12 +227,7 @@ def _stream():
     import tempfile
 
     folder = Path(tempfile.mkdtemp())
-    learner = StreamLearner(network(), method="upm", folder=folder, **SMALL)
-    X, names, report = bags_in_order()
-    learner.events(X, names)
-    learner.report(np.arange(20), report[:20])
-    learner.finish()
-    learner.close()
+    stopped(folder)
     again = StreamLearner(network(), method="upm", folder=folder, **SMALL)
     state = state_of(again)
     again.close()

@@ -7,13 +7,6 @@ from unbag.bags import make_bags
 
 BAG = np.array([0, 0, 1, 1])
 
-REPORT = np.array([[1, 0.5], [1, 0.25]])
-
-PRIOR = np.array([1, 0.3])
-ONES = np.ones(2)
-
-SIZE = np.array([2, 2])
-
 MESSAGES = [
     (
         lambda: random_bags(None, np.eye(3), size=1, seed=0, kind="histogram"),

@@ -18,9 +18,10 @@ from cases.stream import (
     quiet_buffer,
     same,
     source,
+    stopped,
 )
 from unbag.stream import StreamLearner, _rules, read_metrics, run_stream
-from unbag.stream._checkpoint import METRICS, QUARANTINE, STORE, StreamStore
+from unbag.stream._checkpoint import METRICS, QUARANTINE, StreamStore
 
 # --- sources that break off ---
 
@@ -227,17 +228,6 @@ def test_events_stay_while_a_checkpoint_refers_to_them(tmp_path):
     again.save({}, [], {})
     assert on_disk(again) == 1
     again.close()
-
-
-def stopped(folder):
-    """A stream with a checkpoint and waiting events, which no process works on."""
-    learner = StreamLearner(network(), method="upm", folder=folder, **SMALL)
-    X, names, report = bags_in_order()
-    learner.events(X, names)
-    learner.report(np.arange(20), report[:20])
-    learner.finish()
-    learner.close()
-    return folder / STORE
 
 
 def resume(folder):
