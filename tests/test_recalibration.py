@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.optimize import minimize
 
 from cases.recalibration import binary, sigmoid
 from unbag import evaluate, evaluate_labels, from_rows, losses, random_bags, recalibrate, weights
 from unbag.bags import as_components
 from unbag.metrics import predict
+from unbag.recalibration import _hotelling
 
 
 def counts(n=4000, seed=0):
@@ -98,6 +100,19 @@ def test_an_intercept_has_the_degrees_of_freedom_of_the_mean_report():
     reach = lambda one: (one.high - one.low) / one.error
     found = recalibrate(x, bags, fit="intercept").intercept[0]
     assert reach(found) == pytest.approx(reach(evaluate(x, bags)["prediction_minus_report"]))
+
+
+def test_the_p_value_is_that_of_hotellings_test_and_of_students_for_one_parameter():
+    rng = np.random.default_rng(0)
+    values = rng.normal(0.4, 1.0, size=(12, 2))
+    mean, covariance = values.mean(axis=0), np.cov(values.T)
+    squared = 12 * mean @ np.linalg.solve(covariance, mean)
+    expected = stats.f.sf(squared * (12 - 2) / (2 * (12 - 1)), 2, 12 - 2)
+    assert _hotelling(mean, (values - mean).T / 12, 12) == pytest.approx(expected, rel=1e-9)
+    score, y = binary(200)
+    found = recalibrate(score, random_bags(None, y, size=10, seed=0), fit="intercept")
+    t = abs(found.intercept[0].value / found.intercept[0].error)
+    assert found.p_value == pytest.approx(2 * stats.t.sf(t, 19), rel=1e-9)
 
 
 @pytest.mark.slow
