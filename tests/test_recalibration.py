@@ -102,6 +102,15 @@ def test_an_intercept_has_the_degrees_of_freedom_of_the_mean_report():
     assert reach(found) == pytest.approx(reach(evaluate(x, bags)["prediction_minus_report"]))
 
 
+def test_a_level_that_is_far_off_is_found_in_steps():
+    """A whole step of Newton's would be to exp(999)."""
+    score = np.random.default_rng(0).normal(0, 0.1, size=400)
+    y = np.random.default_rng(1).poisson(1000 * np.exp(score))
+    bags = random_bags(score, y, size=4, seed=0, kind="total")
+    found = recalibrate(lambda X: X, bags, fit="intercept").intercept[0].value
+    assert found == pytest.approx(np.log(y.mean() / np.exp(score).mean()), abs=1e-3)
+
+
 def test_the_p_value_is_that_of_hotellings_test_and_of_students_for_one_parameter():
     rng = np.random.default_rng(0)
     values = rng.normal(0.4, 1.0, size=(12, 2))

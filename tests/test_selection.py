@@ -1,6 +1,8 @@
 """Choosing without labels: paired differences, habits where bags are few, and never the wildest
 model."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,6 +13,7 @@ from scipy import sparse
 import unbag
 from cases.selection import run, world
 from unbag import choose, compare, losses, models, random_bags
+from unbag.selection import _consensus, _listed
 from unbag.training import Run
 
 
@@ -299,3 +302,18 @@ def test_rows_whose_features_cannot_be_compared_are_no_overlap():
         (bags["sparse"], bags["numpy"]),
     ]:
         assert unbag.evaluate(x, one, trained_on=other).bags == 10
+
+
+def test_one_wild_candidate_does_not_move_the_consensus_of_counts():
+    scores = [np.zeros(3), np.full(3, 0.1), np.full(3, 40.0)]
+    of_counts = _consensus(scores, losses.poisson, "total")
+    np.testing.assert_allclose(of_counts.ravel(), np.exp(0.1))
+    of_labels = _consensus(scores, losses.log, "binary")
+    expected = np.mean(1 / (1 + np.exp([-0.0, -0.1, -40.0])))
+    np.testing.assert_allclose(of_labels.ravel(), expected)
+
+
+def test_a_run_that_never_learned_is_no_candidate():
+    made = {"method": "upm", "loss": "log", "learning_rate": 0.1, "history": {}}
+    runs = [SimpleNamespace(**made, seed=seed, epoch=seed) for seed in (0, 1)]
+    assert [one.name for one in _listed(runs)] == ["upm log, rate 0.1, seed 1"]

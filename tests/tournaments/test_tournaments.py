@@ -11,7 +11,14 @@ import unbag
 from cases.losses import sigmoid
 from cases.tournaments import binary_problem, problem_of
 from unbag import Bags, losses, random_bags, tournament
-from unbag.tournaments._groups import GroupMeans, GroupPlan, plan_groups
+from unbag.tournaments._groups import (
+    GroupMeans,
+    GroupPlan,
+    Parts,
+    estimate_prior,
+    plan_groups,
+    split_bags,
+)
 from unbag.tournaments._tournament import play
 from worlds import outcomes, random_world
 
@@ -56,6 +63,24 @@ def test_the_split_is_the_papers(ragged):
         assert len(in_estimator) == len(parts.prior) == len(bags) // 3
         assert not set(parts.prior) & (set(in_means) | set(in_estimator))
         assert layout.prior[1] == pytest.approx(bags.report[parts.prior].mean())
+
+
+def test_bags_that_are_left_over_go_to_the_means():
+    bags = Bags(np.arange(11), np.zeros(11))
+    parts = split_bags(bags, "three", np.random.default_rng(0))
+    assert [len(part) for part in parts] == [5, 3, 3]
+    assert sorted(np.concatenate(parts)) == list(range(11))
+
+
+@pytest.mark.parametrize("noise", [None, 1e12])
+def test_one_wild_report_moves_the_prior_unless_noise_is_declared(noise):
+    report = np.where(np.arange(30) == 7, 1.0, 0.0)
+    bags = Bags(np.arange(30), report)
+    if noise is not None:
+        bags = Bags(np.arange(30), 1e6 * report, noise=np.full(30, noise))
+    everyone = Parts(*[np.arange(30)] * 3)
+    prior = estimate_prior(bags, everyone, 5, np.random.default_rng(0))
+    assert prior.tolist() == [1, 1 / 30 if noise is None else 0]
 
 
 def test_arrays_files_functions_and_chunks_give_the_same(tmp_path):
