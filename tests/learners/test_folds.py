@@ -7,7 +7,7 @@ import pytest
 from unbag import Bags, evaluate, from_rows, random_bags
 from unbag.learners import fit_folds, folds_of
 from unbag.learners._folds import scores_by_own_fold
-from unbag.metrics import evaluate_folds
+from unbag.metrics import _folds, evaluate_folds
 from worlds import repeated
 
 
@@ -95,6 +95,25 @@ def test_one_model_for_all_folds_is_evaluated_as_ever(kind, strata):
     for ours, theirs in zip(found.calibration, expected.calibration, strict=True):
         np.testing.assert_allclose(ours.prediction, theirs.prediction)
         np.testing.assert_allclose(ours.observed[:4], theirs.observed[:4], atol=1e-12)
+
+
+def test_what_models_learn_from_shared_bags_adds_its_variance(monkeypatch):
+    bags = world()
+    fold, scores, seen = folds_of(bags, 5, seed=0), scores_of(bags, 5), []
+    real = _folds._drift
+
+    def kept(S, judge, fold):
+        seen.append((real(S, judge, fold), judge))
+        return seen[-1][0]
+
+    monkeypatch.setattr(_folds, "_drift", kept)
+    wide = evaluate_folds(scores, bags, fold)["log_loss"].error
+    monkeypatch.setattr(_folds, "_drift", lambda *given: 0 * real(*given))
+    narrow = evaluate_folds(scores, bags, fold)["log_loss"].error
+    (drift, judge), count = seen[0], len(bags)
+    added = count / (count - 1) * np.sum(judge.w**2 * drift[:, 0])
+    assert added > 0.1 * narrow**2
+    assert wide**2 - narrow**2 == pytest.approx(added, rel=1e-9)
 
 
 def logit_mean(p):

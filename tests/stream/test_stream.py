@@ -302,6 +302,16 @@ def test_the_buffer_is_bounded_and_gives_up_the_oldest():
     assert aside.counts["late"] == 1
 
 
+def test_the_oldest_are_those_whose_first_event_is_the_oldest():
+    """And not those whose report came first."""
+    buffer, _ = quiet_buffer()
+    buffer.add_report("early", 0.5, size=99)
+    put(buffer, ["first"] * 60)
+    put(buffer, ["early"] * 60)
+    buffer.give_up()
+    assert list(buffer.bags) == ["early"]
+
+
 def test_bags_of_many_calls_come_together_and_leave_nothing_behind():
     buffer, _ = quiet_buffer()
     rng = np.random.default_rng(0)
