@@ -26,8 +26,7 @@ from unbag import (
 from unbag.bags import as_components
 from unbag.boosting._model import BoostedByLightGBM
 from unbag.diagnosis._variance import BagLayout, ScaledColumns, analyse, chance
-from unbag.metrics import Judge, ScoredBags, interval
-from unbag.metrics._doubts import variance_ratio
+from unbag.metrics import Judge, ScoredBags, doubts, interval
 from unbag.metrics._sums import collect
 from unbag.training import Run
 from worlds import repeated
@@ -642,7 +641,7 @@ def test_false_alarms_of_the_warning_are_as_rare_as_it_says():
         layout = BagLayout.of(bags.bag, bags.size, None)
         columns = ScaledColumns.of(prediction[:, None], layout)
         p.append(analyse(columns, layout, chance(columns, layout)).p[0])
-        assert variance_ratio(prediction, bags) is None
+        assert doubts(prediction, bags) == ()
     assert np.mean(np.array(p) < 0.01) < 0.04  # 0.01, and five standard errors
 
 

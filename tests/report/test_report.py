@@ -163,11 +163,11 @@ def story(**changes):
 
 
 def test_a_page_with_everything_has_every_section_in_order():
-    assert [section.name for section in page_of(story()).sections] == SECTIONS
+    assert [section.name for section in page_of(story()).sections] == SECTIONS[:-1]
 
 
 def test_sections_without_data_are_left_out():
-    assert [section.name for section in page_of(Story("empty")).sections] == ["summary", "glossary"]
+    assert [section.name for section in page_of(Story("empty")).sections] == ["summary"]
 
 
 def test_what_came_from_the_user_is_escaped_everywhere():
@@ -458,7 +458,6 @@ def test_the_page_of_a_stream_tells_loss_prior_and_what_was_set_aside():
         "log-loss",
         "prior",
         "next",
-        "glossary",
     ]
     averages = page.sections[1].parts[1]
     assert averages.caption == "Averages over chunks"
@@ -474,7 +473,7 @@ def test_the_page_of_a_stream_tells_loss_prior_and_what_was_set_aside():
     ):
         assert words in text
     empty = stream_page([], "line", learned=0, waiting=0, aside={})
-    assert [s.name for s in empty.sections] == ["summary", "input", "next", "glossary"]
+    assert [s.name for s in empty.sections] == ["summary", "input", "next"]
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from scipy import optimize, sparse, special, stats
 
 from unbag._rules import broken
 from unbag.additive import Additive, AdditiveModel, DataWarning
+from unbag.bags import label_variance
 from unbag.learners._protocol import Progress
 from unbag.metrics import Estimate, Evaluation, Note, mean_estimate
 from unbag.tables import Marginals
@@ -75,30 +76,24 @@ class HeldCells(NamedTuple):
         """What the cells say, each number with its interval."""
         ours = stats.norm.logpdf(self.residual, scale=np.sqrt(self.variance))
         theirs = stats.norm.logpdf(self.trivial, scale=np.sqrt(self.scattered))
-        estimates = {
-            "explained": self._explained(),
-            "log_likelihood": mean_estimate(ours, LEVEL),
-            "gain_over_prior": mean_estimate(ours - theirs, LEVEL),
-            "coverage": self._coverage(),
-        }
-        notes = tuple(Note(text, "counts") for text in NOTES)
-        cells, events = len(self.residual), int(self.size.sum())
-        return Evaluation(estimates, [], [], "cells", cells, events, LEVEL, notes)
-
-    def _explained(self) -> Estimate:
-        """The share of the squared deviations from the mean rate that the model takes away; the
-        error of the ratio by linearisation."""
-        ours, theirs = self.residual**2 / self.usual, self.trivial**2 / self.usual
-        whole = max(float(theirs.mean()), 1e-300)
-        ratio = float(ours.mean()) / whole
-        return mean_estimate(1 - ratio - (ours - ratio * theirs) / whole, LEVEL)
-
-    def _coverage(self) -> Estimate:
-        """The share of totals in their 95% intervals, with Wilson's interval."""
+        # the share of the squared deviations from the mean rate that the model takes away; the
+        # error of the ratio by linearisation
+        left, whole = self.residual**2 / self.usual, self.trivial**2 / self.usual
+        mean = max(float(whole.mean()), 1e-300)
+        ratio = float(left.mean()) / mean
+        # the share of totals in their 95% intervals, with Wilson's interval
         inside = self.residual**2 < stats.norm.ppf((1 + LEVEL) / 2) ** 2 * self.variance
         share, n = float(inside.mean()), len(inside)
         low, high = stats.binomtest(int(inside.sum()), n).proportion_ci(LEVEL, method="wilson")
-        return Estimate(share, float(np.sqrt(share * (1 - share) / n)), float(low), float(high))
+        error = float(np.sqrt(share * (1 - share) / n))
+        estimates = {
+            "explained": mean_estimate(1 - ratio - (left - ratio * whole) / mean, LEVEL),
+            "log_likelihood": mean_estimate(ours, LEVEL),
+            "gain_over_prior": mean_estimate(ours - theirs, LEVEL),
+            "coverage": Estimate(share, error, float(low), float(high)),
+        }
+        notes = tuple(Note(text, "counts") for text in NOTES)
+        return Evaluation(estimates, [], [], "cells", n, int(self.size.sum()), LEVEL, notes)
 
 
 def evaluate_cells(
@@ -171,11 +166,9 @@ def judged_cells(model: AdditiveModel, held: Marginals, other: Marginals) -> Hel
     T = model.terms.basis
     score = (Z @ (T @ model.b))[:, 0]
     h = INVERSE[model.kind](score)
-    d = h
-    if model.kind == "binary":
-        d = h * (1 - h)
+    d = label_variance(h, model.kind)
     own, (rate, scatter) = held.S @ d, mean_rate(other)
-    usual_own = model.dispersion * held.size * variance_at(rate, model.kind)
+    usual_own = model.dispersion * held.size * max(label_variance(rate, model.kind), 1e-9)
     J = (held.S @ sparse.diags_array(d) @ Z.csr()) @ T
     uncertain = ((J @ model.factor[:, 0].astype(float)) ** 2).sum(axis=1)
     variance = model.dispersion * own + (model.misfit * own) ** 2 + held.noise + uncertain
@@ -196,7 +189,7 @@ def mean_rate(cells: Marginals) -> tuple[float, float]:
     """The mean rate of observed cells, and the variance of its scatter between them in logits: the
     most likely one, with which the mean rate is a fair rival of a model."""
     rate = float(cells.reports.prior)
-    own = cells.size * variance_at(rate, cells.kind)
+    own = cells.size * max(label_variance(rate, cells.kind), 1e-9)
     residual = cells.total - cells.size * rate
 
     def minus_log_likelihood(log_scatter: float) -> float:
@@ -207,10 +200,3 @@ def mean_rate(cells: Marginals) -> tuple[float, float]:
         minus_log_likelihood, bounds=(-20.0, 5.0), method="bounded"
     )
     return rate, float(np.exp(best.x))
-
-
-def variance_at(rate: float, kind: str) -> float:
-    """The variance of a label, or of a Poisson count, at this rate."""
-    if kind == "binary":
-        rate = rate * (1 - rate)
-    return max(rate, 1e-9)

@@ -12,7 +12,15 @@ from scipy import sparse
 from unbag._arrays import mean_by
 from unbag._rules import broken, refuse
 from unbag.bags import Bags
-from unbag.tables import FeaturePlan, OldScore, as_numbers, is_number, open_table, plan_features
+from unbag.tables import (
+    FeaturePlan,
+    OldScore,
+    as_numbers,
+    is_number,
+    open_table,
+    plain,
+    plan_features,
+)
 
 APART, SURE = 0.1, 4.0
 """A column differs when its means are so many standard deviations apart, and so many errors."""
@@ -78,10 +86,10 @@ def with_labels(bags: Bags, X: Any, y: Any, *, offset: Any = None) -> BagsWithLa
     report = _reports(y, bags)
     labelled = len(report)
     rows = _stacked(theirs, X)
-    if _length(rows) != len(bags.bag) + labelled:
+    if rows.shape[0] != len(bags.bag) + labelled:
         raise broken(
             "There must be one label for each labelled row",
-            f"{labelled} given for {_length(rows) - len(bags.bag)} rows",
+            f"{labelled} given for {rows.shape[0] - len(bags.bag)} rows",
             "Give each row its own.",
         )
     return BagsWithLabels(
@@ -101,6 +109,7 @@ def _of_bags(bags: Bags, report: np.ndarray) -> dict[str, Any]:
     """What is known of each bag, and then of each labelled row: it is exact, and of a stratum whose
     prior is the mean label."""
     labelled, prior, noise, names = len(report), bags.known_prior, bags.noise, bags.names
+    own_stratum = np.zeros(len(bags), np.int64) if bags.stratum is None else bags.stratum
     if prior is not None:
         own = np.reshape(prior, (-1, *report.shape[1:]))
         prior = np.concatenate([own, report.mean(axis=0)[None]])
@@ -110,7 +119,7 @@ def _of_bags(bags: Bags, report: np.ndarray) -> dict[str, Any]:
         names = np.array([*map(str, names), *(f"labelled {i}" for i in range(labelled))])
     return {
         "report": np.concatenate([bags.report, report]),
-        "stratum": _strata(bags, labelled),
+        "stratum": np.append(own_stratum, np.full(labelled, own_stratum.max() + 1)),
         "known_prior": prior,
         "noise": noise,
         "names": names,
@@ -143,14 +152,6 @@ def _reports(y: Any, bags: Bags) -> np.ndarray:
     return y
 
 
-def _strata(bags: Bags, labelled: int) -> np.ndarray:
-    """Those of the bags, and one more for the labelled."""
-    own = np.zeros(len(bags), np.int64)
-    if bags.stratum is not None:
-        own = bags.stratum
-    return np.append(own, np.full(labelled, own.max() + 1))
-
-
 def _offsets(bags: Bags, offset: Any, labelled: int) -> np.ndarray | None:
     if (bags.offset is None) != (offset is None):
         raise broken(
@@ -169,13 +170,11 @@ def _stacked(first: Any, second: Any) -> Any:
         return sparse.vstack([first, sparse.csr_array(second)], format="csr")
     if isinstance(first, np.ndarray):
         return np.concatenate([first, np.asarray(second, first.dtype)])
-    above = open_table(first)
-    above = above.read(above.schema.names)
-    below = open_table(second)
-    below = below.read(below.need(above.schema.names))
-    above = _undone(above)
-    plain = [above, _cast(_undone(below), above.schema)]
-    return pa.concat_tables(plain, promote_options="permissive").combine_chunks()
+    names = open_table(first).schema.names
+    read = [table.read(table.need(names)) for table in map(open_table, (first, second))]
+    above, below = (pa.table({name: plain(each[name]) for name in names}) for each in read)
+    both = [above, _cast(below, above.schema)]
+    return pa.concat_tables(both, promote_options="permissive").combine_chunks()
 
 
 def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -194,21 +193,6 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
                 ) from error
         columns[name] = column
     return pa.table(columns)
-
-
-def _undone(table: pa.Table) -> pa.Table:
-    """The table without dictionaries, which differ between tables."""
-    values = {}
-    for name in table.schema.names:
-        column = table[name]
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        values[name] = column
-    return pa.table(values)
-
-
-def _length(rows: Any) -> int:
-    return rows.shape[0]
 
 
 def _likeness(rows: Any, others: int) -> str:
@@ -243,5 +227,5 @@ def _numbers(rows: Any) -> tuple[list[str], np.ndarray]:
     plan = plan_features(rows)
     plan = replace(plan, columns=tuple(c for c in plan.columns if c.kind != "hash"))
     if not plan.used:
-        return [], np.zeros((_length(rows), 0))
+        return [], np.zeros((rows.shape[0], 0))
     return list(plan.names), plan.apply(rows).astype(float)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil, log
+from math import ceil
 from typing import Any, Literal
 
 import numpy as np
@@ -98,9 +98,18 @@ def verdict_of(
     """
     if evaluation is None or gain is None:
         return TOO_FEW
-    answer, step = _answer(gain), _step(evaluation, gain, slope)
+    answer: Answer = "unsure"
+    if gain.low > 0:
+        answer = "better"
+    elif gain.high < 0:
+        answer = "worse"
+    mean, step = evaluation.estimates.get("mean_report"), _step(evaluation, gain, slope)
+    if baseline == "the prior":
+        baseline = "always predicting the prior"
+        if mean is not None:
+            baseline += f", {mean.value:.4f}"
     parts = (
-        _headline(answer, _baseline(evaluation, baseline), gain, evaluation.source),
+        _headline(answer, baseline, gain, evaluation.source),
         _evidence(evaluation, gain),
         _level(evaluation, slope),
         _worth(evaluation, worth),
@@ -206,14 +215,6 @@ def column_strengths(scores: Any, table: Any, *, rows: int = 1000, seed: int = 0
     return dict(sorted(strength.items(), key=lambda item: -item[1]))
 
 
-def _answer(gain: Estimate) -> Answer:
-    if gain.low > 0:
-        return "better"
-    if gain.high < 0:
-        return "worse"
-    return "unsure"
-
-
 def _step(evaluation: Evaluation, gain: Estimate, slope: Estimate | None) -> Step:
     if gain.low <= 0 < gain.value and _times(gain) <= MANY_TIMES:
         return "more"
@@ -226,17 +227,13 @@ def _step(evaluation: Evaluation, gain: Estimate, slope: Estimate | None) -> Ste
     return "predict"
 
 
-def _baseline(evaluation: Evaluation, baseline: str) -> str:
-    p = evaluation.estimates.get("mean_report")
-    if baseline != "the prior":
-        return baseline
-    return "always predicting the prior" + (f", {p.value:.4f}" if p is not None else "")
-
-
 def _headline(answer: Answer, baseline: str, gain: Estimate, things: str) -> str:
     if answer == "better":
-        chance = float(special.ndtr(-gain.value / gain.error)) if gain.error else 0.0
-        return f"The model is better than {baseline} ({_odds(chance)})."
+        odds = "less than once in a million times"
+        chance = float(special.ndtr(-gain.value / max(gain.error, 1e-300)))
+        if chance >= 1e-6:  # to one digit: the tail of a normal distribution is rough
+            odds = f"about once in {float(f'{1 / chance:.1g}'):,.0f} times"
+        return f"The model is better than {baseline} (by chance it would look so {odds})."
     if answer == "worse":
         return f"The model is worse than {baseline}: do not use it."
     return (
@@ -245,42 +242,28 @@ def _headline(answer: Answer, baseline: str, gain: Estimate, things: str) -> str
     )
 
 
-def _odds(chance: float) -> str:
-    if chance < 1e-6:
-        return "by chance it would look so less than once in a million times"
-    times = float(f"{1 / chance:.1g}")  # one digit: the tail of a normal distribution is rough
-    return f"by chance it would look so about once in {times:,.0f} times"
-
-
 def _evidence(evaluation: Evaluation, gain: Estimate) -> str:
     known, parts, thing = evaluation.estimates, [], evaluation.source.removesuffix("s")
     if "log_loss" in known:
-        parts.append(f"log loss {_range(known['log_loss'])}{_of_prior(evaluation)}")
+        parts.append(f"log loss {_range(known['log_loss'])}")
+        if evaluation.trivial_loss is not None:
+            parts[0] += f", of the prior {evaluation.trivial_loss:.4f}"
     if "auc" in known:
         parts.append(f"AUC {_range(known['auc'])} (0.5 is chance)")
     parts.append(f"reports that it did not see are likelier by {_range(gain)} nats a {thing}")
     return f"Evidence: {'; '.join(parts)}."
 
 
-def _of_prior(evaluation: Evaluation) -> str:
-    """The loss of the prior, where one number tells it."""
-    mean = evaluation.estimates.get("mean_report")
-    if mean is None or not 0 < mean.value < 1:
-        return ""
-    p = mean.value
-    return f", of the prior {-p * log(p) - (1 - p) * log(1 - p):.4f}"
-
-
 def _level(evaluation: Evaluation, slope: Estimate | None) -> str:
     parts = []
     gap = evaluation.estimates.get("prediction_minus_report")
     if gap is not None:
-        off = "" if gap.low <= 0 <= gap.high else ", which is not chance"
+        off = ", which is not chance" * (not gap.low <= 0 <= gap.high)
         mean = evaluation["mean_prediction"].value
-        parts.append(f"mean prediction {mean:.4f}, {_signed(gap)} beside the reports{off}")
+        parts.append(f"mean prediction {mean:.4f}, {_range(gap, '+')} beside the reports{off}")
     if slope is not None and np.isfinite(slope.error):
         parts.append(f"slope {_range(slope)} (1 is right; below 1 the model is too sure)")
-    return f"Level and slope: {'; '.join(parts)}." if parts else ""
+    return f"Level and slope: {'; '.join(parts)}." * bool(parts)
 
 
 def _worth(evaluation: Evaluation, worth: float | None) -> str:
@@ -322,9 +305,6 @@ def _times(gain: Estimate) -> int:
     return max(2, ceil(((gain.high - gain.low) / 2 / max(gain.value, 1e-12)) ** 2))
 
 
-def _range(estimate: Estimate) -> str:
-    return f"{estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}]"
-
-
-def _signed(estimate: Estimate) -> str:
-    return f"{estimate.value:+.4f} [{estimate.low:+.4f}, {estimate.high:+.4f}]"
+def _range(estimate: Estimate, sign: str = "") -> str:
+    value, low, high = (f"{x:{sign}.4f}" for x in (estimate.value, estimate.low, estimate.high))
+    return f"{value} [{low}, {high}]"

@@ -48,9 +48,11 @@ def evaluate_counts(
     >>> round(found["gain_over_prior"].value, 2)
     1.13
     """
-    ours, theirs = (-_loss(each, bags) for each in (score, trivial))
-    reasons = [MARK, *[why] * bool(why)]
-    note = Note(f"{': '.join(reasons)}.", "counts")
+    report, known = bags.components().report, {"kind": bags.kind, "noise": bags.noise}
+    ours, theirs = (
+        -count_likelihood(each, bags.bag, bags.size, report, **known) for each in (score, trivial)
+    )
+    note = Note(f"{MARK}{f': {why}' * bool(why)}.", "counts")
     return Evaluation(
         estimates={
             "log_likelihood": mean_estimate(ours, LEVEL),
@@ -64,11 +66,6 @@ def evaluate_counts(
         level=LEVEL,
         notes=(note,),
     )
-
-
-def _loss(score: np.ndarray, bags: Bags) -> np.ndarray:
-    report = bags.components().report
-    return count_likelihood(score, bags.bag, bags.size, report, kind=bags.kind, noise=bags.noise)
 
 
 def mean_estimate(values: np.ndarray, level: float) -> Estimate:

@@ -18,20 +18,11 @@ OFF_LEVEL = 5.0  # standard errors; chance exceeds them once in two million time
 FEWEST = 8  # bags that tell a standard error
 
 
-def variance_ratio(prediction: np.ndarray, bags: Bags) -> float | None:
-    """How much more mean predictions vary between bags than between random ones; None where chance
-    may do that.
+def doubts(prediction: np.ndarray, bags: Bags) -> tuple[Note, ...]:
+    """Why nothing that is estimated from these bags can be trusted, if so: mean predictions vary
+    more between them than between random ones.
 
     It is the predictions that matter: what varies between bags without them biases nothing.
-    """
-    variance = between_bags(prediction.reshape(len(prediction), -1), bags)
-    if variance is None or not variance.p.min() < BEYOND_DOUBT:
-        return None
-    return float(variance.F.max())
-
-
-def doubts(prediction: np.ndarray, bags: Bags) -> tuple[Note, ...]:
-    """Why nothing that is estimated from these bags can be trusted, if so.
 
     Parameters
     ----------
@@ -40,13 +31,13 @@ def doubts(prediction: np.ndarray, bags: Bags) -> tuple[Note, ...]:
     bags : Bags
         The bags.
     """
-    ratio = variance_ratio(prediction, bags)
-    if ratio is None:
+    variance = between_bags(prediction.reshape(len(prediction), -1), bags)
+    if variance is None or not variance.p.min() < BEYOND_DOUBT:
         return ()
     text = (
-        f"The bags are not random: mean predictions vary {ratio:.3g} times as much between them as "
-        "between random ones. What is estimated from them is biased, and no interval tells. "
-        "unbag.diagnose(bags) tells what to do."
+        f"The bags are not random: mean predictions vary {variance.F.max():.3g} times as much "
+        "between them as between random ones. What is estimated from them is biased, and no "
+        "interval tells. unbag.diagnose(bags) tells what to do."
     )
     return (Note(text, "not_random"),)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import isfinite
+from math import isfinite, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -112,6 +112,15 @@ class Evaluation:
 
     _repr_html_ = as_html
 
+    @property
+    def trivial_loss(self) -> float | None:
+        """The log loss of predicting the mean report p for every event, -p log p - (1 - p)
+        log(1 - p); None where one number does not tell it."""
+        mean = self.estimates.get("mean_report")
+        if mean is None or not 0 < mean.value < 1:
+            return None
+        return -mean.value * log(mean.value) - (1 - mean.value) * log(1 - mean.value)
+
     def __str__(self) -> str:
         source = f"{self.bags:,} {self.source}, {self.instances:,} rows"
         if self.source == "cells":
@@ -210,7 +219,12 @@ def summarise(
         notes += reasons
         if not reasons:
             metrics["auc"] = auc(sums, judge)
-            notes += _bins(rank_error(sums.scores, judge.mean_label(sums).value))
+            error = rank_error(sums.scores, judge.mean_label(sums).value)
+            text = (
+                "Scores are many and were put into bins: the AUC is off by at most "
+                f"{error:.1e} for it."
+            )
+            notes += [Note(text, "bins")] * bool(error)
     strata = []
     if kind != "histogram":
         metrics |= _averages(sums, judge, kind)
@@ -249,34 +263,20 @@ def _two_reports(judge: Judge) -> list[Note]:
     return [Note(text, "two_reports")]
 
 
-def _bins(error: float) -> list[Note]:
-    """That many scores were put into bins, and what that may change."""
-    if error == 0:
-        return []
-    text = f"Scores are many and were put into bins: the AUC is off by at most {error:.1e} for it."
-    return [Note(text, "bins")]
-
-
 def why_no_auc(sums: BagSums, judge: Judge) -> list[Note]:
     """Why there is no AUC, if so."""
     p = round(judge.mean_label(sums).value, 9) + 0.0
     if len(sums.scores.score) == 0:
-        reason = "AUC and calibration were not asked for."
-    elif np.ptp(sums.scores.score) == 0:
-        reason = "The AUC is not defined: all scores are the same."
+        return [Note("AUC and calibration were not asked for.", "no_auc")]
+    if np.ptp(sums.scores.score) == 0:
+        reason = "all scores are the same"
     elif not -1e-9 <= p <= 1 + 1e-9:
-        reason = (
-            f"The AUC is not defined: the mean report is estimated at {p:g}, outside 0 to 1. Give "
-            "more bags."
-        )
+        reason = f"the mean report is estimated at {p:g}, outside 0 to 1. Give more bags"
     elif not 0 < p < 1:
-        reason = (
-            f"The AUC is not defined: the mean report is {p:g}, so one of the two labels is "
-            "missing."
-        )
+        reason = f"the mean report is {p:g}, so one of the two labels is missing"
     else:
         return []
-    return [Note(reason, "no_auc")]
+    return [Note(f"The AUC is not defined: {reason}.", "no_auc")]
 
 
 def _averages(sums: BagSums, judge: Judge, kind: Kind) -> dict[str, tuple[Estimated, float | None]]:

@@ -167,16 +167,28 @@ def scores_of(
             "bags without X given",
             "Give X to the bags, or scores.",
         )
-    for protocol, kinds, read in READINGS:
-        if kind in kinds and isinstance(model, protocol):
-            return read(model, X, kind, loss)
-    if callable(model):
+    link = _usual(kind).form(kind).link
+    if isinstance(model, TrainedRun):
+        # its link says how its scores predict; the name of a loss of your own does not
+        link = getattr(model, "link", None) or named_loss(model.loss).form(kind).link
+        score = model.scores(X)
+    elif isinstance(model, Decider):
+        score = _decisions(model, X, kind)
+    elif isinstance(model, Scorer):
+        score = model.scores(X)
+    elif isinstance(model, ProbabilityModel):
+        return _from_prediction(np.asarray(model.predict_proba(X), float), kind, loss)
+    elif kind == "total" and isinstance(model, CountModel):  # of labels, predict gives classes
+        return _from_prediction(np.asarray(model.predict(X), float), kind, loss)
+    elif callable(model):
         return _given(np.asarray(model(X), float), kind, scale, loss)
-    raise broken(
-        "A model must have decision_function, predict_proba or predict, or be a function",
-        f"{type(model).__name__} given",
-        "Or give the scores themselves.",
-    )
+    else:
+        raise broken(
+            "A model must have decision_function, predict_proba or predict, or be a function",
+            f"{type(model).__name__} given",
+            "Or give the scores themselves.",
+        )
+    return _reread(np.asarray(score, float), link, kind, loss)
 
 
 def _usual(kind: Kind) -> Loss:
@@ -190,13 +202,7 @@ def is_array(model: Any) -> bool:
     return hasattr(model, "__array__") and not callable(model)
 
 
-def _read_run(model: TrainedRun, X: Any, kind: Kind, loss: Loss) -> np.ndarray:
-    """A run says by its link how its scores predict; the name of a loss of your own does not."""
-    link = getattr(model, "link", None) or named_loss(model.loss).form(kind).link
-    return _reread(np.asarray(model.scores(X), float), link, kind, loss)
-
-
-def _read_decisions(model: Decider, X: Any, kind: Kind, loss: Loss) -> np.ndarray:
+def _decisions(model: Decider, X: Any, kind: Kind) -> np.ndarray:
     """Decisions of an estimator where they are logits; where they are not (margins), logits of its
     probabilities."""
     score = np.asarray(model.decision_function(X), float)
@@ -204,32 +210,8 @@ def _read_decisions(model: Decider, X: Any, kind: Kind, loss: Loss) -> np.ndarra
     if kind != "total" and not ours and isinstance(model, ProbabilityModel):
         probability = np.asarray(model.predict_proba(X), float)
         if not _are_logits(score, probability, kind):
-            score = _to_scores(probability, kind)
-    return _reread(score, _usual(kind).form(kind).link, kind, loss)
-
-
-def _read_scores(model: Scorer, X: Any, kind: Kind, loss: Loss) -> np.ndarray:
-    score = np.asarray(model.scores(X), float)
-    return _reread(score, _usual(kind).form(kind).link, kind, loss)
-
-
-def _read_probabilities(model: ProbabilityModel, X: Any, kind: Kind, loss: Loss) -> np.ndarray:
-    return _from_prediction(np.asarray(model.predict_proba(X), float), kind, loss)
-
-
-def _read_counts(model: CountModel, X: Any, kind: Kind, loss: Loss) -> np.ndarray:
-    return _from_prediction(np.asarray(model.predict(X), float), kind, loss)
-
-
-ANY: tuple[Kind, ...] = ("binary", "total", "histogram")
-READINGS: tuple[tuple[Any, tuple[Kind, ...], Callable[..., np.ndarray]], ...] = (
-    (TrainedRun, ANY, _read_run),
-    (Decider, ANY, _read_decisions),
-    (Scorer, ANY, _read_scores),
-    (ProbabilityModel, ANY, _read_probabilities),
-    (CountModel, ("total",), _read_counts),  # of labels, predict gives classes
-)
-"""How to read the scores of a model, for these kinds of report; the first that fits is taken."""
+            return _to_scores(probability, kind)
+    return score
 
 
 def _reread(score: np.ndarray, link: Link, kind: Kind, loss: Loss) -> np.ndarray:
@@ -270,7 +252,8 @@ def _given(score: np.ndarray, kind: Kind, scale: Scale | None, loss: Loss) -> np
                 "Leave {scale} out if these are scores.",
             )
         return _from_prediction(score, kind, loss)
-    if scale is None and kind == "histogram" and _are_shares(score):
+    shares = score.ndim == 2 and np.all(score >= 0) and np.allclose(score.sum(axis=1), 1)
+    if scale is None and kind == "histogram" and shares:
         raise broken(
             "Class scores must not be probabilities",
             f"all of {len(score)} rows lie between 0 and 1 and sum to 1",
@@ -279,10 +262,6 @@ def _given(score: np.ndarray, kind: Kind, scale: Scale | None, loss: Loss) -> np
     if scale is None and kind == "binary" and len(score):
         refuse_probabilities(score)
     return score
-
-
-def _are_shares(score: np.ndarray) -> bool:
-    return score.ndim == 2 and bool(np.all(score >= 0) and np.allclose(score.sum(axis=1), 1))
 
 
 def _from_prediction(prediction: np.ndarray, kind: Kind, loss: Loss) -> np.ndarray:

@@ -3,13 +3,14 @@ what to do next."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil, isfinite
 
 import numpy as np
 
 from unbag._rules import option_spelling, spelled
 from unbag.diagnosis import Diagnosis
-from unbag.metrics import Estimate
+from unbag.metrics import Estimate, Evaluation
 from unbag.planning import Noise, best_bag_size, interval_width
 from unbag.report._numbers import range_of, short, value_of
 from unbag.report._page import Grid, Items, Section, Text
@@ -25,8 +26,6 @@ BY_COUNTS = (
     "How good single predictions are, these bags cannot tell: {reason}. The model is judged by how "
     "probable it makes the reports of bags that it did not learn from, which needs no random bags."
 )
-Advice = list[tuple[str, str]]
-"""Sentences, each with a command or nothing."""
 
 
 def doubt(diagnosis: Diagnosis) -> str:
@@ -43,7 +42,7 @@ def summary(story: Story) -> Section:
     if story.biased:
         reason = doubt(story.diagnosis)  # pyright: ignore[reportArgumentType]
         warning = [f"Do not trust these numbers yet: {reason}, and the intervals do not know that."]
-        if story.evaluation is not None and "gain_over_prior" in story.evaluation.estimates:
+        if "gain_over_prior" in story.estimates:
             warning = [BY_COUNTS.format(reason=reason)]
     sentences = [*_learned(story), *warning, *_how_good(story), *_trust(story)]
     if story.verdict is not None:
@@ -168,11 +167,8 @@ def noise_of(story: Story) -> Noise | None:
 
 def outlook(story: Story) -> Section | None:
     """The half-width of the interval as it is, and with more bags, less noise or other sizes."""
-    noise, evaluation = noise_of(story), story.evaluation
-    if noise is None or evaluation is None:
-        return None
-    one = evaluation.estimates.get("log_loss")
-    if one is None or not isfinite(one.high - one.low):
+    noise, evaluation, one = noise_of(story), story.evaluation, story.estimates.get("log_loss")
+    if noise is None or evaluation is None or one is None or not isfinite(one.high - one.low):
         return None
     n, size = evaluation.instances, evaluation.instances / evaluation.bags
     ways = [("as it is", n, size, noise), ("4 times as many bags", 4 * n, size, noise)]
@@ -197,139 +193,95 @@ def outlook(story: Story) -> Section | None:
 
 def next_steps(story: Story) -> Section | None:
     """What to do next."""
-    rules = (
-        _fix_tables, _randomise, _more_bags, _undecided, _recalibrate, _longer, _drift, _other_size,
-        _wait, _use,
-    )  # fmt: skip
-    advice = [one for rule in rules for one in rule(story)]
+    advice = list(_advice(story))
     if not advice:
         return None
     return Section("next", "What to do next", [Items(advice)])
 
 
-def _fix_tables(story: Story) -> Advice:
-    if story.tables is None or not story.tables.refused:
-        return []
-    return [("Repair what was refused, then run the same command again.", "")]
+def _advice(story: Story) -> Iterator[tuple[str, str]]:
+    """Sentences, each with a command or nothing, the most urgent first."""
+    choice, facts = story.choice, story.facts
+    if story.tables is not None and story.tables.refused:
+        yield "Repair what was refused, then run the same command again.", ""
+    if story.diagnosis is not None and not story.diagnosis.random:
+        remedy = spelled(story.diagnosis.advice, option_spelling)
+        command = "unbag design EVENTS --id ID --stratum campaign --size 64 --out bags.parquet"
+        yield f"First of all, {doubt(story.diagnosis)}. {remedy}", command
+    if story.evaluation is not None and story.loss is not None:
+        text = _on_more_bags(story, story.evaluation, story.loss)
+        if text:
+            yield text, ""
+    if choice is not None:
+        low = [row.difference.low for row in choice.table if row.name != choice.name]
+        known = [one for one in low if isfinite(one)]
+        close = sum(one <= 0 for one in known)
+        if close:
+            others = count(len(known), "other model")
+            text = (
+                f"{close} of the {others} cannot be told from the chosen one by these bags. If it "
+                "matters which, hold out more bags; else the choice is as good as any."
+            )
+            yield text, ""
+    gap = story.estimates.get("prediction_minus_report")
+    if gap is not None and isfinite(gap.low) and not gap.low <= 0 <= gap.high:
+        off = f"too {('low', 'high')[gap.value > 0]} on average, by {value_of(gap).lstrip('-')}"
+        command = "unbag recalibrate MODEL EVENTS REPORTS --out better.unbag"
+        yield f"Predictions are {off}. Correct them by newer reports:", command
+    chosen = getattr(choice, "model", None)
+    history = getattr(chosen, "history", {}).get("held_out", ())
+    if len(history) and chosen.epoch >= len(history):
+        best = f"was still getting better in its last epoch, {chosen.epoch}"
+        yield f"The chosen run {best}: allow more.", f"--epochs {2 * chosen.epoch}"
+    if story.drift is not None and story.drift.alarm:
+        text = "The prior changes with time: learn again from recent data, and evaluate on the most"
+        yield f"{text} recent bags.", ""
+    yield from _other_size(story)
+    if facts is not None and facts.pending:
+        which = f"{facts.pending:,} bags wait for their reports"
+        if facts.pending == 1:
+            which = "1 bag waits for its report"
+        yield f"{which}: run again when there are more.", ""
+    if not story.biased and not (story.loss is None and choice is None):
+        yield "Predict new events.", "unbag predict MODEL EVENTS --out scores.parquet"
 
 
-def _randomise(story: Story) -> Advice:
-    if story.diagnosis is None or story.diagnosis.random:
-        return []
-    remedy = spelled(story.diagnosis.advice, option_spelling)
-    text = f"First of all, {doubt(story.diagnosis)}. {remedy}"
-    return [(text, "unbag design EVENTS --id ID --stratum campaign --size 64 --out bags.parquet")]
-
-
-def _more_bags(story: Story) -> Advice:
-    """An interval halves with four times the bags."""
-    evaluation, loss = story.evaluation, story.loss
-    if evaluation is None or loss is None:
-        return []
+def _on_more_bags(story: Story, evaluation: Evaluation, loss: str) -> str:
+    """What more bags would bring; nothing where these are enough. An interval halves with four
+    times the bags."""
     one, level = evaluation.estimates[loss], story.trivial
     if not isfinite(one.high - one.low):
-        return [("There are too few bags for an interval: get more reports.", "")]
+        return "There are too few bags for an interval: get more reports."
     half = (one.high - one.low) / 2
     if level is None or one.high < level - half:
-        return []
+        return ""
     more = 4 * evaluation.bags
     halved = f"4 times more bags ({more:,}) would halve the interval of the {_lower(loss)}"
     if one.high < level or _surely_better(story):
-        text = f"The interval is wide for what was gained: {halved}."
-    elif one.value >= level:
-        text = (
+        return f"The interval is wide for what was gained: {halved}."
+    if one.value >= level:
+        return (
             "These bags do not show that the model is better than predicting the prior. "
             f"{halved}; other features or another method may help more."
         )
-    else:
-        times = ceil((half / (level - one.value)) ** 2)
-        text = (
-            "The interval is too wide to say that the model beats the prior: about "
-            f"{times} times as many held-out bags would settle it, if the estimate is right; "
-            f"{halved}."
-        )
-    return [(text, "")]
-
-
-def _undecided(story: Story) -> Advice:
-    choice = story.choice
-    if choice is None:
-        return []
-    others = [
-        row.difference.low
-        for row in choice.table
-        if row.name != choice.name and isfinite(row.difference.low)
-    ]
-    close = sum(low <= 0 for low in others)
-    if not close:
-        return []
-    text = (
-        f"{close} of the {count(len(others), 'other model')} cannot be told from the chosen one by "
-        "these bags. If it matters which, hold out more bags; else the choice is as good as any."
+    times = ceil((half / (level - one.value)) ** 2)
+    return (
+        "The interval is too wide to say that the model beats the prior: about "
+        f"{times} times as many held-out bags would settle it, if the estimate is right; "
+        f"{halved}."
     )
-    return [(text, "")]
 
 
-def _recalibrate(story: Story) -> Advice:
-    if story.evaluation is None:
-        return []
-    gap = story.evaluation.estimates.get("prediction_minus_report")
-    if gap is None or not isfinite(gap.low) or gap.low <= 0 <= gap.high:
-        return []
-    way = ("low", "high")[gap.value > 0]
-    size = value_of(gap).lstrip("-")
-    text = f"Predictions are too {way} on average, by {size}. Correct them by newer reports:"
-    return [(text, "unbag recalibrate MODEL EVENTS REPORTS --out better.unbag")]
-
-
-def _longer(story: Story) -> Advice:
-    if story.choice is None:
-        return []
-    chosen = story.choice.model
-    history = getattr(chosen, "history", {}).get("held_out")
-    if history is None or chosen.epoch < len(history):
-        return []
-    text = f"The chosen run was still getting better in its last epoch, {chosen.epoch}: allow more."
-    return [(text, f"--epochs {2 * chosen.epoch}")]
-
-
-def _drift(story: Story) -> Advice:
-    if story.drift is None or not story.drift.alarm:
-        return []
-    text = (
-        "The prior changes with time: learn again from recent data, and evaluate on the most "
-        "recent bags."
-    )
-    return [(text, "")]
-
-
-def _other_size(story: Story) -> Advice:
+def _other_size(story: Story) -> Iterator[tuple[str, str]]:
     """With noise there is a best size of bags; without, the smaller the better."""
     facts, noise = story.facts, noise_of(story)
     if facts is None or noise is None or not noise.report:
-        return []
+        return
     best = best_bag_size(noise)
     if 0.5 <= best / facts.size <= 2:
-        return []
+        return
     way = ("smaller", "larger")[bool(best > facts.size)]
     text = f"At this noise {way} bags, of about {best:,.0f} events, would give narrower intervals."
-    command = (
-        f"unbag plan --rate {facts.prior:.2g} --noise {facts.noise:.6g} --score-sd "
-        f"{noise.var_f2**0.5:.2g} --events {facts.events}"
-    )
-    return [(text, command)]
-
-
-def _wait(story: Story) -> Advice:
-    if story.facts is None or not story.facts.pending:
-        return []
-    which = f"{story.facts.pending:,} bags wait for their reports"
-    if story.facts.pending == 1:
-        which = "1 bag waits for its report"
-    return [(f"{which}: run again when there are more.", "")]
-
-
-def _use(story: Story) -> Advice:
-    if story.biased or (story.loss is None and story.choice is None):
-        return []
-    return [("Predict new events.", "unbag predict MODEL EVENTS --out scores.parquet")]
+    known = f"--rate {facts.prior:.2g} --noise {facts.noise:.6g}"
+    spread = f"--score-sd {noise.var_f2**0.5:.2g} --events {facts.events}"
+    yield text, f"unbag plan {known} {spread}"

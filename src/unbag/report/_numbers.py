@@ -44,17 +44,17 @@ def value_of(estimate: Estimate, decimals: int | None = None) -> str:
     decimals : int, optional
         By default as many as the error leaves.
     """
-    if not isfinite(estimate.value):
-        return "unknown"
-    if decimals is None:
-        decimals = digits(estimate.error)
-    return f"{estimate.value:.{decimals}f}"
+    return _shown(estimate.error, decimals, estimate.value)
 
 
 def range_of(estimate: Estimate, decimals: int | None = None) -> str:
     """The interval of an estimate as text, with the same digits; see `value_of`."""
-    if not (isfinite(estimate.low) and isfinite(estimate.high)):
+    return _shown(estimate.error, decimals, estimate.low, estimate.high)
+
+
+def _shown(error: float, decimals: int | None, *values: float) -> str:
+    if not all(map(isfinite, values)):
         return "unknown"
     if decimals is None:
-        decimals = digits(estimate.error)
-    return f"{estimate.low:.{decimals}f} to {estimate.high:.{decimals}f}"
+        decimals = digits(error)
+    return " to ".join(f"{value:.{decimals}f}" for value in values)

@@ -56,14 +56,7 @@ class Picture(NamedTuple):
     kind: str = "picture"
 
 
-class Words(NamedTuple):
-    """Words and their meanings."""
-
-    words: Sequence[tuple[str, str]]
-    kind: str = "words"
-
-
-Part = Text | Items | Grid | Picture | Words
+Part = Text | Items | Grid | Picture
 
 
 class Section(NamedTuple):
@@ -100,33 +93,9 @@ class Page(NamedTuple):
     sections: Sequence[Section]
 
 
-GLOSSARY = (
-    (
-        "Bag",
-        "A group of events whose labels are known only together: 37 sales among these 512 clicks.",
-    ),
-    (
-        "Report",
-        "What is known of a bag: its total, sometimes with noise that protects the people in it.",
-    ),
-    (
-        "Prior",
-        "The share of positive events over all bags; what to predict of an event of which nothing "
-        "is known.",
-    ),
-    (
-        "Interval",
-        "Where the true value probably lies. If the bags are random, about 95 in 100 intervals of "
-        "95% hold it.",
-    ),
-    ("Worth", "How many labelled events would tell a number as precisely as all these bags do."),
-)
-
-
 def page(title: str, line: str, *sections: Section | None) -> Page:
-    """A page of the sections that have something to say, with the glossary at its end."""
-    there = [section for section in sections if section is not None]
-    return Page(title, line, [*there, Section("glossary", "Five words", [Words(GLOSSARY)])])
+    """A page of the sections that have something to say."""
+    return Page(title, line, [section for section in sections if section is not None])
 
 
 def items(*sentences: str) -> Items:

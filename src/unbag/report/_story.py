@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.diagnosis import Diagnosis, Drift
 from unbag.learners import Verdict
-from unbag.metrics import Evaluation
+from unbag.metrics import Estimate, Evaluation
 from unbag.selection import Choice
 from unbag.tables import TablesReport
 
@@ -93,21 +92,25 @@ class Facts(NamedTuple):
 
 def facts_of(bags: Bags) -> Facts:
     """The numbers of some bags."""
-    known, size = bags.reported(), bags.size
-    prior, noise, strata = None, 0.0, 1
+    known, size, prior = bags.reported(), bags.size, None
     if bags.kind != "histogram":
         prior = float(np.average(known.report, weights=known.size))
-    if known.noise is not None:
-        noise = float(np.mean(known.noise))
-    if bags.stratum is not None:
-        strata = len(np.unique(bags.stratum))
-    sizes = (int(size.min()), float(size.mean()), int(size.max()))
-    status = np.full(len(bags), "observed") if bags.status is None else bags.status
-    due = status == "pending"
-    pending, waiting = int(due.sum()), int(size[due].sum())
-    hidden = len(bags) - len(known) - pending
-    known_events = len(known.bag)
-    return Facts(len(known), known_events, *sizes, prior, noise, pending, strata, waiting, hidden)
+    due = ~bags.observed
+    if bags.status is not None:
+        due = bags.status == "pending"
+    return Facts(
+        bags=len(known),
+        events=len(known.bag),
+        smallest=int(size.min()),
+        size=float(size.mean()),
+        largest=int(size.max()),
+        prior=prior,
+        noise=float(np.mean(0.0 if known.noise is None else known.noise)),
+        pending=int(due.sum()),
+        strata=len(np.unique(bags.stratum)),
+        waiting=int(size[due].sum()),
+        hidden=len(bags) - len(known) - int(due.sum()),
+    )
 
 
 class LearningCurve(NamedTuple):
@@ -208,23 +211,21 @@ class Story:
         return self.diagnosis is not None and not self.diagnosis.random
 
     @property
+    def estimates(self) -> dict[str, Estimate]:
+        """The metrics of the evaluation; none where there is no evaluation."""
+        return getattr(self.evaluation, "estimates", {})
+
+    @property
     def loss(self) -> str | None:
         """The metric that decides, if there is an evaluation."""
-        if self.evaluation is None:
-            return None
-        return next((name for name in DECIDES if name in self.evaluation.estimates), None)
+        return next((name for name in DECIDES if name in self.estimates), None)
 
     @property
     def trivial(self) -> float | None:
-        """The log loss of predicting the mean report p for every event, -p log p - (1 - p)
-        log(1 - p); None where one number does not tell it."""
-        estimates = {} if self.evaluation is None else self.evaluation.estimates
-        if "log_loss" not in estimates or "mean_report" not in estimates:
+        """The log loss of predicting the mean report; None where one number does not tell it."""
+        if self.evaluation is None or "log_loss" not in self.estimates:
             return None
-        p = estimates["mean_report"].value
-        if not 0 < p < 1:
-            return None
-        return -p * log(p) - (1 - p) * log(1 - p)
+        return self.evaluation.trivial_loss
 
 
 def named(metric: str) -> tuple[str, str]:

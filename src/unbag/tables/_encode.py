@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -89,13 +88,30 @@ class Column:
 
 
 def encode(column: Column, values: Any) -> np.ndarray:
-    """The features of a column: numbers in single precision, or for a hash its bucket numbers.
+    """The features of a column: numbers in single precision of which each has a weight, with an
+    indicator of missing ones; or for a hash its bucket numbers.
 
     >>> encode(Column("age", "numeric", mean=30, sd=10, missing=True), pa.array([40, None]))
     array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    return _wide(column, values).astype(np.float32)
+    if column.kind == "date":
+        features, gap = _waves(column, values)
+    else:
+        (x,) = narrow(column, values).values()
+        if column.kind == "hash":
+            return x[:, None].astype(np.float32)
+        if column.kind == "numeric":
+            gap = np.isnan(x)
+            features = np.where(gap, 0.0, (x - column.mean) / column.sd)[:, None]
+        elif column.kind == "boolean":
+            features, gap = (x == 1)[:, None], x == 2
+        else:
+            levels = len(column.values)
+            features, gap = x[:, None] == np.arange(levels), x == levels
+    if column.missing:
+        features = np.column_stack([features, gap])
+    return features.astype(np.float32)
 
 
 def narrow(column: Column, values: Any) -> dict[str, np.ndarray]:
@@ -122,9 +138,17 @@ def narrow(column: Column, values: Any) -> dict[str, np.ndarray]:
     >>> narrow(device, pa.array(["tablet", "tv", None]))
     {'device': array([ 1, -1,  2])}
     """
+    name = column.name
     if column.kind == "date":
         return _date_parts(column, values)
-    return {column.name: _NARROW[column.kind](column, values)}
+    if column.kind == "hash":
+        return {name: buckets_of(values, column=name, buckets=column.buckets)}
+    if column.kind == "category":
+        return {name: _category_codes(column, values)}
+    if column.kind == "boolean":
+        return {name: _boolean_codes(column, values)}
+    x = as_numbers(values, name=name)
+    return {name: np.where(is_known(x), x, np.nan)}
 
 
 def as_read(column: Column, values: Any) -> Any:
@@ -210,49 +234,19 @@ def buckets_of(values: Any, *, column: str, buckets: int) -> np.ndarray:
     [88, 0, 26]
     """
     texts, code = as_codes(values)
-    known = texts.is_valid().to_numpy(zero_copy_only=False)
+    known = np.asarray(texts.is_valid())
     bucket, own = np.zeros(len(texts), np.int64), texts.drop_null().to_pylist()
     if own:
         bucket[known] = 1 + stable_hash(own, [column] * len(own)) % (buckets - 1)
     return bucket[code]
 
 
-def _wide(column: Column, values: Any) -> np.ndarray:
-    """The narrow form as numbers of which each has a weight, with an indicator of missing ones."""
-    if column.kind == "date":
-        features, gap = _waves(column, values)
-    else:
-        (x,) = narrow(column, values).values()
-        if column.kind == "hash":
-            return x[:, None]
-        if column.kind == "numeric":
-            gap = np.isnan(x)
-            features = np.where(gap, 0.0, (x - column.mean) / column.sd)[:, None]
-        elif column.kind == "boolean":
-            features, gap = (x == 1)[:, None], x == 2
-        else:
-            levels = len(column.values)
-            features, gap = x[:, None] == np.arange(levels), x == levels
-    if not column.missing:
-        return features
-    return np.column_stack([features, gap])
-
-
-def _numbers(column: Column, values: Any) -> np.ndarray:
-    x = as_numbers(values, name=column.name)
-    return np.where(is_known(x), x, np.nan)
-
-
 def _category_codes(column: Column, values: Any) -> np.ndarray:
     texts, code = as_codes(values)
     index = pc.index_in(texts, value_set=pa.array(column.values, pa.string())).fill_null(-1)
-    place = index.to_numpy(zero_copy_only=False).astype(np.int64)
-    place[texts.is_null().to_numpy(zero_copy_only=False)] = len(column.values)
+    place = np.asarray(index).astype(np.int64)
+    place[np.asarray(texts.is_null())] = len(column.values)
     return place[code]
-
-
-def _hash_codes(column: Column, values: Any) -> np.ndarray:
-    return buckets_of(values, column=column.name, buckets=column.buckets)
 
 
 def _moments(column: Column, values: Any) -> np.ndarray:
@@ -302,15 +296,15 @@ def _date_parts(column: Column, values: Any) -> dict[str, np.ndarray]:
 def _boolean_codes(column: Column, values: Any) -> np.ndarray:
     text = pc.utf8_lower(as_text(values))
     yes, no = (pc.is_in(text, value_set=pa.array(words)) for words in (TRUE, FALSE))
-    gap = text.is_null().to_numpy(zero_copy_only=False)
-    strange = ~(pc.or_(yes, no).to_numpy(zero_copy_only=False) | gap)
+    gap = np.asarray(text.is_null())
+    strange = ~(np.asarray(pc.or_(yes, no)) | gap)
     if strange.any():
         raise broken(
             f"A truth value must be one of {', '.join(TRUE + FALSE)}",
             f"{text[int(np.argmax(strange))].as_py()!r} given in column {column.name!r}",
             "Plan it as a category.",
         )
-    return np.where(gap, 2, yes.fill_null(False).to_numpy(zero_copy_only=False)).astype(np.int64)
+    return np.where(gap, 2, np.asarray(yes.fill_null(False))).astype(np.int64)
 
 
 TRUE, FALSE = ["true", "1", "yes"], ["false", "0", "no"]
@@ -322,12 +316,4 @@ _DATE_LEVELS = {
     "hour": (*(str(hour) for hour in range(24)), "missing"),
     "weekday": (*_WEEK, "missing"),
     "season": (*_YEAR, "missing"),
-}
-
-
-_NARROW: dict[str, Callable[[Column, Any], np.ndarray]] = {
-    "numeric": _numbers,
-    "category": _category_codes,
-    "hash": _hash_codes,
-    "boolean": _boolean_codes,
 }

@@ -76,7 +76,7 @@ class BagCounter:
             self.parts, self.fresh = [_sum(pa.concat_tables(self.parts))], 0
 
     def _note(self, what: str, values: pa.Array) -> None:
-        gaps = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
+        gaps = np.flatnonzero(np.asarray(values.is_null()))
         if len(gaps):
             how_many, first = self.missing[what]
             self.missing[what] = [how_many + len(gaps), first]

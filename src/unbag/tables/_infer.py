@@ -311,7 +311,7 @@ class Summary:
 
     def _add_text(self, texts: pa.Array, code: np.ndarray) -> None:
         times = np.bincount(code, minlength=len(texts))
-        gap = texts.is_null().to_numpy(zero_copy_only=False)
+        gap = np.asarray(texts.is_null())
         self.rows, self.missing = self.rows + len(code), self.missing + int(times[gap].sum())
         unique = texts.filter(pa.array((times > 0) & ~gap)).unique()
         if self.kind == "text":

@@ -416,9 +416,9 @@ class _Pair:
         for batch in self.events.batches(self.events.need([*columns.keys, *names])):
             ids = as_ids(batch, columns.keys, text=self.text)
             index = pc.index_in(ids, value_set=matched.name)
-            kept = np.flatnonzero(index.is_valid().to_numpy(zero_copy_only=False))
+            kept = np.flatnonzero(np.asarray(index.is_valid()))
             here = slice(start, start + len(kept))
-            bag[here] = index.take(pa.array(kept)).to_numpy(zero_copy_only=False)
+            bag[here] = np.asarray(index.take(pa.array(kept)))
             where[here] = rows + kept
             if plan is not None:
                 read = plan.columns_of(batch).take(pa.array(kept))

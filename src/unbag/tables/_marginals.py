@@ -427,11 +427,9 @@ def match_keys(
         ours, theirs = _comparable(events[key], cells[key])
         values = pc.unique(theirs)
         index = pc.index_in(ours, value_set=values)
-        known &= index.is_valid().to_numpy(zero_copy_only=False)
-        code = code * len(values) + index.fill_null(0).to_numpy(zero_copy_only=False)
-        line = line * len(values) + pc.index_in(theirs, value_set=values).to_numpy(
-            zero_copy_only=False
-        )
+        known &= np.asarray(index.is_valid())
+        code = code * len(values) + np.asarray(index.fill_null(0))
+        line = line * len(values) + np.asarray(pc.index_in(theirs, value_set=values))
         # codes are made dense after each key, so that many keys cannot overflow
         both = np.unique(np.concatenate([code, line]), return_inverse=True)[1]
         code, line = both[: len(code)], both[len(code) :]

@@ -60,7 +60,7 @@ def read_reports(table: Table, columns: Columns, *, text: bool) -> ReportTable:
         known = as_text(rows[columns.status]).fill_null("observed").dictionary_encode()
         meaning = columns.status_map or {}
         words = np.array([meaning.get(s, s) for s in known.dictionary.to_pylist()], str)
-        status = words[known.indices.to_numpy(zero_copy_only=False)]
+        status = words[np.asarray(known.indices)]
     return ReportTable(
         bag=as_ids(rows, columns.keys, text=text),
         value=np.column_stack([numbers(name) for name in columns.values]),
@@ -119,10 +119,10 @@ def choose_reports(
     sized : bool
         Whether a column of sizes was named.
     """
-    named = ~reports.bag.is_null().to_numpy(zero_copy_only=False)
+    named = ~np.asarray(reports.bag.is_null())
     late = named & (reports.as_of >= cut)
     known = reports.take(np.flatnonzero(named & ~late))
-    number = known.bag.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    number = np.asarray(known.bag.dictionary_encode().indices)
     when = np.nan_to_num(known.as_of, nan=-np.inf)
     last = np.full(number.max(initial=-1) + 1, -np.inf)
     np.maximum.at(last, number, when)
@@ -223,7 +223,7 @@ def match_tables(
     bags = _by_bag(events, kept, columns, cut)
     finds = bag_checks(bags, list(bags.value.T), list(bags.share(columns).T), columns, ARRAYS)
     lines = [*events.lines, *lines, *(_line(check, *find) for check, find in finds.items())]
-    lone = pc.invert(pc.is_in(kept.bag, value_set=bags.name)).to_numpy(zero_copy_only=False)
+    lone = np.asarray(pc.invert(pc.is_in(kept.bag, value_set=bags.name)))
     known = _known(bags, events, columns)
     lines.append(line("bag_without_events", lone.sum(), first_of(kept.bag, lone)))
     lines += [_even(bags, known, columns), _nothing(bags, kept)]
@@ -233,10 +233,10 @@ def match_tables(
 def _by_bag(events: EventCounts, reports: ReportTable, columns: Columns, cut: float) -> BagTable:
     """Each bag with its report; where there is none, missing numbers and the status pending."""
     index = pc.index_in(events.name, value_set=reports.bag)
-    has = index.is_valid().to_numpy(zero_copy_only=False)
+    has = np.asarray(index.is_valid())
     # a last line, of a report that is not there, is what bags without one get
     nothing = (np.full((1, reports.value.shape[1]), np.nan), [np.nan], [np.nan], ["pending"])
-    where = index.fill_null(len(reports.bag)).to_numpy(zero_copy_only=False)
+    where = np.asarray(index.fill_null(len(reports.bag)))
     value, size, noise, status = (
         np.concatenate([column, none])[where]
         for column, none in zip(reports[1:5], nothing, strict=True)

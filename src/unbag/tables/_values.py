@@ -97,7 +97,7 @@ def as_codes(column: Any) -> tuple[pa.Array, np.ndarray]:
         array = as_text(array).dictionary_encode()
     code = array.indices.cast(pa.int32()).fill_null(len(array.dictionary))
     texts = pa.concat_arrays([as_text(array.dictionary), pa.nulls(1, pa.string())])
-    return texts, code.to_numpy(zero_copy_only=False)
+    return texts, np.asarray(code)
 
 
 def as_ids(batch: Any, keys: Sequence[str], *, text: bool) -> pa.Array:
@@ -161,7 +161,7 @@ def as_numbers(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
         raise broken(
             "A column of numbers must hold numbers", f"{name!r} of the {thing} has {value}", remedy
         ) from error
-    return numbers.to_numpy(zero_copy_only=False).astype(np.float64)
+    return np.asarray(numbers).astype(np.float64)
 
 
 def is_known(x: np.ndarray) -> np.ndarray:
@@ -213,7 +213,7 @@ def as_moments(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
         )
     zone = getattr(array.type, "tz", None)
     moments = array.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
-    return moments.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
+    return np.asarray(moments.cast(pa.float64(), safe=False)).astype(np.float64)
 
 
 def _parsed(text: pa.Array, name: str, thing: str) -> pa.Array:
