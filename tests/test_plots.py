@@ -23,7 +23,7 @@ from unbag.plots import (
     limits,
     new_figure,
 )
-from unbag.report._effects import ends_of
+from unbag.report._sections import ends_of
 
 GAP = np.array([0.1, np.nan, 0.3])
 ROWS = [

@@ -18,8 +18,15 @@ from scipy import sparse, stats
 import unbag
 from unbag import BagClassifier, Bags, BagsNotRandom, diagnose, drift, losses, random_bags, weights
 from unbag.diagnosis._bias import label_dispersion
-from unbag.diagnosis._significance import by_exchange, holm
-from unbag.diagnosis._variance import BagLayout, ScaledColumns, analyse, chance, pairs
+from unbag.diagnosis._variance import (
+    BagLayout,
+    ScaledColumns,
+    analyse,
+    by_exchange,
+    chance,
+    holm,
+    pairs,
+)
 
 
 def people(n, seed, *, features=3):

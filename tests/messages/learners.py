@@ -12,7 +12,7 @@ import unbag
 from unbag._rules import broken
 from unbag.additive._sums import SumsFit, added
 from unbag.additive._terms import Term
-from unbag.cli._memory import train_files
+from unbag.cli._train import train_files
 from unbag.datasets import make_conversions
 from unbag.learners import LEARNERS, LocalParts, NetworkLearner, Terms
 from unbag.learners._files import bytes_of

@@ -452,13 +452,7 @@ def test_the_page_of_a_stream_tells_loss_prior_and_what_was_set_aside():
         for i in range(1, 6)
     ]
     page = stream_page(rows, "line", learned=5120, waiting=7, aside={EVIL: 2})
-    assert [s.name for s in page.sections] == [
-        "summary",
-        "input",
-        "log-loss",
-        "prior",
-        "next",
-    ]
+    assert [s.name for s in page.sections] == ["summary", "input", "log-loss", "prior", "next"]
     averages = page.sections[1].parts[1]
     assert averages.caption == "Averages over chunks"
     assert averages.rows[0] == ["Log loss", "0.3000", "0.5000", ""]

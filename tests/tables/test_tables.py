@@ -134,7 +134,7 @@ def test_joined_bags_are_bags_in_every_part():
 
 def test_sums_of_sums_are_sums(monkeypatch):
     """Bags are counted in parts; that the parts are summed up often changes nothing."""
-    monkeypatch.setattr("unbag.tables._events.FOLD", 1)
+    monkeypatch.setattr("unbag.tables._match.FOLD", 1)
     bags = join(as_parquet(EVENTS), REPORTS, **NEED, size="n", stratum="market")
     assert bags.size.tolist() == [2, 3, 1]
 

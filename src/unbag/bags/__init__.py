@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unbag.bags._bags import Bags as Bags
+    from unbag.bags._bags import batch_plan as batch_plan
     from unbag.bags._bags import take_rows as take_rows
     from unbag.bags._build import as_ids as as_ids
     from unbag.bags._build import from_rows as from_rows
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from unbag.bags._reports import label_variance as label_variance
     from unbag.bags._reports import largest_report as largest_report
     from unbag.bags._reports import mean_label_variance as mean_label_variance
-    from unbag.bags._split import batch_plan as batch_plan
     from unbag.bags._spread import WHOLE as WHOLE
     from unbag.bags._spread import all_equal as all_equal
     from unbag.bags._spread import least_variance as least_variance

@@ -56,7 +56,11 @@ def random_bags(
     Bags(3 bags of 2; 6 instances; binary, prior 0.3333; 1 leftover rows dropped)
     """
     y = _labels(y, kind, classes)
-    groups, names = _strata_of_rows(len(y), stratum)
+    groups, names = [np.arange(len(y))], None
+    if stratum is not None:
+        names, number = np.unique(as_ids(stratum, "stratum"), return_inverse=True)
+        rows(len(number), len(y), thing="stratum", of="row")
+        groups = [np.flatnonzero(number == s) for s in range(len(names))]
     rng = np.random.default_rng(seed)
     orders = [rng.permutation(group) for group in groups]
     sizes = [_sizes(len(order), size) for order in orders]
@@ -71,8 +75,12 @@ def random_bags(
     where = np.argsort(chosen)
     kept = chosen[where]
     bag = np.repeat(np.arange(len(size_of_bag)), size_of_bag)[where]
-    known: dict[str, Any] = {"X": X, "offset": offset}
-    known = {name: take_rows(_rowwise(v), kept) for name, v in known.items() if v is not None}
+    known: dict[str, Any] = {}
+    for name, values in (("X", X), ("offset", offset)):
+        if isinstance(values, list | tuple):
+            values = np.asarray(values)
+        if values is not None:
+            known[name] = take_rows(values, kept)
     if names is not None:
         known["stratum"] = np.repeat(np.arange(len(groups)), [len(s) for s in sizes])
     report = mean_by(bag, y[kept], size_of_bag)
@@ -80,13 +88,6 @@ def random_bags(
     return Bags(
         bag, report, kind, stratum_names=names, cap=cap, rows=kept, dropped=dropped, **known
     )
-
-
-def _rowwise(values: Any) -> Any:
-    """What can be taken by row: a list becomes an array."""
-    if isinstance(values, list | tuple):
-        return np.asarray(values)
-    return values
 
 
 def _labels(y: Any, kind: Kind, classes: int | None) -> np.ndarray:
@@ -122,14 +123,6 @@ def _labels(y: Any, kind: Kind, classes: int | None) -> np.ndarray:
     remedy = "Raise {classes}, or leave it out."
     refuse(f"A class must be below {classes}", y >= classes, thing="row", given=y, remedy=remedy)
     return np.eye(classes)[y.astype(int)]
-
-
-def _strata_of_rows(count: int, stratum: Any) -> tuple[list[np.ndarray], np.ndarray | None]:
-    if stratum is None:
-        return [np.arange(count)], None
-    names, number = np.unique(as_ids(stratum, "stratum"), return_inverse=True)
-    rows(len(number), count, thing="stratum", of="row")
-    return [np.flatnonzero(number == s) for s in range(len(names))], names
 
 
 def _sizes(count: int, size: int | Sequence[int]) -> np.ndarray:
@@ -211,7 +204,9 @@ def from_rows(
             "both or neither given",
             "Give {report} or {y}.",
         )
-    status = grouped.statuses(status)
+    if isinstance(status, Mapping):  # those that it leaves out are observed
+        status = dict.fromkeys(grouped.names.tolist(), "observed") | dict(status)
+    status = grouped.per_bag(status, "status")
     if status is not None:  # bags without a report may be absent from mappings
         report, noise = (grouped.with_gaps(values, status) for values in (report, noise))
     report = grouped.per_bag(report, "report")
@@ -291,12 +286,6 @@ class _Grouped(NamedTuple):
             )
         return np.asarray([values[key] for key in keys])
 
-    def statuses(self, status: Any) -> np.ndarray | None:
-        """The status of each bag; those that a mapping leaves out are observed."""
-        if isinstance(status, Mapping):
-            status = dict.fromkeys(self.names.tolist(), "observed") | dict(status)
-        return self.per_bag(status, "status")
-
     def means(self, y: np.ndarray) -> np.ndarray:
         """The mean label of each bag, of labels of the rows."""
         rows(len(y), len(self.bag), thing="y", of="row")
@@ -353,7 +342,9 @@ def as_ids(ids: Any, thing: str) -> np.ndarray:
     refuse(f"A {thing} must not be missing", missing, thing="row", given=array, remedy=remedy)
     if array.dtype != object:
         return array
-    types = sorted({_type_name(value) for value in array})
+    # NumPy's numbers count as Python's
+    values = [getattr(value, "item", lambda value=value: value)() for value in array]
+    types = sorted({type(value).__name__ for value in values})
     if len(types) > 1:
         raise broken(
             f"A {thing} must be of one type",
@@ -361,8 +352,3 @@ def as_ids(ids: Any, thing: str) -> np.ndarray:
             "Turn all into strings or all into integers.",
         )
     return np.array(list(array))
-
-
-def _type_name(value: Any) -> str:
-    """The type of an id; NumPy's numbers count as Python's."""
-    return type(getattr(value, "item", lambda: value)()).__name__

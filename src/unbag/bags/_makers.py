@@ -111,9 +111,9 @@ def kmeans(rows: Rows) -> np.ndarray:
     """Clusters of rows whose columns have variance 1."""
     from sklearn.cluster import MiniBatchKMeans
 
-    state = int(rows.rng.integers(2**31))
-    made = MiniBatchKMeans(rows.bags, random_state=state)
-    return made.fit_predict(_standard(rows.X))
+    made = MiniBatchKMeans(rows.bags, random_state=int(rows.rng.integers(2**31)))
+    scale = rows.X.std(axis=0)
+    return made.fit_predict((rows.X - rows.X.mean(axis=0)) / np.where(scale > 0, scale, 1.0))
 
 
 def feature(rows: Rows) -> np.ndarray:
@@ -182,11 +182,6 @@ def _matrix(X: Any, rows: int) -> np.ndarray:
     columns = [np.asarray(X[name]) for name in X.column_names]
     codes = [c if c.dtype.kind in "fiub" else np.unique(c, return_inverse=True)[1] for c in columns]
     return np.stack(codes, axis=1).astype(float)
-
-
-def _standard(X: np.ndarray) -> np.ndarray:
-    scale = X.std(axis=0)
-    return (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
 
 
 def _clusters(rows: Rows) -> np.ndarray:

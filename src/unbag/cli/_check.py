@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from unbag._rules import Refused, option_spelling, spelled
 from unbag.cli._console import UNFIT, activity, hint_of, print_json, tell
-from unbag.cli._options import (
-    WORDS,
-    AsJson,
-    Below,
-    Encoding,
-    Events,
-    Features,
-    Marginal,
-    Reports,
-    table_verb,
-)
+from unbag.cli._options import WORDS, AsJson, Encoding, Features, table_verb
 
 if TYPE_CHECKING:
     from unbag.diagnosis import Diagnosis
@@ -29,10 +20,10 @@ COMMAND = table_verb()
 
 def check(
     ctx: typer.Context,
-    events: Events,
-    reports: Reports,
-    marginal: Marginal = None,
-    below: Below = None,
+    events: Path,
+    reports: Path,
+    marginal: list[Path] | None = None,
+    below: float | None = None,
     features: Features = None,
     encoding: Encoding = None,
     as_json: AsJson = False,

@@ -63,8 +63,12 @@ def plain_errors(
     except (BrokenPipeError, typer.Exit, typer.Abort):
         raise  # whoever read the output has enough of it, or the work is done
     except (ValueError, OSError, MemoryError, ImportError, RuntimeError) as error:
-        hint = hint_of(error, words, options) or example
-        tell(f"error: {message_of(error)}\n\nhint: {hint}")
+        said = str(error)
+        if isinstance(error, MemoryError):
+            said = "the memory is too small for this"
+        elif isinstance(error, Refused):
+            said = error.render(option_spelling)
+        tell(f"error: {said}\n\nhint: {hint_of(error, words, options) or example}")
         raise typer.Exit(1) from None
     except KeyboardInterrupt as error:
         tell(f"stopped\n\nhint: {stopped}")
@@ -106,15 +110,6 @@ def _terminated() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def message_of(error: Exception) -> str:
-    """What an error says, in words of the command line."""
-    if isinstance(error, MemoryError):
-        return "the memory is too small for this"
-    if isinstance(error, Refused):
-        return error.render(option_spelling)
-    return str(error)
 
 
 def hint_of(error: Exception, words: Sequence[str], options: Collection[str] | None = None) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from unbag._rules import broken
 from unbag.cli._console import activity, tell
-from unbag.cli._options import COLUMN_HELP, Events, Force, Output, check_output
+from unbag.cli._options import check_output
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def design(
-    events: Events,
+    events: Path,
     id: Annotated[str, typer.Option()],
     size: Annotated[int, typer.Option()],
-    stratum: Annotated[str | None, typer.Option(help=COLUMN_HELP["stratum"])] = None,
+    stratum: str | None = None,
     salt: str = "",
     expected: list[str] | None = None,
     all_columns: bool = False,
-    out: Output = None,
-    force: Force = False,
+    out: Path | None = None,
+    force: bool = False,
 ) -> None:
     """Assign events to random bags, within strata, by a hash that any database can repeat.
 

@@ -11,16 +11,7 @@ import typer
 
 from unbag._rules import broken, option_spelling
 from unbag.cli._console import activity, print_evaluation, tell
-from unbag.cli._options import (
-    AsJson,
-    Events,
-    Force,
-    Model,
-    PageFile,
-    Reports,
-    check_page,
-    table_verb,
-)
+from unbag.cli._options import AsJson, check_page, table_verb
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,11 +27,11 @@ TABLES = {b"PAR1": "a Parquet file", b"\x1f\x8b": "a compressed file"}
 
 def evaluate(
     ctx: typer.Context,
-    model: Model,
-    events: Events,
-    reports: Reports,
-    page: PageFile = None,
-    force: Force = False,
+    model: Path,
+    events: Path,
+    reports: Path,
+    page: Path | None = None,
+    force: bool = False,
     as_json: AsJson = False,
 ) -> None:
     """How good is a model? From reports of bags alone, each number with an interval. Bags that it

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from unbag._rules import broken, nearest
 from unbag.cli._console import print_json, tell
 from unbag.cli._evaluate import open_model
-from unbag.cli._options import AsJson, Force, Model, check_output
+from unbag.cli._options import AsJson, check_output
 
 if TYPE_CHECKING:
     from unbag.learners import Effect
@@ -19,11 +19,11 @@ UNITS = {"binary": "log odds", "total": "logarithm of the count", "histogram": "
 
 
 def explain(
-    model: Model,
+    model: Path,
     column: list[str] | None = None,
     out: Path | None = None,
     as_json: AsJson = False,
-    force: Force = False,
+    force: bool = False,
 ) -> None:
     """Show what each column does to the predictions, with 95% intervals, the strongest first.
 
@@ -47,7 +47,9 @@ def explain(
             "Choose such a name.",
         )
     estimator = open_model(model)
-    effects, classes = chosen_effects(effects_of(estimator), column), _classes(estimator)
+    effects, classes = chosen_effects(effects_of(estimator), column), [""]
+    if estimator.kind_ == "histogram":
+        classes = [str(name) for name in estimator.classes_]
     if as_json:
         print_json([effect._asdict() for effect in effects])
     else:
@@ -88,12 +90,6 @@ def _belongs(name: str, column: str) -> bool:
     return name == column or name.startswith(f"{column} ")
 
 
-def _classes(model: Any) -> list[str]:
-    if model.kind_ == "histogram":
-        return [str(name) for name in model.classes_]
-    return [""]
-
-
 def in_words(
     effects: Sequence[Effect], kind: str, classes: Sequence[str], *, whole: bool = False
 ) -> str:
@@ -126,15 +122,8 @@ def _values(
     values, errors = (a.reshape(len(effect.at), -1) for a in (effect.effect, effect.error))
     for at, value, error in zip(effect.at, values, errors, strict=True):
         each = zip(classes, np.atleast_1d(value), np.atleast_1d(error), strict=True)
-        yield [
-            (
-                f"{value_text(at, days=effect.days)} {name}".strip(),
-                float(v),
-                float(v - 1.96 * e),
-                float(v + 1.96 * e),
-            )
-            for name, v, e in each
-        ]
+        text = value_text(at, days=effect.days)
+        yield [(f"{text} {name}".strip(), v, v - 1.96 * e, v + 1.96 * e) for name, v, e in each]
 
 
 def _draw(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import make_dataclass
+from dataclasses import dataclass
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,97 +21,159 @@ SECTION = re.compile(r"^(\w.*)\n-{3,}\n", re.MULTILINE)
 """The title of a section in a docstring."""
 WORDS = "unbag.words"
 """Where the context keeps the command as it was typed."""
-TABLE = "one row for each event: a Parquet or CSV file, or a folder of them"
-Events = Annotated[Path, typer.Argument(help=TABLE)]
-Reports = Annotated[Path, typer.Argument(help="one row for each bag: a Parquet or CSV file")]
-Marginal = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--marginal",
-        help="in place of REPORTS: a table of totals by columns of the events; repeat",
-        rich_help_panel="Marginal tables",
-    ),
-]
-Below = Annotated[
-    float | None,
-    typer.Option(
-        help="hidden or empty totals of cells were below this", rich_help_panel="Marginal tables"
-    ),
-]
+Features = Annotated[list[str] | None, typer.Option("--feature")]
+Encoding = Annotated[Path | None, typer.Option("--columns")]
+AsJson = Annotated[bool, typer.Option("--json")]
+ENDINGS = (".parquet", ".csv")
 OF_CELLS = ("total", "noise", "size", "status", "kind", "id", "cap", "accept_bias")
 """The fields of `Columns` that marginal tables have too."""
-Model = Annotated[Path, typer.Argument(help="a file that unbag train wrote")]
-Features = Annotated[
-    list[str] | None,
-    typer.Option("--feature", help="events: a column to learn from; repeat; by default all others"),
-]
-Encoding = Annotated[
-    Path | None,
-    typer.Option(
-        "--columns", help="TOML file that says how columns become features; see docs/tables.md"
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="print JSON for machines")]
-PageFile = Annotated[
-    Path | None, typer.Option("--page", help="also write a report page to read: one .html file")
-]
-Output = Annotated[Path | None, typer.Option(help=".parquet or .csv; by default CSV to stdout")]
-Force = Annotated[bool, typer.Option("--force", help="overwrite the output")]
-ENDINGS = (".parquet", ".csv")
-
-# of each field of `unbag.tables.Columns`
-COLUMN_HELP = {
-    "on": "the column with the bag's id, which both tables have; repeat where several name a bag",
-    "total": "reports: column with each bag's total",
-    "counts": "reports: column with one class's counts; repeat for each",
-    "proportion": "reports: column with proportions, in place of totals",
-    "kind": "binary, or total where an event may count more than once",
-    "size": "reports: column with the number of events, to be checked",
-    "noise": "reports: column with the variance of the noise on a count, or one number",
-    "status": "reports: column with observed, pending, suppressed_by_size ...",
-    "status_map": "what a word of --status means, as suppressed=suppressed_by_size; repeat",
-    "as_of": "reports: column with the time when each report was made; the latest of a bag is used",
-    "stratum": "events: column within whose values the bags are random; it stays a feature",
-    "time": "events: column with the time of the event, for --cut and the page; it stays a feature",
-    "id": "events: column with the event's id; an id that occurs twice is refused",
-    "score": "events: column with an old model's logit or probability, to be corrected by bags",
-    "exposure": "events: column in proportion to which counts grow, as hours; for --kind total",
-    "cut": "use only what was known before this time, e.g. 2026-11-16: later reports (--as-of) and "
-    "bags with later events (--time) are left out",
-    "wrong_sizes": "bags with another size than was reported: refuse (usual) or leave_out",
-    "cap": "the largest count of one event, for --kind total",
-    "accept_bias": "use reports although others were hidden for their value; biased",
-}
-NOISE_HELP = {
-    "epsilon": "privacy budget of the noise on a count, in place of --noise",
-    "mechanism": "of the noise with --epsilon: laplace (usual), geometric or gaussian",
-    "delta": "of --mechanism gaussian, e.g. 1e-6",
-    "sensitivity": "the most that one person adds to the counts, with --epsilon; 1",
-}
-OPTION_TYPES: dict[str, Any] = {"counts": list[str], "status_map": list[str], "cap": float}
-OPTION_TYPES |= {"epsilon": float, "delta": float, "sensitivity": float}  # the others are text
+OF_NOISE = ("epsilon", "mechanism", "delta", "sensitivity")
 MECHANISMS = ("laplace", "geometric", "gaussian")
+
+
+@dataclass
+class ColumnOptions:
+    """What the verbs that read two tables are told: the fields of `unbag.tables.Columns`, and the
+    budget of the noise.
+
+    Columns
+    -------
+    on
+        the column with the bag's id, which both tables have; repeat where several name a bag
+    total
+        reports: column with each bag's total
+    counts
+        reports: column with one class's counts; repeat for each
+    proportion
+        reports: column with proportions, in place of totals
+    kind
+        binary, or total where an event may count more than once
+    size
+        reports: column with the number of events, to be checked
+    noise
+        reports: column with the variance of the noise on a count, or one number
+    status
+        reports: column with observed, pending, suppressed_by_size ...
+    status_map
+        what a word of --status means, as suppressed=suppressed_by_size; repeat
+    as_of
+        reports: column with the time when each report was made; the latest of a bag is used
+    stratum
+        events: column within whose values the bags are random; it stays a feature
+    time
+        events: column with the time of the event, for --cut and the page; it stays a feature
+    id
+        events: column with the event's id; an id that occurs twice is refused
+    score
+        events: column with an old model's logit or probability, to be corrected by bags
+    exposure
+        events: column in proportion to which counts grow, as hours; for --kind total
+    cut
+        use only what was known before this time, e.g. 2026-11-16: later reports (--as-of) and bags
+        with later events (--time) are left out
+    wrong_sizes
+        bags with another size than was reported: refuse (usual) or leave_out
+    cap
+        the largest count of one event, for --kind total
+    accept_bias
+        use reports although others were hidden for their value; biased
+
+    Noise of the reports
+    --------------------
+    epsilon
+        privacy budget of the noise on a count, in place of --noise
+    mechanism
+        of the noise with --epsilon: laplace (usual), geometric or gaussian
+    delta
+        of --mechanism gaussian, e.g. 1e-6
+    sensitivity
+        the most that one person adds to the counts, with --epsilon; 1
+    """
+
+    on: Annotated[list[str], typer.Option()]
+    total: str | None = None
+    counts: list[str] | None = None
+    proportion: str | None = None
+    kind: str | None = None
+    size: str | None = None
+    noise: str | None = None
+    status: str | None = None
+    status_map: list[str] | None = None
+    as_of: str | None = None
+    stratum: str | None = None
+    time: str | None = None
+    id: str | None = None
+    score: str | None = None
+    exposure: str | None = None
+    cut: str | None = None
+    wrong_sizes: str | None = None
+    cap: float | None = None
+    accept_bias: bool = False
+    epsilon: float | None = None
+    mechanism: str | None = None
+    delta: float | None = None
+    sensitivity: float | None = None
+
+
+def option_help(doc: str | None) -> dict[str, tuple[str, str | None]]:
+    """Of each option that a docstring describes, its help and its panel: the title of its section,
+    where that is not Parameters."""
+    known = {}
+    _, *sections = SECTION.split(cleandoc(doc or ""))
+    for title, entries in zip(sections[::2], sections[1::2], strict=True):
+        for name, words in re.findall(r"^(\w+)\n((?: +.*\n?)+)", entries, re.MULTILINE):
+            known[name] = " ".join(words.split()), {"Parameters": None}.get(title, title)
+    return known
+
+
+COLUMN_HELP = option_help(ColumnOptions.__doc__)
 
 
 class Verb(TyperCommand):
     """A verb that says what went wrong and what to type next, in place of a traceback.
 
-    Its docstring is its help: the paragraphs, and in the sections what each option is for. A
-    section of another name than Parameters is a panel of its own.
+    Its docstring is its help: the paragraphs, and in the sections what each option is for. Options
+    that it says nothing of are those of `ColumnOptions`, or these:
+
+    Parameters
+    ----------
+    events
+        one row for each event: a Parquet or CSV file, or a folder of them
+    reports
+        one row for each bag: a Parquet or CSV file
+    model
+        a file that unbag train wrote
+    features
+        events: a column to learn from; repeat; by default all others
+    encoding
+        TOML file that says how columns become features; see docs/tables.md
+    page
+        also write a report page to read: one .html file
+    out
+        .parquet or .csv; by default CSV to stdout
+    as_json
+        print JSON for machines
+    force
+        overwrite the output
+
+    Marginal tables
+    ---------------
+    marginal
+        in place of REPORTS: a table of totals by columns of the events; repeat
+    below
+        hidden or empty totals of cells were below this
     """
 
     stopped = "no file is half-written"
 
     def __init__(self, *args: Any, params: list[Any], help: str = "", **further: Any) -> None:
-        text, *sections = SECTION.split(help)
-        for title, entries in zip(sections[::2], sections[1::2], strict=True):
-            known = dict(re.findall(r"^(\w+)\n((?: +.*\n?)+)", entries, re.M))
-            for option in params:
-                if option.name in known:
-                    option.help = " ".join(known[option.name].split())
-                    option.rich_help_panel = {"Parameters": None}.get(title, title)
+        of_columns = {name: (words, None) for name, (words, _) in COLUMN_HELP.items()}
+        known = of_columns | option_help(Verb.__doc__) | option_help(help)
         for option in params:
             option.secondary_opts = []  # a flag has no --no form
+            if option.name in known and not option.help:
+                option.help, option.rich_help_panel = known[option.name]
+        text = SECTION.split(help)[0]
         # one line each, or Typer breaks lines both where the source does and at the terminal's edge
         paragraphs = [" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n")]
         super().__init__(*args, params=params, help="\n\n".join(paragraphs), **further)
@@ -131,7 +194,8 @@ class Verb(TyperCommand):
     def plain_errors(self, ctx: Any) -> Any:
         """Errors in plain words."""
         words = ctx.meta.get(WORDS, [ctx.info_name])
-        example = _example(self.help or "")
+        # the one that a verb's help ends with
+        example = f"{WORKS}: {(self.help or '').partition('Example: ')[2]}"
         if any(word.split("=")[0] == "--marginal" for word in words):
             example = f"{WORKS}: {CELL_EXAMPLES[ctx.info_name]}"
         options = {name for option in self.params for name in option.opts}
@@ -164,15 +228,6 @@ def check_is_table(path: Any, thing: str) -> None:
     )
 
 
-def _example(help: str) -> str:
-    """The example that a verb's help ends with, in one line.
-
-    >>> _example("Do it. Example: unbag check a.csv b.csv --on bag --total sales")
-    'a command that works looks like: unbag check a.csv b.csv --on bag --total sales'
-    """
-    return f"{WORKS}: {' '.join(help.partition('Example: ')[2].split())}"
-
-
 WORKS = "a command that works looks like"
 CELL_EXAMPLES = {
     "check": "unbag check events.parquet --marginal by_day.csv --marginal by_country.csv --total "
@@ -196,12 +251,18 @@ def table_verb(*, without: tuple[str, ...] = ()) -> type[Verb]:
     without : tuple of str
         Fields that the verb does not take.
     """
-    names = [name for name in (*COLUMN_HELP, *NOISE_HELP) if name not in without]
+    names = [name for name in COLUMN_HELP if name not in without]
 
     class TableVerb(Verb):
         def __init__(self, *args: Any, params: list[Any], **further: Any) -> None:
-            columns = [option for option in _column_options() if option.name in names]
-            super().__init__(*args, params=[*params, *columns], **further)
+            super().__init__(*args, params=params, **further)
+            app = typer.Typer(add_completion=False)
+            app.command()(ColumnOptions)
+            for option in typer.main.get_command(app).params:
+                if option.name in names:
+                    option.help, option.rich_help_panel = COLUMN_HELP[option.name]
+                    option.secondary_opts = []
+                    self.params.append(option)
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             # marginal tables have no bags to name, and help is of both
@@ -222,23 +283,6 @@ def table_verb(*, without: tuple[str, ...] = ()) -> type[Verb]:
             return super().invoke(ctx)
 
     return TableVerb
-
-
-def _column_options() -> list[Any]:
-    """What Typer makes of the fields of `Columns` and of noise: an option with its help for
-    each."""
-    options: list[Any] = []
-    for name, help in (COLUMN_HELP | NOISE_HELP).items():
-        kind, default = OPTION_TYPES.get(name, str) | None, None
-        if name == "accept_bias":
-            kind, default = bool, False
-        panel = {True: "Noise of the reports", False: "Columns"}[name in NOISE_HELP]
-        option = typer.Option(help=help, rich_help_panel=panel)
-        options.append((name, Annotated[kind, option], default))
-    options[0] = ("on", Annotated[list[str], options[0][1].__metadata__[0]])  # there is no default
-    app = typer.Typer(add_completion=False)
-    app.command()(make_dataclass("ColumnOptions", options))
-    return [option for option in typer.main.get_command(app).params if option.name != "help"]
 
 
 def said_of_cells(given: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
@@ -290,8 +334,9 @@ def as_said(given: Mapping[str, Any]) -> dict[str, Any]:
     >>> as_said({"on": "bag", "total": "sales", "noise": "4", "counts": []})
     {'on': 'bag', 'total': 'sales', 'noise': 4.0}
     """
-    said = {name: value for name, value in given.items() if not _unsaid(value)}
-    budget = {name: said.pop(name) for name in NOISE_HELP if name in said}
+    # 0 is a value, so that nothing is compared with False
+    said = {k: v for k, v in given.items() if not (v is None or v is False or v in ([], ()))}
+    budget = {name: said.pop(name) for name in OF_NOISE if name in said}
     for name in ("noise", "cut"):
         try:
             said[name] = float(said[name])
@@ -303,11 +348,6 @@ def as_said(given: Mapping[str, Any]) -> dict[str, Any]:
     if "status_map" in said:
         said["status_map"] = as_mapping(said["status_map"])
     return said
-
-
-def _unsaid(value: Any) -> bool:
-    """Whether an option was not given: 0 is a value, so no comparison with False."""
-    return value is None or value is False or (isinstance(value, list | tuple) and not value)
 
 
 def noise_variance(
@@ -363,11 +403,8 @@ def _mechanism(epsilon: float, name: str, delta: float | None, sensitivity: floa
             f"--mechanism {name} has {delta}",
             "Give {delta:1e-6} with {mechanism:gaussian}, or leave both out for Laplace noise.",
         )
-    if name == "gaussian":
-        return noise.gaussian(epsilon=epsilon, delta=delta or 0.0, cap=sensitivity)
-    if name == "geometric":
-        return noise.geometric(epsilon=epsilon, cap=sensitivity)  # pyright: ignore[reportArgumentType]
-    return noise.laplace(epsilon=epsilon, cap=sensitivity)
+    further = {} if delta is None else {"delta": delta}
+    return getattr(noise, name)(epsilon=epsilon, cap=sensitivity, **further)
 
 
 def as_mapping(words: Sequence[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ import typer
 from unbag import losses
 from unbag._rules import broken, option_spelling
 from unbag.cli._console import print_json, tell_warnings
-from unbag.cli._options import NOISE_HELP, AsJson, check_pair, noise_variance
+from unbag.cli._options import AsJson, check_pair, noise_variance
 from unbag.planning import (
     HistogramSpread,
     ModelSpread,
@@ -109,10 +109,10 @@ def plan(
     cap: float | None = None,
     classes: Annotated[int | None, typer.Option(min=2)] = None,
     noise: Annotated[float, typer.Option(min=0)] = 0.0,
-    epsilon: Annotated[float | None, typer.Option(min=0.001, help=NOISE_HELP["epsilon"])] = None,
-    mechanism: Annotated[str | None, typer.Option(help=NOISE_HELP["mechanism"])] = None,
-    delta: Annotated[float | None, typer.Option(help=NOISE_HELP["delta"])] = None,
-    sensitivity: Annotated[float | None, typer.Option(help=NOISE_HELP["sensitivity"])] = None,
+    epsilon: Annotated[float | None, typer.Option(min=0.001)] = None,
+    mechanism: str | None = None,
+    delta: float | None = None,
+    sensitivity: float | None = None,
     events: Annotated[int | None, typer.Option(min=1)] = None,
     regret: float | None = None,
     bags: Annotated[int | None, typer.Option(min=1)] = None,

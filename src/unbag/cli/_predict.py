@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unbag._rules import broken, refuse
 from unbag.cli._console import activity, tell
 from unbag.cli._evaluate import open_model
-from unbag.cli._options import Events, Force, Model, Output, check_output
+from unbag.cli._options import check_output
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def predict(
-    model: Model, events: Events, out: Output = None, id: str | None = None, force: Force = False
+    model: Path, events: Path, out: Path | None = None, id: str | None = None, force: bool = False
 ) -> None:
     """Predict each event: its probability, its expected count, or the probability of each class.
     Files of any size pass in batches, with the features that the model was trained with.

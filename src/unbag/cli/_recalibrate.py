@@ -13,20 +13,20 @@ import typer
 from unbag._rules import broken
 from unbag.cli._console import activity, print_json, tell
 from unbag.cli._evaluate import as_cells, bags_for, open_model, tell_learned, unseen
-from unbag.cli._options import AsJson, Events, Force, Model, Reports, check_output, table_verb
+from unbag.cli._options import AsJson, check_output, table_verb
 
 COMMAND = table_verb(without=("kind", "score", "exposure"))  # the model file says them
 
 
 def recalibrate(
     ctx: typer.Context,
-    model: Model,
-    events: Events,
-    reports: Reports,
+    model: Path,
+    events: Path,
+    reports: Path,
     out: Annotated[Path, typer.Option()],
     fit: str = "both",
     as_json: AsJson = False,
-    force: Force = False,
+    force: bool = False,
 ) -> None:
     """Correct the level and slope of a model from reports of newer bags, and save it as another.
 

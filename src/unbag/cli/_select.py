@@ -11,7 +11,7 @@ import typer
 from unbag._rules import broken
 from unbag.cli._console import activity, print_json, tell
 from unbag.cli._evaluate import as_cells, bags_for, open_model, unseen
-from unbag.cli._options import TABLE, AsJson, Force, PageFile, check_page, check_pair, table_verb
+from unbag.cli._options import AsJson, check_page, check_pair, table_verb
 
 if TYPE_CHECKING:
     from unbag.selection import Choice
@@ -24,13 +24,13 @@ COMMAND = table_verb(without=("kind", "score", "exposure"))  # the model files s
 def select(
     ctx: typer.Context,
     models: Annotated[list[Path], typer.Argument()],
-    events: Annotated[Path, typer.Option(help=TABLE)],
+    events: Annotated[Path, typer.Option()],
     reports: Annotated[Path, typer.Option()],
     rule: Rule = "paired",
     beta: float | None = None,
     failure: float | None = None,
-    page: PageFile = None,
-    force: Force = False,
+    page: Path | None = None,
+    force: bool = False,
     as_json: AsJson = False,
 ) -> None:
     """Choose among trained models from reports of bags alone. Bags that any of them learned from
@@ -45,8 +45,6 @@ def select(
     ----------
     models
         two or more files that unbag train wrote
-    reports
-        one row for each bag: a Parquet or CSV file
     rule
         paired differences, or the paper's tournament
     beta

@@ -20,6 +20,7 @@ from unbag.selection import Choice
 from unbag.tables import Columns, as_moments, is_number, open_table
 
 WINDOWS = 12
+MOST_WITHIN = 0.1  # of the variance of time, within bags
 
 
 def write_story(story: Story, path: Path, *, force: bool) -> None:
@@ -87,22 +88,19 @@ def selection_story(
 
 
 def _of_bags(story: Story, bags: Any, events: Path, time: str | None) -> Story:
+    """A story with the bags that judged, and how many were left out because of what was learned
+    from them."""
+    learned, left_out = bags.summary.bags - len(bags), bags.summary.left_out
+    if learned:
+        more = f"{learned:,} bags were left out because a model had learned from them."
+        left_out = (*left_out, more)
     return replace(
         story,
-        tables=_without_learned(bags),
+        tables=bags.summary._replace(left_out=left_out),
         facts=facts_of(bags),
         diagnosis=diagnose(bags),
         drift=prior_over_time(events, time, bags),
     )
-
-
-def _without_learned(bags: Any) -> Any:
-    """What the tables held, and how many bags were learned from and thus left out."""
-    learned = bags.summary.bags - len(bags)
-    if not learned:
-        return bags.summary
-    more = f"{learned:,} bags were left out because a model had learned from them."
-    return bags.summary._replace(left_out=(*bags.summary.left_out, more))
 
 
 def made_by(verb: str, *paths: Path) -> str:
@@ -119,7 +117,11 @@ def prior_over_time(events: Any, column: str | None, bags: Any) -> Drift | None:
     table = open_table(events)
     time = as_moments(table.read([column])[column], name=column)[bags.rows]
     windows = min(WINDOWS, int(bags.observed.sum()) // 4)
-    if windows < 2 or np.isnan(time).any() or _mixes_times(bags, time):
+    if windows < 2 or np.isnan(time).any():
+        return None
+    # the report of a bag with events of many times is of none of them
+    mean = np.bincount(bags.bag, weights=time, minlength=len(bags)) / bags.size
+    if np.mean((time - mean[bags.bag]) ** 2) > MOST_WITHIN * time.var():
         return None
     if not is_number(table.schema.field(column).type):
         time = time.astype("datetime64[us]")
@@ -127,11 +129,3 @@ def prior_over_time(events: Any, column: str | None, bags: Any) -> Drift | None:
         return drift(bags, time, windows=windows)
     except ValueError:  # nearly all reports of one moment: there are no windows
         return None
-
-
-def _mixes_times(bags: Any, time: np.ndarray) -> bool:
-    """Whether a bag holds events of many times, so that its report is of none of them: the variance
-    of time within bags is more than a tenth of the whole."""
-    mean = np.bincount(bags.bag, weights=time, minlength=len(bags)) / bags.size
-    within = np.mean((time - mean[bags.bag]) ** 2)
-    return bool(within > 0.1 * time.var())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from time import sleep
@@ -81,12 +82,9 @@ def stream(
     """
     from unbag.stream import StreamSettings
 
-    words: dict[str, Any] = {  # checked by the settings
-        "method": method,
-        "loss": loss,
-        "rate": rate,
-        "prior": _number_or_name(prior),
-    }
+    words: dict[str, Any] = {"method": method, "loss": loss, "rate": rate, "prior": prior}
+    with suppress(ValueError):  # the settings say what else it may be
+        words["prior"] = float(prior)
     settings = StreamSettings(
         **words, chunk=rows, batch=batch, seed=seed, source=source_words(source, ctx.obj)
     )
@@ -104,19 +102,11 @@ def source_words(source: Path, columns: Columns) -> str:
     >>> source_words(Path("inbox"), Columns("bag", proportion="share"))
     'inbox --on bag --proportion share'
     """
-    said = {field.name: getattr(columns, field.name) for field in fields(columns)[1:]}
-    usual = {field.name: field.default for field in fields(columns)[1:]}
     pairs = [("on", key) for key in columns.keys]
-    pairs += [(name, value) for name, value in said.items() if value != usual[name]]
+    for field in fields(columns)[1:]:
+        if getattr(columns, field.name) != field.default:
+            pairs.append((field.name, getattr(columns, field.name)))
     return " ".join([source.name, *(option_spelling(name, str(value)) for name, value in pairs)])
-
-
-def _number_or_name(text: str) -> str | float:
-    """A number where it is one; the settings say what else it may be."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def follow_folder(
@@ -151,8 +141,12 @@ def follow_folder(
     try:
         with View(learner, chunks) as view:
             _run(inbox, learner, setup.plan, view, chunks, follow=follow)
-    finally:
-        page = _end(learner, folder)
+    finally:  # all that was learned is made last, however the work ended, and reported
+        try:
+            learner.checkpoint()
+            page = write_report(learner, folder)
+        finally:
+            learner.close()
     return page
 
 
@@ -189,15 +183,6 @@ def _tell_aside(inbox: FolderInput, shown: set[str]) -> None:
             shown.add(f"{name} {why}")
 
 
-def _end(learner: StreamLearner, folder: Path) -> Path:
-    """Make all that was learned last, however the work ended, and report it."""
-    try:
-        learner.checkpoint()
-        return write_report(learner, folder)
-    finally:
-        learner.close()
-
-
 def write_report(learner: StreamLearner, folder: Path) -> Path:
     """A page on a stream: what it was, how it went, what was set aside; `report.html`."""
     from unbag.report import stream_page, write_page
@@ -205,10 +190,6 @@ def write_report(learner: StreamLearner, folder: Path) -> Path:
 
     s = learner.settings
     line = f"{s.method}, rate {s.rate:g}, prior: {s.prior}, batches of {s.batch}, seed {s.seed}"
-    counts = {
-        "learned": learner.events_learned,
-        "waiting": learner.waiting,
-        "aside": learner.counts,
-    }
-    page = stream_page(read_metrics(folder), line, **counts)
+    known = {"learned": learner.events_learned, "waiting": learner.waiting}
+    page = stream_page(read_metrics(folder), line, **known, aside=learner.counts)
     return write_page(page, folder / "report.html", force=True)

@@ -16,17 +16,10 @@ from unbag.cli._check import in_lines, readings
 from unbag.cli._console import activity, print_evaluation, tell, tell_warnings
 from unbag.cli._options import (
     COLUMN_HELP,
-    NOISE_HELP,
     WORDS,
     AsJson,
-    Below,
     Encoding,
-    Events,
     Features,
-    Force,
-    Marginal,
-    PageFile,
-    Reports,
     check_output,
     check_page,
     check_pair,
@@ -46,6 +39,9 @@ GOES_ON = (
 )
 TRAINING = ("method", "loss", "epochs", "held_out", "hidden")
 FEWEST = 4  # bags, two to learn from and two to judge
+LEAST = "1MB"
+OF_FILES = ("folds", "random_state", "learner")
+"""Settings that the additive model from disk takes."""
 TEST = 0.2
 """The share of the bags that judges one network that was trained by itself."""
 NEXT = {
@@ -59,7 +55,7 @@ OF_PLAN = ("--kind", "--cap", "--noise", "--epsilon", "--mechanism", "--delta", 
 """What `unbag plan` takes too."""
 OF_REPORTS = {
     f"--{name.replace('_', '-')}"
-    for name in (*COLUMN_HELP, *NOISE_HELP)
+    for name in COLUMN_HELP
     if name not in ("kind", "score", "exposure", "cut", "accept_bias")
 }
 """What `unbag recalibrate` must be told of new tables as well."""
@@ -67,11 +63,11 @@ OF_REPORTS = {
 
 def train(
     ctx: typer.Context,
-    events: Events,
-    reports: Reports,
+    events: Path,
+    reports: Path,
     out: Annotated[Path, typer.Option()],
-    marginal: Marginal = None,
-    below: Below = None,
+    marginal: list[Path] | None = None,
+    below: float | None = None,
     features: Features = None,
     encoding: Encoding = None,
     prior: float | None = None,
@@ -89,9 +85,9 @@ def train(
     linear: bool = False,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
     held_out: Annotated[float | None, typer.Option(min=0, max=0.99)] = None,
-    page: PageFile = None,
+    page: Path | None = None,
     as_json: AsJson = False,
-    force: Force = False,
+    force: bool = False,
 ) -> None:
     """Learn a model of single events from the totals of bags, and say how good it is.
 
@@ -154,7 +150,10 @@ def train(
     check_page(page, force=force)
     settings = {"method": method, "loss": loss, "epochs": epochs, "held_out": held_out}
     widths = () if linear else numbers_of(hidden, "hidden")
-    settings |= {"hidden": widths, "learner": _learners(learner)}
+    names = learner or None
+    if names is not None and len(names) == 1:
+        names = names[0]
+    settings |= {"hidden": widths, "learner": names}
     settings = {name: value for name, value in settings.items() if value is not None}
     check_settings(settings)
     check_pair("label", label, "labels", labels)
@@ -167,8 +166,6 @@ def train(
         train_cells(ctx, ctx.obj | said, settings)
         return
     if memory is not None:
-        from unbag.cli._memory import train_files
-
         train_files(ctx, said, settings)
         return
     # options of training ask for one network, which needs bags to judge it; folds judge themselves
@@ -177,7 +174,11 @@ def train(
     with activity("reading"):
         bags = joined(events, reports, ctx.obj, **said, prior=prior)
         diagnosis = diagnose(bags)
-    _tell_bags(bags, ctx.obj, diagnosis, alone=alone)
+    tell(bags.summary)
+    tell(in_lines(readings(bags, ctx.obj)))
+    tell(_on_randomness(diagnosis, alone=alone))
+    if bags.old_score is not None:
+        tell(_on_old_score(bags.old_score))
     learn, judging = parted(bags, share, seed)
     learned_from = f"{len(learn.reported()):,} bags"
     if labels is not None:
@@ -217,15 +218,6 @@ def _with_labels(bags: Any, labels: Path, label: str | None, *, alone: bool) -> 
     return with_labels(bags, labels, label)
 
 
-def _learners(named: list[str] | None) -> Any:
-    """One learner by its name, or several."""
-    if not named:
-        return None
-    if len(named) == 1:
-        return named[0]
-    return named
-
-
 def check_settings(settings: Mapping[str, Any]) -> None:
     """Refuse a misspelt method, loss or learner before the tables are read."""
     from unbag.learners import make_learner
@@ -242,16 +234,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             make_learner(name)
 
 
-def _tell_bags(bags: JoinedBags, columns: Columns, diagnosis: Diagnosis, *, alone: bool) -> None:
-    """What was read, how each column is, and whether the bags are random."""
-    tell(bags.summary)
-    tell(in_lines(readings(bags, columns)))
-    tell(_on_randomness(diagnosis, alone=alone))
-    if bags.old_score is not None:
-        tell(_of_old_score(bags.old_score))
-
-
-def _of_old_score(old: OldScore) -> str:
+def _on_old_score(old: OldScore) -> str:
     if old.exposure:
         return f"{old.column} holds exposures: expected counts are proportional to it."
     scale = {True: "probabilities", False: "logits or logarithms of rates"}[old.probability]
@@ -341,7 +324,13 @@ def next_command(step: str, ctx: typer.Context, model: Any, path: Path, rate: fl
     columns = [word for pair in said if pair[0] in OF_REPORTS for word in pair]
     if model.old_score_ is not None:
         columns += ["--fit", "intercept"]  # its slope is not to be learned
-    plan = [word for pair in said if pair[0] in OF_PLAN and _is_plain(*pair) for word in pair]
+    # a plan takes noise as a number, not as a column
+    of_plan = [
+        (option, value)
+        for option, value in said
+        if option in OF_PLAN and (option != "--noise" or value.replace(".", "", 1).isdigit())
+    ]
+    plan = [word for pair in of_plan for word in pair]
     most = {"total": math.inf}.get(model.kind_, 0.999)
     if model.kind_ == "total":  # a plan for totals needs both
         plan += ["--kind", "total"] * ("--kind" not in plan)
@@ -350,11 +339,6 @@ def next_command(step: str, ctx: typer.Context, model: Any, path: Path, rate: fl
     if rate is not None:
         words["rate"] = f"{min(max(rate, 0.001), most):.3g}"
     return f"  {NEXT[step].format(model=shlex.quote(str(path)), **words)}".rstrip()
-
-
-def _is_plain(option: str, value: str) -> bool:
-    """Whether a plan can take the option: noise as a number, not as a column."""
-    return option != "--noise" or value.replace(".", "", 1).isdigit()
 
 
 def joined(events: Any, reports: Any, columns: Columns, **how: Any) -> JoinedBags:
@@ -401,3 +385,61 @@ def learned(bags: Any, settings: dict[str, Any], classes: Any = None) -> Any:
     if bags.kind == "total":
         return estimators.BagRegressor(**settings, diagnose=False).fit_bags(bags)
     return estimators.BagClassifier(**settings, diagnose=False).fit_bags(bags, classes=classes)
+
+
+def train_files(ctx: typer.Context, said: dict[str, Any], settings: dict[str, Any]) -> None:
+    """A model file from tables of any size, with its verdict and its page.
+
+    Parameters
+    ----------
+    ctx : typer.Context
+        Of the command, with its options, and what is said of the columns.
+    said : dict
+        Further arguments of `fit_files`.
+    settings : dict
+        Of the estimator; those that the additive model from disk does not take are refused.
+    """
+    from unbag.cli._story import made_by, write_story
+    from unbag.estimators import BagClassifier, BagRegressor
+    from unbag.learners._files import bytes_of, fit_files
+    from unbag.report import Story
+
+    given, force = ctx.params, ctx.params["force"]
+    others = settings | {name: given[name] for name in ("prior", "test", "labels")}
+    wrong = [name for name, value in others.items() if value is not None and name not in OF_FILES]
+    if wrong or settings.get("learner", "additive") != "additive":
+        raise broken(
+            "With a limit of the memory the additive model must learn alone",
+            f"{', '.join(wrong) or settings['learner']} given",
+            "Leave it out, or {memory}.",
+        )
+    memory, files, columns = given["memory"], (given["events"], given["reports"]), ctx.obj
+    if bytes_of(memory) < bytes_of(LEAST):
+        raise broken(
+            f"A memory must be at least {LEAST}",
+            f"{memory} given",
+            f"Give {{memory:{LEAST}}} or more: parts of a few rows only take longer.",
+        )
+    how = said | {"memory": memory, "folds": settings["folds"], "seed": settings["random_state"]}
+    with activity("learning from parts on disk"), tell_warnings():
+        fitted, plan, summary, old = fit_files(*files, columns, **how)
+    tell(summary)
+    door = {"total": BagRegressor}.get(fitted.kind, BagClassifier)
+    kept = {name: settings[name] for name in OF_FILES if settings.get(name) is not None}
+    model = door(**kept).of_fitted(fitted, plan, classes=columns.counts, old_score=old)
+    keep_model(model, given["out"], f"{summary.observed:,} bags", force=force)
+    tell_judged(fitted.evaluation, fitted.verdict, as_json=given["as_json"])
+    mean = getattr(fitted.evaluation, "estimates", {}).get("mean_report")
+    rate = getattr(mean, "value", None)
+    tell(next_command(fitted.verdict.step, ctx, model, given["out"], rate))
+    if given["page"] is not None:
+        story = Story(
+            "A model learned from totals",
+            made_by("train", *files),
+            tables=summary,
+            trained=True,
+            learned=summary.observed,
+            evaluation=fitted.evaluation,
+            verdict=fitted.verdict,
+        )
+        write_story(story, given["page"], force=force)

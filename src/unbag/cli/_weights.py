@@ -8,7 +8,7 @@ import typer
 
 from unbag._rules import broken
 from unbag.cli._console import activity, tell
-from unbag.cli._options import Events, Force, Reports, check_output, table_verb
+from unbag.cli._options import check_output, table_verb
 
 COMMAND = table_verb(without=("score", "exposure"))  # weights do not depend on them
 SQL = """-- the tables are called events and reports here
@@ -21,8 +21,8 @@ SQL = """-- the tables are called events and reports here
 
 def weights(
     ctx: typer.Context,
-    events: Events,
-    reports: Reports,
+    events: Path,
+    reports: Path,
     method: str | None = None,
     reference: list[str] | None = None,
     keep: list[str] | None = None,
@@ -30,7 +30,7 @@ def weights(
     out: Path | None = None,
     sql: bool = False,
     dialect: str = "duckdb",
-    force: Force = False,
+    force: bool = False,
 ) -> None:
     """Turn reports into a target and a sample weight for each event, for any trainer that takes
     both.

@@ -114,7 +114,13 @@ class Diagnosis:
         lines += _bias_lines(self.expected_bias) + _label_lines(self.labels)
         if self.features:
             head = f"{'feature':<30} {'F':>9} {'corrected p':>12} {'intraclass correlation':>23}"
-            lines += [head, *map(_feature_line, self.features[:SHOWN])]
+            lines.append(head)
+        for f in self.features[:SHOWN]:
+            p = f"{f.p:.2g}"
+            if f.p < 1e-15:
+                p = "< 1e-15"
+            F = "no spread" if f.constant else f"{f.F:.3f}"
+            lines.append(f"{f.name[:30]:<30} {F:>9} {p:>12} {f.intraclass:>23.5f}")
         if len(self.features) > SHOWN:
             lines.append(f"... and {len(self.features) - SHOWN} more")
         return "\n".join(lines + [f"Note: {note}." for note in self.notes])
@@ -162,11 +168,3 @@ def _label_lines(labels: Dispersion | None) -> list[str]:
         remarks.append(f"assumed: {labels.assumed}")
     ratio = f"The reports vary {labels.ratio:.3g} times as much as in random bags"
     return [f"{ratio} ({'; '.join(remarks)})."]
-
-
-def _feature_line(f: Feature) -> str:
-    p = f"{f.p:.2g}"
-    if f.p < 1e-15:
-        p = "< 1e-15"
-    F = "no spread" if f.constant else f"{f.F:.3f}"
-    return f"{f.name[:30]:<30} {F:>9} {p:>12} {f.intraclass:>23.5f}"

@@ -14,7 +14,7 @@ from unbag._arrays import mean_by, sum_by
 from unbag._rules import broken, refuse
 from unbag.bags import Bags, label_variance
 from unbag.diagnosis._bias import counts_of
-from unbag.diagnosis._significance import check_alarm_level, holm
+from unbag.diagnosis._variance import check_alarm_level, holm
 from unbag.plots import draw_drift, new_figure
 
 if TYPE_CHECKING:
@@ -175,20 +175,14 @@ def _time_of_bags(bags: Bags, time: Any) -> np.ndarray:
     time = np.asarray(time)
     if time.shape not in ((len(bags),), (len(bags.bag),)):
         raise broken(
-            (
-                f"A time must be given for each of {len(bags)} bags or each of {len(bags.bag)} "
-                "instances"
-            ),
+            f"A time must be given for each of {len(bags)} bags or each of {len(bags.bag)} "
+            "instances",
             f"an array of shape {time.shape} given",
             "Give them in the order of the bags or of the instances.",
         )
-    refuse(
-        "A time must be known",
-        _unknown(time),
-        thing="entry",
-        given=time,
-        remedy="Leave such bags out.",
-    )
+    unknown = ~np.isfinite(time.astype({"M": time.dtype}.get(time.dtype.kind, float)))
+    remedy = "Leave such bags out."
+    refuse("A time must be known", unknown, thing="entry", given=time, remedy=remedy)
     if len(time) == len(bags):
         return time
     if time.dtype.kind != "M":
@@ -197,12 +191,6 @@ def _time_of_bags(bags: Bags, time: Any) -> np.ndarray:
     first = ticks.min()
     mean = mean_by(bags.bag, (ticks - first).astype(float), bags.size)
     return (first + mean.astype(np.int64)).astype("datetime64[ns]").astype(time.dtype)
-
-
-def _unknown(time: np.ndarray) -> np.ndarray:
-    if time.dtype.kind == "M":
-        return np.isnat(time)
-    return ~np.isfinite(time.astype(float))
 
 
 def _windows(when: np.ndarray, windows: int | Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -277,10 +265,8 @@ def _exact_p(s: _WindowSums) -> np.ndarray:
     """Fisher's exact test of each window against the others: the smaller side's count of the rarer
     label, given that of all. 0 where so much is expected that it would add nothing."""
     N, small = s.n.sum(), s.n <= s.n.sum() / 2
-    n, positives = (
-        np.where(small, s.n, N - s.n),
-        np.where(small, s.p * s.n, N * s.pooled - s.p * s.n),
-    )
+    n = np.where(small, s.n, N - s.n)
+    positives = np.where(small, s.p * s.n, N * s.pooled - s.p * s.n)
     rare = s.pooled <= 0.5
     count, T = np.where(rare, positives, n - positives), np.where(rare, s.pooled, 1 - s.pooled) * N
     n, T, few = np.broadcast_to(n, count.shape), np.broadcast_to(T, count.shape), n * T / N < RARE

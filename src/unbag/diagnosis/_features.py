@@ -31,28 +31,23 @@ def read_features(X: Any) -> Features:
         return Features(np.empty((0, 0)), (), ("no features were given",))
     if hasattr(X, "tocsr"):
         return _sparse_without_gaps(X.tocsr().astype(float))
-    if hasattr(X, "columns"):
-        return _from_frame(X)
+    if hasattr(X, "columns"):  # pandas, polars and Arrow tables alike
+        columns = getattr(X, "column_names", None) or list(X.columns)
+        return _from_columns({str(name): np.asarray(X[name]) for name in columns})
     values = np.asarray(X)
     values = values.reshape(len(values), -1)
+    names = _numbered(values.shape[1])
     if values.dtype.kind not in "biuf":
-        return _from_columns(
-            {name: values[:, i] for i, name in enumerate(_numbered(values.shape[1]))}
-        )
-    return _without_gaps(values.astype(float), _numbered(values.shape[1]), ())
+        return _from_columns(dict(zip(names, values.T, strict=True)))
+    return _without_gaps(values.astype(float), names, ())
 
 
 def _numbered(count: int) -> tuple[str, ...]:
     return tuple(f"x{i}" for i in range(count))
 
 
-def _from_frame(X: Any) -> Features:
-    """pandas, polars and Arrow tables alike: columns by name."""
-    names = getattr(X, "column_names", None) or list(X.columns)
-    return _from_columns({str(name): np.asarray(X[name]) for name in names})
-
-
 def _from_columns(columns: dict[str, np.ndarray]) -> Features:
+    """Numbers as they are, and of text an indicator of each of the most frequent levels."""
     values, names, notes = [np.empty((len(next(iter(columns.values()), ())), 0))], [], []
     for name, column in columns.items():
         numeric = _as_numbers(column)
@@ -60,11 +55,14 @@ def _from_columns(columns: dict[str, np.ndarray]) -> Features:
             values.append(numeric[:, None])
             names.append(name)
             continue
-        levels, coded, left = _by_level(column)
-        values.append(coded)
-        names += [f"{name}={level}" for level in levels]
-        if left:
-            notes.append(f"{name} has {left} rarer values, which were left out")
+        text = column.astype(str)
+        levels, number, count = np.unique(text, return_inverse=True, return_counts=True)
+        kept = np.sort(np.argsort(-count, kind="stable")[:LEVELS])
+        values.append((number[:, None] == kept).astype(float))
+        names += [f"{name}={level}" for level in levels[kept].tolist()]
+        if len(levels) > LEVELS:
+            rarer = len(levels) - LEVELS
+            notes.append(f"{name} has {rarer} rarer values, which were left out")
     return _without_gaps(np.hstack(values), tuple(names), tuple(notes))
 
 
@@ -79,13 +77,6 @@ def _as_numbers(column: np.ndarray) -> np.ndarray | None:
     ):
         return column.astype(float)
     return None
-
-
-def _by_level(column: np.ndarray) -> tuple[list[str], np.ndarray, int]:
-    """The most frequent levels, an indicator of each, and how many levels there are beyond them."""
-    levels, number, count = np.unique(column.astype(str), return_inverse=True, return_counts=True)
-    kept = np.sort(np.argsort(-count, kind="stable")[:LEVELS])
-    return levels[kept].tolist(), (number[:, None] == kept).astype(float), len(levels) - len(kept)
 
 
 def _without_gaps(values: np.ndarray, names: tuple[str, ...], notes: tuple[str, ...]) -> Features:

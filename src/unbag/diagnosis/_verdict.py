@@ -20,13 +20,14 @@ from unbag.diagnosis._bias import (
 )
 from unbag.diagnosis._diagnosis import Diagnosis, Feature
 from unbag.diagnosis._features import Features, read_features
-from unbag.diagnosis._significance import (
+from unbag.diagnosis._variance import (
+    BagLayout,
+    ScaledColumns,
     Significance,
     check_alarm_level,
     find_differences,
     worst_first,
 )
-from unbag.diagnosis._variance import BagLayout, ScaledColumns
 from unbag.losses import Loss, cross_entropy, log, poisson
 
 COLUMNS = 2000  # at most so many features are looked at
@@ -109,9 +110,16 @@ def diagnose(
             "Use 0 to take any bias seriously.",
         )
     scores = _checked(bags, scores)
-    lone = _lone(bags)
+    # of each stratum that has bags, whether it has fewer than two reports
+    stratum = np.zeros(len(bags), int) if bags.stratum is None else bags.stratum
+    used, number = np.unique(stratum, return_inverse=True)
+    lone = np.bincount(number, weights=bags.observed, minlength=len(used)) < 2
     if lone.all():
-        return _impossible(bags, len(lone))
+        what = f"Each of {len(lone)} strata has one report"
+        if bags.stratum is None:
+            what = "There is one report"
+        verdict = f"{what} only: whether bags are random cannot be seen, and an unbiased evaluation"
+        return Diagnosis(f"{verdict} is impossible.", False, LONE, lone=len(lone))
     if bags.size.max() == 1:
         verdict = "Each bag is one instance: its report is a label, and nothing can be biased."
         return Diagnosis(verdict, True, ADVICE["random"])
@@ -119,7 +127,7 @@ def diagnose(
         return Diagnosis(EVEN, False, NOT_REPORTS, labels=label_dispersion(bags))
     drawn, scores = _draw(bags, scores, most, seed)
     layout = BagLayout.of(drawn.bag, drawn.size, drawn.stratum)
-    table, labels = _limited(_features(drawn), seed), label_dispersion(bags)
+    table, labels = _limited(read_features(drawn.X), drawn, seed), label_dispersion(bags)
     f = g = np.empty((len(drawn.bag), 0))
     if scores is not None:
         f, g = f2_of(scores, bags.kind, loss or DEFAULTS[bags.kind])
@@ -187,14 +195,6 @@ def _checked(bags: Bags, scores: Any) -> np.ndarray | None:
     return scores
 
 
-def _lone(bags: Bags) -> np.ndarray:
-    """Of each stratum that has bags, whether it has fewer than two reports."""
-    if bags.stratum is None:
-        return np.array([bags.observed.sum() < 2])
-    stratum = np.unique(bags.stratum, return_inverse=True)[1]
-    return np.bincount(stratum, weights=bags.observed) < 2
-
-
 def _draw(
     bags: Bags, scores: np.ndarray | None, most: float, seed: int
 ) -> tuple[Bags, np.ndarray | None]:
@@ -209,16 +209,12 @@ def _draw(
     return bags.take(numbers), scores
 
 
-def _features(bags: Bags) -> Features:
-    """The features of bags, called as the plan calls them where one made them."""
-    table, names = read_features(bags.X), getattr(getattr(bags, "plan", None), "names", ())
-    if len(names) != len(table.names):
-        return table
-    return table._replace(names=tuple(names))
-
-
-def _limited(table: Features, seed: int) -> Features:
-    """The features that are most often not zero, if there are very many."""
+def _limited(table: Features, bags: Bags, seed: int) -> Features:
+    """Features called as the plan calls them where one made them; of very many those that are most
+    often not zero."""
+    planned = getattr(getattr(bags, "plan", None), "names", ())
+    if len(planned) == len(table.names):
+        table = table._replace(names=tuple(planned))
     if len(table.names) <= COLUMNS:
         return table
     count = np.asarray((table.values != 0).sum(axis=0)).ravel()
@@ -312,17 +308,6 @@ def _verdict(
         f"The bags look random: none of {count} features differs between bags beyond "
         f"chance{reports}."
     )
-
-
-def _impossible(bags: Bags, lone: int) -> Diagnosis:
-    what = f"Each of {lone} strata has one report"
-    if bags.stratum is None:
-        what = "There is one report"
-    verdict = (
-        f"{what} only: whether bags are random cannot be seen, and an unbiased evaluation is "
-        "impossible."
-    )
-    return Diagnosis(verdict, False, LONE, lone=lone)
 
 
 def _by_reports_alone(

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from unbag.metrics._estimate import Estimate as Estimate
     from unbag.metrics._estimate import Estimated as Estimated
     from unbag.metrics._estimate import Judge as Judge
+    from unbag.metrics._estimate import PairedLosses as PairedLosses
     from unbag.metrics._estimate import interval as interval
+    from unbag.metrics._estimate import judge_all as judge_all
     from unbag.metrics._evaluate import Evaluator as Evaluator
     from unbag.metrics._evaluate import compare as compare
     from unbag.metrics._evaluate import evaluate as evaluate
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
     from unbag.metrics._leakage import known_bags as known_bags
     from unbag.metrics._leakage import learner as learner
     from unbag.metrics._leakage import marks as marks
-    from unbag.metrics._paired import PairedLosses as PairedLosses
-    from unbag.metrics._paired import judge_all as judge_all
     from unbag.metrics._scores import Evaluable as Evaluable
     from unbag.metrics._scores import Scale as Scale
     from unbag.metrics._scores import chosen_losses as chosen_losses

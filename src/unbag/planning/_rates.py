@@ -24,8 +24,7 @@ import numpy as np
 
 from unbag._rules import broken
 from unbag.medians import group_count
-from unbag.planning._curvature import Sandwich
-from unbag.planning._moments import HistogramSpread, ModelSpread
+from unbag.planning._moments import HistogramSpread, ModelSpread, Sandwich
 
 LARGEST = 1e15
 

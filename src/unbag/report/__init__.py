@@ -7,14 +7,14 @@ writes either.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unbag.report._effects import ends_of as ends_of
     from unbag.report._notebook import html_of as html_of
-    from unbag.report._numbers import value_of as value_of
     from unbag.report._page import Page as Page
     from unbag.report._page import Section as Section
     from unbag.report._page import Text as Text
     from unbag.report._page import render as render
+    from unbag.report._page import value_of as value_of
     from unbag.report._page import write_page as write_page
+    from unbag.report._sections import ends_of as ends_of
     from unbag.report._sections import page_of as page_of
     from unbag.report._sections import verdicts as verdicts
     from unbag.report._story import Facts as Facts

@@ -12,8 +12,7 @@ from unbag._rules import option_spelling, spelled
 from unbag.diagnosis import Diagnosis
 from unbag.metrics import Estimate, Evaluation
 from unbag.planning import Noise, best_bag_size, interval_width
-from unbag.report._numbers import range_of, short, value_of
-from unbag.report._page import Grid, Items, Section, Text
+from unbag.report._page import Grid, Items, Section, Text, range_of, short, value_of
 from unbag.report._story import Story, brief, named
 from unbag.tables import count
 

@@ -9,9 +9,8 @@ from unbag.bags import Bags
 from unbag.diagnosis import Diagnosis
 from unbag.learners import Fitted
 from unbag.metrics import Evaluation
-from unbag.report._effects import effects
 from unbag.report._page import Grid, Section, Text, items, render_sections
-from unbag.report._sections import calibration, compared, fact_rows, good, random_bags
+from unbag.report._sections import calibration, compared, effects, fact_rows, good, random_bags
 from unbag.report._story import Story, facts_of
 from unbag.selection import Choice
 

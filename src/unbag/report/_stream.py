@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from unbag.plots import draw_prior, draw_stream, stream_column
-from unbag.report._numbers import digits, short
-from unbag.report._page import Grid, Page, Part, Section, Text, items, page
+from unbag.report._page import Grid, Page, Part, Section, Text, digits, items, page, short
 from unbag.report._svg import picture_of
 from unbag.tables import count
 

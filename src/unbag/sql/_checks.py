@@ -17,12 +17,8 @@ from unbag.sql._match import NEVER, Request
 from unbag.tables import EVEN, LEFT_OUT, RULES, Engine, TablesReport, bag_checks, tables_report
 
 ALWAYS, NOTHING = ibis.literal(True), ibis.null("string")
-ABSENT = (
-    "no_events",
-    "no_reports",
-    "no_sizes",
-    "nothing_observed",
-)  # broken when no row is counted
+# broken when no row is counted
+ABSENT = ("no_events", "no_reports", "no_sizes", "nothing_observed")
 
 Looks = dict[str, tuple[Any, Any]]
 

@@ -72,10 +72,14 @@ def design(
     marked = marked.mutate(unbag_hash=text.hexdigest("md5").substr(0, DIGITS))
     marked = marked.mutate(unbag_count=marked.count().over(ibis.window(group_by="unbag_stratum")))
     if expected is None:
-        name, faults = _closed(marked, size).cast("string"), _closed_faults(marked, size, stratum)
+        # number = (rank * n) // count
+        order = [marked.unbag_hash, marked.unbag_id]
+        rank = ibis.row_number().over(ibis.window(group_by=marked.unbag_stratum, order_by=order))
+        bag = _whole(rank * _whole(marked.unbag_count, size), marked.unbag_count)
+        faults = _closed_faults(marked, size, stratum)
     else:
-        name = _arriving(marked, size, expected).cast("string")
-        faults = [_of_events(marked, expected)]
+        bag, faults = _arriving(marked, size, expected), [_of_events(marked, expected)]
+    name = bag.cast("string")
     if stratum is not None:
         name = marked.unbag_stratum + "/" + name
     return Designed(marked.select(*events.columns, bag=name), as_lines(faults))
@@ -96,22 +100,12 @@ def _check(events: Any, size: int, stratum: str | None, salt: str, expected: Any
     if stratum is None or expected is None:
         strata = None
     if expected is None:
-        expected = 2
-        if isinstance(size, int):
-            expected = 2 * size
+        expected = 2 * size if isinstance(size, int) else 2
     design_bags(ids, size=size, stratum=strata, salt=salt, expected=expected)
 
 
-def _closed(marked: Any, size: int) -> Any:
-    """number = (rank * n) // count; in whole numbers only, because engines divide these as
-    fractions."""
-    order = [marked.unbag_hash, marked.unbag_id]
-    rank = ibis.row_number().over(ibis.window(group_by=marked.unbag_stratum, order_by=order))
-    return _whole(rank * _whole(marked.unbag_count, size), marked.unbag_count)
-
-
 def _whole(a: Any, b: Any) -> Any:
-    """The whole part of a / b."""
+    """The whole part of a / b, because engines divide whole numbers as fractions."""
     return ((a - a % b) / b).cast("int64")
 
 

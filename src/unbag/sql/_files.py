@@ -58,11 +58,14 @@ def query_files(
     import duckdb
 
     said, remedy = as_columns(on, columns), "Allow more with {memory}, leave {id} out"
+    config: dict[str, Any] = {"preserve_insertion_order": False}
+    if memory is not None:
+        config["memory_limit"] = memory
     with (
         scratch() as folder,
         plain_duckdb(held=HELD, limit=memory, remedy=remedy),
         _plain_streams(),
-        duckdb.connect(config=_config(folder, memory)) as connection,
+        duckdb.connect(config=config | {"temp_directory": folder}) as connection,
     ):
         ours, opened = _open(connection, Path(events), "events", said)
         theirs, also = _open(connection, Path(reports), "reports", said)
@@ -123,13 +126,6 @@ def _plain_streams() -> Iterator[None]:
             raise
         with plain_arrow(stream[1], ()):
             raise pa.ArrowInvalid(stream[2]) from error
-
-
-def _config(folder: str, memory: str | None) -> dict[str, Any]:
-    config: dict[str, Any] = {"temp_directory": folder, "preserve_insertion_order": False}
-    if memory is not None:
-        config["memory_limit"] = memory
-    return config
 
 
 def _open(connection: Any, path: Path, thing: str, columns: Columns) -> tuple[Any, Table]:

@@ -123,7 +123,8 @@ def _weigh_bags(bags: Any, request: Request) -> Any:
     usable = _with_bag_weights(usable, request)
     if request.method == "anchored":
         usable = _residuals(usable, request)
-    weights = {f"W_{i}": _FORMULAS[request.method](usable, i) for i in parts}
+    formula = {"easy": _easy}.get(request.method, _upm)
+    weights = {f"W_{i}": formula(usable, i) for i in parts}
     return usable.select("bag", "size", "stratum", "all", **weights)
 
 
@@ -133,21 +134,16 @@ def _with_bag_weights(usable: Any, request: Request) -> Any:
     one = constant(1) / usable.count().over(WITHIN)
     if request.columns.noise is None:
         return usable.mutate(w=one)
+    p = [usable[f"p_{i}"] for i in range(len(request.parts))]
+    if request.columns.counts is None:
+        p = p[1:]  # p_0 is 1
+    variances = [label_variance(each, request.columns.reports_are) for each in p]
     # Var y is averaged over strata, one by one: a bag stands for 1 / (bags of its stratum)
-    usable = usable.mutate(v=_label_variance(usable, request), one=one)
+    usable = usable.mutate(v=total(variances) / len(p), one=one)
     variance = (usable.v * usable.one).sum().over(ALL_BAGS) / usable.one.sum().over(ALL_BAGS)
     usable = usable.mutate(variance=ibis.greatest(variance, constant(1e-6)))
     usable = usable.mutate(raw=constant(1) / (usable.variance + usable.noise / usable.size))
     return usable.mutate(w=usable.raw / usable.raw.sum().over(WITHIN))
-
-
-def _label_variance(usable: Any, request: Request) -> Any:
-    """Var y in a stratum: p (1 - p), on average over classes; for counts that of a Poisson
-    variable."""
-    if request.columns.counts is None:
-        return label_variance(usable.p_1, request.columns.reports_are)
-    p = [usable[f"p_{i}"] for i in range(len(request.parts))]
-    return total([label_variance(each, "histogram") for each in p]) / len(p)
 
 
 def _residuals(usable: Any, request: Request) -> Any:
@@ -175,9 +171,6 @@ def _easy(usable: Any, i: int) -> Any:
     """W = share w (a - p + p / k)."""
     a, p = usable[f"a_{i}"], usable[f"p_{i}"]
     return usable.N / usable.all * usable.w * (a - p + p / usable.size)
-
-
-_FORMULAS = {"upm": _upm, "anchored": _upm, "easy": _easy}
 
 
 def _targets(events: Any, weighed: Any, request: Request, keep: list[str]) -> Any:
@@ -243,10 +236,8 @@ def as_sql(expression: Any, *, dialect: str = "duckdb") -> str:
     """
     name = {"spark": "pyspark"}.get(dialect, dialect)
     try:
-        if name == "pyspark":
-            getattr(
-                ibis, name
-            )  # its options, which its SQL depends on, are there once it is loaded
+        if name == "pyspark":  # whose SQL depends on options that are there once it is loaded
+            getattr(ibis, name)
         return str(ibis.to_sql(expression, dialect=name))
     except (AttributeError, ImportError, ValueError, ibis.common.exceptions.IbisError) as error:
         raise broken(

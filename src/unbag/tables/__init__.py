@@ -8,8 +8,6 @@ which is stored with a model and applied at prediction.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unbag.tables._checks import Engine as Engine
-    from unbag.tables._checks import bag_checks as bag_checks
     from unbag.tables._columns import ColumnNames as ColumnNames
     from unbag.tables._columns import Columns as Columns
     from unbag.tables._columns import as_columns as as_columns
@@ -38,7 +36,9 @@ if TYPE_CHECKING:
     from unbag.tables._rules import EVEN as EVEN
     from unbag.tables._rules import LEFT_OUT as LEFT_OUT
     from unbag.tables._rules import RULES as RULES
+    from unbag.tables._rules import Engine as Engine
     from unbag.tables._rules import TablesReport as TablesReport
+    from unbag.tables._rules import bag_checks as bag_checks
     from unbag.tables._rules import count as count
     from unbag.tables._rules import tables_report as tables_report
     from unbag.tables._sources import Table as Table

@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import pyarrow as pa
 
@@ -27,7 +26,17 @@ def plain_arrow(thing: str, names: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _of_arrow(" ".join(map(str, error.args)), thing, names) from error
+        said = " ".join(map(str, error.args))
+        value = BAD_VALUE.search(said)
+        if "Empty CSV" in said:
+            raise no_rows(thing) from error
+        if value and "UTF8" not in said:
+            raise _bad_value(value, thing, names) from error
+        rule, offender, remedy = next(
+            words for marks, *words in FILE_RULES if any(mark in said for mark in marks)
+        )
+        detail = said.split("\n")[0].removesuffix(".")
+        raise broken(rule, offender.format(thing=thing, detail=detail), remedy) from error
 
 
 # what Arrow says of a file, the rule that it breaks, who breaks it, and what to do
@@ -66,19 +75,6 @@ FILE_RULES = (
 BAD_VALUE = re.compile(
     r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to (\w+).*: invalid value '(.*)'"
 )
-
-
-def _of_arrow(said: str, thing: str, names: Sequence[str]) -> Refused:
-    if "Empty CSV" in said:
-        return no_rows(thing)
-    value = BAD_VALUE.search(said)
-    if value and "UTF8" not in said:
-        return _bad_value(value, thing, names)
-    detail = said.split("\n")[0].removesuffix(".")
-    rule, offender, remedy = next(
-        words for marks, *words in FILE_RULES if any(mark in said for mark in marks)
-    )
-    return broken(rule, offender.format(thing=thing, detail=detail), remedy)
 
 
 def _bad_value(match: re.Match[str], thing: str, names: Sequence[str]) -> Refused:
@@ -123,13 +119,11 @@ def plain_duckdb(
     """
     try:
         yield
-    except _errors() as error:
+    except Exception as error:
+        # not imported here, because loading DuckDB takes time
+        if not isinstance(error, getattr(sys.modules.get("duckdb"), "Error", ())):
+            raise
         raise _of_duckdb(error, held, limit, remedy) from error
-
-
-def _errors() -> Any:
-    """What DuckDB raises; nothing while it is not loaded, because loading it takes time."""
-    return getattr(sys.modules.get("duckdb"), "Error", ())
 
 
 def _of_duckdb(error: Exception, held: str, limit: str | None, remedy: str) -> Refused:

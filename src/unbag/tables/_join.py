@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 from unbag._rules import Refusal, Refused, broken, refuse
 from unbag.bags import Bags, check_prior
 from unbag.tables._columns import ColumnNames, Columns, as_columns, cut_of, ids_are_text
-from unbag.tables._events import BagCounter, id_counter
 from unbag.tables._infer import Overrides, Survey
-from unbag.tables._match import Matched, match_tables, read_reports
+from unbag.tables._match import BagCounter, Matched, id_counter, match_tables, read_reports
 from unbag.tables._plan import FeaturePlan, as_wishes, csv_types
 from unbag.tables._rules import TablesReport
 from unbag.tables._sources import open_table

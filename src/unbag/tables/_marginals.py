@@ -251,7 +251,14 @@ def join_marginals(
         _read_cells(name, table, rows, said | {"noise": variance}, hides=below is not None)
         for (name, table), variance in zip(named, _variances(noise, len(named)), strict=True)
     ]
-    _refuse_names([cells.name for cells in read])
+    names = [cells.name for cells in read]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise broken(
+            "A table must have a name of its own",
+            f"{twice[0]!r} appears twice",
+            "Give the tables as a mapping of names, and each set of keys once.",
+        )
     contradictions = [_contradiction(one, two, rows) for one, two in combinations(read, 2)]
     refused = [one for one in contradictions if one is not None]
     if refused:
@@ -316,19 +323,14 @@ def _keys(keys: str | Sequence[str]) -> list[str]:
 
 def _named(tables: Sequence[Any] | Mapping[str, Any]) -> list[tuple[str, Table]]:
     """Each table with its name, "" where it has none yet."""
+    if len(tables) == 0:
+        raise broken("Marginals must have at least one table", "none given", "Give a list of them.")
     if isinstance(tables, Mapping):
         pairs = list(tables.items())
-    else:
-        pairs = [(_file_name(table), table) for table in tables]
-    if not pairs:
-        raise broken("Marginals must have at least one table", "none given", "Give a list of them.")
+    else:  # a file is called by its name
+        paths = [Path(table if isinstance(table, str | Path) else "") for table in tables]
+        pairs = zip((path.name.split(".")[0] for path in paths), tables, strict=True)
     return [(name, open_table(table, thing=name or "marginal table")) for name, table in pairs]
-
-
-def _file_name(table: Any) -> str:
-    if isinstance(table, str | Path):
-        return Path(table).name.split(".")[0]
-    return ""
 
 
 def _variances(noise: Any, tables: int) -> list[str | float]:
@@ -346,16 +348,6 @@ def _variances(noise: Any, tables: int) -> list[str | float]:
     return list(noise)
 
 
-def _refuse_names(names: list[str]) -> None:
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise broken(
-            "A table must have a name of its own",
-            f"{twice[0]!r} appears twice",
-            "Give the tables as a mapping of names, and each set of keys once.",
-        )
-
-
 def _read_cells(
     name: str, table: Table, events: pa.Table, said: dict[str, Any], *, hides: bool = False
 ) -> _Cells:
@@ -369,10 +361,25 @@ def _read_cells(
     rows = table.read(keys)
     line, cell = match_keys(events, rows, keys)
     labels = _labels(name, keys, rows)
-    _refuse_doubled(line, labels)
+    _, first, lines = np.unique(line, return_index=True, return_counts=True)
+    order = np.argsort(first)  # the table's own
+    refuse(
+        "A cell must appear once in its table",
+        lines[order] > 1,
+        thing="cell",
+        given=[f"{n} lines" for n in lines[order]],
+        remedy="Add the lines up, or keep the key that tells them apart.",
+        names=[labels[i] for i in first[order]],
+    )
     size = np.bincount(cell[cell >= 0], minlength=len(labels))
-    if said.get("size") is not None:
-        _refuse_sizes(reports.size, size, labels)
+    refuse(
+        "A reported size must be the number of events of the cell",
+        np.isfinite(reports.size) & (reports.size != size),
+        thing="cell",
+        given=[f"{a:g} reported and {b} events" for a, b in zip(reports.size, size, strict=True)],
+        remedy="Find the missing or doubled events, or leave {size} out.",
+        names=labels,
+    )
     there = np.flatnonzero(size)
     if len(there) == 0:
         raise broken(
@@ -456,30 +463,6 @@ def _labels(name: str, keys: tuple[str, ...], rows: pa.Table) -> list[str]:
     ]
 
 
-def _refuse_doubled(line: np.ndarray, labels: list[str]) -> None:
-    _, first, lines = np.unique(line, return_index=True, return_counts=True)
-    order = np.argsort(first)  # the table's own
-    refuse(
-        "A cell must appear once in its table",
-        lines[order] > 1,
-        thing="cell",
-        given=[f"{n} lines" for n in lines[order]],
-        remedy="Add the lines up, or keep the key that tells them apart.",
-        names=[labels[i] for i in first[order]],
-    )
-
-
-def _refuse_sizes(size: np.ndarray, count: np.ndarray, labels: list[str]) -> None:
-    refuse(
-        "A reported size must be the number of events of the cell",
-        np.isfinite(size) & (size != count),
-        thing="cell",
-        given=[f"{a:g} reported and {b} events" for a, b in zip(size, count, strict=True)],
-        remedy="Find the missing or doubled events, or leave {size} out.",
-        names=labels,
-    )
-
-
 def _left_out(
     name: str, labels: list[str], value: np.ndarray, size: np.ndarray, cell: np.ndarray
 ) -> Iterator[str]:
@@ -532,7 +515,12 @@ def _sums(cells: _Cells, group: np.ndarray, groups: int) -> tuple[np.ndarray, np
 
 def _together(read: list[_Cells], X: pa.Table, known: dict[str, Any]) -> Marginals:
     """All tables as one set of cells; `known` is what else `Reports` takes."""
-    S = sparse.csr_array(sparse.vstack([_membership(cells) for cells in read], format="csr"))
+    members = []  # of each table: cells in rows, events in columns
+    for cells in read:
+        event = np.flatnonzero(cells.cell >= 0)
+        entries = (np.ones(len(event)), (cells.cell[event], event))
+        members.append(sparse.csr_array(entries, shape=(len(cells.names), len(cells.cell))))
+    S = sparse.csr_array(sparse.vstack(members, format="csr"))
     size = np.diff(S.indptr)
     status = np.concatenate([cells.reports.status for cells in read])
     noise = np.concatenate([cells.reports.noise for cells in read])
@@ -565,10 +553,3 @@ def _notes(read: list[_Cells], status: np.ndarray) -> Iterator[str]:
     if nowhere and len(read) > 1:
         who = count(nowhere, "event")
         yield f"In no cell of any table, so that nothing is learned from them: {who}."
-
-
-def _membership(cells: _Cells) -> Any:
-    """Cells in rows, events in columns."""
-    event = np.flatnonzero(cells.cell >= 0)
-    entries = (np.ones(len(event)), (cells.cell[event], event))
-    return sparse.csr_array(entries, shape=(len(cells.names), len(cells.cell)))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 import pyarrow as pa
 
-from unbag._rules import Refused, broken, nearest
+from unbag._rules import broken, nearest
 from unbag.tables._encode import (
     MOST_BUCKETS,
     PERIODS,
@@ -231,12 +231,15 @@ def _column(settings: Any) -> Column:
     try:
         lists = {name: tuple(value) for name, value in settings.items() if isinstance(value, list)}
         column = Column(**settings | lists)
-        sound = _is_sound(column)
-    except (AttributeError, TypeError) as error:
-        raise _unsound(settings) from error
-    if not sound:
-        raise _unsound(settings)
-    return column
+        if _is_sound(column):
+            return column
+    except (AttributeError, TypeError):
+        pass  # no mapping, unknown fields, or no numbers to compare
+    raise broken(
+        "A planned column must be one that unbag planned",
+        f"{str(settings)[:80]} given",
+        "Make the plan again.",
+    )
 
 
 def _is_sound(c: Column) -> bool:
@@ -253,14 +256,6 @@ def _is_sound(c: Column) -> bool:
         and all(numbers + sizes)
         and c.sd > 0
         and type(c.missing) is bool
-    )
-
-
-def _unsound(settings: Any) -> Refused:
-    return broken(
-        "A planned column must be one that unbag planned",
-        f"{str(settings)[:80]} given",
-        "Make the plan again.",
     )
 
 
@@ -326,10 +321,7 @@ def _wish(name: str, settings: Any) -> Wish:
             f"{nearest(str(settings['kind']), kinds)}Choose one.",
         )
     values = tuple(str(value) for value in settings.get("values", ()))
-    return _checked(name, Wish(**{**settings, "values": values}))
-
-
-def _checked(name: str, wish: Wish) -> Wish:
+    wish = Wish(**{**settings, "values": values})
     sizes = wish.buckets, wish.dimension
     whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in sizes)
     if not whole or wish.buckets == 1 or wish.buckets > MOST_BUCKETS:

@@ -35,7 +35,11 @@ def in_range(X: Any) -> tuple[Any, tuple[str, ...]]:
         read = table.read(names)
         return X, _notes((name, as_numbers(read[name], name=name)) for name in names)
     values: Any = X.data if sparse.issparse(X) else X
-    if values.dtype.kind != "f" or _largest(values) <= LARGEST:
+    if values.dtype.kind != "f":
+        return X, ()
+    # the ends are found without a copy of the matrix, and whether or not some numbers are NaN
+    high, low = (end.reduce(values, axis=None, initial=0) for end in (np.fmax, np.fmin))
+    if max(high, -low) <= LARGEST:
         return X, ()
     columns: Any = sparse.csc_array(X) if sparse.issparse(X) else X.reshape(len(X), -1)
     notes = _notes((j, _dense(columns[:, [j]])) for j in range(columns.shape[1]))
@@ -43,12 +47,6 @@ def in_range(X: Any) -> tuple[Any, tuple[str, ...]]:
     values = X.data if sparse.issparse(X) else X
     values[np.abs(values) > LARGEST] = np.nan
     return X, notes
-
-
-def _largest(values: np.ndarray) -> float:
-    """The largest absolute value, without a copy of the matrix and whether or not some are NaN."""
-    high, low = (end.reduce(values, axis=None, initial=0) for end in (np.fmax, np.fmin))
-    return max(high, -low)
 
 
 def _dense(column: Any) -> np.ndarray:
@@ -120,9 +118,10 @@ class ColumnWatch:
         for column in self.columns:
             name = column.name
             if not self.known[name]:
-                what = "missing" if self.missing[name] == self.rows else "one that the model knows"
-                none = "all values are" if what == "missing" else "no value is"
-                said.append(f"Column {name}: {none} {what}. Check the export.")
+                what = "no value is one that the model knows"
+                if self.missing[name] == self.rows:
+                    what = "all values are missing"
+                said.append(f"Column {name}: {what}. Check the export.")
             if self.beyond[name]:
                 said.append(beyond_note(name, self.beyond[name], self.first[name]))
         return said

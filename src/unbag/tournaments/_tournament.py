@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import exp, inf, isfinite
 from typing import Any, Literal
@@ -109,19 +110,18 @@ class Tournament:
             return f"{left} Nothing is promised of its loss: one group has no variance to measure."
         text = (
             f"{left} Its loss is within about {self.regret_estimate:.3g} of the best model's, by "
-            f"the variances measured on these bags: an estimate. {self._promise()}"
+            "the variances measured on these bags: an estimate. "
         )
+        if isfinite(self.regret_bound):
+            text += f"With confidence {self.confidence:.1%} it is within {self.regret_bound:.3g}."
+        else:
+            text += "Nothing is guaranteed, because nothing bounds its variance."
         if self.beta < self.regret_supported:
             text += (
                 f" Planning supports only beta = {self.regret_supported:.3g} with {self.bags} "
                 f"bags; beta = {self.beta:.3g} would need {self._needed()}."
             )
         return text
-
-    def _promise(self) -> str:
-        if isfinite(self.regret_bound):
-            return f"With confidence {self.confidence:.1%} it is within {self.regret_bound:.3g}."
-        return "Nothing is guaranteed, because nothing bounds its variance."
 
     def _nobody(self) -> str:
         text = (
@@ -232,8 +232,12 @@ def tournament(
     C = np.where(np.eye(len(values), dtype=bool), 0.0, inf)
     needed, supported, m = inf, inf, len(parts.estimator)
     if groups > 1:  # one group has no variance to measure
-        C = problem.deviations(spreads, m, share=share)
-        needed, supported = _bags_needed(beta, problem), regret_supported(observed, problem)
+        C, supported = (
+            problem.deviations(spreads, m, share=share),
+            regret_supported(observed, problem),
+        )
+        with suppress(ValueError):  # planning refuses to count that far: no reason to end here
+            needed = bags_needed(beta, problem)
     return Tournament(
         names=names,
         Q=Q,
@@ -270,19 +274,14 @@ def _reading(
         if scale is None and kind == "binary" and len(given) >= ENOUGH:
             refuse_probabilities(given)
         if scale == "probability":
-            given = loss.trivial_score(_of_label_one(given, kind), kind=kind)
+            if kind == "binary" and given.ndim == 2 and given.shape[1] <= 2:
+                given = given[:, -1]  # of the two columns of `predict_proba`
+            given = loss.trivial_score(given, kind=kind)
         if clip is None:
             return given
         return np.clip(given, -clip, clip)
 
     return read
-
-
-def _of_label_one(prediction: np.ndarray, kind: Kind) -> np.ndarray:
-    """Of the two columns of `predict_proba` the last, where one is wanted."""
-    if kind == "binary" and prediction.ndim == 2 and prediction.shape[1] <= 2:
-        return prediction[:, -1]
-    return prediction
 
 
 UNBOUNDED = ModelSpread(inf, inf, inf, inf)
@@ -367,16 +366,12 @@ def _problem(
     best: int,
 ) -> Problem:
     """The planning problem with the spread of the models around the one that looks best."""
-    further: dict[str, Any] = {}
+    cap = float({"total": bags.cap}.get(bags.kind) or 1.0)
+    further: dict[str, Any] = {"cap": cap, "prior": float(plan.prior[1]) / cap}
+    if bags.kind == "histogram":
+        further = {"classes": bags.report.shape[1]}
     if parts.two:
         further["means_size"] = float(bags.size[parts.means].mean())
-    if bags.kind == "histogram":
-        further["classes"] = bags.report.shape[1]
-    else:
-        cap = 1.0
-        if bags.kind == "total":
-            cap = float(bags.cap or 1.0)
-        further |= {"cap": cap, "prior": float(plan.prior[1]) / cap}
     if is_wild(bags):
         further["report"] = float(bags.report[bags.observed].var(axis=0, ddof=1).sum())
     return Problem(
@@ -408,10 +403,3 @@ def _decision(
     estimate, others = float((Q[best] + C[best]).max()), np.delete(Q[best], best)
     bound = max(0.0, float(others.max() + known))
     return decision | {"chosen": names[best], "regret_estimate": estimate, "regret_bound": bound}
-
-
-def _bags_needed(beta: float, problem: Problem) -> float:
-    try:
-        return bags_needed(beta, problem)
-    except ValueError:  # planning refuses to count that far: no reason to withhold a result
-        return inf
