@@ -70,16 +70,7 @@ def benchmark(
     """
     import jax
 
-    from unbag.lab import (
-        benchmark_preset,
-        by_kind,
-        finished,
-        leaderboard,
-        of_blocks,
-        read_benchmark,
-        run_benchmark,
-        write_leaderboard,
-    )
+    from unbag import lab
 
     for option, paths in (("add", add), ("results", results)):
         check_files(option, paths or ())
@@ -91,17 +82,24 @@ def benchmark(
         name: tuple(value) if isinstance(value, list) else value
         for name, value in said(ctx, *CHANGES).items()
     }
-    plan, folder = benchmark_preset(preset, **changes), store or Path("unbag-benchmark") / preset
+    plan, folder = (
+        lab.benchmark_preset(preset, **changes),
+        store or Path("unbag-benchmark") / preset,
+    )
     path = folder / "runs.csv"
     check_files("store", [path] * so_far)
-    runs = finished(read_benchmark(path)) if so_far else run_benchmark(plan, path, tell=tell)
-    outside = [run for path in results or () for run in read_benchmark(path)]
+    runs = (
+        lab.finished(lab.read_benchmark(path))
+        if so_far
+        else lab.run_benchmark(plan, path, tell=tell)
+    )
+    outside = [run for path in results or () for run in lab.read_benchmark(path)]
     line = " ".join(["unbag", *sys.argv[1:]])
-    for kind, own in by_kind([*runs, *of_blocks(plan, outside)]).items():
-        board, place = leaderboard(own), folder
+    for kind, own in lab.by_kind([*runs, *lab.of_blocks(plan, outside)]).items():
+        board, place = lab.leaderboard(own), folder
         if kind != "binary":
             place = folder / kind
-        written = write_leaderboard(board, place, line=line)
+        written = lab.write_leaderboard(board, place, line=line)
         print(board.markdown())
         tell(f"{', '.join(path.name for path in written)} written: {place}")
 

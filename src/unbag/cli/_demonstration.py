@@ -21,6 +21,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from unbag import report
 from unbag._rules import broken
 from unbag.bags import design_bags, from_rows
 from unbag.cli._console import activity, tell_warnings
@@ -33,17 +34,6 @@ from unbag.learners import Effect
 from unbag.methods import METHODS
 from unbag.metrics import Evaluation, evaluate_labels, scores_of
 from unbag.noise import geometric, noisy
-from unbag.report import (
-    Story,
-    curves_of,
-    ends_of,
-    facts_of,
-    named,
-    page_of,
-    value_of,
-    verdicts,
-    write_page,
-)
 from unbag.tables import Columns
 
 MARK = "made-by-unbag-demo.txt"
@@ -154,14 +144,14 @@ def run(
     ceiling = evaluate_labels(_with_labels(learn, labels).scores(pa.table(people)), rich)
     _tell_truth(say, judged, truths, best, ceiling)
 
-    story = Story(
+    story = report.Story(
         "Who earns over $50,000? Learned from totals",
         f"unbag demo: bags of {size}, noise of epsilon {EPSILON:g}",
         tables=bags.summary,
-        facts=facts_of(bags),
+        facts=report.facts_of(bags),
         diagnosis=diagnosis,
         choice=choice,
-        curves=curves_of(
+        curves=report.curves_of(
             [run for model in models.values() for run in model.runs_],
             [model.run_ for model in models.values()],
         ),
@@ -173,7 +163,7 @@ def run(
         effects=effects,
         verdict=judged[best].verdict,
     )
-    page = write_page(page_of(story), files.folder / "report.html", force=True)
+    page = report.write_page(report.page_of(story), files.folder / "report.html", force=True)
     step(f"All this as a page to read: {page.resolve()}")
     return page
 
@@ -248,7 +238,7 @@ def _tell_effects(say: Console, effects: Sequence[Effect]) -> None:
         return
     table = Table("column", "strength", "lowest at", "highest at", box=box.SIMPLE)
     for one in effects[:COLUMNS_SHOWN]:
-        table.add_row(one.name, f"{one.strength:.2f}", *ends_of(one))
+        table.add_row(one.name, f"{one.strength:.2f}", *report.ends_of(one))
     say.print(table)
     say.print("Effects on the log odds, in brackets; strength is their standard deviation.")
 
@@ -262,16 +252,16 @@ def _tell_truth(
 ) -> None:
     """Of every method and metric whether the interval holds what the labels say."""
     table = Table("", "metric", "from bags", "95% interval", "labels say", "held", box=box.SIMPLE)
-    main, held, intervals = (named("log_loss")[0], named("auc")[0]), 0, 0
+    main, held, intervals = (report.named("log_loss")[0], report.named("auc")[0]), 0, 0
     for method in sorted(judged, key=lambda method: truths[method]["log_loss"].value):
-        rows, inside = verdicts(judged[method].evaluation, truths[method])
+        rows, inside = report.verdicts(judged[method].evaluation, truths[method])
         held, intervals = held + inside, intervals + len(rows)
         title = getattr(METHODS.get(method), "title", method) + " (chosen)" * (method == best)
         for name, *cells in rows:
             if name in main or method == best:
                 table.add_row(title, name, *cells)
                 title = ""
-    table.add_row("every label known", main[0], "", "", value_of(ceiling["log_loss"]), "")
+    table.add_row("every label known", main[0], "", "", report.value_of(ceiling["log_loss"]), "")
     say.print(table)
     say.print(
         f"{held} of all {intervals} intervals hold what the labels say. They share their bags, so "

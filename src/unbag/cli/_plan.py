@@ -8,22 +8,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from unbag import losses
+from unbag import losses, planning
 from unbag._rules import broken, option_spelling
 from unbag.cli._console import print_json, tell_warnings
 from unbag.cli._options import AsJson, check_pair, noise_variance
-from unbag.planning import (
-    HistogramSpread,
-    ModelSpread,
-    Noise,
-    Problem,
-    Sandwich,
-    bags_needed,
-    best_bag_size,
-    interval_width,
-    regret_supported,
-    sandwich,
-)
 from unbag.tables import count
 
 SIZES = tuple(2**i for i in range(11))
@@ -219,18 +207,18 @@ def _cap(kind: Kinds, cap: float | None) -> float:
     return float(cap or 1.0)
 
 
-def _noise(rate: float, noise: float, score_sd: float, kind: Kinds = "binary") -> Noise:
+def _noise(rate: float, noise: float, score_sd: float, kind: Kinds = "binary") -> planning.Noise:
     """For the log loss and the Poisson loss f2 is minus the score, whose mean is about the logit,
     or the logarithm, of the rate; counts are taken to have the variance of Poisson's."""
     if kind == "total" and rate > 0:
-        return Noise(label=rate, report=noise, mean_f2=-log(rate), var_f2=score_sd**2)
+        return planning.Noise(label=rate, report=noise, mean_f2=-log(rate), var_f2=score_sd**2)
     if not 0 < rate < 1:
         raise broken(
             "A rate must lie between 0 and 1",
             f"{rate} was given",
             "It is the share of events with a label 1.",
         )
-    return Noise(
+    return planning.Noise(
         label=rate * (1 - rate), report=noise, mean_f2=log((1 - rate) / rate), var_f2=score_sd**2
     )
 
@@ -240,7 +228,7 @@ def answers(
     regret: float | None,
     bags: int | None,
     size: int | None,
-    noise: Noise,
+    noise: planning.Noise,
     contest: Contest,
 ) -> dict[str, Any]:
     """What was asked: `sizes` for events, `needed` and `needed_by_size` for a regret, `supported`
@@ -260,7 +248,7 @@ def answers(
             "none of --events, --regret and --bags was given",
             "Give one or more.",
         )
-    best = round(best_bag_size(noise))
+    best = round(planning.best_bag_size(noise))
     k = size or best
     there = sorted({*SIZES, best, k})
     replies: dict[str, Any] = {"best_size": best, "noise_variance": noise.report}
@@ -274,20 +262,20 @@ def answers(
     if bags is not None:
         guaranteed = None  # the theorem is for exact reports
         if not noise.report:
-            guaranteed = regret_supported(bags, _problem(k, contest))
+            guaranteed = planning.regret_supported(bags, _problem(k, contest))
         replies["supported"] = Supported(k, bags, _within(bags * k, k, noise), guaranteed)
     return replies
 
 
-def _enough(regret: float, size: int, noise: Noise) -> int:
+def _enough(regret: float, size: int, noise: planning.Noise) -> int:
     """Bags that tell the loss to within a regret: the variance falls like 1 / instances."""
     return max(2, ceil((_within(1, size, noise) / regret) ** 2 / size))
 
 
-def _needed(regret: float, size: int, noise: Noise, contest: Contest) -> Needed:
+def _needed(regret: float, size: int, noise: planning.Noise, contest: Contest) -> Needed:
     """The theorems are for exact reports."""
     problem = _problem(size, contest)
-    slow = bags_needed(regret, problem)  # also refuses a regret that is not positive
+    slow = planning.bags_needed(regret, problem)  # also refuses a regret that is not positive
     enough = _enough(regret, size, noise)
     if noise.report:
         return Needed(size, enough, regret, None, None)
@@ -296,37 +284,37 @@ def _needed(regret: float, size: int, noise: Noise, contest: Contest) -> Needed:
     if (
         curvature and min(curvature.c1, curvature.c2) > 0
     ):  # 0: scores so large that the loss is a straight line
-        fast = bags_needed(regret, problem, curvature=curvature)
+        fast = planning.bags_needed(regret, problem, curvature=curvature)
     if fast >= slow:
         fast = None
     return Needed(size, enough, regret, slow, fast)
 
 
-def _curvature(noise: Noise, kind: Kinds) -> Sandwich | None:
+def _curvature(noise: planning.Noise, kind: Kinds) -> planning.Sandwich | None:
     """Of the loss over the scores that there are about; the paper has no fast rate for
     histograms."""
     if kind == "histogram":
         return None
     loss = {"binary": losses.log, "total": losses.poisson}[kind]
     reach = RANGE * noise.var_f2**0.5
-    return sandwich(loss, (-noise.mean_f2 - reach, -noise.mean_f2 + reach), kind=kind)
+    return planning.sandwich(loss, (-noise.mean_f2 - reach, -noise.mean_f2 + reach), kind=kind)
 
 
-def _within(instances: int, size: int, noise: Noise) -> float:
-    return interval_width(instances, size, noise) / 2
+def _within(instances: int, size: int, noise: planning.Noise) -> float:
+    return planning.interval_width(instances, size, noise) / 2
 
 
-def _problem(size: int, contest: Contest) -> Problem:
+def _problem(size: int, contest: Contest) -> planning.Problem:
     """Scores that differ by `apart`: f1 and f2 of the log loss differ by no more, as their slopes
     are at most 1; f1 of the Poisson loss, exp(score), by `cap` times as much. Of the cross entropy
     each component does, about."""
     square, cap = contest.apart**2, contest.cap
-    spread: Any = ModelSpread((cap**2) * square, square, square)
+    spread: Any = planning.ModelSpread((cap**2) * square, square, square)
     further: dict[str, Any] = {"prior": contest.rate / cap, "cap": cap}
     if contest.kind == "histogram":
-        spread = HistogramSpread(square, contest.classes * square)
+        spread = planning.HistogramSpread(square, contest.classes * square)
         further = {"classes": contest.classes}
-    return Problem(
+    return planning.Problem(
         models=contest.models, size=size, spread=spread, means_size=contest.larger, **further
     )
 

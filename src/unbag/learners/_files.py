@@ -20,46 +20,13 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from scipy.special import expit
 
+from unbag import additive, metrics, tables
 from unbag._io import scratch
 from unbag._rules import Refused, broken
-from unbag.additive import (
-    MOST_BUCKETS,
-    MOST_LEVELS,
-    BagPart,
-    LocalParts,
-    SumsFit,
-    Terms,
-    stored_part,
-    terms_of,
-)
 from unbag.bags import Kind, stable_hash
 from unbag.learners._combine import Combination, log_likelihood_loss, offset_of
 from unbag.learners._fitted import NOT_RANDOM, PESSIMISTIC, Fitted
 from unbag.learners._folds import look_random, scores_by_own_fold
-from unbag.metrics import (
-    EXACT,
-    Estimate,
-    Evaluation,
-    Evaluator,
-    Note,
-    join_marks,
-    marks,
-    mean_estimate,
-)
-from unbag.tables import (
-    ColumnNames,
-    Columns,
-    FeaturePlan,
-    OldScore,
-    TablesReport,
-    as_columns,
-    as_ids,
-    as_numbers,
-    ids_are_text,
-    join,
-    open_table,
-    plan_tables,
-)
 
 UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 ROW = 2_000
@@ -87,9 +54,9 @@ class FittedFiles(NamedTuple):
     """
 
     fitted: Fitted
-    plan: FeaturePlan
-    summary: TablesReport
-    old_score: OldScore | None = None
+    plan: tables.FeaturePlan
+    summary: tables.TablesReport
+    old_score: tables.OldScore | None = None
 
 
 def bytes_of(memory: str) -> int:
@@ -120,14 +87,14 @@ def bytes_of(memory: str) -> int:
 def fit_files(
     events: Any,
     reports: Any,
-    on: str | Sequence[str] | Columns,
+    on: str | Sequence[str] | tables.Columns,
     *,
     memory: str = "2GB",
     features: Sequence[str] | None = None,
     plan: Any = None,
     folds: int = 5,
     seed: int = 0,
-    **columns: Unpack[ColumnNames],
+    **columns: Unpack[tables.ColumnNames],
 ) -> FittedFiles:
     """The additive model of tables that may be larger than memory, judged in folds of bags.
 
@@ -152,13 +119,16 @@ def fit_files(
     FittedFiles
         The model, the plan of its features, and what the tables held.
     """
-    room, said = bytes_of(memory), as_columns(on, columns)
-    if isinstance(plan, FeaturePlan):
-        summary, planned = plan_tables(events, reports, said, features=())[0], plan
+    room, said = bytes_of(memory), tables.as_columns(on, columns)
+    if isinstance(plan, tables.FeaturePlan):
+        summary, planned = tables.plan_tables(events, reports, said, features=())[0], plan
     else:
-        wide: dict[str, Any] = {"one_hot": MOST_LEVELS, "most_buckets": MOST_BUCKETS}
+        wide: dict[str, Any] = {
+            "one_hot": additive.MOST_LEVELS,
+            "most_buckets": additive.MOST_BUCKETS,
+        }
         chosen: dict[str, Any] = {"features": features, "override": plan}
-        summary, planned = plan_tables(events, reports, said, **chosen, **wide)
+        summary, planned = tables.plan_tables(events, reports, said, **chosen, **wide)
     if summary.refused:
         raise Refused(*summary.refused)
     if planned is None:
@@ -180,7 +150,7 @@ class _Stored:
     """Parts of whole bags in files, made once and read in every pass."""
 
     def __init__(
-        self, folder: Path, columns: Columns, plan: FeaturePlan, folds: int, seed: int
+        self, folder: Path, columns: tables.Columns, plan: tables.FeaturePlan, folds: int, seed: int
     ) -> None:
         self.folder, self.columns, self.plan = folder, columns, plan
         self.folds, self.seed = folds, seed
@@ -189,17 +159,17 @@ class _Stored:
         self.kind: Kind = columns.reports_are
         self.classes = len(columns.counts or ("",))
 
-    def __iter__(self) -> Iterator[BagPart]:
+    def __iter__(self) -> Iterator[additive.BagPart]:
         for file in self.files:
             yield pickle.loads(file.read_bytes())  # written here, read by nobody else
 
     def write(self, events: Any, reports: Any, rows: int, number: int) -> None:
         """Bring the rows of each bag together in one of so many parts, in narrow form."""
-        self.few = rows <= EXACT
+        self.few = rows <= metrics.EXACT
         types = dict.fromkeys(self.columns.as_text, pa.string())
-        ours = open_table(events, types=types)
-        theirs = open_table(reports, thing="reports", types=types)
-        text = ids_are_text(ours, theirs, self.columns)
+        ours = tables.open_table(events, types=types)
+        theirs = tables.open_table(reports, thing="reports", types=types)
+        text = tables.ids_are_text(ours, theirs, self.columns)
         of_events = [*self.columns.of_events, *(column.name for column in self.plan.used)]
         self.old_score = self._old_score(ours)
         self.terms = self._planned_terms(ours, min(1.0, SAMPLE / rows))
@@ -208,7 +178,7 @@ class _Stored:
         for part in range(number):
             self._narrow(part)
 
-    def _old_score(self, table: Any) -> OldScore | None:
+    def _old_score(self, table: Any) -> tables.OldScore | None:
         """What the column holds that is added to scores, by all rows: those of a part may all lie
         between 0 and 1 by chance."""
         name = self.columns.offset
@@ -216,17 +186,17 @@ class _Stored:
             return None
         ends = [np.array([0.0])]
         for batch in table.batches(table.need([name])):
-            values = as_numbers(batch[name], name=name)
+            values = tables.as_numbers(batch[name], name=name)
             ends.append(np.array([values.min(), values.max()]))
-        return OldScore.of(self.columns, np.concatenate(ends))
+        return tables.OldScore.of(self.columns, np.concatenate(ends))
 
-    def _planned_terms(self, table: Any, share: float) -> Terms:
+    def _planned_terms(self, table: Any, share: float) -> additive.Terms:
         """The terms of a random share of the rows: where steps of numbers are, and their means."""
         used, rows = [column.name for column in self.plan.used], []
         rng = np.random.default_rng(self.seed)
         for batch in table.batches(used):
             rows.append(batch.filter(pa.array(rng.random(batch.num_rows) < share)))
-        return terms_of(pa.concat_tables(rows), plan=FeaturePlan(self.plan.used))[0]
+        return additive.terms_of(pa.concat_tables(rows), plan=tables.FeaturePlan(self.plan.used))[0]
 
     def _scatter(
         self, table: Any, names: Sequence[str], thing: str, number: int, text: bool
@@ -238,11 +208,11 @@ class _Stored:
 
         def batches() -> Iterator[pa.RecordBatch]:
             for batch in table.batches(names):
-                coded = as_ids(batch, keys, text=text).dictionary_encode()
+                coded = tables.as_ids(batch, keys, text=text).dictionary_encode()
                 hashed = stable_hash(coded.dictionary.to_pylist(), salt="part") % number
                 part = pa.array(hashed.astype(np.int32)).take(coded.indices)
                 for key in keys:
-                    own = as_ids(batch, [key], text=text)
+                    own = tables.as_ids(batch, [key], text=text)
                     batch = batch.set_column(names.index(key), key, own)
                 batch = batch.append_column(PART, part)
                 yield from batch.cast(schema).to_batches()
@@ -263,24 +233,29 @@ class _Stored:
         if not (ours.exists() and theirs.exists()):
             return  # events without any report, or reports without events
         events, reports = (ds.dataset(one, format="parquet").to_table() for one in (ours, theirs))
-        summary, _ = plan_tables(events, reports, self.columns, features=())
+        summary, _ = tables.plan_tables(events, reports, self.columns, features=())
         if not summary.observed:
             return  # none of these few bags has a report yet
-        joined = join(events, reports, self.columns, features=())
+        joined = tables.join(events, reports, self.columns, features=())
         bags = joined.take(np.flatnonzero(joined.observed))
         if joined.old_score != self.old_score:  # logits that lie between 0 and 1 in this part
             bags = replace(bags, offset=expit(bags.offset))
-        self.marks = join_marks(self.marks, marks(bags))
+        self.marks = metrics.join_marks(self.marks, metrics.marks(bags))
         Z = self.terms.matrix(events.take(pa.array(bags.rows)))
-        stored = stored_part(bags, Z, folds=self.folds, seed=[self.seed, part])
+        stored = additive.stored_part(bags, Z, folds=self.folds, seed=[self.seed, part])
         self.files.append(self.folder / f"{part}.part")
         self.files[-1].write_bytes(pickle.dumps(stored, protocol=5))
 
 
 def _fitted(stored: _Stored, folds: int) -> Fitted:
     """The model of all parts, and what folds of bags say of it."""
-    parts, terms, kind, classes = LocalParts(stored), stored.terms, stored.kind, stored.classes
-    alone = SumsFit(parts, terms, kind, classes=classes)
+    parts, terms, kind, classes = (
+        additive.LocalParts(stored),
+        stored.terms,
+        stored.kind,
+        stored.classes,
+    )
+    alone = additive.SumsFit(parts, terms, kind, classes=classes)
     of_columns = alone.maximise()
     prior = alone.prior
     whole, state = alone.with_pairs(of_columns)
@@ -295,7 +270,7 @@ def _fitted(stored: _Stored, folds: int) -> Fitted:
         return replace(fitted, notes=(f"{bags} bags in {folds} folds do not judge a model.",))
     of_fold = []
     for fold in range(folds):
-        without = SumsFit(parts, terms, kind, classes=classes, without=fold)
+        without = additive.SumsFit(parts, terms, kind, classes=classes, without=fold)
         without, state = without.with_pairs(without.maximise(of_columns))
         of_fold.append((without.terms, state.b))
     evaluation, gain = _judged(stored, of_fold, alone.prior)
@@ -304,10 +279,10 @@ def _fitted(stored: _Stored, folds: int) -> Fitted:
 
 
 def _judged(
-    stored: _Stored, of_fold: Sequence[tuple[Terms, np.ndarray]], level: np.ndarray
-) -> tuple[Evaluation, Estimate]:
+    stored: _Stored, of_fold: Sequence[tuple[additive.Terms, np.ndarray]], level: np.ndarray
+) -> tuple[metrics.Evaluation, metrics.Estimate]:
     """What bags say of models that never saw them, part by part: losses where they are random."""
-    evaluator, ours, theirs, answers = Evaluator(ordered=stored.few), [], [], []
+    evaluator, ours, theirs, answers = metrics.Evaluator(ordered=stored.few), [], [], []
     alarm = 0.01 / len(stored.files)  # that random bags of any part are called not random
     for part in stored:
         bags = part.bags
@@ -323,10 +298,12 @@ def _judged(
         for kept, own in ((ours, score + offset), (theirs, trivial)):
             kept.append(-log_likelihood_loss(own, bags))
     log, prior = np.concatenate(ours), np.concatenate(theirs)
-    gain = mean_estimate(log - prior, LEVEL)
+    gain = metrics.mean_estimate(log - prior, LEVEL)
     evaluation = evaluator.compute()
     if not (answers and all(answers)):
-        known = {"log_likelihood": mean_estimate(log, LEVEL), "gain_over_prior": gain}
-        note = Note(f"Judged by the likelihood of the counts, because {NOT_RANDOM}.", "counts")
+        known = {"log_likelihood": metrics.mean_estimate(log, LEVEL), "gain_over_prior": gain}
+        note = metrics.Note(
+            f"Judged by the likelihood of the counts, because {NOT_RANDOM}.", "counts"
+        )
         evaluation = replace(evaluation, estimates=known, calibration=[], strata=[], notes=(note,))
     return evaluation, gain

@@ -9,18 +9,10 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
+from unbag import tables
 from unbag._arrays import mean_by
 from unbag._rules import broken, refuse
 from unbag.bags import Bags
-from unbag.tables import (
-    FeaturePlan,
-    OldScore,
-    as_numbers,
-    is_number,
-    open_table,
-    plain,
-    plan_features,
-)
 
 APART, SURE = 0.1, 4.0
 """A column differs when its means are so many standard deviations apart, and so many errors."""
@@ -40,8 +32,8 @@ class BagsWithLabels(Bags):
     """
 
     notes: tuple[str, ...] = ()
-    plan: FeaturePlan | None = None
-    old_score: OldScore | None = None
+    plan: tables.FeaturePlan | None = None
+    old_score: tables.OldScore | None = None
 
 
 def with_labels(bags: Bags, X: Any, y: Any, *, offset: Any = None) -> BagsWithLabels:
@@ -127,13 +119,13 @@ def _of_bags(bags: Bags, report: np.ndarray) -> dict[str, Any]:
 
 
 def _read(
-    source: Any, label: str, theirs: Any, old: OldScore | None
+    source: Any, label: str, theirs: Any, old: tables.OldScore | None
 ) -> tuple[pa.Table, np.ndarray]:
     """Labelled rows and their labels, from wherever they are."""
-    table = open_table(source, thing="labelled rows")
-    columns = open_table(theirs).schema.names
+    table = tables.open_table(source, thing="labelled rows")
+    columns = tables.open_table(theirs).schema.names
     rows = table.read(table.need([*columns, label, getattr(old, "column", None)]))
-    return rows, as_numbers(rows[label], name=label, thing="labelled rows")
+    return rows, tables.as_numbers(rows[label], name=label, thing="labelled rows")
 
 
 def _reports(y: Any, bags: Bags) -> np.ndarray:
@@ -170,9 +162,9 @@ def _stacked(first: Any, second: Any) -> Any:
         return sparse.vstack([first, sparse.csr_array(second)], format="csr")
     if isinstance(first, np.ndarray):
         return np.concatenate([first, np.asarray(second, first.dtype)])
-    names = open_table(first).schema.names
-    read = [table.read(table.need(names)) for table in map(open_table, (first, second))]
-    above, below = (pa.table({name: plain(each[name]) for name in names}) for each in read)
+    names = tables.open_table(first).schema.names
+    read = [table.read(table.need(names)) for table in map(tables.open_table, (first, second))]
+    above, below = (pa.table({name: tables.plain(each[name]) for name in names}) for each in read)
     both = [above, _cast(below, above.schema)]
     return pa.concat_tables(both, promote_options="permissive").combine_chunks()
 
@@ -182,7 +174,7 @@ def _cast(table: pa.Table, schema: pa.Schema) -> pa.Table:
     columns = {}
     for name, wanted in zip(schema.names, schema.types, strict=True):
         column = table[name]
-        if not (is_number(wanted) and is_number(column.type)):
+        if not (tables.is_number(wanted) and tables.is_number(column.type)):
             try:
                 column = column.cast(wanted)
             except pa.ArrowException as error:
@@ -224,7 +216,7 @@ def _numbers(rows: Any) -> tuple[list[str], np.ndarray]:
     if isinstance(rows, np.ndarray):
         matrix = np.nan_to_num(rows.reshape(len(rows), -1).astype(float))
         return [f"column {j}" for j in range(matrix.shape[1])], matrix
-    plan = plan_features(rows)
+    plan = tables.plan_features(rows)
     plan = replace(plan, columns=tuple(c for c in plan.columns if c.kind != "hash"))
     if not plan.used:
         return [], np.zeros((rows.shape[0], 0))

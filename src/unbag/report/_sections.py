@@ -8,18 +8,9 @@ from math import isfinite
 
 import numpy as np
 
+from unbag import plots
 from unbag.learners import Effect
 from unbag.metrics import Evaluation
-from unbag.plots import (
-    Interval,
-    Level,
-    Series,
-    draw_curves,
-    draw_effect,
-    draw_intervals,
-    draw_predictions,
-    value_text,
-)
 from unbag.report._advice import next_steps, outlook, summary
 from unbag.report._page import (
     Grid,
@@ -177,11 +168,11 @@ def compared(story: Story) -> Section | None:
     called = brief([row.name for row in choice.table])
     best = called[choice.name]
     rows = [
-        Interval(called[row.name], *row.loss[:1], *row.loss[2:4], row.name == choice.name)
+        plots.Interval(called[row.name], *row.loss[:1], *row.loss[2:4], row.name == choice.name)
         for row in table
     ]
     words = f"Loss of {count(len(rows), 'model')} with intervals; {best} was chosen"
-    draw = partial(draw_intervals, rows=rows, x="loss, lower is better")
+    draw = partial(plots.draw_intervals, rows=rows, x="loss, lower is better")
     height = 1.0 + 0.47 * len(rows)
     picture = picture_of(draw, words, OF_INTERVALS, name="compared", height=height)
     d = max(digits(row.loss.error) for row in table)
@@ -209,16 +200,16 @@ def _learning(story: Story) -> Section | None:
     curves = best_curves(story.curves)
     if not curves:
         return None
-    series = [Series(c.name, range(1, len(c.loss) + 1), c.loss) for c in curves]
+    series = [plots.Series(c.name, range(1, len(c.loss) + 1), c.loss) for c in curves]
     marks = [(float(c.epoch), c.loss[c.epoch - 1]) for c in curves if 0 < c.epoch <= len(c.loss)]
     levels, most = [], np.inf
     if story.trivial is not None:
-        levels.append(Level("always the prior", story.trivial))
+        levels.append(plots.Level("always the prior", story.trivial))
         gained = story.trivial - min(float(np.nanmin(curve.loss)) for curve in curves)
         if gained > 0:  # what lies far above the trivial loss is equally useless
             most = story.trivial + 0.5 * gained
     draw = partial(
-        draw_curves, series=series, x="epoch", y="loss on held-out bags", levels=levels,
+        plots.draw_curves, series=series, x="epoch", y="loss on held-out bags", levels=levels,
         marks=marks, mark="epoch that was taken", most=most,
     )  # fmt: skip
     words = f"Loss on held-out bags by epoch, for {', '.join(c.name for c in curves)}"
@@ -339,7 +330,7 @@ def _predictions(story: Story) -> Section | None:
     low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])
     quantiles = f"a tenth below {low:.2g}, half below {middle:.2g}, a tenth above {high:.2g}"
     words = f"Distribution of {len(values):,} predictions: {quantiles}"
-    draw, caption = partial(draw_predictions, values=values), f"{words}. {OF_PREDICTIONS}"
+    draw, caption = partial(plots.draw_predictions, values=values), f"{words}. {OF_PREDICTIONS}"
     picture = picture_of(draw, words, caption, name="scores", height=3.4)
     return Section("scores", "What it predicts", [picture])
 
@@ -387,7 +378,7 @@ def ends_of(effect: Effect) -> list[str]:
     """Where an effect is lowest and highest; of classes, for the last one."""
     value = np.reshape(effect.effect, (len(effect.at), -1))[:, -1]
     return [
-        f"{value_text(effect.at[i], days=effect.days)} ({value[i]:+.2f})"
+        f"{plots.value_text(effect.at[i], days=effect.days)} ({value[i]:+.2f})"
         for i in (np.argmin(value), np.argmax(value))
     ]
 
@@ -396,7 +387,7 @@ def _picture(number: int, effect: Effect) -> Picture:
     classes = [""]
     if np.ndim(effect.effect) > 1:
         classes = [f"class {i}" for i in range(np.shape(effect.effect)[1])]
-    draw = partial(draw_effect, effect=effect, unit=UNIT, classes=classes)
+    draw = partial(plots.draw_effect, effect=effect, unit=UNIT, classes=classes)
     low, high = ends_of(effect)
     words = f"Effect of {effect.name}: lowest at {low}, highest at {high}"
     few = min(len(effect.at), ROWS)
