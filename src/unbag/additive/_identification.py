@@ -182,7 +182,7 @@ def rank_tables(
 
 def _rate(cells: Marginals, rate: float | None) -> float:
     if rate is None and cells.observed.any():
-        rate = float(cells.reports.prior)
+        rate = float(cells.prior)
     if rate is None:
         raise broken(
             "Tables that are not there yet must have an expected rate",

@@ -61,7 +61,7 @@ def check_cells(
 def told_columns(cells: Marginals) -> list[Identified]:
     """What these tables can tell of each column; of count totals as if they were labels."""
     if cells.kind == "total":
-        rate = min(max(float(cells.reports.prior), 0.01), 0.5)
+        rate = min(max(float(cells.prior), 0.01), 0.5)
         return identifiable(cells, rate=rate)
     return identifiable(cells)
 
@@ -133,7 +133,7 @@ def train_cells(ctx: typer.Context, said: dict[str, Any], settings: dict[str, An
     with activity(words) as progress, informed(progress), tell_warnings():
         model = learned(cells, settings)
     keep_model(model, out, count(len(cells), "cell"), force=given["force"], known=cells.notes)
-    verdict, rate = model.fitted_.verdict, float(cells.reports.prior)
+    verdict, rate = model.fitted_.verdict, float(cells.prior)
     tell_judged(model.evaluation_, verdict, as_json=given["as_json"])
     if verdict.step == "more":
         place = shlex.quote(str(events))
@@ -156,7 +156,7 @@ def _story(files: Sequence[Path], cells: Marginals, model: Any) -> Story:
         tables=TablesReport(
             events, len(cells), len(cells), observed, events, tuple(notes_on(cells)), ()
         ),
-        facts=Facts(observed, events, *sizes, float(cells.reports.prior), noise),
+        facts=Facts(observed, events, *sizes, float(cells.prior), noise),
         trained=True,
         learned=len(cells),
         evaluation=model.evaluation_,

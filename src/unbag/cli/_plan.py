@@ -18,40 +18,6 @@ SIZES = tuple(2**i for i in range(11))
 RANGE = 3.0  # scores lie within so many standard deviations of their mean, for the fast rate
 
 
-class SizeRow(NamedTuple):
-    """So many bags of one size, and how far the log loss estimated from them may be from the true
-    one."""
-
-    size: int
-    bags: int
-    within: float
-
-
-class Needed(NamedTuple):
-    """Bags that tell the log loss to within a regret, and those that the tournament's theorems ask
-    for (no noise).
-
-    guaranteed_fast_bags : where fewer are enough if the best possible predictor is among the
-        models.
-    """
-
-    size: int
-    bags: int
-    within: float
-    guaranteed_bags: int | None
-    guaranteed_fast_bags: int | None
-
-
-class Supported(NamedTuple):
-    """How well bags tell the log loss, and the regret that the tournament's theorem guarantees (no
-    noise)."""
-
-    size: int
-    bags: int
-    within: float
-    guaranteed_regret: float | None
-
-
 Kinds = Literal["binary", "total", "histogram"]
 LOSSES = {"binary": "log loss", "total": "Poisson loss", "histogram": "cross entropy"}
 OF_BAGS = (
@@ -234,10 +200,12 @@ def answers(
     """What was asked: `sizes` for events, `needed` and `needed_by_size` for a regret, `supported`
     for bags.
 
-    The best size is always told; it has the narrowest interval for the same events.
+    Each says of so many bags of a size within how much they tell the loss. The best size is always
+    told; it has the narrowest interval for the same events.
 
-    >>> known = Noise(0.18, 0.0, 1.2, 2.0)
-    >>> answers(None, None, 500, 64, known, Contest(12, 0.5, 0.25))["supported"].within.__round__(3)
+    >>> known = planning.Noise(0.18, 0.0, 1.2, 2.0)
+    >>> reply = answers(None, None, 500, 64, known, Contest(12, 0.5, 0.25))["supported"]
+    >>> round(reply["within"], 3)
     0.053
     """
     if regret is not None and not regret > 0:
@@ -248,60 +216,56 @@ def answers(
             "none of --events, --regret and --bags was given",
             "Give one or more.",
         )
+
+    def within(instances: int, k: int) -> float:
+        return planning.interval_width(instances, k, noise) / 2
+
     best = round(planning.best_bag_size(noise))
-    k = size or best
-    there = sorted({*SIZES, best, k})
+    size = size or best
+    there = sorted({*SIZES, best, size})
     replies: dict[str, Any] = {"best_size": best, "noise_variance": noise.report}
     if events is not None:
         replies["sizes"] = [
-            SizeRow(s, events // s, _within(events, s, noise)) for s in there if events >= 2 * s
+            {"size": k, "bags": events // k, "within": within(events, k)}
+            for k in there
+            if events >= 2 * k
         ]
     if regret is not None:
-        replies["needed"] = _needed(regret, k, noise, contest)
-        replies["needed_by_size"] = [SizeRow(s, _enough(regret, s, noise), regret) for s in there]
+        # the variance falls like 1 / instances
+        enough = {k: max(2, ceil((within(1, k) / regret) ** 2 / k)) for k in there}
+        rows = {k: {"size": k, "bags": n, "within": regret} for k, n in enough.items()}
+        slow, fast = _by_theorems(regret, _problem(size, contest), noise, contest.kind)
+        guaranteed = {"guaranteed_bags": slow, "guaranteed_fast_bags": fast}
+        replies |= {"needed": rows[size] | guaranteed, "needed_by_size": list(rows.values())}
     if bags is not None:
-        guaranteed = None  # the theorem is for exact reports
-        if not noise.report:
-            guaranteed = planning.regret_supported(bags, _problem(k, contest))
-        replies["supported"] = Supported(k, bags, _within(bags * k, k, noise), guaranteed)
+        known, promise = within(bags * size, size), None
+        if not noise.report:  # the theorem is for exact reports
+            promise = planning.regret_supported(bags, _problem(size, contest))
+        row = {"size": size, "bags": bags, "within": known}
+        replies["supported"] = row | {"guaranteed_regret": promise}
     return replies
 
 
-def _enough(regret: float, size: int, noise: planning.Noise) -> int:
-    """Bags that tell the loss to within a regret: the variance falls like 1 / instances."""
-    return max(2, ceil((_within(1, size, noise) / regret) ** 2 / size))
-
-
-def _needed(regret: float, size: int, noise: planning.Noise, contest: Contest) -> Needed:
-    """The theorems are for exact reports."""
-    problem = _problem(size, contest)
+def _by_theorems(
+    regret: float, problem: planning.Problem, noise: planning.Noise, kind: Kinds
+) -> tuple[int | None, int | None]:
+    """Bags that the theorems ask for, and where fewer are enough if the best possible predictor is
+    among the models; they are for exact reports, and the paper has no fast rate for histograms."""
     slow = planning.bags_needed(regret, problem)  # also refuses a regret that is not positive
-    enough = _enough(regret, size, noise)
     if noise.report:
-        return Needed(size, enough, regret, None, None)
-    fast = slow
-    curvature = _curvature(noise, contest.kind)
-    if (
-        curvature and min(curvature.c1, curvature.c2) > 0
-    ):  # 0: scores so large that the loss is a straight line
-        fast = planning.bags_needed(regret, problem, curvature=curvature)
-    if fast >= slow:
-        fast = None
-    return Needed(size, enough, regret, slow, fast)
-
-
-def _curvature(noise: planning.Noise, kind: Kinds) -> planning.Sandwich | None:
-    """Of the loss over the scores that there are about; the paper has no fast rate for
-    histograms."""
+        return None, None
     if kind == "histogram":
-        return None
-    loss = {"binary": losses.log, "total": losses.poisson}[kind]
-    reach = RANGE * noise.var_f2**0.5
-    return planning.sandwich(loss, (-noise.mean_f2 - reach, -noise.mean_f2 + reach), kind=kind)
-
-
-def _within(instances: int, size: int, noise: planning.Noise) -> float:
-    return planning.interval_width(instances, size, noise) / 2
+        return slow, None
+    # the curvature of the loss over the scores that there are about
+    loss, reach = {"binary": losses.log, "total": losses.poisson}[kind], RANGE * noise.var_f2**0.5
+    scores = (-noise.mean_f2 - reach, -noise.mean_f2 + reach)
+    curvature = planning.sandwich(loss, scores, kind=kind)
+    if min(curvature.c1, curvature.c2) <= 0:  # scores so large that the loss is a straight line
+        return slow, None
+    fast = planning.bags_needed(regret, problem, curvature=curvature)
+    if fast >= slow:
+        return slow, None
+    return slow, fast
 
 
 def _problem(size: int, contest: Contest) -> planning.Problem:
@@ -323,16 +287,23 @@ def _in_words(replies: dict[str, Any], noise: float, loss: str) -> str:
     best = count(replies["best_size"], "event")
     lines = [f"Best size at noise variance {noise:g}: {best} a bag."]
     if "sizes" in replies:
-        lines += [
-            "",
-            f"With these events: bags, and how well they tell the {loss}",
-            f"{'size':>8} {'bags':>12} within",
-        ]
-        lines += [f"{row.size:>8,} {row.bags:>12,} {row.within:.4f}" for row in replies["sizes"]]
+        title = f"With these events: bags, and how well they tell the {loss}"
+        lines += ["", title, f"{'size':>8} {'bags':>12} within"]
+        lines += ["{size:>8,} {bags:>12,} {within:.4f}".format(**row) for row in replies["sizes"]]
     if "needed" in replies:
-        lines += _needed_in_words(replies, loss)
+        size, bags, within, slow, fast = replies["needed"].values()
+        lines += ["", f"{bags:,} bags of {size:,} tell the {loss} to within {within:g}. By size:"]
+        lines += [f"{'size':>8} {'bags':>12} {'events':>14}"]
+        for row in replies["needed_by_size"]:
+            k, n = row["size"], row["bags"]
+            lines += [f"{k:>8,} {n:>12,} {k * n:>14,}"]
+        if slow is not None:
+            asked = f"The theorem for choosing asks for {slow:,} bags of {size:,}"
+            if fast is not None:
+                asked += f", or {fast:,} if the best possible predictor is among the models"
+            lines += [f"{asked}."]
     if "supported" in replies:
-        size, bags, within, guaranteed = replies["supported"]
+        size, bags, within, guaranteed = replies["supported"].values()
         lines += ["", f"{bags:,} bags of {size:,} tell the {loss} to within {within:.4f}."]
         if guaranteed is not None:
             promise = "nothing: it needs more bags"
@@ -342,19 +313,3 @@ def _in_words(replies: dict[str, Any], noise: float, loss: str) -> str:
     if noise:
         lines += ["The theorem is for exact reports; with noise it says nothing."]
     return "\n".join(lines)
-
-
-def _needed_in_words(replies: dict[str, Any], loss: str) -> list[str]:
-    size, bags, within, slow, fast = replies["needed"]
-    lines = ["", f"{bags:,} bags of {size:,} tell the {loss} to within {within:g}. By size:"]
-    lines += [f"{'size':>8} {'bags':>12} {'events':>14}"]
-    lines += [
-        f"{row.size:>8,} {row.bags:>12,} {row.size * row.bags:>14,}"
-        for row in replies["needed_by_size"]
-    ]
-    if slow is None:
-        return lines
-    other = ""
-    if fast is not None:
-        other = f", or {fast:,} if the best possible predictor is among the models"
-    return [*lines, f"The theorem for choosing asks for {slow:,} bags of {size:,}{other}."]

@@ -188,7 +188,7 @@ def judged_cells(model: AdditiveModel, held: Marginals, other: Marginals) -> Hel
 def mean_rate(cells: Marginals) -> tuple[float, float]:
     """The mean rate of observed cells, and the variance of its scatter between them in logits: the
     most likely one, with which the mean rate is a fair rival of a model."""
-    rate = float(cells.reports.prior)
+    rate = float(cells.prior)
     own = cells.size * max(label_variance(rate, cells.kind), 1e-9)
     residual = cells.total - cells.size * rate
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import ceil, isfinite
+from typing import Any
 
 import numpy as np
 
@@ -132,22 +133,13 @@ def _surely_better(story: Story) -> bool:
     return story.verdict is not None and story.verdict.answer == "better"
 
 
-def _trust(story: Story) -> list[str]:
-    sentences = [
-        (
-            story.diagnosis is not None and story.diagnosis.random,
-            "The bags look random, so the intervals mean what they say.",
-        ),
-        (
-            story.facts is not None and story.facts.noise,
-            "The reports carry noise; the intervals allow for it.",
-        ),
-        (
-            story.drift is not None and story.drift.alarm,
-            "The prior changes with time, so yesterday's numbers may not hold tomorrow.",
-        ),
-    ]
-    return [sentence for holds, sentence in sentences if holds]
+def _trust(story: Story) -> Iterator[str]:
+    if story.diagnosis is not None and story.diagnosis.random:
+        yield "The bags look random, so the intervals mean what they say."
+    if story.facts is not None and story.facts.noise:
+        yield "The reports carry noise; the intervals allow for it."
+    if story.drift is not None and story.drift.alarm:
+        yield "The prior changes with time, so yesterday's numbers may not hold tomorrow."
 
 
 def noise_of(story: Story) -> Noise | None:
@@ -227,7 +219,7 @@ def _advice(story: Story) -> Iterator[tuple[str, str]]:
         off = f"too {('low', 'high')[gap.value > 0]} on average, by {value_of(gap).lstrip('-')}"
         command = "unbag recalibrate MODEL EVENTS REPORTS --out better.unbag"
         yield f"Predictions are {off}. Correct them by newer reports:", command
-    chosen = getattr(choice, "model", None)
+    chosen: Any = getattr(choice, "model", None)
     history = getattr(chosen, "history", {}).get("held_out", ())
     if len(history) and chosen.epoch >= len(history):
         best = f"was still getting better in its last epoch, {chosen.epoch}"

@@ -95,9 +95,11 @@ def facts_of(bags: Bags) -> Facts:
     known, size, prior = bags.reported(), bags.size, None
     if bags.kind != "histogram":
         prior = float(np.average(known.report, weights=known.size))
-    due = ~bags.observed
+    due, strata = np.zeros(len(bags), bool), 1
     if bags.status is not None:
         due = bags.status == "pending"
+    if bags.stratum is not None:
+        strata = len(np.unique(bags.stratum))
     return Facts(
         bags=len(known),
         events=len(known.bag),
@@ -107,7 +109,7 @@ def facts_of(bags: Bags) -> Facts:
         prior=prior,
         noise=float(np.mean(0.0 if known.noise is None else known.noise)),
         pending=int(due.sum()),
-        strata=len(np.unique(bags.stratum)),
+        strata=strata,
         waiting=int(size[due].sum()),
         hidden=len(bags) - len(known) - int(due.sum()),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -139,31 +139,21 @@ def _prior(rows: Rows) -> Section | None:
 
 
 def _next_steps(rows: Rows, waiting: int, aside: Mapping[str, int]) -> Section:
+    return Section("next", "What to do next", [items(*_advice(rows, waiting, aside))])
+
+
+def _advice(rows: Rows, waiting: int, aside: Mapping[str, int]) -> Iterator[str]:
     value, error = _last(rows, "log_loss")
-    advice = [
-        (
-            _alarms(rows) > 0,
-            "The prior moves: keep the prior of each chunk (--prior chunk), and do not stop "
-            "learning.",
-        ),
-        (
-            bool(aside),
-            f"{count(sum(aside.values()), 'thing')} were set aside: quarantine.jsonl says which; "
-            "fix the source.",
-        ),
-        (
-            waiting > 0,
-            f"{count(waiting, 'event')} wait for their report; the same command goes on when there "
-            "is more.",
-        ),
-        (
-            bool(np.isfinite(value) and error > 0.05 * abs(value)),
-            f"The last log loss is known to {short(2 * error)} only: 4 times the events in a chunk "
-            "would halve that.",
-        ),
-        (
-            True,
-            "To go on from here, run the same command again: it resumes from the last checkpoint.",
-        ),
-    ]
-    return Section("next", "What to do next", [items(*(text for holds, text in advice if holds))])
+    if _alarms(rows):
+        prior = "keep the prior of each chunk (--prior chunk)"
+        yield f"The prior moves: {prior}, and do not stop learning."
+    if aside:
+        things = count(sum(aside.values()), "thing")
+        yield f"{things} were set aside: quarantine.jsonl says which; fix the source."
+    if waiting:
+        events = count(waiting, "event")
+        yield f"{events} wait for their report; the same command goes on when there is more."
+    if np.isfinite(value) and error > 0.05 * abs(value):
+        known = f"The last log loss is known to {short(2 * error)} only"
+        yield f"{known}: 4 times the events in a chunk would halve that."
+    yield "To go on from here, run the same command again: it resumes from the last checkpoint."

@@ -12,7 +12,7 @@ where.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,13 +37,14 @@ SIGMAS = 5.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Marginals:
+class Marginals(Reports):
     """Cells of tables that count the same events, each with its report.
+
+    Beside what is known of each cell, as `Reports` has it of bags (its number of events, its share,
+    noise, status and name, as "by_campaign_day: campaign=3, day=2026-01-04"):
 
     Parameters
     ----------
-    reports : Reports
-        What is known of each cell: its number of events, its share, noise, status and name.
     S : scipy.sparse.csr_array
         Who is counted where: cells in rows, events in columns, ones where an event is counted.
     X : pyarrow.Table
@@ -60,17 +61,16 @@ class Marginals:
         How the columns of the events are read.
     """
 
-    reports: Reports
-    S: Any
-    X: pa.Table
-    of_table: np.ndarray
-    tables: tuple[str, ...]
+    # of cells both are always given
+    noise: Any = None
+    names: Any = None
+    S: Any = None
+    X: Any = None
+    of_table: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    tables: tuple[str, ...] = ()
     below: float | None = None
     notes: tuple[str, ...] = ()
     plan: FeaturePlan | None = None
-
-    def __len__(self) -> int:
-        return len(self.reports)
 
     def __repr__(self) -> str:
         cells = np.bincount(self.of_table, minlength=len(self.tables))
@@ -81,61 +81,31 @@ class Marginals:
         return f"Marginals({'; '.join(parts)}; {self.S.shape[1]:,} events; {self.kind})"
 
     @property
-    def kind(self) -> Kind:
-        """Binary, or total."""
-        return self.reports.kind
-
-    @property
-    def size(self) -> np.ndarray:
-        """How many events each cell counts."""
-        return self.reports.size
-
-    @property
-    def report(self) -> np.ndarray:
-        """The reported share or mean count of each cell, NaN where it is not observed."""
-        return self.reports.report
-
-    @property
-    def observed(self) -> np.ndarray:
-        """Whether the report of each cell is observed."""
-        return self.reports.observed
+    def reports(self) -> Reports:
+        """The cells as reports, which they are."""
+        return self
 
     def reported(self) -> Marginals:
         """All cells, of which one at least is observed: hidden ones tell something too."""
-        self.reports.check_observed()
+        self.check_observed()
         return self
 
     @property
     def hidden(self) -> np.ndarray:
         """Whether a cell is known to lie below the threshold, and no more."""
-        if self.below is None or self.reports.status is None:
+        if self.below is None or self.status is None:
             return np.zeros(len(self), bool)
-        return np.isin(self.reports.status, HIDDEN_BY_VALUE)
-
-    @property
-    def names(self) -> np.ndarray:
-        """What the cells are called: "by_campaign_day: campaign=3, day=2026-01-04"."""
-        names = self.reports.names
-        assert names is not None
-        return names
+        return np.isin(self.status, HIDDEN_BY_VALUE)
 
     @property
     def total(self) -> np.ndarray:
         """The reported total of each cell, NaN where it is not observed."""
         return self.report * self.size
 
-    @property
-    def noise(self) -> np.ndarray:
-        """The variance of the noise on each total."""
-        if self.reports.noise is None:
-            return np.zeros(len(self))
-        return self.reports.noise
-
-    def take(self, cells: Any) -> Marginals:
+    def take(self, numbers: Any) -> Marginals:
         """These cells in this order; all events stay."""
-        cells = np.asarray(cells)
-        reports = self.reports.take(cells)
-        return replace(self, reports=reports, S=self.S[cells], of_table=self.of_table[cells])
+        cells = np.asarray(numbers)
+        return replace(self, **self.taken(cells), S=self.S[cells], of_table=self.of_table[cells])
 
 
 class _Cells(NamedTuple):
@@ -264,9 +234,8 @@ def join_marginals(
     if refused:
         raise Refused(*refused)
     known = {"kind": kind, "cap": cap, "accept_bias": accept_bias or below is not None}
-    cells = replace(_together(read, plan.columns_of(rows), known), below=below, plan=plan)
-    cells.reports.check_observed()
-    return cells
+    cells = _together(read, plan.columns_of(rows), known | {"below": below, "plan": plan})
+    return cells.reported()
 
 
 def plan_marginals(
@@ -514,7 +483,7 @@ def _sums(cells: _Cells, group: np.ndarray, groups: int) -> tuple[np.ndarray, np
 
 
 def _together(read: list[_Cells], X: pa.Table, known: dict[str, Any]) -> Marginals:
-    """All tables as one set of cells; `known` is what else `Reports` takes."""
+    """All tables as one set of cells; `known` is what else `Marginals` takes."""
     members = []  # of each table: cells in rows, events in columns
     for cells in read:
         event = np.flatnonzero(cells.cell >= 0)
@@ -523,22 +492,18 @@ def _together(read: list[_Cells], X: pa.Table, known: dict[str, Any]) -> Margina
     S = sparse.csr_array(sparse.vstack(members, format="csr"))
     size = np.diff(S.indptr)
     status = np.concatenate([cells.reports.status for cells in read])
-    noise = np.concatenate([cells.reports.noise for cells in read])
-    reports = Reports(
+    return Marginals(
         size,
         np.concatenate([cells.total for cells in read]) / size,
-        noise=noise if noise.any() else None,
+        noise=np.concatenate([cells.reports.noise for cells in read]),
         names=np.concatenate([cells.names for cells in read]),
         status=status,
-        **known,
-    )
-    return Marginals(
-        reports,
-        S,
-        X,
-        np.repeat(np.arange(len(read)), [len(cells.names) for cells in read]),
-        tuple(cells.name for cells in read),
+        S=S,
+        X=X,
+        of_table=np.repeat(np.arange(len(read)), [len(cells.names) for cells in read]),
+        tables=tuple(cells.name for cells in read),
         notes=tuple(_notes(read, status)),
+        **known,
     )
 
 
