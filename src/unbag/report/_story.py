@@ -15,43 +15,32 @@ from unbag.metrics import Estimate, Evaluation
 from unbag.selection import Choice
 from unbag.tables import TablesReport
 
+NAMES = {
+    "brier": "Brier score",
+    "auc": "AUC",
+    "poisson": "Poisson loss",
+    "square": "Squared error",
+    "gain_over_prior": "Gain over the prior",
+}
+"""Of the metrics that are not called like their key."""
 MEANINGS = {
-    "log_loss": ("Log loss", "how surprised the model is by what happens; lower is better"),
-    "brier": ("Brier score", "mean squared error of the predicted probability; lower is better"),
-    "auc": (
-        "AUC",
-        "how often a positive event gets a higher score than a negative one; 0.5 is chance, 1 is "
-        "perfect",
-    ),
-    "poisson": (
-        "Poisson loss",
-        "how surprised the model is by the counts, less what no model changes; lower is better",
-    ),
-    "square": (
-        "Squared error",
-        "of the predicted count, less what no model changes, so it may be negative; lower is "
-        "better",
-    ),
-    "explained": (
-        "Explained",
-        "share of the differences between cells that the model explains; 1 is perfect, 0 is the "
-        "mean rate",
-    ),
-    "log_likelihood": (
-        "Log likelihood",
-        "of a report that the model did not see; higher is better",
-    ),
-    "gain_over_prior": (
-        "Gain over the prior",
-        "by how many nats a report that the model did not see is likelier than by the mean rate",
-    ),
-    "coverage": ("Coverage", "share of unseen totals in their 95% intervals; 0.95 is right"),
-    "mean_prediction": ("Mean prediction", "what the model predicts on average"),
-    "mean_report": ("Mean report", "what the bags reported on average"),
-    "prediction_minus_report": (
-        "Prediction minus report",
-        "0 is right; above 0 the model predicts too much",
-    ),
+    "log_loss": "how surprised the model is by what happens; lower is better",
+    "brier": "mean squared error of the predicted probability; lower is better",
+    "auc": "how often a positive event gets a higher score than a negative one; 0.5 is chance, 1 "
+    "is perfect",
+    "poisson": "how surprised the model is by the counts, less what no model changes; lower is "
+    "better",
+    "square": "of the predicted count, less what no model changes, so it may be negative; lower is "
+    "better",
+    "explained": "share of the differences between cells that the model explains; 1 is perfect, 0 "
+    "is the mean rate",
+    "log_likelihood": "of a report that the model did not see; higher is better",
+    "gain_over_prior": "by how many nats a report that the model did not see is likelier than by "
+    "the mean rate",
+    "coverage": "share of unseen totals in their 95% intervals; 0.95 is right",
+    "mean_prediction": "what the model predicts on average",
+    "mean_report": "what the bags reported on average",
+    "prediction_minus_report": "0 is right; above 0 the model predicts too much",
 }
 DECIDES = ("log_loss", "poisson", "brier", "square")
 
@@ -232,7 +221,8 @@ class Story:
 
 def named(metric: str) -> tuple[str, str]:
     """A metric's name and what it means."""
-    return MEANINGS.get(metric, (metric.replace("_", " ").capitalize(), ""))
+    name = NAMES.get(metric, metric.replace("_", " ").capitalize())
+    return name, MEANINGS.get(metric, "")
 
 
 def brief(names: Sequence[str]) -> dict[str, str]:

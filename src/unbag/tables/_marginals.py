@@ -40,11 +40,15 @@ SIGMAS = 5.0
 class Marginals(Reports):
     """Cells of tables that count the same events, each with its report.
 
-    Beside what is known of each cell, as `Reports` has it of bags (its number of events, its share,
-    noise, status and name, as "by_campaign_day: campaign=3, day=2026-01-04"):
+    What is known of each cell is what `Reports` has of bags (its number of events, its share,
+    status); and further:
 
     Parameters
     ----------
+    noise : numpy.ndarray
+        The variance of the noise on each total, 0 where it is exact.
+    names : numpy.ndarray
+        What the cells are called: "by_campaign_day: campaign=3, day=2026-01-04".
     S : scipy.sparse.csr_array
         Who is counted where: cells in rows, events in columns, ones where an event is counted.
     X : pyarrow.Table
@@ -61,7 +65,6 @@ class Marginals(Reports):
         How the columns of the events are read.
     """
 
-    # of cells both are always given
     noise: Any = None
     names: Any = None
     S: Any = None
