@@ -258,7 +258,8 @@ def table_verb(*, without: tuple[str, ...] = ()) -> type[Verb]:
             super().__init__(*args, params=params, **further)
             app = typer.Typer(add_completion=False)
             app.command()(ColumnOptions)
-            for option in typer.main.get_command(app).params:
+            options: list[Any] = typer.main.get_command(app).params
+            for option in options:
                 if option.name in names:
                     option.help, option.rich_help_panel = COLUMN_HELP[option.name]
                     option.secondary_opts = []
