@@ -99,12 +99,10 @@ class Bags:
             rows(_length(X), len(self.bag), thing="X", of="instance")
         if self.offset is not None:
             rows(len(self.offset), len(self.bag), thing="offset", of="instance")
+            remedy = "Give the log exposure, or the score of a model, of every instance."
+            bad = ~np.isfinite(self.offset)
             refuse(
-                "An offset must be finite",
-                ~np.isfinite(self.offset),
-                thing="instance",
-                given=self.offset,
-                remedy="Give the log exposure, or the score of a model, of every instance.",
+                "An offset must be finite", bad, thing="instance", given=self.offset, remedy=remedy
             )
 
     def __len__(self) -> int:

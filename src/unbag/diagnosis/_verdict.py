@@ -183,13 +183,9 @@ def _checked(bags: Bags, scores: Any) -> np.ndarray | None:
         return None
     scores = np.asarray(scores, float)
     rows(len(scores), len(bags.bag), thing="scores", of="instance")
-    refuse(
-        "A score must be finite",
-        ~np.isfinite(scores.reshape(len(scores), -1)).all(axis=1),
-        thing="row",
-        given=scores,
-        remedy="Give logits; a probability of 0 or 1 has none.",
-    )
+    remedy = "Give logits; a probability of 0 or 1 has none."
+    bad = ~np.isfinite(scores.reshape(len(scores), -1)).all(axis=1)
+    refuse("A score must be finite", bad, thing="row", given=scores, remedy=remedy)
     if bags.kind != "histogram" and scores.ndim == 2 and scores.shape[1] == 1:
         return scores[:, 0]
     return scores

@@ -116,12 +116,10 @@ def collect(
         Whether to keep the scores, for what depends on their order.
     """
     bags, score, h, _ = scored
+    remedy = "Give the logarithms of rates as scores; for counts say {scale:probability}."
+    bad = ~(h[:, 0] < 1e50) & (bags.kind == "total")
     refuse(
-        "A predicted count must be below 1e+50",
-        ~(h[:, 0] < 1e50) & (bags.kind == "total"),
-        thing="instance",
-        given=h[:, 0],
-        remedy="Give the logarithms of rates as scores; for counts say {scale:probability}.",
+        "A predicted count must be below 1e+50", bad, thing="instance", given=h[:, 0], remedy=remedy
     )
     g = h
     if reference is not None:
@@ -336,13 +334,9 @@ def checked_scores(score: Any, bags: Bags) -> np.ndarray:
             f"{score.shape[1]} given for {bags.report.shape[1]} classes",
             "Give the same classes to both.",
         )
-    refuse(
-        "A score must be finite",
-        ~np.isfinite(score.reshape(count, -1)).all(axis=1),
-        thing="instance",
-        given=score,
-        remedy="A model that predicts NaN has diverged: train it with a lower learning rate.",
-    )
+    remedy = "A model that predicts NaN has diverged: train it with a lower learning rate."
+    bad = ~np.isfinite(score.reshape(count, -1)).all(axis=1)
+    refuse("A score must be finite", bad, thing="instance", given=score, remedy=remedy)
     return score
 
 

@@ -130,12 +130,10 @@ def capped(y: Any, *, cap: float, person: Any = None) -> np.ndarray:
     array([1., 1., 2., 0.])
     """
     y = np.asarray(y, float)
+    remedy = "Cap counts before noise is added."
+    bad = ~(np.isfinite(y) & (y >= 0))
     refuse(
-        "A count to cap must be finite and not negative",
-        ~(np.isfinite(y) & (y >= 0)),
-        thing="row",
-        given=y,
-        remedy="Cap counts before noise is added.",
+        "A count to cap must be finite and not negative", bad, thing="row", given=y, remedy=remedy
     )
     if not cap > 0:
         raise broken(

@@ -53,22 +53,14 @@ class OldScore(NamedTuple):
 
     def as_scores(self, values: np.ndarray) -> np.ndarray:
         """Scores from the values of the column."""
+        rule, bad = "An old score must be finite", ~np.isfinite(values)
+        remedy = "Give every event its score."
         if self.exposure:
-            refuse(
-                "An exposure must be finite and positive",
-                ~(np.isfinite(values) & (values > 0)),
-                thing="event",
-                given=values,
-                remedy="Leave out events that were not watched at all.",
-            )
+            rule, bad = "An exposure must be finite and positive", bad | (values <= 0)
+            remedy = "Leave out events that were not watched at all."
+        refuse(rule, bad, thing="event", given=values, remedy=remedy)
+        if self.exposure:
             return np.log(values)
-        refuse(
-            "An old score must be finite",
-            ~np.isfinite(values),
-            thing="event",
-            given=values,
-            remedy="Give every event its score.",
-        )
         if not self.probability:
             return values
         inside = np.clip(values, SURE, 1 - SURE)
@@ -317,16 +309,14 @@ def _survey(
 ) -> Survey | None:
     """A look at the features on the way; None when there are none."""
     events, columns = pair.events, pair.columns
-    how: dict[str, Any] = {"ids": columns.as_text, "types": pair.types} | wide
-    if features is not None and len(features) == 0:
-        return None
+    chosen: dict[str, Any] = {"leave_out": columns.no_features, "reported": columns.values}
+    none = set(events.columns) <= set(columns.of_events)
     if features is not None:
-        return Survey(events, features=features, override=override, **how)
-    if set(events.columns) <= set(columns.of_events):
+        chosen, none = {"features": features}, len(features) == 0
+    if none:
         return None
-    return Survey(
-        events, leave_out=columns.no_features, override=override, reported=columns.values, **how
-    )
+    chosen |= {"ids": columns.as_text, "types": pair.types} | wide
+    return Survey(events, override=override, **chosen)
 
 
 class _Pair:

@@ -231,19 +231,14 @@ def report_rows(source: Any, columns: Columns) -> ReportTable:
     """
     ids = dict.fromkeys(columns.as_text, pa.string())
     table = open_table(source, thing="reports", types=ids)
-    reports, lines = choose_reports(
-        read_reports(table, columns, text=True),
-        cut=np.nan,
-        dated=columns.as_of is not None,
-        sized=columns.size is not None,
-    )
+    reports, lines = choose_reports(read_reports(table, columns, text=True), columns, np.nan)
     report = tables_report(lines)
     if report.refused:
         raise Refused(*report.refused)
     hidden = np.isin(reports.status, HIDDEN_BY_VALUE) & (not columns.accept_bias)
     rule = RULES["hidden_by_value"]
-    refuse(rule.rule, hidden, thing="bag", given=reports.status, remedy=rule.remedy,
-           names=reports.bag.to_pylist())  # fmt: skip
+    offenders = {"given": reports.status, "names": reports.bag.to_pylist()}
+    refuse(rule.rule, hidden, thing="bag", remedy=rule.remedy, **offenders)
     known = reports.take(np.flatnonzero(reports.status == "observed"))
     share = known.value[:, 0]
     if columns.total is not None:
@@ -252,7 +247,7 @@ def report_rows(source: Any, columns: Columns) -> ReportTable:
 
 
 def choose_reports(
-    reports: ReportTable, *, cut: float, dated: bool, sized: bool
+    reports: ReportTable, columns: Columns, cut: float
 ) -> tuple[ReportTable, list[Line]]:
     """For each bag the report that was the latest before the cut, and a line for each check.
 
@@ -260,12 +255,10 @@ def choose_reports(
     ----------
     reports : ReportTable
         All of them.
+    columns : Columns
+        What is said of them.
     cut : float
         Reports of this moment or later are left out; NaN for none.
-    dated : bool
-        Whether there are times of reports, so that the latest of a bag counts.
-    sized : bool
-        Whether a column of sizes was named.
     """
     named = ~np.asarray(reports.bag.is_null())
     late = named & (reports.as_of >= cut)
@@ -278,25 +271,19 @@ def choose_reports(
     versions = np.bincount(number[latest], minlength=len(last))
     again = latest & (versions[number] > 1)
     kept = np.flatnonzero(latest)[np.unique(number[latest], return_index=True)[1]]
-    undated = named & np.isnan(reports.as_of) & dated
-    unsized = sized and bool(np.isnan(reports.size).all())
+    undated = named & np.isnan(reports.as_of) & (columns.as_of is not None)
+    unsized = columns.size is not None and bool(np.isnan(reports.size).all())
+    row, first = np.argmin(named), f"bag {first_of(reports.bag, undated)}"
     lines = [
         line("reports", len(named)),
-        line(
-            "report_without_bag", (~named).sum(), f"row {np.argmin(named)} of the reports has none"
-        ),
-        line(
-            "report_without_time", undated.sum(), f"bag {first_of(reports.bag, undated)} has none"
-        ),
+        line("report_without_bag", (~named).sum(), f"row {row} of the reports has none"),
+        line("report_without_time", undated.sum(), f"{first} has none"),
         line("no_sizes", int(unsized), "none of the reports has one"),
         line("late_report", late.sum(), first_of(reports.bag, late)),
         line("older_report", (~latest).sum(), first_of(known.bag, ~latest)),
-        line(
-            "bag_with_two_reports",
-            (versions > 1).sum(),
-            f"bag {first_of(known.bag, again)} has several",
-        ),
     ]
+    several = f"bag {first_of(known.bag, again)} has several"
+    lines.append(line("bag_with_two_reports", (versions > 1).sum(), several))
     return known.take(np.sort(kept)), lines
 
 
@@ -366,8 +353,7 @@ def match_tables(
     cut : float
         Nothing of this moment or later is used; NaN for none.
     """
-    dated, sized = columns.as_of is not None, columns.size is not None
-    kept, lines = choose_reports(reports, cut=cut, dated=dated, sized=sized)
+    kept, lines = choose_reports(reports, columns, cut)
     bags = _by_bag(events, kept, columns, cut)
     finds = bag_checks(bags, list(bags.value.T), list(bags.share(columns).T), columns, ARRAYS)
     lines = [*events.lines, *lines, *(_line(check, *find) for check, find in finds.items())]

@@ -327,13 +327,9 @@ def check_batch(
     used = np.ones(len(size), bool)
     if weight is not None:
         used = _check_weight(np.asarray(weight, float), s) > 0
-    refuse(
-        "A report must be finite",
-        ~np.isfinite(report).all(axis=1) & used,
-        thing="bag",
-        given=report,
-        remedy="Give a bag whose report is pending the weight 0.",
-    )
+    remedy = "Give a bag whose report is pending the weight 0."
+    bad = ~np.isfinite(report).all(axis=1) & used
+    refuse("A report must be finite", bad, thing="bag", given=report, remedy=remedy)
     if leave_one_out:
         count = np.bincount(s, minlength=strata)
         two_bags(count[count > 0], pool=np.broadcast_to(pool, (strata,))[count > 0])

@@ -79,13 +79,9 @@ def pseudo_labels(weights: Any, *, kind: Kind = "binary") -> PseudoLabels:
     target, positive = W[:, 1:], W[:, 0]
     if kind == "histogram":
         target, positive = W, W.sum(axis=1)
-    refuse(
-        "A sample weight must be positive",
-        ~(positive > 0),
-        thing="row",
-        given=positive,
-        remedy="Give at least two bags a positive weight in each stratum.",
-    )
+    remedy = "Give at least two bags a positive weight in each stratum."
+    bad = ~(positive > 0)
+    refuse("A sample weight must be positive", bad, thing="row", given=positive, remedy=remedy)
     target = target / positive[:, None]
     if kind == "histogram":
         return PseudoLabels(target, positive)
