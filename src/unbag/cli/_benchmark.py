@@ -82,17 +82,14 @@ def benchmark(
         name: tuple(value) if isinstance(value, list) else value
         for name, value in said(ctx, *CHANGES).items()
     }
-    plan, folder = (
-        lab.benchmark_preset(preset, **changes),
-        store or Path("unbag-benchmark") / preset,
-    )
+    plan = lab.benchmark_preset(preset, **changes)
+    folder = store or Path("unbag-benchmark") / preset
     path = folder / "runs.csv"
-    check_files("store", [path] * so_far)
-    runs = (
-        lab.finished(lab.read_benchmark(path))
-        if so_far
-        else lab.run_benchmark(plan, path, tell=tell)
-    )
+    if so_far:
+        check_files("store", [path])
+        runs = lab.finished(lab.read_benchmark(path))
+    else:
+        runs = lab.run_benchmark(plan, path, tell=tell)
     outside = [run for path in results or () for run in lab.read_benchmark(path)]
     line = " ".join(["unbag", *sys.argv[1:]])
     for kind, own in lab.by_kind([*runs, *lab.of_blocks(plan, outside)]).items():

@@ -45,9 +45,7 @@ def evaluate(
     check_page(page, force=force)
     estimator = open_model(model)
     with activity("reading"):
-        bags = bags_for(estimator, events, reports, ctx.obj)
-        fresh = unseen(bags, estimator.learned_, cells=as_cells(bags, reports, ctx.obj))
-        tell_learned(bags, fresh, estimator.learned_)
+        fresh = fresh_bags(estimator, events, reports, ctx.obj)
         judged = judged_by(estimator, fresh)
     print_evaluation(judged.evaluation, as_json=as_json)
     tell(judged.verdict)
@@ -151,6 +149,14 @@ def unseen(bags: Any, *learned: np.ndarray | None, cells: Any = None) -> Any:
     if new.all():
         return bags
     return bags.take(np.flatnonzero(new))
+
+
+def fresh_bags(model: Any, events: Path, reports: Path, columns: Columns) -> Any:
+    """The bags of two tables that a model did not learn from; it is said how many it did."""
+    bags = bags_for(model, events, reports, columns)
+    fresh = unseen(bags, model.learned_, cells=as_cells(bags, reports, columns))
+    tell_learned(bags, fresh, model.learned_)
+    return fresh
 
 
 def tell_learned(bags: Any, fresh: Any, learned: np.ndarray | None) -> None:

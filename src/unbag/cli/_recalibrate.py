@@ -12,7 +12,7 @@ import typer
 
 from unbag._rules import broken
 from unbag.cli._console import activity, print_json, tell
-from unbag.cli._evaluate import as_cells, bags_for, open_model, tell_learned, unseen
+from unbag.cli._evaluate import fresh_bags, open_model
 from unbag.cli._options import AsJson, check_output, table_verb
 
 COMMAND = table_verb(without=("kind", "score", "exposure"))  # the model file says them
@@ -57,9 +57,7 @@ def recalibrate(
     estimator = open_model(model)
     check_repair(estimator, fit)
     with activity("reading"):
-        bags = bags_for(estimator, events, reports, ctx.obj)
-        fresh = unseen(bags, estimator.learned_, cells=as_cells(bags, reports, ctx.obj))
-        tell_learned(bags, fresh, estimator.learned_)
+        fresh = fresh_bags(estimator, events, reports, ctx.obj)
         within, notes = within_constants(fresh.as_read())  # as they judged at training
         fresh = replace(fresh, stratum=within.stratum)
         diagnosis = diagnose(fresh)
@@ -87,29 +85,24 @@ def _in_words(repair: Any) -> str:
 
 
 def recalibrated(model: Any, repair: Any) -> Any:
-    """The estimator with corrected scores; it remembers the bags of the correction too."""
+    """The estimator with corrected scores; it remembers the bags of the correction too.
+
+    a (level + sum of w (s - c)) + b is the same combination with a w, and a level of a level + b.
+    """
     from unbag.metrics import join_marks
 
-    better = copy(model)
+    def moved(one: Any) -> Any:
+        weights = repair.slope.value * one.weights
+        return replace(one, weights=weights, level=repair.apply(one.level))
+
+    better, fitted = copy(model), model.fitted_
     better.learned_ = join_marks(model.learned_, repair.learned_)
-    if model.fitted_ is not None:
-        better.fitted_ = _combined(model.fitted_, repair)
+    if fitted is None:
+        better.model_ = moved(model.model_)
     else:
-        slope, one = repair.slope.value, model.model_
-        better.model_ = replace(one, weights=slope * one.weights, level=repair.apply(one.level))
+        combination = moved(fitted.combination)
+        better.fitted_ = replace(fitted, combination=combination, learned_=None)
     return better
-
-
-def _combined(fitted: Any, repair: Any) -> Any:
-    """a (level + sum of w (s - c)) + b is the same combination with a w, and a level of a level +
-    b."""
-    combination = fitted.combination
-    moved = replace(
-        combination,
-        weights=repair.slope.value * combination.weights,
-        level=repair.apply(combination.level),
-    )
-    return replace(fitted, combination=moved, learned_=None)
 
 
 def check_repair(estimator: Any, fit: str) -> None:
