@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
@@ -127,6 +127,7 @@ def option_help(doc: str | None) -> dict[str, tuple[str, str | None]]:
 
 
 COLUMN_HELP = option_help(ColumnOptions.__doc__)
+COLUMN_NAMES = tuple(field.name for field in fields(ColumnOptions))
 
 
 class Verb(TyperCommand):
@@ -166,14 +167,14 @@ class Verb(TyperCommand):
 
     stopped = "no file is half-written"
 
-    def __init__(self, *args: Any, params: list[Any], help: str = "", **further: Any) -> None:
+    def __init__(self, *args: Any, params: list[Any], help: str | None, **further: Any) -> None:
         of_columns = {name: (words, None) for name, (words, _) in COLUMN_HELP.items()}
         known = of_columns | option_help(Verb.__doc__) | option_help(help)
         for option in params:
             option.secondary_opts = []  # a flag has no --no form
             if option.name in known and not option.help:
                 option.help, option.rich_help_panel = known[option.name]
-        text = SECTION.split(help)[0]
+        text = SECTION.split(help or "")[0]
         # one line each, or Typer breaks lines both where the source does and at the terminal's edge
         paragraphs = [" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n")]
         super().__init__(*args, params=params, help="\n\n".join(paragraphs), **further)
@@ -251,7 +252,7 @@ def table_verb(*, without: tuple[str, ...] = ()) -> type[Verb]:
     without : tuple of str
         Fields that the verb does not take.
     """
-    names = [name for name in COLUMN_HELP if name not in without]
+    names = [name for name in COLUMN_NAMES if name not in without]
 
     class TableVerb(Verb):
         def __init__(self, *args: Any, params: list[Any], **further: Any) -> None:
@@ -261,7 +262,8 @@ def table_verb(*, without: tuple[str, ...] = ()) -> type[Verb]:
             options: list[Any] = typer.main.get_command(app).params
             for option in options:
                 if option.name in names:
-                    option.help, option.rich_help_panel = COLUMN_HELP[option.name]
+                    # python -OO has no docstrings, and so no help
+                    option.help, option.rich_help_panel = COLUMN_HELP.get(option.name, ("", None))
                     option.secondary_opts = []
                     self.params.append(option)
 

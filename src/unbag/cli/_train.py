@@ -15,7 +15,7 @@ from unbag._rules import broken, one_of, option_spelling, spelled
 from unbag.cli._check import in_lines, readings
 from unbag.cli._console import activity, print_evaluation, tell, tell_warnings
 from unbag.cli._options import (
-    COLUMN_HELP,
+    COLUMN_NAMES,
     WORDS,
     AsJson,
     Encoding,
@@ -55,7 +55,7 @@ OF_PLAN = ("--kind", "--cap", "--noise", "--epsilon", "--mechanism", "--delta", 
 """What `unbag plan` takes too."""
 OF_REPORTS = {
     f"--{name.replace('_', '-')}"
-    for name in COLUMN_HELP
+    for name in COLUMN_NAMES
     if name not in ("kind", "score", "exposure", "cut", "accept_bias")
 }
 """What `unbag recalibrate` must be told of new tables as well."""
