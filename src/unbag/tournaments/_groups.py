@@ -85,6 +85,18 @@ def split_bags(bags: Bags, split: Split, rng: np.random.Generator) -> Parts:
     return Parts(order[m:], order[m:], order[:m])
 
 
+def estimate_prior(bags: Bags, parts: Parts, groups: int, rng: np.random.Generator) -> np.ndarray:
+    """The size-weighted mean report, in component form.
+
+    For each class of a histogram, and where reports are wild, it is a median of means, which needs
+    no more than a variance.
+    """
+    report, size = bags.report[parts.prior], bags.size[parts.prior]
+    if bags.kind == "histogram" or is_wild(bags):
+        return as_components(median_of_means(report, groups=groups, seed=rng), bags.kind)
+    return as_components(np.average(report, weights=size), bags.kind)
+
+
 def is_wild(bags: Bags) -> bool:
     """Whether a report can be far from its mean: it carries noise, or its counts have no cap."""
     noisy = bags.noise is not None and bool(bags.noise[bags.observed].any())
@@ -121,12 +133,7 @@ def plan_groups(bags: Bags, groups: int, *, split: Split, seed: int) -> tuple[Gr
         given=counts,
         remedy="Give more bags, or allow a larger chance of failure: it takes fewer groups.",
     )
-    report = bags.report[parts.prior]
-    if bags.kind == "histogram" or is_wild(bags):  # which needs no more than a variance
-        mean = median_of_means(report, groups=groups, seed=rng)
-    else:
-        mean = np.average(report, weights=bags.size[parts.prior])
-    prior = as_components(mean, bags.kind)
+    prior = estimate_prior(bags, parts, groups, rng)
     centred = as_components(bags.report, bags.kind) - prior
     group = random_groups(len(parts.estimator), groups, seed=rng)
     group_of_bag = np.full(len(bags), -1)
