@@ -267,6 +267,14 @@ def test_the_size_of_a_report_that_is_not_there_is_not_compared():
     assert not told.refused
 
 
+def test_where_nobody_knows_a_word_it_is_not_said_that_nothing_is_observed():
+    events, reports = pa.table(GOOD), pa.table(REPORTS | {"status": ["lost"] * 3})
+    told = check_tables(events, reports, **SAID)
+    assert [one.rule for one in told.refused] == [RULES["unknown_status"].rule]
+    refused = [line for line in checks_of(events, reports, **SAID) if line["refused"]]
+    assert "nothing_observed" not in [line["check"] for line in refused if line["rows"]]
+
+
 def test_every_check_is_in_these_tables():
     assert set(FAULTS) | {"small_stratum", "stratum_not_expected"} == set(RULES)
     assert set(LEFT_OUT_RULES) == set(LEFT_OUT)

@@ -302,6 +302,15 @@ def test_the_buffer_is_bounded_and_gives_up_the_oldest():
     assert aside.counts["late"] == 1
 
 
+def test_a_report_with_another_noise_is_another_report():
+    buffer, aside = quiet_buffer()
+    put(buffer, ["a"] * 4)
+    given = [("a", 0.5, 9, 1.0), ("a", 0.5, 9, 1.0), ("a", 0.5, 9, 2.0)]
+    assert [buffer.add_report(*report) for report in given] == [True, False, True]
+    assert (aside.counts["repeated"], aside.counts["replaced"]) == (1, 1)
+    assert buffer.bags["a"].noise == 2.0
+
+
 def test_the_oldest_are_those_whose_first_event_is_the_oldest():
     """And not those whose report came first."""
     buffer, _ = quiet_buffer()

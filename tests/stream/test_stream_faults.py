@@ -21,7 +21,7 @@ from cases.stream import (
     stopped,
 )
 from unbag.stream import StreamLearner, _rules, read_metrics, run_stream
-from unbag.stream._checkpoint import METRICS, QUARANTINE, StreamStore
+from unbag.stream._checkpoint import METRICS, QUARANTINE, StreamStore, _digest
 
 # --- sources that break off ---
 
@@ -226,8 +226,13 @@ def test_events_stay_while_a_checkpoint_refers_to_them(tmp_path):
     assert (on_disk(again), again.read([1]).bag.tolist()) == (3, [1, 1])
     again.drop([1])
     again.save({}, [], {})
-    assert on_disk(again) == 1
+    assert (on_disk(again), again.ended) == (1, [])
     again.close()
+
+
+def test_a_digest_knows_where_its_parts_end_and_their_types():
+    parts = [(b"ab", b"c"), (b"a", b"bc"), (b"abc",), ("abc",), (1, 2), (12,), ("12",)]
+    assert len({_digest(*some) for some in parts}) == len(parts)
 
 
 def resume(folder):
