@@ -7,8 +7,7 @@ World N is drawn from N alone: kind of report, number and size of bags, rate, co
 several laws, categories of 2 to 60 levels), which of them matter, how, and how much; in one of six
 nothing does. True means are known, so `loss` is the expected loss on fresh rows, `trivial` that of
 the mean report and `truth` that of the true means, in nats an event (totals: a counted unit).
-Beside the default stand its learners, ridge regression on bag counts, and `even`, the same learners
-combined with a prior at their plain mean in place of the additive model. The summary is the mean of
+Beside the default stand its learners and ridge regression on bag counts. The summary is the mean of
 loss less trivial with its standard error over worlds, and of the difference to the default; with
 `--against`, of the difference to another file, world by world.
 """
@@ -28,7 +27,6 @@ from scipy.optimize import brentq
 from scipy.special import expit, softmax, xlogy
 
 import unbag
-from unbag.learners import _combine, _fit
 
 KEY = ("world", "kind", "form", "bags", "size", "rate", "strength", "learner")
 VALUES = ("loss", "trivial", "truth", "slope")
@@ -109,23 +107,10 @@ def _labels(
 
 
 def learned(task: Task) -> dict[str, Any]:
-    """Of each learner the scores of rows; all but ridge regression are of one cross-fit."""
-    made: dict[str, Any] = {}
-    combined, first = _fit._combined, _combine.FIRST
-
-    def twice(*crossed: Any) -> Any:
-        _combine.FIRST = ""
-        made["even"] = combined(*crossed)
-        _combine.FIRST = first
-        return combined(*crossed)
-
-    _fit._combined = twice
-    try:
-        fitted = unbag.fit(task.bags)
-    finally:
-        _fit._combined, _combine.FIRST = combined, first
+    """Of each learner the scores of rows; all but ridge regression are of one fit."""
+    fitted = unbag.fit(task.bags)
     scores = {name: model.scores for name, model in fitted.models.items()}
-    return {"default": fitted.scores, "even": made["even"].scores, **scores, "ridge": ridge(task)}
+    return {"default": fitted.scores, **scores, "ridge": ridge(task)}
 
 
 def row(task: Task, score: np.ndarray) -> list[float]:

@@ -132,18 +132,6 @@ def test_few_bags_leave_the_plain_mean_times_the_hope_that_they_teach_something(
     np.testing.assert_allclose(combined.weights, special.expit(HOPE) / 2, atol=0.01)
 
 
-def test_few_bags_leave_the_additive_model_alone_where_it_is_among_the_learners():
-    bags, scores = world(n=120, size=30)
-    combined = combine(("trees", "additive"), 0.01 * scores, bags)
-    np.testing.assert_allclose(combined.weights, [0, special.expit(HOPE)], atol=0.01)
-
-
-def test_another_learner_earns_its_weight_beside_the_additive_model():
-    bags, scores = world()
-    combined = combine(("trees", "additive"), scores, bags)
-    assert combined.weights[0] > 0.8 > 0.2 > combined.weights[1]
-
-
 def test_the_trust_is_the_evidence_of_a_free_weight_against_none(monkeypatch):
     """Of one learner, by quadrature: the likelihood, averaged over the prior of the weight. Bags are
     few, so that the trust is in between."""

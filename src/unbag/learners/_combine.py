@@ -4,10 +4,8 @@
 
 The level and the weights b are those under which the reported counts are most likely, given scores
 by models that never learned from the bags, with a prior that knows what to do when bags are few:
-the additive model alone, with a slope of 1, since its own prior variances were chosen so that few
-bags teach it little, and others must earn their weight; without it the plain mean of the learners.
-So one fit combines, and repairs level and slope. It needs no random bags, only models that hold
-across them.
+the plain mean of the learners, with a slope of 1. So one fit combines, and repairs level and slope.
+It needs no random bags, only models that hold across them.
 
 Whether the learners are to be believed at all, the evidence of this fit tells, which charges the
 weights for their freedom: against the likelihood of the prior alone it gives the probability that
@@ -39,9 +37,7 @@ from unbag.recalibration import level_design, newton
 
 SLOPE, APART = 0.4, 0.5
 """Standard deviations of the prior: of the sum of the weights around 1, and of the weights among
-themselves around what is expected of them."""
-FIRST = "additive"
-"""The learner that is believed before any report, where it is among them."""
+themselves around equal ones."""
 HOPE = 1.0
 """Logarithm of the odds that bags teach something, before any report: tables that teach nothing are
 rare. Some 15 bags say little of it: of Adult no more than of labels that no column tells."""
@@ -113,28 +109,15 @@ class Combination:
 class _Belief(NamedTuple):
     """What is believed of the scores before the reports are looked at.
 
-    `names` are those of the learners, `aim` is the sum of the weights that is expected, and
-    `dispersion` how many nats of the likelihood are worth one.
+    `aim` is the sum of the weights that is expected, and `dispersion` how many nats of the
+    likelihood are worth one.
     """
 
-    names: tuple[str, ...] = ()
     aim: float = 1.0
     dispersion: float = 1.0
 
-    def of(self, kept: np.ndarray) -> _Belief:
-        """What is believed of some of the learners."""
-        return self._replace(names=tuple(np.array(self.names)[kept]))
 
-    @property
-    def weights(self) -> np.ndarray:
-        """What is expected of each learner."""
-        first = np.array([name == FIRST for name in self.names], float)
-        return (
-            self.aim * first if first.any() else np.full(len(first), self.aim / max(len(first), 1))
-        )
-
-
-NOTHING = _Belief()
+AS_THEY_ARE = _Belief()
 
 
 def unsteadiness(scores: np.ndarray) -> float:
@@ -199,7 +182,7 @@ def combine(
     even = kept / kept.sum()
     plain = replace(start, level=_solve(away, bags, fixed=even)[0], weights=even)
     dispersion = min(_dispersion(one.apply(scores), bags) for one in (start, plain))
-    belief = _Belief(names, 1 / np.clip(unsteady, 1.0, WILD), (1 + min(unsteady, 1.0)) * dispersion)
+    belief = _Belief(1 / np.clip(unsteady, 1.0, WILD), (1 + min(unsteady, 1.0)) * dispersion)
     level, weights = _not_negative(away, kept, bags, belief)
     best = _likeliest(replace(start, level=level, weights=weights), away, scores, bags, belief)
     gain = _log_likelihood(best, scores, bags) - _log_likelihood(start, scores, bags)
@@ -260,7 +243,7 @@ def _charge(best: Combination, away: np.ndarray, bags: Bags, belief: _Belief) ->
     if bags.kind == "histogram":
         level = level[:-1]  # the last class has none
     theta, levels = np.append(level, best.weights[used]), len(level)
-    middle, precision = _prior(belief.of(used).weights, levels)
+    middle, precision = _prior(int(used.sum()), levels, belief.aim)
     _, H = _derivatives(_design(away[used], bags), _offset(bags), theta, bags)
     own, cross = H[levels:, levels:], H[:levels, levels:]
     # the level is free in both models: of the weights counts what is left once it follows them
@@ -290,7 +273,7 @@ def _not_negative(
     """Level and weights; a learner that would be subtracted is left out instead."""
     weights = np.zeros(len(away))
     while True:
-        level, best_weights = _solve(away[kept], bags, belief=belief.of(kept))
+        level, best_weights = _solve(away[kept], bags, belief=belief)
         if best_weights.min() >= 0 or kept.sum() == 1:
             weights[kept] = np.maximum(best_weights, 0)
             return level, weights
@@ -299,7 +282,7 @@ def _not_negative(
 
 
 def _solve(
-    away: np.ndarray, bags: Bags, *, fixed: np.ndarray | None = None, belief: _Belief = NOTHING
+    away: np.ndarray, bags: Bags, *, fixed: np.ndarray | None = None, belief: _Belief = AS_THEY_ARE
 ) -> tuple[np.ndarray, np.ndarray]:
     """Level and weights by Newton's method, the covariance of the counts updated but not
     differentiated; with weights that are fixed, the level alone."""
@@ -308,7 +291,7 @@ def _solve(
     if fixed is not None:
         free = free + np.einsum("l,l...->...", fixed, away).reshape(free.shape)
     levels = design.shape[2] - (len(away) if fixed is None else 0)
-    theta, precision = _prior(belief.weights, levels)
+    theta, precision = _prior(design.shape[2] - levels, levels, belief.aim)
     theta[:levels] = _start(bags)
     theta = _newton(design, free, theta, bags, belief.dispersion * precision)
     if bags.kind == "histogram":
@@ -388,11 +371,11 @@ def _covariance(design: np.ndarray, free: np.ndarray, theta: np.ndarray, bags: B
     return bread @ (part.T @ part) @ bread
 
 
-def _prior(expected: np.ndarray, levels: int) -> tuple[np.ndarray, np.ndarray]:
+def _prior(learners: int, levels: int, aim: float) -> tuple[np.ndarray, np.ndarray]:
     """Mean, from which to start, and precision of the parameters."""
-    learners = len(expected)
-    middle, precision = np.append(np.zeros(levels), expected), np.eye(levels + learners) / LEVEL**2
+    middle, precision = np.zeros(levels + learners), np.eye(levels + learners) / LEVEL**2
     if learners:
+        middle[levels:] = aim / learners
         even = np.full((learners, learners), 1 / learners)
         together = np.ones((learners, learners)) / SLOPE**2
         precision[levels:, levels:] = together + (np.eye(learners) - even) / APART**2
