@@ -22,6 +22,7 @@ from unbag import models, plan_features, train
 from unbag.metrics import Evaluator
 from unbag.tables import (
     Column,
+    Columns,
     FeaturePlan,
     as_moments,
     buckets_of,
@@ -30,6 +31,7 @@ from unbag.tables import (
     levels_of,
     narrow,
     open_table,
+    report_rows,
 )
 from unbag.tables._values import as_moment, as_text
 
@@ -776,3 +778,13 @@ def test_the_answer_among_the_events_is_no_feature():
     assert left.why == "the reports have it too, so it is what is to be learned"
     named = join(events, reports, on="bag", total="sales", features=["x", "sales"])
     assert named.plan.names == ("x", "sales")
+
+
+def test_reports_alone_are_the_observed_ones_as_shares():
+    table = pa.table(
+        {"day": ["mon", "tue", "wed"], "sales": [1.0, None, 3.0], "events": [4, 4, 6],
+         "state": ["observed", "pending", None]}
+    )  # fmt: skip
+    rows = report_rows(table, Columns(on="day", total="sales", size="events", status="state"))
+    assert rows.bag.to_pylist() == ["mon", "wed"]
+    assert rows.value.tolist() == [0.25, 0.5]
