@@ -23,6 +23,14 @@ from unbag.tables._sources import Table
 ROWS, BAG = 6000, 12
 
 
+@pytest.fixture(scope="module", autouse=True)
+def small_parts():
+    """Parts of a few hundred rows, so that these tables have several."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("unbag.learners._files.FEWEST_ROWS", 1)
+        yield
+
+
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory):
     """A folder with events in no order, and noisy reports of which some are pending."""

@@ -286,7 +286,7 @@ class Additive:
         looked = self.pairs > 0
         pairs = candidates(terms, strength, rows, classes=counts.classes, pairs=looked)
         place = fit.state.linear.place
-        with few_threads(problem):
+        with few_threads(problem.size):
             sums = cell_products(pairs, terms, Z, counts, place.moments, place.whitener)
             return asked_for(pairs, [sums], self.pairs)
 
@@ -350,7 +350,7 @@ def _model(
     problem: RowsFit, fit: Fit, terms: Terms, taken: np.ndarray, *, seed: int
 ) -> AdditiveModel:
     """The fitted model, and warnings of what limits it."""
-    with few_threads(problem):
+    with few_threads(problem.size):
         factor = _factor(problem, fit.state, seed)
         model = _made(problem, fit.state, terms, taken, factor, seed)
         known = float(fit.state.posterior.gamma.sum()) - problem.counts.classes

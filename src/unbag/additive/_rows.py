@@ -77,6 +77,11 @@ class RowsFit(EvidenceFit):
         entries = design.Z.shape[0] * len(design.Z.slots)
         self.exact = counts.simple and products < PRODUCTS * entries
 
+    @property
+    def size(self) -> int:
+        """Of the smaller of the two spaces."""
+        return min(*self.counts.S.shape, self.design.T.shape[1])
+
     def start(self) -> RowPlace:
         """All coefficients zero but the intercept, which fits the sum of all counts."""
         counts = self.counts
@@ -225,7 +230,7 @@ def fit_evidence(
         Of each group when it is fixed; by default the evidence chooses.
     """
     problem = RowsFit(design, counts, space=space, seed=seed)
-    with few_threads(problem):
+    with few_threads(problem.size):
         linear = problem.linearise(problem.start())
         if precision is None and problem.groups:
             return problem, problem.fit(linear, progress=progress)
@@ -234,11 +239,16 @@ def fit_evidence(
         return problem, Fit(state, (state.evidence,))
 
 
-def few_threads(problem: RowsFit) -> Any:
+def few_threads(size: int) -> Any:
     """One thread for small problems: threads that wait for each other make small factorisations
-    many times slower on a busy machine."""
-    small = min(*problem.counts.S.shape, problem.design.T.shape[1]) < FEW
-    return _libraries().limit(limits=1 if small else None, user_api="blas")
+    many times slower on a busy machine.
+
+    Parameters
+    ----------
+    size : int
+        Of the matrices that are factored.
+    """
+    return _libraries().limit(limits=1 if size < FEW else None, user_api="blas")
 
 
 @cache

@@ -29,6 +29,7 @@ from unbag.additive._interactions import (
 )
 from unbag.additive._model import Additive, AdditiveModel, exact_factor
 from unbag.additive._posterior import FLAT, Space
+from unbag.additive._rows import few_threads
 from unbag.additive._slots import Slots
 from unbag.additive._terms import Terms, strengths
 from unbag.bags import Bags, Kind
@@ -315,11 +316,12 @@ class SumsFit(EvidenceFit):
 
     def maximise(self, start: State | None = None) -> State:
         """The place of highest evidence, from the prior or from where another fit ended."""
-        if start is None:
-            return self.fit(self.linearise(self._start())).state
-        place = start.linear.place
-        linear = self.linearise(self._place(place.b, place.spread))
-        return self.fit(linear, start.precision).state
+        with few_threads(len(self.group)):
+            if start is None:
+                return self.fit(self.linearise(self._start())).state
+            place = start.linear.place
+            linear = self.linearise(self._place(place.b, place.spread))
+            return self.fit(linear, start.precision).state
 
     def with_pairs(self, state: State, most: int = Additive.pairs) -> tuple[SumsFit, State]:
         """The fit with the pairs of columns that the counts ask for, if there are any.
@@ -338,7 +340,9 @@ class SumsFit(EvidenceFit):
         pairs = candidates(self.terms, strength, rows, classes=classes, pairs=most > 0)
         looked = PairsAt(SumsAt(self.terms, state.b, spread, self.without), pairs)
         room, taken = MOST - len(self.group), ()
-        for term in asked_for(pairs, self.parts.map(looked), most):
+        with few_threads(len(self.group)):
+            asked = asked_for(pairs, self.parts.map(looked), most)
+        for term in asked:
             if term.count * self.classes <= room:  # a smaller one may fit where another does not
                 room, taken = room - term.count * self.classes, (*taken, term)
         if not taken:

@@ -31,6 +31,8 @@ from unbag.learners._folds import look_random, scores_by_own_fold
 UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 ROW = 2_000
 """Bytes that the work on one row of a part takes at most, for a table of some twenty columns."""
+FEWEST_ROWS = 16_384
+"""Of a part: the work on fewer takes as long, and 32 MB are a fraction of what Python takes."""
 SAMPLE = 200_000
 """Rows from which steps of numbers are planned."""
 LEVEL = 0.95
@@ -105,8 +107,8 @@ def fit_files(
     on : str, sequence of str or Columns
         The column with the bag's id, in both.
     memory : str
-        About how much the work may take beside the program itself, such as "2GB"; parts of the
-        tables go to the folder for temporary files.
+        About how much the work may take beside the program itself, such as "2GB", at least some
+        32MB; parts of the tables go to the folder for temporary files.
     features, plan, **columns : optional
         See `join`.
     folds : int
@@ -138,7 +140,7 @@ def fit_files(
             "Add some.",
         )
     with scratch() as folder:
-        number = max(1, ceil(summary.events * ROW / room))
+        number = max(1, ceil(summary.events / max(room / ROW, FEWEST_ROWS)))
         stored = _Stored(Path(folder), said, planned, folds, seed)
         stored.write(events, reports, summary.events, number)
         fitted = _fitted(stored, folds)
