@@ -235,7 +235,7 @@ def latex_page(
     experiments : sequence of Experiment
         Those to show.
     compare : tuple of Way, optional
-        Two methods: every table has a column with a paired t test between them.
+        Two methods: every table that has both gets a column with a paired t test between them.
     """
     parts = [PREAMBLE]
     for experiment, (name, metric) in product(experiments, METRICS.items()):
