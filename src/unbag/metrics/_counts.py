@@ -53,19 +53,11 @@ def evaluate_counts(
         -count_likelihood(each, bags.bag, bags.size, report, **known) for each in (score, trivial)
     )
     note = Note(f"{MARK}{f': {why}' * bool(why)}.", "counts")
-    return Evaluation(
-        estimates={
-            "log_likelihood": mean_estimate(ours, LEVEL),
-            "gain_over_prior": mean_estimate(ours - theirs, LEVEL),
-        },
-        calibration=[],
-        strata=[],
-        source="bags",
-        bags=len(bags),
-        instances=len(bags.bag),
-        level=LEVEL,
-        notes=(note,),
-    )
+    estimates = {
+        "log_likelihood": mean_estimate(ours, LEVEL),
+        "gain_over_prior": mean_estimate(ours - theirs, LEVEL),
+    }
+    return Evaluation(estimates, [], [], "bags", len(bags), len(bags.bag), LEVEL, (note,))
 
 
 def mean_estimate(values: np.ndarray, level: float) -> Estimate:
