@@ -12,8 +12,8 @@ import unbag
 from unbag.additive._cells import counts_of_cells, hidden_totals
 from unbag.additive._counts import Counts, Spread
 from unbag.additive._overlap import (
+    BlockWhitener,
     Border,
-    Bordered,
     Factor,
     Linearised,
     blocks_of,
@@ -126,7 +126,7 @@ def test_the_lack_of_fit_maximises_the_evidence_of_the_linear_model():
         L = np.linalg.cholesky(V + np.diag(t * own**2))
         nothing = np.zeros(0, int)
         factor = Factor(Border(nothing, np.arange(m)), np.zeros(0), np.zeros((0, m)), L)
-        W = Bordered((factor,), 0.0)
+        W = BlockWhitener((factor,), 0.0)
         A = W(J)
         H = A.T @ A + np.diag(1 / spread)
         return Linearised(W, A, lambda x: np.linalg.solve(H, x))

@@ -76,7 +76,7 @@ class Factor(NamedTuple):
         out[self.block.rest] = (inverse**2).sum(axis=0)
 
 
-class Bordered(NamedTuple):
+class BlockWhitener(NamedTuple):
     """The factor L of V, as a whitener: W = L^-1, one block after the other."""
 
     factors: tuple[Factor, ...]
@@ -157,7 +157,9 @@ def _check_memory(borders: Sequence[Border]) -> None:
         )
 
 
-def factored(S: Sparse, d: np.ndarray, extra: np.ndarray, blocks: Sequence[Border]) -> Bordered:
+def factored(
+    S: Sparse, d: np.ndarray, extra: np.ndarray, blocks: Sequence[Border]
+) -> BlockWhitener:
     """The root of the inverse of S diag(d) S' + diag(extra).
 
     Parameters
@@ -175,7 +177,7 @@ def factored(S: Sparse, d: np.ndarray, extra: np.ndarray, blocks: Sequence[Borde
     diagonal = own + extra + RIDGE * own + 1e-12
     factors = tuple(_factor(S, d, diagonal, block) for block in blocks)
     logs = [np.log(one.root).sum() + np.log(np.diag(one.L)).sum() for one in factors]
-    return Bordered(factors, 2 * float(np.sum(logs)))
+    return BlockWhitener(factors, 2 * float(np.sum(logs)))
 
 
 def _factor(S: Sparse, d: np.ndarray, diagonal: np.ndarray, block: Border) -> Factor:
@@ -196,7 +198,7 @@ class Linearised(NamedTuple):
 
     Parameters
     ----------
-    whitener : Bordered
+    whitener : BlockWhitener
         The root W of the inverse of the covariance of e.
     J : numpy.ndarray
         W times the derivative of the means by the coefficients.
