@@ -55,9 +55,8 @@ from unbag.tables import TablesReport
 @pytest.fixture
 def no_pictures(monkeypatch):
     """Of a page the words only: most of its time goes into pictures."""
-    for module in ("_sections", "_effects"):
-        draw = lambda draw, words, caption="", **how: Picture("<svg></svg>", caption or words)
-        monkeypatch.setattr(f"unbag.report.{module}.picture_of", draw)
+    draw = lambda draw, words, caption="", **how: Picture("<svg></svg>", caption or words)
+    monkeypatch.setattr("unbag.report._sections.picture_of", draw)
 
 
 EVIL = "<script>alert(1)</script>\"'&"
