@@ -19,9 +19,8 @@ from rich.progress import track
 from rich.table import Table
 
 from unbag.lab import preset
-from unbag.lab._methods import WAYS
+from unbag.lab._catalogue import TASKS, WAYS
 from unbag.lab._run import train_group
-from unbag.lab._tasks import TASKS
 
 
 def seconds(task, model, way, rates, repetitions, epochs):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from unbag.additive import Effect
+from unbag.lab._catalogue import LOOKS, Way
 from unbag.lab._figures import experiments_figure, save_figure
-from unbag.lab._methods import LOOKS, Way
 from unbag.lab._plan import Experiment
 from unbag.lab._results import Average, BestCells
 from unbag.plots import (

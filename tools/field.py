@@ -11,9 +11,9 @@ import numpy as np
 
 from unbag.lab import BenchmarkRun, Leaderboard, Standing, finished, leaderboard, read_benchmark
 from unbag.lab._benchmark import WAYS
+from unbag.lab._catalogue import TASKS
 from unbag.lab._competitors import DEFAULT
 from unbag.lab._tables import as_markdown
-from unbag.lab._tasks import TASKS
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "field.md"

@@ -117,11 +117,8 @@ def count_likelihood(
     """
     one_of("A kind of report", kind, _KINDS)
     if exact < 1:
-        raise broken(
-            "The largest exact bag must be 1 or more",
-            f"{exact} given",
-            "Use 1 for Gaussians where possible.",
-        )
+        rule = "The largest exact bag must be 1 or more"
+        raise broken(rule, f"{exact} given", "Use 1 for Gaussians where possible.")
     if all(is_numpy(given) for given in (bag, size, report)):
         _check_sizes(bag, size)
         check_counts(size, report, noise, kind)
@@ -157,11 +154,8 @@ def check_link(loss: Loss, kind: Kind) -> None:
         score = score[0]
     read, expected = (each.form(kind).link.prediction(score, kind) for each in (loss, usual))
     if read.shape != expected.shape or not np.allclose(read, expected):
-        raise broken(
-            f"The likelihood must go with a loss that reads scores as {usual.name} does",
-            f"{loss.name} given",
-            "Leave the loss out.",
-        )
+        rule = f"The likelihood must go with a loss that reads scores as {usual.name} does"
+        raise broken(rule, f"{loss.name} given", "Leave the loss out.")
 
 
 def _binary(score: Any, bag: Any, size: Any, report: Any, noise: Any, width: int) -> Any:
@@ -197,8 +191,13 @@ def _histogram(score: Any, bag: Any, size: Any, report: Any, noise: Any, width: 
     by_class = xp.all(_is_whole(count), axis=1) & (noise == 0) & (size == 1)
     ordinary = -xp.sum(count * sum_by(index, log_h, len(size)), axis=1)
     if h.shape[1] > MOST_CLASSES:
+        # A Gaussian for each class by itself, whose cost grows with the classes and not with their
+        # square. Without noise one class follows from the others, so that all count a little less.
         mean, variance = (sum_by(index, part, len(size)) for part in (h, h * (1 - h)))
-        return xp.where(by_class, ordinary, _apart(count - mean, variance, noise))
+        apart = xp.sum(_gaussian(count - mean, variance + noise[:, None]), axis=1)
+        ones = xp.ones_like(noise)
+        apart = apart * xp.where(noise > 0, ones, ones * (1 - 1 / h.shape[1]))
+        return xp.where(by_class, ordinary, apart)
     outer = sum_by(index, h[:, :, None] * h[:, None, :], len(size))
     mean = sum_by(index, h, len(size))
     identity = like(score, np.eye(h.shape[1]))
@@ -224,15 +223,6 @@ def _gaussian(residual: Any, variance: Any) -> Any:
 def _floored(variance: Any) -> Any:
     xp = namespace(variance)
     return xp.maximum(variance, xp.full_like(variance, FLOOR))
-
-
-def _apart(residual: Any, variance: Any, noise: Any) -> Any:
-    """Many classes: a Gaussian for each by itself, whose cost grows with the classes and not with
-    their square. Without noise one class follows from the others, so that all count a little
-    less."""
-    xp, classes = namespace(residual), residual.shape[1]
-    value = xp.sum(_gaussian(residual, variance + noise[:, None]), axis=1)
-    return value * xp.where(noise > 0, xp.ones_like(noise), xp.ones_like(noise) * (1 - 1 / classes))
 
 
 def _gaussian_by_class(residual: Any, covariance: Any, noisy: Any) -> Any:
@@ -284,7 +274,13 @@ def _poisson_binomial(score: Any, bag: Any, size: Any, count: Any, width: int) -
     """
     xp = namespace(score)
     width = 1 << (width - 1).bit_length()
-    members = index_like(score, _members(bag, len(size), width))
+    # Rows of the first `width` instances of each bag; a smaller bag's row goes on with others.
+    by_bag, place = namespace(bag), index_like(bag, np.arange(width))
+    order = by_bag.argsort(bag, stable=True)
+    start = by_bag.searchsorted(bag[order], index_like(bag, np.arange(len(size))))
+    place = start[:, None] + place
+    last = by_bag.full_like(place, len(bag) - 1)
+    members = index_like(score, order[by_bag.minimum(place, last)])
     log_pmf = log.form("binary").predict(score[members])
     held = like(score, np.arange(width)) < size[:, None]
     log_pmf = xp.where(held[:, :, None], log_pmf, like(score, [0, IMPOSSIBLE]))
@@ -293,16 +289,6 @@ def _poisson_binomial(score: Any, bag: Any, size: Any, count: Any, width: int) -
         log_pmf = _log_convolve(log_pmf[:, :half], log_pmf[:, half:])
     where = xp.astype(xp.round(count), index_like(score, np.arange(1)).dtype)
     return -xp.take_along_axis(log_pmf[:, 0], where[:, None], axis=1)[:, 0]
-
-
-def _members(bag: Any, bags: int, width: int) -> Any:
-    """Row numbers of the first `width` instances of each bag; a smaller bag's row goes on with
-    those of others."""
-    xp = namespace(bag)
-    order = xp.argsort(bag, stable=True)
-    start = xp.searchsorted(bag[order], index_like(bag, np.arange(bags)))
-    place = start[:, None] + index_like(bag, np.arange(width))
-    return order[xp.minimum(place, xp.full_like(place, len(bag) - 1))]
 
 
 def _log_convolve(a: Any, b: Any) -> Any:

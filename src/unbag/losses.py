@@ -145,11 +145,8 @@ class Loss:
         """
         constant = self.form(kind).constant
         if constant is None:
-            raise broken(
-                "A loss must know the score that predicts a prior, to start from it",
-                f"{self.name} does not",
-                "Start from the usual initialisation.",
-            )
+            rule = "A loss must know the score that predicts a prior, to start from it"
+            raise broken(rule, f"{self.name} does not", "Start from the usual initialisation.")
         return np.asarray(constant(np.asarray(prior, float)))
 
     def value(self, score: Any, label: Any, *, kind: Kind | None = None) -> Any:
@@ -309,11 +306,8 @@ def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
         name = "poisson"
     if cap is not None:
         if not cap > 0:
-            raise broken(
-                "A cap must be positive",
-                f"{cap} given",
-                "Give the largest count one instance can have.",
-            )
+            rule = "A cap must be positive"
+            raise broken(rule, f"{cap} given", "Give the largest count one instance can have.")
         name, predict = f"poisson(cap={cap:g})", _LogCapped(cap)
         constant = predict.constant
     form = Form(predict, _poisson_components, reports=(0, np.inf), constant=constant)
@@ -383,11 +377,8 @@ def smoothed(loss: Loss, epsilon: float = 0.1) -> Loss:
         if kind != "total"
     }
     if not forms:
-        raise broken(
-            "Smoothing must have classes to smooth over",
-            f"{loss.name} has only counts",
-            "Leave it out.",
-        )
+        rule = "Smoothing must have classes to smooth over"
+        raise broken(rule, f"{loss.name} has only counts", "Leave it out.")
     return Loss(f"smoothed({loss.name}, {epsilon:g})", forms)
 
 
@@ -425,11 +416,8 @@ def from_callable(
     """
     labels = tuple(float(label) for label in labels)
     if labels != tuple(range(len(labels))) or len(labels) < 2:
-        raise broken(
-            "Labels must be 0, 1, ..., c - 1 with c at least 2",
-            f"{labels} given",
-            "Number your classes so.",
-        )
+        rule = "Labels must be 0, 1, ..., c - 1 with c at least 2"
+        raise broken(rule, f"{labels} given", "Number your classes so.")
 
     def classes(prediction: Any) -> Any:
         values = [loss(prediction, label) for label in labels]

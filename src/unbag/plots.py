@@ -184,11 +184,6 @@ def _ring(axes: Axes, x: Sequence[float], y: Sequence[float], name: str = "") ->
     axes.plot(x, y, "o", label=name, **style)
 
 
-def _legend_name(name: str) -> str:
-    """matplotlib leaves out of legends what begins with an underscore."""
-    return f" {name}" if name.startswith("_") else name
-
-
 def draw_legend(axes: Axes) -> None:
     """The names of the curves above the frame, in as many columns as their lengths allow."""
     handles, names = axes.get_legend_handles_labels()
@@ -261,7 +256,8 @@ def _draw_curve(axes: Axes, series: Series, look: CurveLook, *, dots: bool, bars
     style: dict[str, Any] = {"color": look.colour, "linestyle": look.dashes}
     if dotted:
         style |= {"marker": look.marker, "markersize": 4, "markevery": dotted}
-    axes.plot(x, y, label=_legend_name(series.name), **style)
+    # matplotlib leaves out of legends what begins with an underscore
+    axes.plot(x, y, label=" " * series.name.startswith("_") + series.name, **style)
     if series.low is not None and series.high is not None:
         low, high = (np.asarray(part, float) for part in (series.low, series.high))
         if bars:
@@ -454,21 +450,17 @@ def draw_intervals(axes: Axes, rows: Sequence[Interval], *, x: str) -> None:
     for y, text in enumerate(name):
         shown = textwrap.shorten(text, LONGEST_NAME, placeholder="…") + " (chosen)" * chosen[y]
         axes.annotate(shown[: LONGEST_NAME + 10], (0, y - 0.3), xycoords=("axes fraction", "data"))
-    axes.set(xlim=_around(rows), ylim=(len(rows) - 0.5, -0.8), yticks=[])
-    axes.spines["left"].set_visible(False)
-    _tidy(axes, x, "", grid="x")
-
-
-def _around(rows: Sequence[Interval]) -> tuple[float, float]:
-    """The range of all intervals, but not so wide that the first or chosen one becomes a dot."""
-    ends = [v for row in rows for v in (row.low, row.high) if isfinite(v)]
+    # The range of all intervals, but not so wide that the first or chosen one becomes a dot.
+    ends = [v for v in (*low, *high) if isfinite(v)]
     best = next((row for row in rows if row.chosen), rows[0])
     reach = 4 * (best.high - best.low)
     if not reach > 0:
         reach = np.inf
-    low, high = max(min(ends), best.value - reach), min(max(ends), best.value + reach)
-    room = 0.04 * (high - low) or 0.5
-    return low - room, high + room
+    left, right = max(min(ends), best.value - reach), min(max(ends), best.value + reach)
+    room = 0.04 * (right - left) or 0.5
+    axes.set(xlim=(left - room, right + room), ylim=(len(rows) - 0.5, -0.8), yticks=[])
+    axes.spines["left"].set_visible(False)
+    _tidy(axes, x, "", grid="x")
 
 
 def value_text(at: object, *, days: bool = False) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -192,10 +191,15 @@ def recalibrate(
         )
     _, score, g, _ = score_bags(model, bags, scale=scale, trained_on=trained_on)
     judge, kind = Judge(empty_sums(bags, g)), bags.kind
-    centre, spread = _scale_of(score, kind, fit)
-    design, offset = _design((score - centre) / spread, kind, fit)
-    theta, curvature = _solve(design, offset, g, judge, bags)
-    h = _predict(design, offset, theta, kind)
+    z, offset, centre, spread = score.reshape(1, len(score), -1), 0.0, 0.0, 1.0
+    if fit == "intercept":
+        design, offset = level_design(z[:0], kind), z[0]
+    else:  # scaled, so that Newton's steps have the right length
+        if score.std() > 0:
+            spread = float(score.std())
+            centre = float(score.mean()) * (kind != "histogram")
+        design = level_design((z - centre) / spread, kind)
+    theta, curvature, h = _solve(design, offset, g, judge, bags)
     gradient = [_gap(design[..., q], h, g, judge, bags).parts() for q in range(len(theta))]
     parts = -np.einsum("pq,qij->pij", np.linalg.inv(curvature), np.stack(gradient))
     unchanged = np.zeros(len(theta))
@@ -233,24 +237,6 @@ def _hotelling(difference: np.ndarray, psi: np.ndarray, count: int) -> float:
     covariance = psi @ psi.T * count / (count - 1)
     squared = difference @ np.linalg.lstsq(covariance, difference, rcond=None)[0]
     return float(fdtrc(q, count - q, squared * (count - q) / (q * (count - 1))))
-
-
-def _scale_of(score: np.ndarray, kind: Kind, fit: str) -> tuple[float, float]:
-    """What to subtract from scores and divide them by, so that Newton's steps have the right length
-    for any scale."""
-    if fit == "intercept" or not score.std() > 0:
-        return 0.0, 1.0
-    if kind == "histogram":
-        return 0.0, float(score.std())
-    return float(score.mean()), float(score.std())
-
-
-def _design(score: np.ndarray, kind: Kind, fit: str) -> tuple[np.ndarray, np.ndarray]:
-    """What each parameter adds to each score, and what is added for free."""
-    z = score.reshape(1, len(score), -1)
-    if fit == "intercept":
-        return level_design(z[:0], kind), z[0]
-    return level_design(z, kind), np.zeros_like(z[0])
 
 
 def level_design(scores: np.ndarray, kind: Kind) -> np.ndarray:
@@ -301,13 +287,6 @@ def newton(
     return theta
 
 
-def _predict(design: np.ndarray, offset: np.ndarray, theta: np.ndarray, kind: Kind) -> np.ndarray:
-    eta = offset + design @ theta
-    if kind != "histogram":
-        eta = eta[:, 0]
-    return predict(eta, chosen_losses(None, kind)[0], kind)
-
-
 def _gap(column: np.ndarray, h: np.ndarray, g: np.ndarray, judge: Judge, bags: Bags) -> Estimated:
     """E[(h - y) column], the slope of the loss along one parameter, as the bags estimate it."""
     own, nothing = np.sum(h * column, axis=1), np.zeros_like(g)
@@ -319,12 +298,33 @@ def _gap(column: np.ndarray, h: np.ndarray, g: np.ndarray, judge: Judge, bags: B
 
 
 def _solve(
-    design: np.ndarray, offset: np.ndarray, g: np.ndarray, judge: Judge, bags: Bags
-) -> tuple[np.ndarray, np.ndarray]:
-    """Parameters, and the curvature there; no answer lies where nothing is in doubt."""
-    count = design.shape[2]
-    wanted = [_gap(design[..., q], 0 * g, g, judge, bags).value for q in range(count)]
-    derivatives = partial(_derivatives, design, offset, np.array(wanted), bags.kind)
+    design: np.ndarray, offset: Any, g: np.ndarray, judge: Judge, bags: Bags
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Parameters, the curvature and the predictions there; no answer lies where nothing is in
+    doubt.
+
+    offset : added to all scores for free.
+    """
+    count, kind = design.shape[2], bags.kind
+    columns = [_gap(design[..., q], 0 * g, g, judge, bags).value for q in range(count)]
+    wanted, loss = np.array(columns), chosen_losses(None, kind)[0]
+
+    def predicted(theta: np.ndarray) -> np.ndarray:
+        eta = offset + design @ theta
+        return predict(eta if kind == "histogram" else eta[:, 0], loss, kind)
+
+    def derivatives(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of the mean loss; the second are the variance of the label under the prediction, between
+        directions."""
+        h = predicted(theta)
+        slope = np.einsum("nc,ncq->q", h, design) / len(h) + wanted
+        if kind == "histogram":
+            mean = np.einsum("nc,ncq->nq", h, design)
+            square = np.einsum("nc,ncq,ncr->qr", h, design, design)
+            return slope, (square - mean.T @ mean) / len(h)
+        variance, flat = h * (1 - h) if kind == "binary" else h, design[:, 0]
+        return slope, (flat * variance).T @ flat / len(h)
+
     theta = newton(derivatives, np.zeros(count), longest=LONGEST, enough=1e-10)
     slope, curvature = derivatives(theta)
     flat = np.abs(curvature).max() < 1e-9 or np.linalg.cond(curvature) > 1e12
@@ -338,24 +338,4 @@ def _solve(
             "or the scores are all the same",
             f"Give more bags{remedy}.",
         )
-    return theta, curvature
-
-
-def _derivatives(
-    design: np.ndarray, offset: np.ndarray, wanted: np.ndarray, kind: Kind, theta: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    h = _predict(design, offset, theta, kind)
-    return np.einsum("nc,ncq->q", h, design) / len(h) + wanted, _curvature(design, h, kind)
-
-
-def _curvature(design: np.ndarray, h: np.ndarray, kind: Kind) -> np.ndarray:
-    """Second derivatives of the mean loss: variance of the label under the prediction, between
-    directions."""
-    if kind == "histogram":
-        mean = np.einsum("nc,ncq->nq", h, design)
-        return (np.einsum("nc,ncq,ncr->qr", h, design, design) - mean.T @ mean) / len(h)
-    variance = h
-    if kind == "binary":
-        variance = h * (1 - h)
-    flat = design[:, 0]
-    return (flat * variance).T @ flat / len(h)
+    return theta, curvature, predicted(theta)

@@ -190,9 +190,26 @@ def choose(
     kind, everyone = held_out.kind, _listed(candidates)
     for candidate in everyone:
         check_apart(candidate.model, held_out, trained_on)
-    _check_test(everyone, test)
+    given = [candidate.name for candidate in everyone if is_array(candidate.model)]
+    if test is not None and given:
+        raise broken(
+            "A candidate must be a model where test= is given",
+            f"{given[0]} given as scores, which are those of the held-out bags",
+            "Give models, or leave test out.",
+        )
     chosen_loss = chosen_losses(loss and [loss], kind)[0]
-    listed, scores = _scored(everyone, held_out, scale, chosen_loss)
+    listed, scores = [], []
+    for each in everyone:
+        own = one_column(scores_on(each.model, held_out, scale, loss=chosen_loss), kind)
+        usable = bool(np.isfinite(own).all())
+        if usable and kind == "total":  # squares of larger counts would overflow
+            usable = bool((np.abs(predict(own, chosen_loss, kind)) < LARGEST).all())
+        if usable:
+            listed.append(each)
+            scores.append(checked_scores(own, held_out))
+    if not listed:
+        given = f"none of {len(everyone)} has"
+        raise broken("A candidate must have finite scores", given, "Train with a lower rate.")
     best = _best_of_groups(listed, scores, held_out, chosen_loss)
     consensus = _consensus([scores[i] for i in best.values()], chosen_loss, kind)
     losses = judge_all(scores, held_out, consensus, chosen_loss)
@@ -204,20 +221,18 @@ def choose(
         wild = f" or counts above {LARGEST:g}" * (kind == "total")
         lost = f"{len(everyone) - len(listed)} of {len(everyone)} candidates"
         reason += f" {lost} predict NaN{wild} and are left out."
-    labelled: Sequence[float | None] = [None] * len(listed)
+    labelled: Any = [None] * len(listed)
     behind = None
     if test is not None:
-        known = _losses_of_labels(listed, test, kind, scale, chosen_loss)
-        labelled, behind = known, known[winner] - min(known)
-    rows = [
-        Compared(
-            candidate.name,
-            losses.loss(i, level=level),
-            losses.difference(i, winner, level=level),
-            labelled[i],
-        )
-        for i, candidate in enumerate(listed)
-    ]
+        X, y = test
+        by_labels = [scores_of(each.model, X, kind, scale, loss=chosen_loss) for each in listed]
+        known = [chosen_loss.value(one_column(s, kind), y, kind=kind) for s in by_labels]
+        labelled = [float(np.mean(own)) for own in known]
+        behind = labelled[winner] - min(labelled)
+    rows = []
+    for i, candidate in enumerate(listed):
+        numbers = losses.loss(i, level=level), losses.difference(i, winner, level=level)
+        rows.append(Compared(candidate.name, *numbers, labelled[i]))
     choice = Choice(
         listed[winner].name,
         listed[winner].model,
@@ -232,57 +247,26 @@ def choose(
     return choice
 
 
-def _scored(
-    candidates: Sequence[Candidate], held_out: Bags, scale: Scale | None, loss: Loss
-) -> tuple[list[Candidate], list[np.ndarray]]:
-    """The candidates whose scores of the held-out bags can be judged, and these scores."""
-    good = []
-    for each in candidates:
-        scores = one_column(scores_on(each.model, held_out, scale, loss=loss), held_out.kind)
-        if _usable(scores, loss, held_out.kind):
-            good.append((each, scores))
-    if not good:
-        raise broken(
-            "A candidate must have finite scores",
-            f"none of {len(candidates)} has",
-            "Train with a lower rate.",
-        )
-    return [each for each, _ in good], [checked_scores(its, held_out) for _, its in good]
-
-
-def _losses_of_labels(
-    listed: Sequence[Candidate], test: tuple[Any, Any], kind: Kind, scale: Scale | None, loss: Loss
-) -> list[float]:
-    """The mean loss of each candidate on labelled rows."""
-    X, y = test
-    scores = [scores_of(each.model, X, kind, scale, loss=loss) for each in listed]
-    return [float(np.mean(loss.value(one_column(s, kind), y, kind=kind))) for s in scores]
-
-
 def _listed(candidates: Any) -> list[Candidate]:
     if isinstance(candidates, Mapping):
         listed = [Candidate(str(name), "yours", model) for name, model in candidates.items()]
     elif isinstance(candidates, Sequence) and all(isinstance(c, Candidate) for c in candidates):
         listed = list(candidates)
     else:
-        listed = [_of_run(run) for run in _flat(candidates) if getattr(run, "epoch", 1) > 0]
+        listed = []
+        for run in (run for run in _flat(candidates) if getattr(run, "epoch", 1) > 0):
+            if not hasattr(run, "learning_rate"):
+                rule = "Candidates must be runs, or a mapping from names to models"
+                raise broken(rule, f"a {type(run).__name__} given", "Name your models in a dict.")
+            method = run.method
+            if not isinstance(method, str):
+                method = getattr(method, "__name__", "own method")
+            name = f"{method} {run.loss}, rate {run.learning_rate:g}, seed {run.seed}"
+            listed.append(Candidate(name, (method, run.loss), run))
     if not listed:
-        raise broken(
-            "There must be candidates to choose among",
-            "none given",
-            "Give runs, or a mapping of models.",
-        )
+        rule = "There must be candidates to choose among"
+        raise broken(rule, "none given", "Give runs, or a mapping of models.")
     return listed
-
-
-def _check_test(listed: Sequence[Candidate], test: Any) -> None:
-    given = [candidate.name for candidate in listed if is_array(candidate.model)]
-    if test is not None and given:
-        raise broken(
-            "A candidate must be a model where test= is given",
-            f"{given[0]} given as scores, which are those of the held-out bags",
-            "Give models, or leave test out.",
-        )
 
 
 def _flat(runs: Any) -> Iterable[Any]:
@@ -294,34 +278,12 @@ def _flat(runs: Any) -> Iterable[Any]:
         yield from _flat(run)
 
 
-def _of_run(run: Any) -> Candidate:
-    if not hasattr(run, "learning_rate"):
-        raise broken(
-            "Candidates must be runs, or a mapping from names to models",
-            f"a {type(run).__name__} given",
-            "Name your models in a dict.",
-        )
-    method = run.method
-    if not isinstance(method, str):
-        method = getattr(method, "__name__", "own method")
-    name = f"{method} {run.loss}, rate {run.learning_rate:g}, seed {run.seed}"
-    return Candidate(name, (method, run.loss), run)
-
-
 def _consensus(scores: Sequence[np.ndarray], loss: Loss, kind: Kind) -> np.ndarray:
     """The mean of what they predict; for totals what their median score predicts, because a count
     has no upper bound and one wild candidate would carry a mean away."""
     if kind == "total":
         return predict(np.median(scores, axis=0), loss, kind)
     return np.mean([predict(score, loss, kind) for score in scores], axis=0)
-
-
-def _usable(score: np.ndarray, loss: Loss, kind: Kind) -> bool:
-    """Whether all scores are finite, and small enough to be reckoned with where they predict
-    counts."""
-    if not np.isfinite(score).all():
-        return False
-    return kind != "total" or bool((np.abs(predict(score, loss, kind)) < LARGEST).all())
 
 
 def _best_of_groups(

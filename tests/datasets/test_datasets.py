@@ -31,10 +31,8 @@ from cases.datasets import (
 )
 from unbag import random_bags
 from unbag.datasets import (
-    _bike_sharing,
-    _cifar10,
-    _higgs,
-    _mnist,
+    _images,
+    _tables,
     data_folder,
     load_adult,
     load_bike_sharing,
@@ -76,9 +74,9 @@ def test_a_right_digest_makes_a_file_official(tmp_path, monkeypatch):
     root = write_mnist(tmp_path, np.zeros((1, 28, 28)), np.zeros(1))
     with pytest.raises(ValueError, match="official sha256"):
         load_mnist(folder=root)
-    for name in _mnist.SHA256:
+    for name in _images.MNIST_SHA256:
         content = (root / "mnist" / f"{name}-ubyte.gz").read_bytes()
-        monkeypatch.setitem(_mnist.SHA256, name, sha256(content))
+        monkeypatch.setitem(_images.MNIST_SHA256, name, sha256(content))
     assert load_mnist(folder=root)[-2:] == (True, "")
 
 
@@ -103,8 +101,8 @@ def test_cifar_reads_the_batches_that_are_there(tmp_path):
 
 def test_cifar_counts_the_batches(tmp_path, monkeypatch):
     content = records(np.random.default_rng(0), [1, 2]).tobytes()
-    for name in _cifar10.SHA256:
-        monkeypatch.setitem(_cifar10.SHA256, name, sha256(content))
+    for name in _images.CIFAR_SHA256:
+        monkeypatch.setitem(_images.CIFAR_SHA256, name, sha256(content))
         put(tmp_path / "cifar-10-batches-bin" / name, content)
     whole = load_cifar10(folder=tmp_path)
     assert (len(whole.y), whole.official, whole.note) == (10, True, "")
@@ -270,13 +268,13 @@ def left(root):
 def test_files_are_downloaded_checked_and_loaded(server, tmp_path, monkeypatch, capsys):
     served, url, asked = server
     write_mnist(served, np.zeros((1, 28, 28)), np.array([8]))
-    monkeypatch.setattr(_mnist, "URL", url + "mnist/")
-    for name in _mnist.SHA256:
+    monkeypatch.setattr(_images, "MNIST_URL", url + "mnist/")
+    for name in _images.MNIST_SHA256:
         content = (served / "mnist" / f"{name}-ubyte.gz").read_bytes()
-        monkeypatch.setitem(_mnist.SHA256, name, sha256(content))
+        monkeypatch.setitem(_images.MNIST_SHA256, name, sha256(content))
     data = load_mnist(folder=tmp_path / "here", download=True)
     assert (data.y.tolist(), data.official) == ([1], True)
-    assert left(tmp_path / "here") == sorted(f"{name}-ubyte.gz" for name in _mnist.SHA256)
+    assert left(tmp_path / "here") == sorted(f"{name}-ubyte.gz" for name in _images.MNIST_SHA256)
     assert len(asked) == 4
     load_mnist(folder=tmp_path / "here", download=True)
     assert len(asked) == 4
@@ -318,7 +316,9 @@ def test_a_broken_download_leaves_nothing_and_says_why(server, tmp_path, name, r
 def test_without_a_network_the_message_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(
-        _higgs, "SOURCE", _higgs.SOURCE._replace(url="http://127.0.0.1:9/HIGGS.csv.gz")
+        _tables,
+        "HIGGS_SOURCE",
+        _tables.HIGGS_SOURCE._replace(url="http://127.0.0.1:9/HIGGS.csv.gz"),
     )
     with pytest.raises(
         ConnectionError,
@@ -332,17 +332,19 @@ def test_an_archive_is_downloaded_once_for_all_its_files(server, tmp_path, monke
     served, url, asked = server
     content = records(np.random.default_rng(0), [4]).tobytes()
     with tarfile.open(served / "cifar.tar.gz", "w:gz") as tar:
-        for name in _cifar10.SHA256:
+        for name in _images.CIFAR_SHA256:
             member = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
-            monkeypatch.setitem(_cifar10.SHA256, name, sha256(content))
-    monkeypatch.setattr(_cifar10, "URL", url + "cifar.tar.gz")
-    monkeypatch.setattr(_cifar10, "ARCHIVE_SHA256", sha256((served / "cifar.tar.gz").read_bytes()))
+            monkeypatch.setitem(_images.CIFAR_SHA256, name, sha256(content))
+    monkeypatch.setattr(_images, "CIFAR_URL", url + "cifar.tar.gz")
+    monkeypatch.setattr(
+        _images, "CIFAR_ARCHIVE_SHA256", sha256((served / "cifar.tar.gz").read_bytes())
+    )
     data = load_cifar10(folder=tmp_path / "here", download=True)
     assert (data.y.tolist(), data.official) == ([1] * 5, True)
     assert asked == ["/cifar.tar.gz"]
-    assert left(tmp_path / "here") == sorted(_cifar10.SHA256)
+    assert left(tmp_path / "here") == sorted(_images.CIFAR_SHA256)
 
 
 @pytest.mark.parametrize(
@@ -383,7 +385,7 @@ def test_a_zip_archive_is_opened(server, tmp_path, monkeypatch):
     with zipfile.ZipFile(served / "bike.zip", "w") as archive:
         archive.writestr("hour.csv", HOUR + HOURS)
     monkeypatch.setattr(
-        _bike_sharing, "SOURCE", _bike_sharing.SOURCE._replace(url=url + "bike.zip")
+        _tables, "BIKES_SOURCE", _tables.BIKES_SOURCE._replace(url=url + "bike.zip")
     )
     assert load_bike_sharing(folder=tmp_path / "here", download=True).y.tolist() == [16, 1]
     assert left(tmp_path / "here") == ["hour.csv"]

@@ -33,8 +33,8 @@ from unbag.lab import (
     write_leaderboard,
 )
 from unbag.lab._benchmark import PRESETS
+from unbag.lab._catalogue import TASKS
 from unbag.lab._competitors import OWN, ModuleLearner, competitors, shipped
-from unbag.lab._tasks import TASKS
 from unbag.learners import LEARNERS
 from unbag.methods import FOR_NETWORKS
 from unbag.peers import PEERS

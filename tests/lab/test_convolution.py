@@ -8,7 +8,7 @@ import pytest
 
 from unbag import models
 from unbag.lab import _convolution
-from unbag.lab._tasks import MODELS
+from unbag.lab._catalogue import MODELS
 
 pytest.importorskip("torch")
 

@@ -368,5 +368,6 @@ def test_a_fingerprint_has_all_sources_in_it(tmp_path, monkeypatch):
     assert _engines._differ(before, _engines.fingerprint()) == (
         f"Workers must have the unbag of the driver: unbag {before['unbag']}, jax "
         f"{before['jax']}, numpy {before['numpy']}, source {before['source']} given here and unbag "
-        "not installed, jax none, numpy none, source none"
+        "not installed, jax none, numpy none, source none. Install the same on all nodes; what is in "
+        "the store stays."
     )

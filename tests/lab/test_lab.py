@@ -26,11 +26,10 @@ from unbag.lab import (
     Plan,
     RunStore,
     Way,
+    _catalogue,
     _choice,
     _results,
     _run,
-    _tasks,
-    _variance,
     add_method,
     add_task,
     preset,
@@ -38,13 +37,12 @@ from unbag.lab import (
     run_plan,
 )
 from unbag.lab import _claims as judging
-from unbag.lab import _online_report as online_reporting
-from unbag.lab._methods import UNSMOOTHED
+from unbag.lab import _online as online_reporting
+from unbag.lab._catalogue import MODELS, UNSMOOTHED
+from unbag.lab._choice import BagDeviation, bag_spread
 from unbag.lab._online import HISTORY, Cell, OnlineStore, online_preset, online_stores
 from unbag.lab._plan import Experiment, RunSettings
 from unbag.lab._report import MARKS, _broadest, latex_page, write_report
-from unbag.lab._tasks import MODELS
-from unbag.lab._variance import BagDeviation, bag_spread
 
 
 @pytest.fixture
@@ -449,7 +447,7 @@ def test_the_price_of_choosing_is_fewer_bags_plus_worse_choice(tmp_path):
 def invented(levels, *, task="adult", rows=32_561, model=None, seeds=5, wobble=0.002, edge=()):
     """Runs of five epochs at three rates whose best, a level for each (way, size), lies inside;
     those of the ways in `edge` are best in the last epoch."""
-    experiment = Experiment(task, model or _tasks.TASKS[task].model, "usual", 5, 4096, 0)
+    experiment = Experiment(task, model or _catalogue.TASKS[task].model, "usual", 5, 4096, 0)
     apart = wobble * (np.arange(seeds) - (seeds - 1) / 2)
     for (way, size), level in levels.items():
         loss = np.full((seeds, 3, 5), 0.9)
@@ -737,7 +735,7 @@ def test_rate_and_method_are_chosen_by_unbag_choose_from_the_held_out_bags_of_ea
     small = {**TOY, "sizes": (20,), "repetitions": 2}
     store, plan = RunStore(tmp_path), Plan(**small, holdout=0.3)
     run_plan(plan, store)
-    found = _choice.read(store)
+    found = _choice.read_choices(store)
     assert len(found) == 2 * 3  # repetitions; two methods and all
 
     @cache
@@ -770,16 +768,16 @@ def test_rate_and_method_are_chosen_by_unbag_choose_from_the_held_out_bags_of_ea
         assert one.test_loss == pytest.approx(best.history["test_loss"][best.epoch - 1], abs=1e-5)
     run_plan(Plan(**{**small, "rates": (0.01,)}, holdout=0.3), store)
     assert (
-        _choice.read(store) == found
+        _choice.read_choices(store) == found
     )  # a choice from fewer candidates does not take the place of one from more
     other = Plan(**{**small, "rates": (*TOY["rates"], 0.3)}, holdout=0.3, smoothing=0.0)
     run_plan(other, store)
-    usual = [one for one in _choice.read(store) if one.among in ("all", "upm:log")]
+    usual = [one for one in _choice.read_choices(store) if one.among in ("all", "upm:log")]
     assert usual == [
         one for one in found if one.among in ("all", "upm:log")
     ]  # nor does one without smoothing
     table = _results.choice_table(
-        _results.read_runs(store), _choice.read(store), plan.experiment, 0.3
+        _results.read_runs(store), _choice.read_choices(store), plan.experiment, 0.3
     )
     rows = [line.split(" | ")[0].strip("| ") for line in table.splitlines()[3:]]
     assert rows == [
@@ -833,7 +831,7 @@ def test_runs_with_another_smoothing_are_a_curve_of_their_own(tmp_path):
         "upm:log smoothed by 0",
         "anchored:square",
     }
-    table = _results.experiment_table(found, found[0].experiment, "test_loss")
+    table = _results.experiment_table(_results.cells_of(found, found[0].experiment, "test_loss"))
     assert table.count("| GeneralUPM, unsmoothed |") == 1
 
 
@@ -861,8 +859,8 @@ def test_an_exposure_is_an_offset_of_every_model():
     for row in rows:
         assert row["trivial"] == pytest.approx(trivial, rel=1e-5)
         assert row["test_loss"][-1] < truth + 0.5 * (trivial - truth)
-    known = _tasks.data_of("exposed")
-    model = _tasks.build("perceptron", known, outputs=1, key=0, start=None)
+    known = _catalogue.data_of("exposed")
+    model = _catalogue.build("perceptron", known, outputs=1, key=0, start=None)
     later = known.X_test + np.eye(known.X.shape[1], dtype=np.float32)[-1]
     assert np.allclose(model(later), model(known.X_test) + 1, atol=1e-5)
 
@@ -881,7 +879,7 @@ def test_what_a_report_inside_the_store_says_of_the_variance_is_not_read_again(t
     for folder in ("adult", "report"):
         row = {"task": "adult", "size": 2, "bags": 9, "upm": 0.5, "easy": 1.0}
         store.write_table(folder, "variance", [row])
-    assert _variance.read(store) == [BagDeviation("adult", 2, 9, 0.5, 1.0)]
+    assert _choice.read_deviations(store) == [BagDeviation("adult", 2, 9, 0.5, 1.0)]
 
 
 def test_a_report_has_tables_claims_and_figures(tmp_path):
@@ -983,9 +981,9 @@ def test_an_online_run_that_cannot_be_read_counts_as_not_done(tmp_path):
 def test_the_files_of_a_task_are_fetched_when_asked_for(monkeypatch):
     asked_for = []
     load = lambda *, download=False: asked_for.append(download) or toy()
-    monkeypatch.setitem(_tasks.TASKS, "far", _tasks.Task("far", load))
-    _tasks.download("far")
-    _tasks.download("toy")  # it is here: nothing to fetch
+    monkeypatch.setitem(_catalogue.TASKS, "far", _catalogue.Task("far", load))
+    _catalogue.download("far")
+    _catalogue.download("toy")  # it is here: nothing to fetch
     assert asked_for == [True]
 
 

@@ -1,6 +1,7 @@
 """Bad input of datasets, and the whole message that it gets."""
 
 import gzip
+from unittest.mock import patch
 
 import numpy as np
 
@@ -18,14 +19,21 @@ from cases.datasets import (
     write_mnist,
 )
 from unbag.datasets import (
-    _cifar10,
-    _mnist,
+    _images,
+    _tables,
     load_bike_sharing,
     load_cifar10,
     load_fremtpl2,
     load_higgs,
     load_mnist,
+    read_adult,
 )
+
+
+def read_tampered():
+    """Adult, whose file is not the one that was shipped."""
+    with patch.dict(_tables.ADULT_SHA256, data="0"):
+        read_adult()
 
 
 def load_broken(load, name, content, *rest, **options):
@@ -39,9 +47,13 @@ TRAIN = "mnist/train-images-idx3-ubyte.gz"
 
 MESSAGES = [
     (
+        read_tampered,
+        "The shipped file adult.data must have sha256 0: another given. Install unbag again.",
+    ),
+    (
         lambda: load_broken(load_mnist, TRAIN, b"x"),
         f"The file {HERE}/mnist_train-images-idx3-ubyte.gz/{TRAIN} must have the official sha256 "
-        f"{_mnist.SHA256['train-images-idx3']}: it has {sha256(b'x')}. Delete it and "
+        f"{_images.MNIST_SHA256['train-images-idx3']}: it has {sha256(b'x')}. Delete it and "
         "load again with download=True, or take it as it is with unofficial=True.",
     ),
     (
@@ -49,12 +61,12 @@ MESSAGES = [
         "A task of MNIST must be one of even_odd, digits: 'odd' given. Choose one of these.",
     ),
     (
-        lambda: _mnist.read_idx(put(HERE / "cut.gz", idx(np.zeros((9, 9)))[:-9])),
+        lambda: _images.read_idx(put(HERE / "cut.gz", idx(np.zeros((9, 9)))[:-9])),
         f"The file {HERE}/cut.gz must be a whole gzip file: Compressed file ended before the "
         "end-of-stream marker was reached. Delete it and get it again.",
     ),
     (
-        lambda: _mnist.read_idx(
+        lambda: _images.read_idx(
             put(HERE / "short.gz", gzip.compress(b"\0\0\x08\x01\0\0\0\x05abc"))
         ),
         f"The file {HERE}/short.gz must be an idx file of bytes, as long as its head says: its "
@@ -76,7 +88,7 @@ MESSAGES = [
         ),
     ),
     (
-        lambda: _cifar10._read(put(HERE / "batch.bin", b"x" * 3073)),
+        lambda: _images._read(put(HERE / "batch.bin", b"x" * 3073)),
         f"The file {HERE}/batch.bin must hold records of 3073 bytes that begin with a class from "
         "0 to 9: its 3073 bytes do not. Delete it and get it again.",
     ),

@@ -9,10 +9,9 @@ import pyarrow.parquet as pq
 from cases.lab import HERE, TOY, made_up, toy, written
 from unbag.cli._reproduce import _pair, reproduce
 from unbag.lab import Plan, RunStore, Way, _choice, add_method, add_task, preset, read_plan
-from unbag.lab._methods import METHODS
+from unbag.lab._catalogue import METHODS, MODELS, TASKS
 from unbag.lab._online import OnlineStore, online_preset
 from unbag.lab._store import FORMAT
-from unbag.lab._tasks import MODELS, TASKS
 
 
 def other_format():
@@ -36,7 +35,7 @@ def other_data():
 def other_choices():
     store = RunStore(HERE / "older")
     store.write_table("toy", "choices", [{"task": "toy", "size": 2}])
-    _choice.read(store)
+    _choice.read_choices(store)
 
 
 MESSAGES = [

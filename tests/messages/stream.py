@@ -11,8 +11,7 @@ from unbag import models
 from unbag.cli._stream import follow_folder
 from unbag.datasets import Chunk
 from unbag.lab import _online as online
-from unbag.lab._online import OnlineStore, online_preset, run_online
-from unbag.lab._online_report import write_online_report
+from unbag.lab._online import OnlineStore, online_preset, run_online, write_online_report
 from unbag.methods import METHODS
 from unbag.stream import FolderInput, StreamLearner, StreamModel, StreamSettings, run_stream
 from unbag.stream._checkpoint import METRICS
@@ -83,7 +82,7 @@ def foreign_folder():
 
 def too_short(folder):
     with patch.object(
-        online, "_chunks", lambda source, rows: iter([Chunk(np.ones((4, 2)), y=np.ones(4))])
+        online, "_chunk", lambda source, rows, start: Chunk(np.ones((4, 2)), y=np.ones(4))
     ):
         run_online(online_preset("smoke", methods=("upm",), sizes=(128,)), OnlineStore(folder))
 

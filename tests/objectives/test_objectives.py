@@ -9,16 +9,24 @@ import numpy as np
 import pytest
 from scipy.special import comb, expit
 
-from unbag import models, random_bags, train
+from unbag import models, objectives, random_bags, train
 from unbag.bags import Bags
 from unbag.likelihood import count_likelihood
 from unbag.losses import log, square
 from unbag.matching import proportion_matching
 from unbag.methods import METHODS
-from unbag.objectives import OBJECTIVES, Ask, count_profiles
-from unbag.objectives import _mixing as mixing
-from unbag.objectives._consistency import RADIUS, SHARE, worst_direction
-from unbag.objectives._square import DELTA, Residuals, centred, debiased
+from unbag.objectives import (
+    DELTA,
+    OBJECTIVES,
+    RADIUS,
+    SHARE,
+    Ask,
+    Residuals,
+    centred,
+    count_profiles,
+    debiased,
+    worst_direction,
+)
 from unbag.training._loader import Loader, Shape
 
 RNG = np.random.default_rng(3)
@@ -60,7 +68,7 @@ def compiled(name, batch, features, errors, shift=0.0):
 
 def value_of(name, batch, *, shift=0.0):
     """The objective of a linear model on the rows, and its gradient in the scores."""
-    return compiled(name, batch, X[np.asarray(batch.row)], mixing.STANDARD_ERRORS, shift)
+    return compiled(name, batch, X[np.asarray(batch.row)], objectives.STANDARD_ERRORS, shift)
 
 
 def match_of(score):
@@ -100,7 +108,7 @@ def by_hand(name):
         kl = h * np.log(h / moved) + (1 - h) * np.log((1 - h) / (1 - moved))
         return np.mean(match) + SHARE * kl.mean()
     assert name == "mixbag"
-    mean, target, *_ = jax.jit(mixing.mixtures)(linear(X), padded(), jax.random.key(0))
+    mean, target, *_ = jax.jit(objectives.mixtures)(linear(X), padded(), jax.random.key(0))
     mean, target = np.clip(mean, 1e-6, 1 - 1e-6), np.asarray(target)
     mixed = -target * np.log(mean) - (1 - target) * np.log(1 - mean)
     return (np.mean(match) + mixed.mean()) / 2
@@ -159,7 +167,7 @@ def test_the_report_of_a_bag_of_weight_zero_has_no_part(name):
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_the_gradient_is_that_of_finite_differences(name, monkeypatch):
-    monkeypatch.setattr(mixing, "STANDARD_ERRORS", -1.0)  # every mixed bag has a gradient
+    monkeypatch.setattr(objectives, "STANDARD_ERRORS", -1.0)  # every mixed bag has a gradient
     batch, step = padded(), 1e-2
     values = [float(value_of(name, batch, shift=s)[0]) for s in (step, -step)]
     expected = (values[0] - values[1]) / (2 * step)
@@ -254,7 +262,7 @@ def test_mixtures_draw_without_replacement():
     # With the labels as scores the mixed mean is a draw of the mixed proportion, with its variance.
     sure, batch = jnp.asarray(40 * (LABEL - 0.5), jnp.float32), padded()
     keys = jax.random.split(jax.random.key(0), 600)
-    drawn = jax.jit(jax.vmap(lambda key: mixing.mixtures(sure, batch, key)))(keys)
+    drawn = jax.jit(jax.vmap(lambda key: objectives.mixtures(sure, batch, key)))(keys)
     mean, target, variance, weight = (np.asarray(each) for each in drawn)
     assert target.std(axis=0).max() > 0.01  # the parts differ in size from draw to draw
     gap = mean - target
@@ -265,7 +273,7 @@ def test_mixtures_draw_without_replacement():
 
 
 def test_inside_its_interval_a_mixed_bag_has_no_gradient(monkeypatch):
-    monkeypatch.setattr(mixing, "STANDARD_ERRORS", 1e6)
+    monkeypatch.setattr(objectives, "STANDARD_ERRORS", 1e6)
     slope = value_of("mixbag", padded())[1]
     plain = jax.jit(jax.grad(match_of))(linear(X))
     np.testing.assert_allclose(slope, plain / 2, atol=1e-6)

@@ -25,10 +25,8 @@ from unbag.peers import (
     choose_by_counts,
     count_evidence,
 )
-from unbag.peers._alter_svm import best_labels
-from unbag.peers._bag_regression import ridge
 from unbag.peers._linear import BagData, fit_logistic, level_of, slope_and_level
-from unbag.peers._pseudo_labels import marginals
+from unbag.peers._papers import best_labels, marginals, ridge
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 3))

@@ -42,8 +42,14 @@ from unbag.bags import random_bags
 from unbag.cli import app
 from unbag.datasets import Chunk
 from unbag.lab import _online as online
-from unbag.lab._online import OnlineStore, _runs, best_rate, online_preset, run_online
-from unbag.lab._online_report import write_online_report
+from unbag.lab._online import (
+    OnlineStore,
+    _runs,
+    best_rate,
+    online_preset,
+    run_online,
+    write_online_report,
+)
 from unbag.metrics import evaluate, evaluate_labels
 from unbag.stream import StreamLearner, View, _checkpoint, run_stream
 from unbag.stream._checkpoint import METRICS, StreamStore

@@ -91,11 +91,8 @@ def fit_xgboost(
     return _fit(XGBOOST, bags, held_out, rounds, params, choices)
 
 
-class _Watch(NamedTuple):
-    """Held-out bags, and what is done with their scores after each round."""
-
-    bags: Bags
-    look: Callable[[np.ndarray], float]
+Watch = tuple[Bags, Callable[[np.ndarray], float]]
+"""Held-out bags, and what is done with their scores after each round."""
 
 
 class _Library(NamedTuple):
@@ -104,7 +101,7 @@ class _Library(NamedTuple):
     name: str
     defaults: Callable[[BagObjective], dict[str, Any]]
     aliases: Mapping[str, tuple[str, ...]]
-    grow: Callable[[BagObjective, Any, int, dict[str, Any], _Watch | None], Any]
+    grow: Callable[[BagObjective, Any, int, dict[str, Any], Watch | None], Any]
     cut: Callable[[Any, int], Any]
     model: type[Boosted]
 
@@ -117,10 +114,31 @@ def _fit(
     params: dict[str, Any],
     choices: dict[str, Any],
 ) -> Boosted:
-    _check(bags, held_out, params, rounds)
+    taken = {"objective", "obj", "n_estimators", "num_boost_round", "num_iterations"} & set(params)
+    if taken:
+        rule = "Objective and rounds must be chosen with method=, loss= and rounds="
+        raise broken(rule, f"{min(taken)} given", "Leave it out.")
+    if bags.kind == "histogram":
+        rule = "Reports to boost from must be binary or total, because each instance has one score"
+        remedy = "Use unbag.learners.Trees, or boost each class against the rest."
+        raise broken(rule, f"{bags.kind} given", remedy)
+    if rounds < 1:
+        words = f"Rounds must be at least 1: {rounds} given."
+        raise ValueError(f"{words} 600 suit the learning rate of 0.05.")
+    if bags.X is None or (held_out is not None and held_out.X is None):
+        raise broken("Bags to boost from must have features", "X is None", "Make the bags with X.")
     choices["loss"] = checked_loss(bags.kind, choices["method"], choices["loss"])
-    bags, held_out = bags.reported(), None if held_out is None else held_out.reported()
-    learn, judges = bags.split(0.8, seed=choices["seed"]) if held_out is None else (bags, held_out)
+    if held_out is None:
+        bags = bags.reported()
+        learn, judges = bags.split(0.8, seed=choices["seed"])
+    else:
+        if held_out.kind != bags.kind:
+            rule = "Held-out bags must report what the others report"
+            remedy = "Take them from bags.split."
+            raise broken(rule, f"{held_out.kind} given beside {bags.kind}", remedy)
+        check_names(names_of(held_out.X), names_of(bags.X))
+        bags = learn = bags.reported()
+        judges = held_out.reported()
     objective = BagObjective(learn, **choices)
     judge = BagObjective(judges, loss="square" if bags.kind == "binary" else choices["loss"])
     history = [judge.value(np.full(len(judges.bag), objective.start))]
@@ -129,79 +147,39 @@ def _fit(
         history.append(judge.value(score))
         return history[-1]
 
-    params = _tame(library, objective, params, many=len(bags) >= MANY_BAGS)
-    booster = library.grow(objective, learn.X, rounds, params, _Watch(judges, look))
+    # Given both, LightGBM would prefer its main names, ours, to the user's.
+    ours = {"learning_rate": 0.05, "max_depth": 1, "seed": objective.seed}
+    if len(bags) >= MANY_BAGS:
+        ours["max_depth"] = 3
+    for name, value in (ours | library.defaults(objective)).items():
+        if not {name, *library.aliases.get(name, ())} & set(params):
+            params = {name: value, **params}
+    booster = library.grow(objective, learn.X, rounds, params, (judges, look))
     best = best_round(np.array(history))
     if held_out is None and best:
         objective = BagObjective(bags, **choices)
         booster = library.grow(objective, bags.X, best, params, None)
-    cut = library.cut(booster, best) if best else None
     known = bags.names is not None and bags.size.max() > 1
-    names, learned = names_of(bags.X), bags.bare() if known else None
     return library.model(
-        cut, float(objective.start), bags.kind, objective.loss, np.array(history), names, learned
+        library.cut(booster, best) if best else None,
+        float(objective.start),
+        bags.kind,
+        objective.loss,
+        np.array(history),
+        names_of(bags.X),
+        bags.bare() if known else None,
     )
 
 
-def _check(bags: Bags, held_out: Bags | None, params: Mapping[str, Any], rounds: int) -> None:
-    taken = sorted(
-        {"objective", "obj", "n_estimators", "num_boost_round", "num_iterations"} & set(params)
-    )
-    if taken:
-        raise broken(
-            "Objective and rounds must be chosen with method=, loss= and rounds=",
-            f"{taken[0]} given",
-            "Leave it out.",
-        )
-    if bags.kind == "histogram":
-        raise broken(
-            "Reports to boost from must be binary or total, because each instance has one score",
-            f"{bags.kind} given",
-            "Use unbag.learners.Trees, or boost each class against the rest.",
-        )
-    if rounds < 1:
-        raise ValueError(
-            f"Rounds must be at least 1: {rounds} given. 600 suit the learning rate of 0.05."
-        )
-    if bags.X is None or (held_out is not None and held_out.X is None):
-        raise broken("Bags to boost from must have features", "X is None", "Make the bags with X.")
-    if held_out is not None and held_out.kind != bags.kind:
-        raise broken(
-            "Held-out bags must report what the others report",
-            f"{held_out.kind} given beside {bags.kind}",
-            "Take them from bags.split.",
-        )
-    if held_out is not None:
-        check_names(names_of(held_out.X), names_of(bags.X))
-
-
-def _tame(
-    library: _Library, objective: BagObjective, params: Mapping[str, Any], *, many: bool
-) -> dict[str, Any]:
-    """The user's parameters, and our defaults for the rest; given both, LightGBM would prefer its
-    main names, ours."""
-    ours = {
-        "learning_rate": 0.05,
-        "max_depth": 3 if many else 1,
-        "seed": objective.seed,
-        **library.defaults(objective),
-    }
-    return {
-        k: v for k, v in ours.items() if not set(library.aliases.get(k, ())) & set(params)
-    } | dict(params)
-
-
-def _leaf(bags: Bags) -> int:
-    """Rows of a leaf: five bags' worth, and less where there are fewer than fifty bags."""
-    return max(1, min(round(5 * np.mean(bags.size)), len(bags.bag) // 10))
-
-
-def _penalty(objective: BagObjective) -> float:
-    return float(4 * np.mean(objective.bags.size) * objective.unit)
+def _tame(objective: BagObjective) -> tuple[int, float]:
+    """Rows of a leaf, five bags' worth and less where there are fewer than fifty bags; and the
+    penalty, the curvature of four bags."""
+    size, rows = np.mean(objective.bags.size), len(objective.bags.bag)
+    return max(1, min(round(5 * size), rows // 10)), float(4 * size * objective.unit)
 
 
 def _grow_lightgbm(
-    objective: BagObjective, X: Any, rounds: int, params: dict[str, Any], watch: _Watch | None
+    objective: BagObjective, X: Any, rounds: int, params: dict[str, Any], watch: Watch | None
 ) -> Any:
     lightgbm, b = imported("lightgbm"), objective.bags
     params = {**params, "objective": objective}
@@ -209,25 +187,21 @@ def _grow_lightgbm(
     data = lightgbm.Dataset(X, b.report[b.bag], init_score=start(b), params=params)
     if watch is None:
         return lightgbm.train(params, data, rounds)
-    held_out = data.create_valid(
-        watch.bags.X, watch.bags.report[watch.bags.bag], init_score=start(watch.bags)
-    )
-    look = lambda score, _: ("estimated_loss", watch.look(score), False)
-    return lightgbm.train(params, data, rounds, valid_sets=[held_out], feval=look)
-
-
-def _cut_lightgbm(booster: Any, rounds: int) -> Any:
-    return imported("lightgbm").Booster(model_str=booster.model_to_string(num_iteration=rounds))
+    judges, look = watch
+    held_out = data.create_valid(judges.X, judges.report[judges.bag], init_score=start(judges))
+    told = lambda score, _: ("estimated_loss", look(score), False)
+    return lightgbm.train(params, data, rounds, valid_sets=[held_out], feval=told)
 
 
 def _grow_xgboost(
-    objective: BagObjective, X: Any, rounds: int, params: dict[str, Any], watch: _Watch | None
+    objective: BagObjective, X: Any, rounds: int, params: dict[str, Any], watch: Watch | None
 ) -> Any:
     xgboost = imported("xgboost")
     options = {"obj": objective, "verbose_eval": False}
     if watch is not None:
-        options["evals"] = [(xgboost.DMatrix(watch.bags.X), "held_out")]
-        options["custom_metric"] = lambda score, _: ("estimated_loss", watch.look(score))
+        judges, look = watch
+        options["evals"] = [(xgboost.DMatrix(judges.X), "held_out")]
+        options["custom_metric"] = lambda score, _: ("estimated_loss", look(score))
     params = {**params, "base_score": objective.start, "disable_default_eval_metric": True}
     return xgboost.train(params, xgboost.DMatrix(X), rounds, **options)
 
@@ -235,8 +209,8 @@ def _grow_xgboost(
 LIGHTGBM = _Library(
     name="lightgbm",
     defaults=lambda objective: {
-        "min_data_in_leaf": _leaf(objective.bags),
-        "lambda_l2": _penalty(objective),
+        "min_data_in_leaf": _tame(objective)[0],
+        "lambda_l2": _tame(objective)[1],
         "feature_fraction": 0.5,
         "deterministic": True,
         "force_col_wise": True,
@@ -257,14 +231,16 @@ LIGHTGBM = _Library(
         "verbosity": ("verbose",),
     },
     grow=_grow_lightgbm,
-    cut=_cut_lightgbm,
+    cut=lambda booster, rounds: imported("lightgbm").Booster(
+        model_str=booster.model_to_string(num_iteration=rounds)
+    ),
     model=BoostedByLightGBM,
 )
 XGBOOST = _Library(
     name="xgboost",
     defaults=lambda objective: {
-        "min_child_weight": _leaf(objective.bags) * objective.unit,
-        "reg_lambda": _penalty(objective),
+        "min_child_weight": _tame(objective)[0] * objective.unit,
+        "reg_lambda": _tame(objective)[1],
         "colsample_bytree": 0.5,
     },
     aliases={"learning_rate": ("eta",), "reg_lambda": ("lambda",), "seed": ("random_state",)},

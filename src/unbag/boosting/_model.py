@@ -65,11 +65,9 @@ class Boosted(ABC):
     def scores(self, X: Any) -> np.ndarray:
         """One score per row."""
         check_names(names_of(X), self.names)
-        return (
-            np.full(X.shape[0], self.start)
-            if self.booster is None
-            else np.asarray(self._scores(X), float)
-        )
+        if self.booster is None:
+            return np.full(X.shape[0], self.start)
+        return np.asarray(self._scores(X), float)
 
     def predict(self, X: Any) -> np.ndarray:
         """The probability of label 1, or the mean count, of each row."""
@@ -78,11 +76,8 @@ class Boosted(ABC):
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probabilities of label 0 and of label 1, for binary reports."""
         if self.kind != "binary":
-            raise broken(
-                "Probabilities must come from binary reports",
-                f"{self.kind} given",
-                "Use predict for counts.",
-            )
+            rule = "Probabilities must come from binary reports"
+            raise broken(rule, f"{self.kind} given", "Use predict for counts.")
         h = self.predict(X)
         return np.stack([1 - h, h], axis=1)
 
@@ -125,11 +120,8 @@ def check_names(names: Sequence[str] | None, learned: Sequence[str] | None) -> N
         return
     pairs = enumerate(zip_longest(names, learned))
     place, (given, was) = next(pair for pair in pairs if len(set(pair[1])) == 2)
-    raise broken(
-        "Columns must be those learned from, in the same order",
-        f"column {place} is {given} and was {was}",
-        "Choose them by name.",
-    )
+    rule = "Columns must be those learned from, in the same order"
+    raise broken(rule, f"column {place} is {given} and was {was}", "Choose them by name.")
 
 
 def imported(name: str) -> Any:

@@ -175,11 +175,8 @@ class BagObjective:
     ) -> None:
         self.loss = checked_loss(bags.kind, method, loss)
         if not 0 < share <= 1:
-            raise broken(
-                "A share of the bags must lie in (0, 1]",
-                f"{share} given",
-                "Use 1 to listen to all of them.",
-            )
+            rule = "A share of the bags must lie in (0, 1]"
+            raise broken(rule, f"{share} given", "Use 1 to listen to all of them.")
         refuse(
             (
                 "A bag to boost from must have an observed report, because its rows are the rows "
@@ -194,7 +191,10 @@ class BagObjective:
         if isinstance(bags, Bags):
             self.bags = bags.bare()  # LightGBM copies its objective
         self.method, self.share, self.seed, self.calls = method, share, seed, 0
-        self.curve, prior = CURVES[bags.kind][self.loss], _prior_of_all(bags)
+        self._stratum = np.zeros(len(bags), int) if bags.stratum is None else bags.stratum
+        self.curve, prior = CURVES[bags.kind][self.loss], np.asarray(bags.prior, float)
+        if bags.stratum is not None:
+            prior = np.average(bags.prior[bags.stratum], axis=0, weights=bags.size)
         low, high = self.curve.priors
         if not np.all((low < prior) & (prior < high)):
             raise broken(
@@ -205,7 +205,11 @@ class BagObjective:
         start = losses.LOSSES[self.loss].trivial_score(prior, kind=bags.kind)
         self.start = np.asarray(start) if bags.kind == "histogram" else float(start)
         self.unit = float(np.mean(self.curve.curvature(prior)))
-        self.prior, self._bag_weight = prior, _noise_weights(bags, prior)
+        self.prior, self._bag_weight = prior, None
+        if bags.noise is not None:  # noisier reports weigh less; counts vary as Poisson counts do
+            of_one = abs(prior) if bags.kind == "total" else _variance(prior)
+            about = {"variance": float(np.mean(of_one)), "stratum": bags.stratum}
+            self._bag_weight = weights.noise_weights(bags.size, bags.noise, **about)
 
     def __call__(self, score: Any, data: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """What a booster asks for in each round; its data set is not looked at."""
@@ -274,19 +278,32 @@ class BagObjective:
         """
         b = self.bags
         k = b.size[:, None].astype(float)
-        stratum = self._stratum
-        strata = b.strata
+        stratum, strata = self._stratum, b.strata
         instances = sum_by(stratum, k, strata)
         centre = sum_by(stratum, k * mean, strata) / np.where(instances > 0, instances, 1.0)
         prior = np.reshape(b.prior, (strata, -1)) - centre
-        W = weights.upm(
-            b.size,
-            b.report.reshape(len(b), -1) - mean,
-            prior if b.stratum is not None else prior[0],
-            weight=self._weight(draw),
-            stratum=b.stratum,
-        )
+        if b.stratum is None:
+            prior = prior[0]
+        residual, weight = b.report.reshape(len(b), -1) - mean, self._weight(draw)
+        W = weights.upm(b.size, residual, prior, weight=weight, stratum=b.stratum)
         return W if b.kind == "histogram" else W[:, 0]
+
+    def _weight(self, draw: int | None) -> np.ndarray | None:
+        """Of each bag: by its noise, or in this draw, in which two of each stratum stay."""
+        if draw is None or self.share == 1:
+            return self._bag_weight
+        s = self._stratum
+        u = np.random.default_rng([self.seed, draw]).uniform(size=len(s))
+        if self.bags.stratum is None:
+            count = max(2, ceil(self.share * len(s)))
+            stays = u <= np.partition(u, count - 1)[count - 1]
+        else:
+            order, count = np.lexsort((u, s)), np.bincount(s)
+            place = np.empty_like(s)
+            place[order] = np.arange(len(s)) - (np.cumsum(count) - count)[s[order]]
+            stays = place < np.maximum(2, np.ceil(self.share * count))[s]
+        weight = stays * (1.0 if self._bag_weight is None else self._bag_weight)
+        return weight / np.bincount(s, weights=weight)[s]
 
     def predict(self, score: Any) -> np.ndarray:
         """Scores of the instances as probabilities or mean counts."""
@@ -303,59 +320,15 @@ class BagObjective:
         components = losses.LOSSES[self.loss].components(self._checked(score), kind=self.bags.kind)
         return float(np.sum(self.weights(score) * components))
 
-    @property
-    def _stratum(self) -> np.ndarray:
-        s = self.bags.stratum
-        return np.zeros(len(self.bags), int) if s is None else s
-
-    def _weight(self, draw: int | None) -> np.ndarray | None:
-        """Of each bag: by its noise, or in this draw."""
-        if draw is None or self.share == 1:
-            return self._bag_weight
-        return self._drawn(draw)
-
-    def _drawn(self, draw: int) -> np.ndarray:
-        """Bag weights with 0 for the bags that are left out; at least two of each stratum stay."""
-        s = self._stratum
-        u = np.random.default_rng([self.seed, draw]).uniform(size=len(s))
-        if self.bags.stratum is None:
-            count = max(2, ceil(self.share * len(s)))
-            stays = u <= np.partition(u, count - 1)[count - 1]
-        else:
-            order, count = np.lexsort((u, s)), np.bincount(s)
-            place = np.empty_like(s)
-            place[order] = np.arange(len(s)) - (np.cumsum(count) - count)[s[order]]
-            stays = place < np.maximum(2, np.ceil(self.share * count))[s]
-        weight = stays * (1.0 if self._bag_weight is None else self._bag_weight)
-        return weight / np.bincount(s, weights=weight)[s]
-
 
 def checked_loss(kind: Kind, method: str, loss: str | None) -> str:
     """The loss to use, after a look at the choices that belong together."""
     one_of("A method of boosting", method, METHODS_OF_BOOSTING)
     if loss is not None and loss not in CURVES[kind]:
-        raise broken(
-            f"A loss to boost with must be {' or '.join(CURVES[kind])} for {kind} reports",
-            f"{loss!r} given",
-            "Leave it out to take the first.",
-        )
+        rule = f"A loss to boost with must be {' or '.join(CURVES[kind])} for {kind} reports"
+        raise broken(rule, f"{loss!r} given", "Leave it out to take the first.")
     if kind == "histogram" and method == "upm":
         raise broken(
             "Histograms must be boosted by the anchored method", "upm given", "Leave it out."
         )
     return loss or BOUNDED[kind]
-
-
-def _prior_of_all(bags: Bags | Reports) -> np.ndarray:
-    if bags.stratum is None:
-        return np.asarray(bags.prior, float)
-    return np.average(bags.prior[bags.stratum], axis=0, weights=bags.size)
-
-
-def _noise_weights(bags: Bags | Reports, prior: np.ndarray) -> np.ndarray | None:
-    """Noisier reports weigh less; counts are taken to vary as Poisson counts do."""
-    if bags.noise is None:
-        return None
-    of_one = abs(prior) if bags.kind == "total" else _variance(prior)
-    variance = float(np.mean(of_one))
-    return weights.noise_weights(bags.size, bags.noise, variance=variance, stratum=bags.stratum)

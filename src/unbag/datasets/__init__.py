@@ -4,13 +4,6 @@ the truth."""
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unbag.datasets._adult import load_adult as load_adult
-    from unbag.datasets._adult import read_adult as read_adult
-    from unbag.datasets._bike_sharing import load_bike_sharing as load_bike_sharing
-    from unbag.datasets._chunk import Chunk as Chunk
-    from unbag.datasets._chunk import Chunks as Chunks
-    from unbag.datasets._chunk import Quarantine as Quarantine
-    from unbag.datasets._cifar10 import load_cifar10 as load_cifar10
     from unbag.datasets._clicks import read_clicks as read_clicks
     from unbag.datasets._clicks import write_clicks as write_clicks
     from unbag.datasets._conversions import Conversions as Conversions
@@ -19,15 +12,22 @@ if TYPE_CHECKING:
     from unbag.datasets._criteo import CHUNK as CHUNK
     from unbag.datasets._criteo import DIMENSIONS as DIMENSIONS
     from unbag.datasets._criteo import read_criteo as read_criteo
+    from unbag.datasets._dataset import Chunk as Chunk
+    from unbag.datasets._dataset import Chunks as Chunks
     from unbag.datasets._dataset import Dataset as Dataset
+    from unbag.datasets._dataset import Quarantine as Quarantine
     from unbag.datasets._files import data_folder as data_folder
-    from unbag.datasets._fremtpl2 import load_fremtpl2 as load_fremtpl2
-    from unbag.datasets._higgs import load_higgs as load_higgs
-    from unbag.datasets._mnist import load_mnist as load_mnist
+    from unbag.datasets._images import load_cifar10 as load_cifar10
+    from unbag.datasets._images import load_mnist as load_mnist
     from unbag.datasets._synthetic import make_campaigns as make_campaigns
     from unbag.datasets._synthetic import make_counts as make_counts
     from unbag.datasets._synthetic import make_gaussian as make_gaussian
     from unbag.datasets._synthetic import make_heavy_tailed as make_heavy_tailed
+    from unbag.datasets._tables import load_adult as load_adult
+    from unbag.datasets._tables import load_bike_sharing as load_bike_sharing
+    from unbag.datasets._tables import load_fremtpl2 as load_fremtpl2
+    from unbag.datasets._tables import load_higgs as load_higgs
+    from unbag.datasets._tables import read_adult as read_adult
 else:
     from unbag._lazy import attach
 

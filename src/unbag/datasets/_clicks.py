@@ -22,8 +22,8 @@ from scipy.special import expit
 
 from unbag._arrays import mix
 from unbag._rules import broken
-from unbag.datasets._chunk import Chunk
 from unbag.datasets._criteo import BUCKETS, CATEGORIES, CHUNK, INTEGERS, MISSING, Records, encode
+from unbag.datasets._dataset import Chunk
 
 RATE, TIDE = 0.25, 0.35
 STRENGTH = 0.9 / np.sqrt(np.arange(1, CATEGORIES + 1))  # a_j, in a mixed order of the features
@@ -60,11 +60,8 @@ def read_clicks(
     ((4096, 39), True, 1)
     """
     if rows < 1 or day < 1:
-        raise broken(
-            "A chunk and a day must have at least one event",
-            f"{rows} and {day} given",
-            "Ask for more.",
-        )
+        rule = "A chunk and a day must have at least one event"
+        raise broken(rule, f"{rows} and {day} given", "Ask for more.")
     number = start
     while chunks is None or number < chunks:
         records, truth, time = draw_clicks(number * rows, rows, seed=seed, day=day)

@@ -90,13 +90,9 @@ def make_conversions(
     (20000, 'binary', True)
     """
     least = campaigns * LARGEST
-    refuse(
-        f"Clicks must fill bags of every campaign, so be {least} or more",
-        np.array([rows < least]),
-        thing="table",
-        given=[rows],
-        remedy="Ask for more rows or fewer campaigns.",
-    )
+    rule = f"Clicks must fill bags of every campaign, so be {least} or more"
+    remedy = "Ask for more rows or fewer campaigns."
+    refuse(rule, np.array([rows < least]), thing="table", given=[rows], remedy=remedy)
     rng = np.random.default_rng(seed)
     codes, numbers = _draw_columns(rng, rows + test_rows, campaigns, publishers)
     score = _score(rng, codes, numbers, campaigns, publishers)

@@ -22,7 +22,7 @@ from pyarrow import csv
 
 from unbag._arrays import mix
 from unbag._rules import broken
-from unbag.datasets._chunk import Chunk, Quarantine
+from unbag.datasets._dataset import Chunk, Quarantine
 from unbag.datasets._files import Source, damaged, find
 
 INTEGERS, CATEGORIES = 13, 26
@@ -358,11 +358,9 @@ def _pieces(path: Path, start: int) -> Iterator[tuple[pa.Table, int]]:
         raise damaged(path, "be a whole Parquet file", error, "Get it again.") from error
     with file:
         if tuple(file.schema_arrow.names) != NAMES:
-            raise broken(
-                f"The schema of {path.name} must be label, I1 to I13, C1 to C26",
-                f"{', '.join(file.schema_arrow.names[:4])}, ... given",
-                "Choose and name the columns so.",
-            )
+            rule = f"The schema of {path.name} must be label, I1 to I13, C1 to C26"
+            remedy = "Choose and name the columns so."
+            raise broken(rule, f"{', '.join(file.schema_arrow.names[:4])}, ... given", remedy)
         first = 0
         for group in range(file.num_row_groups):
             count = file.metadata.row_group(group).num_rows

@@ -223,18 +223,13 @@ def _unpack(sources: Sequence[Source], archive: Path) -> None:
         reason = " ".join(str(error).split())
     absent = [name for name in members if not (archive.parent / name).is_file()]
     if absent or reason:
-        raise broken(
-            f"The archive at {url} must hold {', '.join(absent or members)}",
-            reason or "it does not",
-            "Nothing was kept; look at the address.",
-        )
+        rule = f"The archive at {url} must hold {', '.join(absent or members)}"
+        raise broken(rule, reason or "it does not", "Nothing was kept; look at the address.")
 
 
 def _check_digest(url: str, path: Path, expected: str) -> None:
     digest = pooch.file_hash(str(path))
     if expected and digest != expected:
-        raise broken(
-            f"The download from {url} must have the official sha256 {expected}",
-            f"it has {digest}",
-            "Nothing was kept; try again, or look at the address.",
-        )
+        rule = f"The download from {url} must have the official sha256 {expected}"
+        remedy = "Nothing was kept; try again, or look at the address."
+        raise broken(rule, f"it has {digest}", remedy)

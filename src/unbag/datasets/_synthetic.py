@@ -142,11 +142,8 @@ def make_campaigns(
     """
     _sizes(rows, test_rows, features)
     if campaigns < 1:
-        raise broken(
-            "Data must have at least one campaign",
-            f"{campaigns} given",
-            "Use 1 for data without structure.",
-        )
+        rule = "Data must have at least one campaign"
+        raise broken(rule, f"{campaigns} given", "Use 1 for data without structure.")
     rng = np.random.default_rng(seed)
     share = rng.dirichlet(np.full(campaigns, 2.0))
     centre = feature_effect * rng.normal(size=(campaigns, features))
@@ -205,11 +202,8 @@ def make_counts(
     """
     _sizes(rows, test_rows, features)
     if not 0 < least_exposure <= 1:
-        raise broken(
-            "A least exposure must lie above 0 and be at most 1",
-            f"{least_exposure} given",
-            "Use 1 for none.",
-        )
+        rule = "A least exposure must lie above 0 and be at most 1"
+        raise broken(rule, f"{least_exposure} given", "Use 1 for none.")
     if dispersion < 0:
         raise broken(
             "A dispersion must not be negative", f"{dispersion} given", "Use 0 for Poisson counts."
@@ -254,8 +248,5 @@ def _direction(features: int, strength: float) -> np.ndarray:
 
 def _sizes(rows: int, test_rows: int, features: int) -> None:
     if min(rows, test_rows, features) < 1:
-        raise broken(
-            "Made data must have at least one row, test row and feature",
-            f"{rows}, {test_rows} and {features} given",
-            "Ask for more.",
-        )
+        rule = "Made data must have at least one row, test row and feature"
+        raise broken(rule, f"{rows}, {test_rows} and {features} given", "Ask for more.")

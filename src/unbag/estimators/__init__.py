@@ -10,15 +10,15 @@ judges from bags in a grid search; `load` reads what `save` wrote.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unbag.estimators._classifier import BagClassifier as BagClassifier
-    from unbag.estimators._folds import BagKFold as BagKFold
-    from unbag.estimators._folds import CrossValidation as CrossValidation
-    from unbag.estimators._folds import cross_validate as cross_validate
+    from unbag.estimators._estimators import BagClassifier as BagClassifier
+    from unbag.estimators._estimators import BagRegressor as BagRegressor
+    from unbag.estimators._estimators import load as load
+    from unbag.estimators._judgement import BagKFold as BagKFold
+    from unbag.estimators._judgement import BagScorer as BagScorer
+    from unbag.estimators._judgement import CrossValidation as CrossValidation
+    from unbag.estimators._judgement import cross_validate as cross_validate
+    from unbag.estimators._judgement import estimate_loss as estimate_loss
     from unbag.estimators._onnx import to_onnx as to_onnx
-    from unbag.estimators._regressor import BagRegressor as BagRegressor
-    from unbag.estimators._scorer import BagScorer as BagScorer
-    from unbag.estimators._scorer import estimate_loss as estimate_loss
-    from unbag.estimators._stored import load as load
     from unbag.estimators._targets import bag_targets as bag_targets
 else:
     from unbag._lazy import attach

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +38,9 @@ from unbag.tables import (
 )
 
 Targets = tuple[np.ndarray, Any, Kind]
+# a matrix in double precision; which of its numbers are usable is another question
+NUMBERS: dict[str, Any] = {"accept_sparse": ["csr", "csc"], "dtype": np.float64}
+NUMBERS["ensure_all_finite"] = False
 
 
 class BagEstimator(BaseEstimator):
@@ -171,24 +174,20 @@ class BagEstimator(BaseEstimator):
         self._name_classes(bags, classes)
         self.plan_ = getattr(bags, "plan", None)
         self.old_score_ = getattr(bags, "old_score", None)
-        if self._asks_training():
-            self._refuse_cells(bags)
-            self._train_alone(replace(bags, X=self._matrix(bags.X, reset=True)), None)
-        else:
-            X = getattr(bags, "table", None)
-            if X is None:
-                X = bags.X
-            self._fit_learners(replace(bags, X=self._rows(X, reset=True)))
-        self.learned_ = marks(bags)  # also of bags of one, which fit takes for labels
-
-    def _refuse_cells(self, bags: Any) -> None:
-        """Refuse cells of marginal tables, from which no network learns."""
-        if isinstance(bags, Marginals):
+        if not self._asks_training():
+            table = getattr(bags, "table", None)
+            self._fit_learners(
+                replace(bags, X=self._rows(bags.X if table is None else table, reset=True))
+            )
+        elif isinstance(bags, Marginals):
             raise broken(
                 "Marginal tables must be learned by the additive model",
                 f"{', '.join(Training.of(self).given)} given, which train one network",
                 "Leave them out.",
             )
+        else:
+            self._train_alone(replace(bags, X=self._matrix(bags.X, reset=True)), None)
+        self.learned_ = marks(bags)  # also of bags of one, which fit takes for labels
 
     def _name_classes(self, bags: Bags, classes: Sequence[Any] | None) -> None:
         """Refuse bags of another kind, and say what the classes are called."""
@@ -206,8 +205,7 @@ class BagEstimator(BaseEstimator):
     ) -> None:
         self.plan_ = self.old_score_ = None
         alone = alone or sample_weight is not None or self._asks_training()
-        take = {True: self._matrix, False: self._rows}[alone]
-        X = take(X, reset=True)
+        X = (self._matrix if alone else self._rows)(X, reset=True)
         targets = self._first_targets(rows, _num_samples(X), classes)
         importance = row_importance(sample_weight, _num_samples(X), labelled=rows.bag is None)
         bags = self._bags(X, targets, rows, **further)
@@ -229,31 +227,46 @@ class BagEstimator(BaseEstimator):
         own = {"stratum": rows.stratum, "noise": rows.noise}
         bags = from_rows(bag, y, X=X, kind=kind, **own, **further)
         if len(bags) < 2:
-            raise broken(
-                "There must be at least two bags",
-                f"{len(bags)} given (n_samples={_num_samples(X)})",
-                "One bag says nothing about who is who in it.",
-            )
+            rule = "There must be at least two bags"
+            remedy = "One bag says nothing about who is who in it."
+            raise broken(rule, f"{len(bags)} given (n_samples={_num_samples(X)})", remedy)
         return bags
 
     def _go_on(self, X: Any, rows: RowReports, classes: Any = None) -> Self:
         """One epoch over these bags, the first or one more."""
         if not hasattr(self, "kind_") or self.fitted_ is not None:
-            return self._first_epoch(
-                lambda learner: learner._fit(X, rows, classes=classes, alone=True)
-            )
+            held_out, epochs = self.held_out, self.epochs
+
+            def one_epoch(learner: Any) -> None:  # with nothing held out
+                learner.held_out, learner.epochs = 0, 1
+                learner._fit(X, rows, classes=classes, alone=True)
+                learner.held_out, learner.epochs = held_out, epochs
+
+            return self._whole(one_epoch)
         X = self._matrix(X, reset=False)
-        self._next_epoch(self._bags(X, self._targets(rows, _num_samples(X)), rows))
+        bags = self._bags(X, self._targets(rows, _num_samples(X)), rows)
+        training, method = self._training(), self.method_
+        if method == "labels":  # the first rows had weights, and these have none
+            method = training.first_method
+        loss = losses.LOSSES[self.loss_]
+        self.model_, self.run_ = training.one_epoch(self.model_, bags, method, loss)
+        if bags.size.max() > 1:  # two sets of bags are known again by their marks alone
+            self.bags_, self.learned_ = None, join_marks(self.learned_, marks(bags))
         return self
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
         """Rows as a matrix of numbers for one network, in which some may be missing."""
+        planned = not reset and self.plan_ is not None
         if _is_table(X):
+            if reset or self.plan_ is None or hasattr(self, "feature_names_in_"):
+                validate_data(
+                    self, X, reset=reset, skip_check_array=True
+                )  # the names of its columns
             X = self._matrix_of(X, reset=reset)
-        elif not reset and self.plan_ is not None and np.shape(X)[1:] == (len(self.plan_.names),):
+        elif planned and np.shape(X)[1:] == (len(self.plan_.names),):  # type: ignore[union-attr]
             X = check_array(X, dtype="float64", ensure_all_finite=False)  # the plan made it
         else:
-            X = self._numbers(X, reset=reset)
+            X = validate_data(self, X, reset=reset, **NUMBERS)
         X, beyond = in_range(X)
         for note in beyond:
             warnings.warn(note, DataWarning, stacklevel=4)
@@ -261,10 +274,12 @@ class BagEstimator(BaseEstimator):
 
     def _matrix_of(self, X: Any, *, reset: bool) -> np.ndarray:
         """The columns of a table as numbers, by a plan where some of them are no numbers."""
-        if reset or self.plan_ is None or hasattr(self, "feature_names_in_"):
-            validate_data(self, X, reset=reset, skip_check_array=True)  # the names of its columns
-        if reset and self.plan_ is None and not _all_numbers(X):
-            self.plan_ = plan_features(X)
+        if reset and self.plan_ is None:
+            table = open_table(X)
+            known = all(is_number(kind) for kind in table.schema.types)
+            columns = table.read(table.schema.names).columns if known else []
+            if not known or not all(is_known(np.asarray(c, float)).all() for c in columns):
+                self.plan_ = plan_features(X)
         if self.plan_ is not None and self.plan_.reads(X):
             return self.plan_.apply(X).astype(np.float64)  # as a matrix that the plan made
         columns = [np.asarray(column, float) for column in _columns_of(X)]
@@ -272,70 +287,55 @@ class BagEstimator(BaseEstimator):
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         """Rows as the learners take them: tables as they are, else a matrix of numbers."""
-        if _is_table(X) and not reset and self._learned_from_events():
-            return self._rows_of_events(X)
-        if not reset and self._learned_from_events() and _is_mixed(X):
-            raise broken(
-                "Rows for a model of tables must be a table with its columns",
-                f"{type(X).__name__} given",
-                "Give a frame, as pandas.DataFrame(rows), or an Arrow table.",
-            )
+        plan = None if reset else self._plan_of_events()
+        if _is_table(X) and plan is not None:  # the columns that it reads, as they were at training
+            table = open_table(X)
+            batch = table.read(table.need(column.name for column in plan.used))
+            return plan.columns_of(batch) if self.takes_tables else plan.features(batch)
         if _is_table(X):
             validate_data(self, X, reset=reset, skip_check_array=True)  # the names of its columns
             if _num_samples(X) == 0:
-                raise broken(
-                    "There must be at least one row", "0 given (samples)", "Give at least one."
-                )
+                rule = "There must be at least one row"
+                raise broken(rule, "0 given (samples)", "Give at least one.")
             if reset or self.takes_tables:
                 return X
             return np.column_stack([np.asarray(column, float) for column in _columns_of(X)])
-        X = self._numbers(X, reset=reset)
+        if plan is not None and not hasattr(X, "tocsr") and np.asarray(X).dtype.kind in "OUS":
+            rule = "Rows for a model of tables must be a table with its columns"
+            remedy = "Give a frame, as pandas.DataFrame(rows), or an Arrow table."
+            raise broken(rule, f"{type(X).__name__} given", remedy)
+        X = validate_data(self, X, reset=reset, **NUMBERS)
         if not reset and self.takes_tables:
             return pa.table(dict(zip(self.feature_names_in_, X.T, strict=True)))
         return X
 
-    def _learned_from_events(self) -> bool:
-        """Whether the plan reads tables of events: these have further columns, such as keys."""
+    def _plan_of_events(self) -> FeaturePlan | None:
+        """The plan, if it reads tables of events: these have further columns, such as keys."""
         if self.plan_ is None:
-            return False
+            return None
         read = {column.name for column in self.plan_.used}
-        return read == set(getattr(self, "feature_names_in_", read))
-
-    def _rows_of_events(self, X: Any) -> Any:
-        """The columns of events that the plan reads, as they were at training."""
-        plan, table = cast(FeaturePlan, self.plan_), open_table(X)
-        batch = table.read(table.need(column.name for column in plan.used))
-        return plan.columns_of(batch) if self.takes_tables else plan.features(batch)
-
-    def _numbers(self, X: Any, *, reset: bool) -> Any:
-        """A matrix in double precision; which of its numbers are usable is another question."""
-        options: dict[str, Any] = {"accept_sparse": ["csr", "csc"], "dtype": np.float64}
-        return validate_data(self, X, reset=reset, ensure_all_finite=False, **options)
+        return self.plan_ if read == set(getattr(self, "feature_names_in_", read)) else None
 
     def _asks_training(self) -> bool:
         """Whether the options ask for one network that is trained by itself."""
         return self.learner == "auto" and bool(Training.of(self).given)
-
-    def _chosen_learner(self) -> Any:
-        """The learner of `unbag.learners`, with the options of networks that were given."""
-        training = Training.of(self)
-        if self.learner == "network":
-            return training.as_learner()
-        if training.given and self.learner != "auto":
-            raise broken(
-                "Options of training must come with a network",
-                f"{', '.join(training.given)} given with learner={self.learner!r}",
-                "Leave them out, or say {learner:network}.",
-            )
-        return self.learner
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _fit_learners(self, bags: Bags) -> None:
         """Cross-fit and combine, see `unbag.fit`."""
-        options = {"folds": self.folds, "time_limit": self.time_limit}
-        self._keep(fit(bags, learner=self._chosen_learner(), seed=self._seed(), **options))
+        training, learner = Training.of(self), self.learner
+        if learner == "network":
+            learner = training.as_learner()
+        elif training.given and learner != "auto":
+            raise broken(
+                "Options of training must come with a network",
+                f"{', '.join(training.given)} given with learner={learner!r}",
+                "Leave them out, or say {learner:network}.",
+            )
+        options = {"folds": self.folds, "time_limit": self.time_limit, "seed": self._seed()}
+        self._keep(fit(bags, learner=learner, **options))
         self._remember(bags)
 
     def _keep(self, fitted: Fitted) -> None:
@@ -378,11 +378,9 @@ class BagEstimator(BaseEstimator):
     def _train_alone(self, bags: Bags, importance: np.ndarray | None) -> None:
         """Train one network, stopped by held-out bags."""
         if bags.offset is not None:
-            raise broken(
-                "An offset must come to learners that take it",
-                "it is given with options of one training",
-                "Leave these out, or say {learner:network}.",
-            )
+            rule = "An offset must come to learners that take it"
+            remedy = "Leave these out, or say {learner:network}."
+            raise broken(rule, "it is given with options of one training", remedy)
         self.fitted_, self.evaluation_, self.notes_ = None, None, ()
         how = {"plan": self.plan_, "seed": self._seed(), "diagnosed": self.diagnose}
         trained = self._training().fit(bags, importance=importance, **how)
@@ -390,16 +388,10 @@ class BagEstimator(BaseEstimator):
         self.kind_, self.loss_ = bags.kind, self.run_.loss
         self.method_ = self.run_.method  # with "auto", the one that was chosen
         if importance is None:  # weighted rows have another mean
-            self.notes_ = self._level_notes(bags)
+            h = self._link(self.model_.scores(bags.X))
+            note = level_note(h[:, 1] if bags.kind == "binary" else h, bags)
+            self.notes_ = () if note is None else (note,)
         self._remember(bags)
-
-    def _level_notes(self, bags: Bags) -> tuple[str, ...]:
-        """A note where the network predicts another mean than the bags report."""
-        h = self._link(self.model_.scores(bags.X))
-        if bags.kind == "binary":
-            h = h[:, 1]
-        note = level_note(h, bags)
-        return () if note is None else (note,)
 
     def _training(self) -> Training:
         """The options of one training, checked."""
@@ -415,9 +407,7 @@ class BagEstimator(BaseEstimator):
     def _html_repr(self) -> str:
         """In notebooks: the diagram of scikit-learn, and what bags say of the fitted model."""
         diagram = super()._html_repr()
-        if self.fitted_ is None:
-            return diagram
-        return f"{diagram}{as_html(self.fitted_)}"
+        return diagram if self.fitted_ is None else f"{diagram}{as_html(self.fitted_)}"
 
     @property
     def takes_tables(self) -> bool:
@@ -437,40 +427,15 @@ class BagEstimator(BaseEstimator):
         self.__dict__ = vars(learner)
         return self
 
-    def _first_epoch(self, learn: Callable[[Any], None]) -> Any:
-        """Learn with one epoch and nothing held out: how learning in parts begins."""
-        held_out, epochs = self.held_out, self.epochs
-
-        def one_epoch(learner: Any) -> None:
-            learner.held_out, learner.epochs = 0, 1
-            learn(learner)
-            learner.held_out, learner.epochs = held_out, epochs
-
-        return self._whole(one_epoch)
-
-    def _next_epoch(self, bags: Bags) -> None:
-        """One more epoch from where the model is."""
-        training, method = self._training(), self.method_
-        if method == "labels":  # the first rows had weights, and these have none
-            method = training.first_method
-        loss = losses.LOSSES[self.loss_]
-        self.model_, self.run_ = training.one_epoch(self.model_, bags, method, loss)
-        if bags.size.max() > 1:  # two sets of bags are known again by their marks alone
-            self.bags_, self.learned_ = None, join_marks(self.learned_, marks(bags))
-
     def _scores(self, X: Any, offset: Any = None) -> np.ndarray:
         """Scores to predict by: never without the offset that the model learned with."""
         check_is_fitted(self, "kind_")
         if offset is None and self.fitted_ is not None and self.fitted_.needs_offset:
-            offset = self._offset_of(X)
+            old = self.old_score_  # where the rows bring their old scores or exposures
+            if old is None or not _is_table(X) or old.column not in open_table(X).schema.names:
+                raise lacks_offset(None if old is None else old.column)
+            offset = old.scores(open_table(X).read([old.column]))
         return self.scores_at(X, offset)
-
-    def _offset_of(self, X: Any) -> np.ndarray:
-        """The old scores or exposures that the rows bring with them."""
-        old = self.old_score_
-        if old is None or not _is_table(X) or old.column not in open_table(X).schema.names:
-            raise lacks_offset(None if old is None else old.column)
-        return old.scores(open_table(X).read([old.column]))
 
     def scores_at(self, X: Any, offset: Any) -> np.ndarray:
         """Scores of rows with this offset added, or with none where it is None; in double
@@ -506,7 +471,7 @@ class BagEstimator(BaseEstimator):
         X, y, bag, sample_weight, stratum, noise, offset : array
             See `fit`.
         """
-        from unbag.estimators._scorer import estimate_loss, refuse_cut_bags  # late: not to learn
+        from unbag.estimators._judgement import estimate_loss, refuse_cut_bags  # late: not to learn
 
         score, rows = self._scores(X, offset), row_reports(y, bag, stratum, noise)
         weight = row_importance(sample_weight, len(score), labelled=rows.bag is None)
@@ -529,8 +494,14 @@ class BagEstimator(BaseEstimator):
             Whether a file that is there is replaced; else it is refused.
         """
         check_is_fitted(self)
-        arrays, own = self._own_arrays()
-        settings = own | {
+        if self.fitted_ is not None:
+            of_learners, own = self.fitted_.arrays()
+            arrays = {f"fitted.{name}": array for name, array in of_learners.items()}
+            settings: dict[str, Any] = {"fitted": own}
+        else:
+            arrays, own = self.model_.arrays()
+            settings = {"network": own}
+        settings |= {
             "estimator": type(self).__name__,
             "parameters": {name: _plain(value) for name, value in self.get_params().items()},
             "kind": self.kind_,
@@ -539,22 +510,12 @@ class BagEstimator(BaseEstimator):
             "features": int(self.n_features_in_),
             "names": _plain(getattr(self, "feature_names_in_", None)),
             "classes": _plain(getattr(self, "classes_", None)),
-            "plan": None,
+            "plan": None if self.plan_ is None else self.plan_.to_json(),
             "old_score": self.old_score_,
         }
-        if self.plan_ is not None:
-            settings["plan"] = self.plan_.to_json()
         if self.learned_ is not None:
             arrays["learned"] = self.learned_
         save_arrays(path, arrays, settings, force=force)
-
-    def _own_arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and settings of the combined learners, or of the one network."""
-        if self.fitted_ is not None:
-            arrays, own = self.fitted_.arrays()
-            return {f"fitted.{name}": array for name, array in arrays.items()}, {"fitted": own}
-        arrays, own = self.model_.arrays()
-        return arrays, {"network": own}
 
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> Any:
@@ -597,11 +558,9 @@ class BagEstimator(BaseEstimator):
         """
         check_is_fitted(self)
         if self.fitted_ is not None:
-            raise broken(
-                "A program for serving must be made of one network",
-                f"learner={self.learner!r} learned {self.method_}",
-                "Choose one with {method:anchored}, or write the model with to_onnx.",
-            )
+            rule = "A program for serving must be made of one network"
+            remedy = "Choose one with {method:anchored}, or write the model with to_onnx."
+            raise broken(rule, f"learner={self.learner!r} learned {self.method_}", remedy)
         import jax  # late, as in `_network`
 
         network, centred = self.model_.network(), self.model_.columns.centred
@@ -614,9 +573,7 @@ class BagEstimator(BaseEstimator):
         """Scores as probabilities of the classes, or as counts."""
         form = losses.LOSSES[self.loss_].form(self.kind_)
         prediction = form.predict(score)
-        if form.log_space:
-            return namespace(prediction).exp(prediction)
-        return prediction
+        return namespace(prediction).exp(prediction) if form.log_space else prediction
 
 
 def _is_table(X: Any) -> bool:
@@ -624,27 +581,11 @@ def _is_table(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "shape")
 
 
-def _is_mixed(X: Any) -> bool:
-    """Whether rows are neither a table nor numbers: records, or one row by itself."""
-    if _is_table(X) or hasattr(X, "tocsr"):
-        return False
-    return np.asarray(X).dtype.kind in "OUS"
-
-
 def _columns_of(X: Any) -> list[Any]:
     """The columns of a table, of any library."""
     if type(X).__module__.startswith("pyarrow"):
         return list(X.columns)
     return [X[name] for name in X.columns]
-
-
-def _all_numbers(X: Any) -> bool:
-    """Whether every column of a table holds numbers, none of them missing."""
-    table = open_table(X)
-    if not all(is_number(kind) for kind in table.schema.types):
-        return False
-    columns = table.read(table.schema.names).columns
-    return all(is_known(np.asarray(column, float)).all() for column in columns)
 
 
 def _plain(value: Any) -> Any:

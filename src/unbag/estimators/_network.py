@@ -23,7 +23,7 @@ from unbag.methods import FOR_NETWORKS, FROM_BAGS, METHODS, Method, usual_loss
 from unbag.tables import FeaturePlan
 
 if TYPE_CHECKING:
-    from unbag.learners import NetworkColumns, NetworkForm, NetworkModel
+    from unbag.learners import NetworkModel
     from unbag.selection import Choice
     from unbag.training import Run
 
@@ -100,11 +100,9 @@ class Training:
         """The network learner of `unbag.learners` with the options that were given."""
         unknown = [name for name in self.given if name not in OF_LEARNER]
         if unknown:
-            raise broken(
-                f"Options of the network learner must be among {', '.join(OF_LEARNER)}",
-                f"{', '.join(unknown)} given",
-                "Leave {learner} out to train one network with them.",
-            )
+            rule = f"Options of the network learner must be among {', '.join(OF_LEARNER)}"
+            remedy = "Leave {learner} out to train one network with them."
+            raise broken(rule, f"{', '.join(unknown)} given", remedy)
         options = {OF_LEARNER[name]: getattr(self, name) for name in self.given}
         if "rates" in options:
             options["rates"] = (float(options["rates"]),)
@@ -134,91 +132,62 @@ class Training:
         diagnosed : bool
             Whether to warn of bags that are not random.
         """
-        columns, form, bags = self._prepared(bags, plan)
-        method, share = self.first_method, self.held_out
-        if importance is not None:
-            method, share = "labels", 0
-        if not _enough(bags, method):
-            share = 0
-        if method in ACROSS_BAGS or importance is not None:
-            bags = bags.without_strata()
-        elif diagnosed:
-            warn_unless_random(bags)
-        learn, held_out = bags, None
-        if share:
-            learn, held_out = bags.split(1 - share, seed=seed)
-        runs = self._runs(method, bags, learn, held_out, form, importance, seed)
-        run, choice = runs[0], None
-        if held_out is not None:
-            choice = self._chosen(runs, held_out, bags)
-            run = choice.model
-        from unbag.learners import NetworkModel
-
-        model = NetworkModel.of_one(bags.kind, columns, form, run.model)
-        return Trained(model, runs, run, choice)
-
-    def _prepared(
-        self, bags: Bags, plan: FeaturePlan | None
-    ) -> tuple[NetworkColumns, NetworkForm, Bags]:
-        """How rows are read, what the network looks like, and the bags with rows as it takes
-        them."""
-        from unbag.learners import NetworkColumns, NetworkForm
+        from unbag.learners import NetworkColumns, NetworkForm, NetworkModel
+        from unbag.selection import choose
+        from unbag.training import sweep
 
         sizes: tuple[Any, ...] = (bags.X.shape[1],)
         if plan is not None:
             sizes = (plan.numbers, plan.buckets, plan.dimensions)
         columns, X = NetworkColumns.of(bags.X, numbers=sizes[0], each=True)
         form = NetworkForm(self.hidden, bags.report[0].size, *sizes)
-        return columns, form, replace(bags, X=X.astype(np.float32))
-
-    def _chosen(self, runs: list[Run], held_out: Bags, bags: Bags) -> Choice:
-        """What held-out bags choose among the runs."""
-        from unbag.selection import choose
-
-        choice = choose(runs, held_out, warn=False)
-        if self.method == "auto" and self.tried(bags) != AUTO:
-            return replace(choice, reason=f"{choice.reason} {WITHOUT_MATCHING}")
-        return choice
-
-    def _runs(
-        self,
-        method: str,
-        bags: Bags,
-        learn: Bags,
-        held_out: Bags | None,
-        form: NetworkForm,
-        importance: np.ndarray | None,
-        seed: int,
-    ) -> list[Run]:
-        """Every method at every rate; the runs that did not diverge."""
-        start = self.loss_of(bags.kind, method).trivial_score(
-            overall_prior(bags, importance), kind=bags.kind
-        )
-        methods, rates, patience = (method,), (self.rate,), None
-        if held_out is not None:
-            patience = self.patience
+        bags = replace(bags, X=X.astype(np.float32))
+        method, share = self.first_method, self.held_out
+        if importance is not None:
+            method, share = "labels", 0
+        # some can be held out of 10 bags, if each stratum has some for learning and some to hold
+        count = np.bincount(np.zeros(len(bags), int) if bags.stratum is None else bags.stratum)
+        fewest = 2 if method in ACROSS_BAGS else 4
+        if len(bags) < 10 or (count[count > 0] < fewest).any():
+            share = 0
+        if method in ACROSS_BAGS or importance is not None:
+            bags = bags.without_strata()
+        elif diagnosed:  # bags of one, which are labels, are never "not random"
+            diagnosis = diagnose(bags, most=LOOK_AT)
+            if not diagnosis.random:
+                more = "unbag.diagnose(bags) tells more; diagnose=False says that you know."
+                text = f"{diagnosis.verdict} {diagnosis.remedy} {more}"
+                warnings.warn(text, BagsNotRandom, stacklevel=5)
+        learn, held_out, methods, rates = bags, None, (method,), (self.rate,)
+        options = {"seeds": (seed,), "importance": importance}
+        if share:
+            learn, held_out = bags.split(1 - share, seed=seed)
+            options |= {"held_out": held_out, "patience": self.patience}
             if self.learning_rate == "auto":
                 rates = RATES
             if self.method == "auto":
                 methods = self.tried(bags)
-        options = self._shared(self.epochs, rates) | {"held_out": held_out, "seeds": (seed,)}
-        options |= {"importance": importance, "patience": patience}
-        from unbag.training import sweep
-
+        options |= self._shared(self.epochs, rates)
+        prior = overall_prior(bags, importance)
+        start = self.loss_of(bags.kind, method).trivial_score(prior, kind=bags.kind)
         runs: list[Run] = []
         for each in methods:
             loss = self.loss_of(bags.kind, each)
-            (tried,) = sweep(
+            made = sweep(
                 lambda key: form.make(key, start), learn, cast(Method, each), loss, **options
             )
-            runs += [run for run in tried if run.epoch > 0]
+            runs += [run for run in made[0] if run.epoch > 0]  # those that did not diverge
         if not runs:
-            raise broken(
-                "A training must not diverge",
-                f"all of {len(methods) * len(rates)} runs did",
-                f"Scale the features, or lower learning_rate (now {self.learning_rate}).",
-            )
-        return runs
+            remedy = f"Scale the features, or lower learning_rate (now {self.learning_rate})."
+            given = f"all of {len(methods) * len(rates)} runs did"
+            raise broken("A training must not diverge", given, remedy)
+        run, choice = runs[0], None
+        if held_out is not None:
+            choice = choose(runs, held_out, warn=False)
+            if self.method == "auto" and methods != AUTO:
+                choice = replace(choice, reason=f"{choice.reason} {WITHOUT_MATCHING}")
+            run = choice.model
+        return Trained(NetworkModel.of_one(bags.kind, columns, form, run.model), runs, run, choice)
 
     def one_epoch(
         self, model: NetworkModel, bags: Bags, method: str, loss: Loss
@@ -245,17 +214,6 @@ class Training:
         return AUTO
 
 
-def _enough(bags: Bags, method: str) -> bool:
-    """Whether some bags can be held out: there must be 10, and in each stratum some for learning
-    and some to hold."""
-    count, fewest = np.array([len(bags)]), 4
-    if bags.stratum is not None:
-        count = np.bincount(bags.stratum)
-    if method in ACROSS_BAGS:
-        fewest = 2
-    return len(bags) >= 10 and bool((count[count > 0] >= fewest).all())
-
-
 def overall_prior(bags: Bags, importance: np.ndarray | None = None) -> np.ndarray:
     """One prior for all strata, by their shares of the rows; of rows with weights, their weighted
     mean."""
@@ -266,12 +224,3 @@ def overall_prior(bags: Bags, importance: np.ndarray | None = None) -> np.ndarra
     instances = np.bincount(bags.stratum, weights=bags.size, minlength=bags.strata)
     held = instances > 0
     return np.average(bags.prior[held], axis=0, weights=instances[held])
-
-
-def warn_unless_random(bags: Bags) -> None:
-    """Warn of bags that are not random; bags of one, which are labels, never are."""
-    diagnosis = diagnose(bags, most=LOOK_AT)
-    if not diagnosis.random:
-        more = "unbag.diagnose(bags) tells more; diagnose=False says that you know."
-        text = f"{diagnosis.verdict} {diagnosis.remedy} {more}"
-        warnings.warn(text, BagsNotRandom, stacklevel=5)

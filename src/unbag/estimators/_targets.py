@@ -136,11 +136,9 @@ def _of_rows(y: Any, bag: Any) -> Any:
     if not known.all() or not y.index.is_unique:
         given = f"bag {names[~known][0]} has none" if not known.all() else ""
         given = given or f"bag {y.index[y.index.duplicated()][0]} has several"
-        raise broken(
-            "Reports indexed by the bags must have one entry for each bag",
-            given,
-            "Add it, or keep one of them; rows of a bag without a report must be left out.",
-        )
+        rule = "Reports indexed by the bags must have one entry for each bag"
+        remedy = "Add it, or keep one of them; rows of a bag without a report must be left out."
+        raise broken(rule, given, remedy)
     return y.loc[np.asarray(bag)]
 
 
@@ -216,11 +214,9 @@ def row_importance(sample_weight: Any, count: int, *, labelled: bool) -> np.ndar
     if sample_weight is None:
         return None
     if not labelled:
-        raise broken(
-            "Rows in bags must not have weights",
-            "sample_weight given with bag",
-            "A report speaks of its whole bag; declare noise with Bags(noise=...) instead.",
-        )
+        rule = "Rows in bags must not have weights"
+        remedy = "A report speaks of its whole bag; declare noise with Bags(noise=...) instead."
+        raise broken(rule, "sample_weight given with bag", remedy)
     weight = np.asarray(sample_weight, float)
     if weight.ndim == 0:
         weight = np.full(count, float(weight))

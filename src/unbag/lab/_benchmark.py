@@ -1,4 +1,5 @@
-"""Benchmarks: tasks x bags x methods, every run kept in one CSV file and made once."""
+"""Benchmarks: tasks x bags x methods, every run kept in one CSV file and made once; from the runs
+a leaderboard: ranks, which differences are more than chance, and the time taken."""
 
 from __future__ import annotations
 
@@ -12,17 +13,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from unbag._rules import Refused, broken, one_of
 from unbag.bags import MAKERS, Bags, make_bags, random_bags, take_rows
 from unbag.datasets import Dataset
 from unbag.diagnosis import diagnose
+from unbag.lab._catalogue import TASKS, data_of, title_of, trivial_loss
 from unbag.lab._competitors import LABELS, Budget, Competitor, competitors
+from unbag.lab._figures import save_figure
 from unbag.lab._plan import shipped
 from unbag.lab._store import typed
-from unbag.lab._tasks import TASKS, data_of, title_of, trivial_loss
+from unbag.lab._tables import as_latex, as_markdown
 from unbag.methods import usual_loss
 from unbag.noise import laplace, noisy
+from unbag.plots import Interval, draw_intervals, new_figure
 from unbag.training import labelled_auc
 
 WAYS = ("random", *MAKERS)
@@ -196,20 +201,12 @@ PRESETS: dict[str, dict[str, Any]] = {
     "noise": {"sizes": (64,), "rows": 8192, "epsilons": (0.0, 1.0, 0.3)},
     "bags": {"sizes": (64,), "bags_by": ("random", "simple", "feature")},
     "laptop": {
-        "tasks": EVERY,
-        "bags_by": ("random", "simple", "feature"),
-        "sizes": (64, 16, 256),
-        "repetitions": 3,
-        "rows": 8192,
-        "budget": Budget((32,), 40, 3),
+        "tasks": EVERY, "bags_by": ("random", "simple", "feature"), "sizes": (64, 16, 256),
+        "repetitions": 3, "rows": 8192, "budget": Budget((32,), 40, 3),
     },
     "night": {
-        "tasks": (*EVERY, "cifar-cat", "gaussian", "heavy-tailed"),
-        "bags_by": WAYS,
-        "sizes": (8, 32, 128, 512),
-        "repetitions": 3,
-        "rows": 32_768,
-        "budget": Budget(),
+        "tasks": (*EVERY, "cifar-cat", "gaussian", "heavy-tailed"), "bags_by": WAYS,
+        "sizes": (8, 32, 128, 512), "repetitions": 3, "rows": 32_768, "budget": Budget(),
     },
 }  # fmt: skip
 """`quick`: two minutes. `rates`, `noise` and `bags`: rare labels, noisy counts, and bags that are
@@ -352,11 +349,8 @@ def read_benchmark(path: Path) -> list[BenchmarkRun]:
         reader = csv.DictReader(file)
         missing = [name for name in needed if name not in (reader.fieldnames or ())]
         if missing:
-            raise broken(
-                f"Results must have the columns {', '.join(needed)}",
-                f"{path.name} lacks {missing[0]}",
-                "Add it.",
-            )
+            rule = f"Results must have the columns {', '.join(needed)}"
+            raise broken(rule, f"{path.name} lacks {missing[0]}", "Add it.")
         rows = [row for row in reader if row.get("test_loss") not in (None, "")]
     usual = {"bags_by": "random", "repetition": 0, "rows": 0, "budget": "", "random": True}
     return [BenchmarkRun(**{**usual, **typed(BenchmarkRun, row)}) for row in rows]
@@ -387,11 +381,8 @@ def of_blocks(benchmark: Benchmark, outside: Sequence[BenchmarkRun]) -> Sequence
     blocks = set(benchmark.blocks())
     kept = [run for run in outside if run.block in blocks]
     if outside and not kept:
-        raise broken(
-            "Results from outside must be of the benchmark's tasks, bags_by and sizes",
-            f"none of {len(outside)} is",
-            "Name the blocks as the leaderboard does.",
-        )
+        rule = "Results from outside must be of the benchmark's tasks, bags_by and sizes"
+        raise broken(rule, f"none of {len(outside)} is", "Name the blocks as the leaderboard does.")
     return kept
 
 
@@ -403,12 +394,13 @@ def finished(runs: Sequence[BenchmarkRun]) -> list[BenchmarkRun]:
     runs : sequence of BenchmarkRun
         Of one benchmark that was perhaps stopped; one file of runs.
     """
-    methods: dict[tuple, set[str]] = {}
-    wanted: dict[str, set[str]] = {}
-    for run in runs:
-        methods.setdefault((run.block, run.repetition), set()).add(run.method)
-        wanted.setdefault(_kind(run), set()).add(run.method)
-    return [r for r in runs if methods[r.block, r.repetition] >= wanted[_kind(r)]]
+    methods = {(run.block, run.repetition, run.method) for run in runs}
+    wanted = {kind: {run.method for run in own} for kind, own in by_kind(runs).items()}
+    return [
+        run
+        for run in runs
+        if all((run.block, run.repetition, name) in methods for name in wanted[_kind(run)])
+    ]
 
 
 def by_kind(runs: Sequence[BenchmarkRun]) -> dict[str, list[BenchmarkRun]]:
@@ -419,11 +411,226 @@ def by_kind(runs: Sequence[BenchmarkRun]) -> dict[str, list[BenchmarkRun]]:
     runs : sequence of BenchmarkRun
         Of one benchmark.
     """
-    groups: dict[str, list[BenchmarkRun]] = {}
-    for run in runs:
-        groups.setdefault(_kind(run), []).append(run)
-    return groups
+    kinds = dict.fromkeys(map(_kind, runs))
+    return {kind: [run for run in runs if _kind(run) == kind] for kind in kinds}
 
 
 def _kind(run: BenchmarkRun) -> str:
     return TASKS[run.task].kind if run.task in TASKS else "binary"
+
+
+LEVEL = 0.05
+LEAST_ROOM = 0.005
+"""Share of the prior's loss that labels must remove for a way from one to the other to be told."""
+
+
+class Standing(NamedTuple):
+    """One line of the leaderboard.
+
+    Parameters
+    ----------
+    method, title : str
+        Who.
+    rank : float
+        Mean over the blocks, from 1.
+    wins : int
+        Blocks in which nobody was better.
+    way : float
+        Median over the blocks of how far it went from the prior's loss (0) to that of a network
+        with labels (1); below 0 it is worse than the prior.
+    auc : float
+        Median over the blocks.
+    seconds : float
+        Of CPU to learn, median over the runs.
+    refused : int
+        Blocks without a result.
+    """
+
+    method: str
+    title: str
+    rank: float
+    wins: int
+    way: float
+    auc: float
+    seconds: float
+    refused: int
+
+
+class Leaderboard(NamedTuple):
+    """What the runs of a benchmark say.
+
+    A method's rank in a block (task, bags, size) is by its mean test loss over the repetitions; a
+    method that refused a block is last in it. Friedman's test asks whether the ranks differ at all.
+    Two methods differ by more than chance at the level of 5 per cent, over all pairs, when their
+    mean ranks differ by the critical difference of Nemenyi, q sqrt(k (k + 1) / 6 N), with k
+    methods, N blocks and q of the studentized range divided by sqrt 2 (Demsar 2006). Few blocks
+    make it wide.
+
+    Parameters
+    ----------
+    standings : list of Standing
+        Best first.
+    blocks : list of (task, bags, size)
+        What they are ranked by.
+    losses : dict
+        Mean test loss of a method in a block, with `labels`.
+    critical : float
+        Difference of mean ranks that is more than chance.
+    chance : float
+        Of ranks as different as these if all methods were alike, by Friedman's test.
+    facts : dict
+        Of each block a run, which knows the loss of the prior, the number of bags, and whether they
+        look random.
+    """
+
+    standings: list[Standing]
+    blocks: list[Block]
+    losses: dict[tuple[str, Block], float]
+    critical: float
+    chance: float
+    facts: dict[Block, BenchmarkRun]
+
+    def markdown(self) -> str:
+        """Ranks as a table."""
+        return as_markdown(HEADER, self.rows())
+
+    def rows(self) -> list[list[str]]:
+        """The cells of the table of ranks."""
+        shown = [
+            [f"{s.rank:.2f}", str(s.wins), f"{s.way:.2f}", f"{s.auc:.3f}"] for s in self.standings
+        ]
+        return [
+            [s.title, *numbers, f"{s.seconds:.1f}", str(s.refused)]
+            for s, numbers in zip(self.standings, shown, strict=True)
+        ]
+
+    def losses_markdown(self) -> str:
+        """Mean test losses, a row for each method and a column for each block."""
+        named = {s.method: s.title for s in self.standings}
+        if any(name == LABELS for name, _ in self.losses):
+            named[LABELS] = "labels, network"
+        rows = {
+            title: [
+                f"{self.losses.get((name, b), np.nan):.4f}".replace("nan", "") for b in self.blocks
+            ]
+            for name, title in named.items()
+        }
+        facts, words = [self.facts[block] for block in self.blocks], {True: "yes", False: "no"}
+        by_labels = rows.pop("labels, network", None)
+        rows["prior"] = [f"{run.trivial:.4f}" for run in facts]
+        if by_labels:
+            rows["labels, network"] = by_labels
+        rows["bags"] = [str(run.bags) for run in facts]
+        rows["look random?"] = [words[run.random] for run in facts]
+        header = ["method", *(str(block) for block in self.blocks)]
+        return as_markdown(header, [[title, *cells] for title, cells in rows.items()])
+
+    def latex(self) -> str:
+        """Ranks as a table for a paper; who is not clearly behind the best is bold."""
+        best = min(s.rank for s in self.standings)
+        bold = [(i, 1) for i, s in enumerate(self.standings) if s.rank - best < self.critical]
+        caption = (
+            f"Mean ranks over {len(self.blocks)} settings; critical difference {self.critical:.2f} "
+            f"(Nemenyi, {LEVEL:.0%}). Bold: not clearly behind the best."
+        )
+        return as_latex(HEADER, self.rows(), caption=caption, label="tab:leaderboard", bold=bold)
+
+
+HEADER = ["method", "mean rank", "wins", "way to labels", "AUC", "CPU seconds", "refused"]
+
+
+def leaderboard(runs: Sequence[BenchmarkRun]) -> Leaderboard:
+    """Rank the methods that took part in every block.
+
+    Parameters
+    ----------
+    runs : sequence of BenchmarkRun
+        Of one benchmark, with those from outside.
+    """
+    blocks = sorted({run.block for run in runs})
+    by: dict[tuple[str, Block], list[BenchmarkRun]] = {}
+    for run in runs:
+        by.setdefault((run.method, run.block), []).append(run)
+    names = [n for n in dict.fromkeys(run.method for run in runs) if n != LABELS]
+    whole = [n for n in names if all((n, block) in by for block in blocks)]
+    if len(whole) < 2:
+        rule = "A leaderboard must have two methods with runs in every block"
+        raise broken(rule, f"{len(whole)} given", "Run more methods.")
+    losses = {key: float(np.mean([run.test_loss for run in own])) for key, own in by.items()}
+    table = np.array([[losses[n, block] for block in blocks] for n in whole])
+    ranks = rankdata(np.where(np.isfinite(table), table, np.inf), axis=0)
+    facts = {run.block: run for run in runs if run.bags}
+    trivial = np.array([facts[block].trivial for block in blocks])
+    room = trivial - np.array([losses.get((LABELS, block), np.nan) for block in blocks])
+    room = np.where(room > LEAST_ROOM * trivial, room, np.nan)  # where labels teach nothing either
+    known, standings = competitors(), []
+
+    def median(values: Any) -> float:
+        finite = [value for value in values if np.isfinite(value)]
+        return float(np.median(finite)) if finite else np.nan
+
+    for name, loss, rank in zip(whole, table, ranks, strict=True):
+        own = [by[name, block] for block in blocks]
+        standing = Standing(
+            name,
+            getattr(known.get(name), "title", name),
+            rank=float(rank.mean()),
+            wins=int((rank == 1).sum()),
+            way=median((trivial - loss) / room),
+            auc=median([np.mean([run.test_auc for run in block]) for block in own]),
+            seconds=median([run.seconds for block in own for run in block]),
+            refused=int(np.isnan(loss).sum()),
+        )
+        standings.append(standing)
+    chance = np.nan
+    if len(ranks) > 2 and len(blocks) > 1:
+        chance = float(friedmanchisquare(*ranks).pvalue)
+    critical = critical_difference(len(whole), len(blocks))
+    standings.sort(key=lambda standing: standing.rank)
+    return Leaderboard(standings, blocks, losses, critical, chance, facts)
+
+
+def critical_difference(methods: int, blocks: int) -> float:
+    """Of mean ranks, by Nemenyi at the level of 5 per cent.
+
+    Parameters
+    ----------
+    methods, blocks : int
+        How many were ranked, and how often.
+
+    >>> round(critical_difference(5, 30), 3)  # 2.728 sqrt(5 * 6 / 180), Demsar's table
+    1.114
+    """
+    q = float(studentized_range.ppf(1 - LEVEL, methods, np.inf)) / np.sqrt(2)
+    return float(q * np.sqrt(methods * (methods + 1) / (6 * blocks)))
+
+
+def write_leaderboard(board: Leaderboard, folder: Path, *, line: str = "") -> list[Path]:
+    """Write `leaderboard.md`, `leaderboard.tex` and `ranks.svg`.
+
+    Parameters
+    ----------
+    board : Leaderboard
+        What the runs say.
+    folder : Path
+        Made where it does not exist.
+    line : str
+        The command that made the runs.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    words = f"Friedman's test: p = {board.chance:.2g}. Critical difference: {board.critical:.2f}."
+    page = ["# Leaderboard\n", f"Made by `{line}`.\n" if line else "", board.markdown()]
+    rule = " ".join(str(Leaderboard.__doc__).split("\n\n")[1].split())
+    page += [f"{words} {rule}\n", "![Mean ranks](ranks.svg)\n", "## Mean test loss\n"]
+    texts = {"leaderboard.md": "\n".join([*page, board.losses_markdown()])}
+    texts["leaderboard.tex"] = board.latex()
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    figure = new_figure(6.4, 0.35 * len(board.standings) + 0.9)
+    half = board.critical / 2
+    draw_intervals(
+        figure.subplots(),
+        [Interval(s.title, s.rank, s.rank - half, s.rank + half) for s in board.standings],
+        x="mean rank; methods whose bars overlap do not differ by more than chance",
+    )
+    return [*(folder / name for name in texts), save_figure(figure, folder / "ranks")]

@@ -1,7 +1,18 @@
-"""What `unbag.choose` takes from held-out bags alone: a rate of each method, and a method.
+"""What is known of a task beside its runs: what held-out bags choose, and how bags vary.
 
-Runs keep the scores that they give their held-out bags beside the store (`.scores`, not part of the
-results), so that methods that were trained at different times are compared on the same bags.
+`unbag.choose` takes a rate of each method, and a method, from held-out bags alone. Runs keep the
+scores that they give their held-out bags beside the store (`.scores`, not part of the results), so
+that methods that were trained at different times are compared on the same bags.
+
+How much the estimate from one bag varies, by bag size, is the theory's claim, measured. With the
+prior p and the means of f1, f2 known, a bag of k with proportion a says of the loss of a fixed
+model
+
+    GeneralUPM  E f1 + p E f2 + k (a - p) (mean f2 - E f2)
+    EasyLLP     mean f1 + (k (a - p) + p) mean f2
+
+The model is a logistic regression fitted to labels of the test part, so the bags' labels never
+touched it.
 """
 
 from __future__ import annotations
@@ -9,16 +20,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from unbag._rules import broken
 from unbag.bags import Bags, random_bags
-from unbag.lab._methods import SMOOTHING, Way, curve_of, smoothing_of
+from unbag.datasets import Dataset
+from unbag.lab._catalogue import SMOOTHING, TASKS, Way, curve_of, data_of, smoothing_of
 from unbag.lab._plan import Experiment, Plan, RunSettings
 from unbag.lab._store import RunStore, typed
-from unbag.lab._tasks import TASKS, data_of
+from unbag.losses import log
 from unbag.selection import Candidate, choose
 
 ALL = "all"  # with labels smoothed as usual
@@ -45,17 +57,6 @@ class Chosen(NamedTuple):
     test_auc: float
 
 
-class _Known(NamedTuple):
-    """A finished run: its settings, its chosen epoch and the test history there, its scores of the
-    held-out bags."""
-
-    settings: RunSettings
-    epoch: int
-    test_loss: float
-    test_auc: float
-    scores: np.ndarray
-
-
 def drawn(
     task: str, size: int, repetition: int, *, rows: int, holdout: float
 ) -> tuple[Bags, Bags | None]:
@@ -77,7 +78,7 @@ def keep_choices(plan: Plan, store: RunStore) -> None:
     if not new:
         return
     with store.locked(f"choices-{plan.task}"):
-        old = [choice for choice in read(store) if choice.experiment.task == plan.task]
+        old = [choice for choice in read_choices(store) if choice.experiment.task == plan.task]
         # Of choices of the same thing the one from the most candidates stays, else the newer one.
         widest = sorted([*old, *new], key=lambda choice: choice.candidates)
         kept = {choice[:5]: choice for choice in widest}  # by what it is the choice of
@@ -87,65 +88,111 @@ def keep_choices(plan: Plan, store: RunStore) -> None:
         store.write_table(plan.task, "choices", rows)
 
 
-def read(store: RunStore) -> list[Chosen]:
+def read_choices(store: RunStore) -> list[Chosen]:
     """Everything that was chosen, for every task."""
     rows = store.table("choices")
     names = [*Experiment._fields, *Chosen._fields[1:]]
     if rows and list(rows[0]) != names:
-        raise broken(
-            f"A table of choices must have the columns {', '.join(names)}",
-            f"one in {store.folder} has {', '.join(rows[0])}",
-            "Delete choices.csv there, and run its plan again.",
-        )
+        rule = f"A table of choices must have the columns {', '.join(names)}"
+        remedy = "Delete choices.csv there, and run its plan again."
+        raise broken(rule, f"one in {store.folder} has {', '.join(rows[0])}", remedy)
     return [Chosen(Experiment(**typed(Experiment, row)), **typed(Chosen, row)) for row in rows]
 
 
 def choose_all(plan: Plan, store: RunStore) -> list[Chosen]:
     """What held-out bags choose in each size and repetition of a plan with a holdout; only where
     its runs are there."""
-    finished, choices = _finished(plan, store), []
-    every = ALL
+    planned = {run for group in plan.groups() for run in group.runs()}
+    finished: dict[tuple[str, int, int], list[tuple[Candidate, dict[str, Any]]]] = {}
+    for row in store.runs(task=plan.task, holdout=plan.holdout).to_pylist():
+        run = RunSettings(*(row[name] for name in RunSettings._fields))
+        scores = store.scores(run)
+        if run in planned and scores is not None and np.isfinite(row["choice"]).any():
+            key = (str(Way(run.method, run.loss)), run.size, run.repetition)
+            candidate = Candidate(run.identity(), (run.method, run.loss), scores)
+            finished.setdefault(key, []).append((candidate, row))
+    every, choices = ALL, []
     if plan.smoothing != SMOOTHING:
         every = f"{ALL} smoothed by {plan.smoothing:g}"
     for size, repetition in product(plan.sizes, range(plan.repetitions)):
-        among: dict[str, list[_Known]] = {}
-        for way in plan.ways:
-            runs = finished.get((str(way), size, repetition))
-            if runs and way.method != "labels":
-                among[str(curve_of(way, smoothing_of(way, plan.smoothing)))] = runs
+        among = {
+            str(curve_of(way, smoothing_of(way, plan.smoothing))): runs
+            for way in plan.ways
+            if (runs := finished.get((str(way), size, repetition))) and way.method != "labels"
+        }
         if len(among) > 1:
             among[every] = [run for runs in among.values() for run in runs]
         if among:
-            held = drawn(plan.task, size, repetition, rows=plan.rows, holdout=plan.holdout)[1]
-            assert held is not None
+            about = {"rows": plan.rows, "holdout": plan.holdout}
+            held = cast(Bags, drawn(plan.task, size, repetition, **about)[1])
             held = replace(held, X=np.zeros((len(held.bag), 1)))  # nobody looks at it
-            choices += [_chosen(name, runs, held) for name, runs in among.items()]
+            choices += [_chosen(plan, name, runs, held) for name, runs in among.items()]
     return choices
 
 
-def _finished(plan: Plan, store: RunStore) -> dict[tuple[str, int, int], list[_Known]]:
-    """Runs of the plan whose scores are there, by way, size and repetition."""
-    planned = {run for group in plan.groups() for run in group.runs()}
-    finished: dict[tuple[str, int, int], list[_Known]] = {}
-    for row in store.runs(task=plan.task, holdout=plan.holdout).to_pylist():
-        settings = RunSettings(*(row[name] for name in RunSettings._fields))
-        scores = store.scores(settings)
-        if settings not in planned or scores is None or not np.isfinite(row["choice"]).any():
-            continue
-        epoch = int(np.nanargmin(row["choice"]))
-        aucs = row["test_auc"] or [np.nan] * (epoch + 1)
-        known = _Known(settings, epoch + 1, row["test_loss"][epoch], aucs[epoch], scores)
-        key = (str(Way(settings.method, settings.loss)), settings.size, settings.repetition)
-        finished.setdefault(key, []).append(known)
-    return finished
+def _chosen(
+    plan: Plan, among: str, runs: Sequence[tuple[Candidate, dict[str, Any]]], held: Bags
+) -> Chosen:
+    """What held-out bags choose among some runs, which are candidates with their rows."""
+    chosen = choose([candidate for candidate, _ in runs], held, scale="score").name
+    row = next(row for candidate, row in runs if candidate.name == chosen)
+    epoch = int(np.nanargmin(row["choice"]))
+    where = (plan.experiment, row["size"], row["holdout"], row["repetition"], among, len(runs))
+    auc = (row["test_auc"] or [np.nan] * (epoch + 1))[epoch]
+    what = (row["method"], row["loss"], row["rate"], epoch + 1, row["test_loss"][epoch], auc)
+    return Chosen(*where, *what)
 
 
-def _chosen(among: str, runs: Sequence[_Known], held: Bags) -> Chosen:
-    named = {run.settings.identity(): run for run in runs}
-    candidates = [
-        Candidate(name, (run.settings.method, run.settings.loss), run.scores)
-        for name, run in named.items()
-    ]
-    s, epoch, test_loss, test_auc, _ = named[choose(candidates, held, scale="score").name]
-    where = (s.experiment, s.size, s.holdout, s.repetition)
-    return Chosen(*where, among, len(runs), s.method, s.loss, s.rate, epoch, test_loss, test_auc)
+ROWS, BAGS = 5_000, 4_000
+
+
+class BagDeviation(NamedTuple):
+    """Standard deviation between bags of one size, of what they say of the log loss; `bags` were
+    drawn."""
+
+    task: str
+    size: int
+    bags: int
+    upm: float
+    easy: float
+
+
+def measure_deviations(task: str, data: Dataset, store: RunStore) -> None:
+    """Measure a task once, at the paper's bag sizes, and keep it in the store."""
+    if not any(spread.task == task for spread in read_deviations(store)):
+        spreads = bag_spread(task, data, [2**i for i in range(12) if 2 ** (i + 1) <= len(data.y)])
+        short = [s._replace(upm=f"{s.upm:.5f}", easy=f"{s.easy:.5f}") for s in spreads]
+        store.write_table(task, "variance", [s._asdict() for s in short])
+
+
+def read_deviations(store: RunStore) -> list[BagDeviation]:
+    """What was measured, for every task."""
+    return [BagDeviation(**typed(BagDeviation, row)) for row in store.table("variance")]
+
+
+def bag_spread(
+    task: str, data: Dataset, sizes: Sequence[int], *, seed: int = 0
+) -> list[BagDeviation]:
+    """How much bags of each size differ in what they say of a fixed model's loss.
+
+    Bags come from as many shuffles of the rows as make enough of them.
+    """
+    X, X_test = (part.reshape(len(part), -1) for part in (data.X, data.X_test))
+    from sklearn.linear_model import LogisticRegression  # late: half of what the lab imports
+
+    model = LogisticRegression(C=0.1, max_iter=200, tol=1e-3)
+    model.fit(X_test[:ROWS], data.y_test[:ROWS])
+    f = log.components(model.decision_function(X).astype(float))
+    rng, spreads = np.random.default_rng(seed), []
+    y, p, (E1, E2) = data.y, data.y.mean(), f.mean(axis=0)
+    for size in sorted(sizes):
+        said, in_one = [], len(y) // size
+        for _ in range(-(-BAGS // in_one)):
+            rows = rng.permutation(len(y))[: in_one * size].reshape(in_one, size)
+            a, (f1, f2) = y[rows].mean(axis=1), f[rows].mean(axis=1).T
+            upm = E1 + p * E2 + size * (a - p) * (f2 - E2)
+            said.append((upm, f1 + (size * (a - p) + p) * f2))
+        values = np.concatenate(said, axis=1)
+        upm, easy = values.std(axis=1, ddof=1).tolist()
+        spreads.append(BagDeviation(task, size, values.shape[1], upm, easy))
+    return spreads

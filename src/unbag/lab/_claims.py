@@ -6,14 +6,15 @@ best over rate and epoch on test, as in the paper.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
-from unbag.lab._choice import ALL, Chosen
-from unbag.lab._methods import Way
-from unbag.lab._plan import BATCH, Experiment
+from unbag.lab._catalogue import TASKS, Way, title_of
+from unbag.lab._choice import ALL, BagDeviation, Chosen
+from unbag.lab._plan import BATCH
 from unbag.lab._results import (
     Average,
     BestCells,
@@ -24,8 +25,6 @@ from unbag.lab._results import (
     experiments_of,
 )
 from unbag.lab._tables import as_markdown
-from unbag.lab._tasks import TASKS, Task, title_of
-from unbag.lab._variance import BagDeviation
 
 LARGE = (256, 512, 1024)
 SMALL = (2, 4, 8, 16, 32)
@@ -113,48 +112,45 @@ def duel_of(size: int, pair: Mapping[Way, Average], sign: int) -> Duel:
     return Duel(size, sign * gap, error, len(both), " and ".join(edges))
 
 
-def is_best(duels: Sequence[Duel], sizes: Sequence[int]) -> Judgement:
-    """Whether the first method is better than every other at each of the sizes."""
-    return _judged(duels, sizes, min)
+def is_best(duels: Sequence[Duel], sizes: Sequence[int], *, never: bool = False) -> Judgement:
+    """Whether the first method is better than every other at each of the sizes.
 
-
-def is_beaten(duels: Sequence[Duel], sizes: Sequence[int]) -> Judgement:
-    """Whether at each of the sizes some other method is better than the first."""
-    turned = [duel._replace(lead=-duel.lead) for duel in duels]
-    return _judged(turned, sizes, max)
-
-
-def _judged(duels: Sequence[Duel], sizes: Sequence[int], of_size: Callable[..., int]) -> Judgement:
+    Parameters
+    ----------
+    duels : sequence of Duel
+        Of the first method against others.
+    sizes : sequence of int
+        Of the bags.
+    never : bool
+        Whether to ask instead if at each of the sizes some other method is better than the first.
+    """
     if not duels:
         return NOT_RUN, ""
-    score = {k: of_size([d.winner for d in duels if d.size == k], default=0) for k in sizes}
-    parts = [_at(word, [k for k in sizes if score[k] == value]) for word, value in WORDS.items()]
-    doubts = _doubts(duels, [k for k in sizes if score[k] == 0])
-    reason = "; ".join(part for part in (*parts, *doubts) if part)
+    score: dict[int, int] = {}
+    reasons: dict[str, list[str]] = {}
+    for k in sizes:
+        there = [duel for duel in duels if duel.size == k]
+        score[k] = min((duel.winner for duel in there), default=0) * (1 - 2 * never)
+        doubts = [(d.doubt, d.edge) for d in there if d.doubt]
+        reason, edge = (*doubts, ("not run", ""))[0]
+        if not score[k]:
+            reasons.setdefault(reason, []).append(f"{k}{f' ({edge})' * (reason == EDGE)}")
+    parts = [
+        f"{word} at {', '.join(str(k) for k in sizes if score[k] == value)}"
+        for word, value in (("for it", 1), ("against it", -1))
+        if value in score.values()
+    ]
+    # Why sizes decide nothing, each reason once.
+    parts += [f"undecided at {', '.join(there)}: {why}" for why, there in reasons.items()]
+    verdict = UNDECIDED
     if set(score.values()) == {1}:
-        return SUPPORTED, reason
-    if min(score.values()) < 0 and max(score.values()) < 1:
-        return NOT_SUPPORTED, reason
-    return UNDECIDED, reason
+        verdict = SUPPORTED
+    elif min(score.values()) < 0 and max(score.values()) < 1:
+        verdict = NOT_SUPPORTED
+    return verdict, "; ".join(parts)
 
 
 EDGE = "a best at an end of the rates or in the last epoch"
-WORDS = {"for it": 1, "against it": -1}
-
-
-def _at(word: str, sizes: Sequence[int]) -> str:
-    return f"{word} at {', '.join(map(str, sizes))}" * bool(sizes)
-
-
-def _doubts(duels: Sequence[Duel], sizes: Sequence[int]) -> list[str]:
-    """Why sizes decide nothing, each reason once."""
-    reasons: dict[str, list[str]] = {}
-    for k in sizes:
-        doubts = [(d.doubt, d.edge) for d in duels if d.size == k and d.doubt]
-        reason, edge = (*doubts, ("not run", ""))[0]
-        whose = f" ({edge})" * (reason == EDGE)
-        reasons.setdefault(reason, []).append(f"{k}{whose}")
-    return [f"undecided at {', '.join(there)}: {reason}" for reason, there in reasons.items()]
 
 
 def verdict_table(verdicts: Sequence[ClaimVerdict], *, says: str = "the paper says") -> str:
@@ -176,43 +172,40 @@ PM, EASY, UPM = Way("matching", "log"), Way("easy", "log"), Way("upm", "log")
 PAPERS, OURS = (PM, EASY, UPM), Way("anchored", "square")
 ENOUGH = 0.9  # of the paper's rows
 LARGEST = 2048
-Rule = Callable[[Sequence[Duel], Sequence[int]], Judgement]
 
 
 def _duels(cells: BestCells, a: Way, others: Sequence[Way], sizes: Sequence[int]) -> list[Duel]:
     """One method against all others, at the sizes that all of them have."""
+    sign, duels = {"test_loss": -1, "test_auc": 1}[cells.metric], []
     there = [k for k in sizes if all((way, k) in cells.best for way in (a, *others))]
-    pairs = [(k, {a: cells.best[a, k], b: cells.best[b, k]}) for k in there for b in others]
-    return [_duel(cells, k, pair) for k, pair in pairs]
-
-
-def _duel(cells: BestCells, size: int, pair: dict[Way, Average]) -> Duel:
-    sign = {"test_loss": -1, "test_auc": 1}[cells.metric]
-    duel = duel_of(size, pair, sign)
-    winner = list(pair.values())[not duel.lead > 0]
-    clear = sign * (winner.mean - cells.trivial) > ERRORS * winner.error
-    return duel._replace(useful=bool(clear))
+    for k, other in product(there, others):
+        pair = {way: cells.best[way, k] for way in (a, other)}
+        duel = duel_of(k, pair, sign)
+        winner = list(pair.values())[not duel.lead > 0]
+        clear = sign * (winner.mean - cells.trivial) > ERRORS * winner.error
+        duels.append(duel._replace(useful=bool(clear)))
+    return duels
 
 
 class PaperClaim(NamedTuple):
-    """What the paper says of one method against others, at some bag sizes."""
+    """What the paper says of one method against others, at some bag sizes.
+
+    `never` : that another one is better at each of them.
+    """
 
     text: str
-    rule: Rule
     method: Way
     others: Sequence[Way]
     sizes: Sequence[int]
+    never: bool = False
 
 
-BEST_SMALL = PaperClaim(
-    "PM has the lowest loss at small bag sizes", is_best, PM, (EASY, UPM), SMALL
-)
+BEST_SMALL = PaperClaim("PM has the lowest loss at small bag sizes", PM, (EASY, UPM), SMALL)
 BEST_LARGE = PaperClaim(
-    "GeneralUPM has a lower loss than PM and EasyLLP at large bag sizes",
-    is_best, UPM, (PM, EASY), LARGE,
-)  # fmt: skip
+    "GeneralUPM has a lower loss than PM and EasyLLP at large bag sizes", UPM, (PM, EASY), LARGE
+)
 NOT_ON_MNIST = BEST_LARGE._replace(
-    text="GeneralUPM does not have the lowest loss at large bag sizes", rule=is_beaten
+    text="GeneralUPM does not have the lowest loss at large bag sizes", never=True
 )
 
 
@@ -225,21 +218,18 @@ def judge(everything: Sequence[Runs]) -> list[ClaimVerdict]:
         All runs of a store.
     """
     large = dict.fromkeys(BATCH_TASKS, BEST_LARGE) | {"mnist": NOT_ON_MNIST}
-    claims = [*((task, BEST_SMALL) for task in BATCH_TASKS), *large.items()]
-    return [*(_by_both(everything, *each) for each in claims), _all_trivial(everything)]
-
-
-def _by_both(everything: Sequence[Runs], task: str, claim: PaperClaim) -> ClaimVerdict:
-    """The verdict by log loss; what AUC says stands beside it."""
-    verdict, numbers = _on_task(everything, task, "test_loss", claim)
-    if verdict not in (NOT_RUN, NOT_COMPARABLE):
-        numbers += f". By AUC: {_on_task(everything, task, 'test_auc', claim)[0]}"
-    return ClaimVerdict("paper", claim.text, title_of(task), verdict, numbers)
+    verdicts = []
+    for task, claim in (*((task, BEST_SMALL) for task in BATCH_TASKS), *large.items()):
+        verdict, numbers = _on_task(everything, task, "test_loss", claim)
+        if verdict not in (NOT_RUN, NOT_COMPARABLE):
+            numbers += f". By AUC: {_on_task(everything, task, 'test_auc', claim)[0]}"
+        verdicts.append(ClaimVerdict("paper", claim.text, title_of(task), verdict, numbers))
+    return [*verdicts, _all_trivial(everything)]
 
 
 def _on_task(everything: Sequence[Runs], task: str, metric: Metric, claim: PaperClaim) -> Judgement:
     """By the runs that come nearest to the paper's, at each size."""
-    _, rule, a, others, sizes = claim
+    _, a, others, sizes, never = claim
     ours = [cells for cells in _experiments(everything, task, metric) if cells.rows]
     ran = [cells for cells in ours if _duels(cells, a, others, sizes)]
     if not ran:
@@ -255,8 +245,11 @@ def _on_task(everything: Sequence[Runs], task: str, metric: Metric, claim: Paper
         duels += there
         if there:
             nearest[k] = cells
-    verdict, reason = rule(duels, sizes)
-    return verdict, f"{reason} ({_shown(nearest, (a, *others))})"
+    verdict, reason = is_best(duels, sizes, never=never)
+    ends = dict.fromkeys([min(nearest), max(nearest)])  # from the runs that were judged there
+    shown = {k: [f"{way.title} {nearest[k].best[way, k]}" for way in (a, *others)] for k in ends}
+    numbers = "; ".join(f"at {k} {', '.join(own)}" for k, own in shown.items())
+    return verdict, f"{reason} ({numbers})"
 
 
 def _evidence(duels: Sequence[Duel]) -> tuple[int, int]:
@@ -279,9 +272,15 @@ def _obstacle(ran: Sequence[BestCells]) -> str:
     for cells in ran:
         e, wanted = cells.experiment, task.paper_rows or 0
         most = max(len(average.repetitions) for average in cells.best.values())
-        reason, setting = "", _papers_setting(e, task)
-        if setting:
-            reason = f"run with {e.details}; the paper has {setting}"
+        papers = [
+            (e.model, task.model, task.model),
+            (e.start, "usual", "the usual start"),
+            (e.batch, BATCH, f"batches of {BATCH}"),
+        ]
+        other = " and ".join(words for own, its, words in papers if own != its)
+        reason = ""
+        if other:
+            reason = f"run with {e.details}; the paper has {other}"
         elif cells.rows < ENOUGH * wanted:
             reason = f"{cells.rows:,} of the paper's {wanted:,} rows"
         elif most < REPETITIONS:
@@ -290,22 +289,6 @@ def _obstacle(ran: Sequence[BestCells]) -> str:
             return ""
         reasons.append((e.model == task.model, reason))
     return max(reasons)[1]  # the nearest to the paper
-
-
-def _papers_setting(experiment: Experiment, task: Task) -> str:
-    """What the paper has where this experiment has something else; empty when nothing differs."""
-    papers = {"model": task.model, "start": "the usual start", "batch": f"batches of {BATCH}"}
-    ours = {"model": task.model, "start": "usual", "batch": BATCH}
-    return " and ".join(papers[name] for name in ours if getattr(experiment, name) != ours[name])
-
-
-def _shown(nearest: Mapping[int, BestCells], ways: Sequence[Way]) -> str:
-    """The numbers of the smallest and the largest size, from the runs that were judged there."""
-    ends = dict.fromkeys([min(nearest), max(nearest)])
-    return "; ".join(
-        f"at {k} " + ", ".join(f"{way.title} {nearest[k].best[way, k]}" for way in ways)
-        for k in ends
-    )
 
 
 def _all_trivial(everything: Sequence[Runs]) -> ClaimVerdict:
@@ -342,40 +325,37 @@ def judge_ours(
     choices : sequence of Chosen
         What held-out bags chose.
     """
+
+    def breadth(cells: BestCells) -> tuple[int, int, int]:
+        """Enough repetitions first, then how much was run of what is compared, then the epochs."""
+        most = max(len(cell.repetitions) for cell in cells.best.values())
+        compared = sum(way in (*PAPERS, OURS) for way, _ in cells.best)
+        return min(most, REPETITIONS), compared, cells.experiment.epochs
+
     verdicts = [_spread(spreads)]
     for task in sorted({r.experiment.task for r in everything if np.isfinite(r.test_auc).any()}):
-        known = _experiments(everything, task, "test_loss")
+        cells = max(_experiments(everything, task, "test_loss"), key=breadth)
         chosen = [choice for choice in choices if choice.experiment.task == task]
-        verdicts += _of_ours(max(known, key=_breadth), chosen)
+        e, own = cells.experiment, (_is_not_worse(cells), _choice_is_good(chosen))
+        verdicts.append(ClaimVerdict("ours", NOT_WORSE, e.title, *own[0]))
+        verdicts.append(ClaimVerdict("ours", CHOSEN_WELL, e.data, *own[1]))
     return [verdict for verdict in verdicts if verdict.verdict != NOT_RUN]
 
 
-def _breadth(cells: BestCells) -> tuple[int, int, int]:
-    """Enough repetitions first, then how much was run of what is compared, then the epochs."""
-    most = max(len(cell.repetitions) for cell in cells.best.values())
-    compared = sum(way in (*PAPERS, OURS) for way, _ in cells.best)
-    return min(most, REPETITIONS), compared, cells.experiment.epochs
+NOT_WORSE = "anchored with the square loss is worse than PM, EasyLLP or GeneralUPM at no bag size"
+CHOSEN_WELL = "what held-out bags choose is not worse than the best single method chosen so"
 
 
-def _of_ours(cells: BestCells, choices: Sequence[Chosen]) -> Iterator[ClaimVerdict]:
-    title, data = cells.experiment.title, cells.experiment.data
+def _is_not_worse(cells: BestCells) -> Judgement:
+    """One size against it is enough."""
     sizes = sorted({size for _, size in cells.best})
     others = [way for way in PAPERS if any((way, k) in cells.best for k in sizes)]
-    claim = "anchored with the square loss is worse than PM, EasyLLP or GeneralUPM at no bag size"
     duels = _duels(cells, OURS, others, sizes)
-    there = sorted({duel.size for duel in duels})
-    yield ClaimVerdict("ours", claim, title, *_is_not_worse(duels, there))
-    claim = "what held-out bags choose is not worse than the best single method chosen so"
-    yield ClaimVerdict("ours", claim, data, *_choice_is_good(choices))
-
-
-def _is_not_worse(duels: Sequence[Duel], sizes: Sequence[int]) -> Judgement:
-    """One size against it is enough."""
-    _, reason = is_best(duels, sizes)
+    verdict, reason = is_best(duels, sorted({duel.size for duel in duels}))
+    if not duels:
+        return verdict, reason
     if any(duel.winner < 0 for duel in duels):
         return NOT_SUPPORTED, reason
-    if not duels:
-        return NOT_RUN, ""
     if any(duel.edge or duel.repetitions < REPETITIONS for duel in duels):
         return UNDECIDED, reason
     return SUPPORTED, reason

@@ -14,8 +14,8 @@ from scipy.special import expit, logit
 import unbag.learners
 from unbag._rules import broken
 from unbag.bags import Bags, Kind
-from unbag.lab._methods import METHODS as ADDED
-from unbag.lab._methods import TITLES
+from unbag.lab._catalogue import METHODS as ADDED
+from unbag.lab._catalogue import TITLES
 from unbag.learners import LEARNERS, NetworkLearner
 from unbag.likelihood import count_likelihood
 from unbag.methods import FOR_NETWORKS
@@ -221,11 +221,8 @@ def as_learner(thing: Any) -> Any:
         return ModuleLearner(thing)
     if hasattr(thing, "fit") and hasattr(thing, "predict_proba"):
         return EstimatorLearner(thing)
-    raise broken(
-        "A learner to add must be a learner, a module of PyTorch, or have fit and predict_proba",
-        f"{type(thing).__name__} given",
-        "See docs/adding.md.",
-    )
+    rule = "A learner to add must be a learner, a module of PyTorch, or have fit and predict_proba"
+    raise broken(rule, f"{type(thing).__name__} given", "See docs/adding.md.")
 
 
 OWN: dict[str, Competitor] = {}
@@ -249,11 +246,8 @@ def add_learner(
         The kinds of report that it takes.
     """
     if not name.isidentifier() or name in shipped():
-        raise broken(
-            "A learner to add must have a new name of letters, digits and _",
-            f"{name!r} given",
-            "Choose another.",
-        )
+        rule = "A learner to add must have a new name of letters, digits and _"
+        raise broken(rule, f"{name!r} given", "Choose another.")
     learner = as_learner(thing)
     OWN[name] = Competitor(title or name, lambda budget, images: learner, kinds)
 

@@ -22,16 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from unbag._rules import broken
-from unbag.lab._methods import METHODS
+from unbag.lab._catalogue import METHODS, MODELS, TASKS
 from unbag.lab._run import Job, Progress
-from unbag.lab._tasks import MODELS, TASKS
 
 CLAIMED = 256  # groups at most that wait or run, because each holds an open file
 MEMORY = (
     "Train fewer runs at once with rates_together and repetitions_together, or state more CPUs for "
     "a task"
 )
-SAME = "Install the same on all nodes; what is in the store stays."
 
 
 class EngineError(RuntimeError):
@@ -74,9 +72,8 @@ def work(
     import ray
     from ray import cloudpickle
 
-    from unbag.lab._methods import METHODS
+    from unbag.lab._catalogue import METHODS, MODELS, TASKS, data_of
     from unbag.lab._run import train_group
-    from unbag.lab._tasks import MODELS, TASKS, data_of
 
     parts, task, model, method = cloudpickle.loads(packed)
     common, given = parts[0].common, ray.get(data[0])
@@ -131,11 +128,22 @@ class RayEngine:
         progress : callable
             Called when a job has finished, once for each of its epochs.
         """
-        ray = _import_ray()
+        try:
+            import ray
+        except ImportError as error:
+            words = "The engine ray must have Ray, which is not installed."
+            raise ImportError(f"{words} Run pip install 'unbag[ray]'.") from error
         with self._connected(ray):
             here = fingerprint()
             _check_nodes(ray, here)
-            self._check_resources(ray)
+            wanted = {"CPU": self.cpus, "GPU": self.gpus}
+            nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+            if not any(all(node.get(kind, 0) >= n for kind, n in wanted.items()) for node in nodes):
+                warnings.warn(
+                    f"No node has {self.cpus:g} CPUs and {self.gpus:g} GPUs for a task: all wait "
+                    "until one joins. Ask for less.",
+                    stacklevel=2,
+                )
             yield from self._make(ray, jobs, progress, here)
 
     @contextmanager
@@ -159,16 +167,6 @@ class RayEngine:
             finally:
                 ray.shutdown()
 
-    def _check_resources(self, ray: Any) -> None:
-        wanted = {"CPU": self.cpus, "GPU": self.gpus}
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        if not any(all(node.get(kind, 0) >= n for kind, n in wanted.items()) for node in nodes):
-            warnings.warn(
-                f"No node has {self.cpus:g} CPUs and {self.gpus:g} GPUs for a task: all wait "
-                "until one joins. Ask for less.",
-                stacklevel=2,
-            )
-
     def _make(
         self, ray: Any, jobs: Iterator[Job], progress: Progress, here: dict[str, str]
     ) -> Iterator[tuple[Job, Any]]:
@@ -180,10 +178,16 @@ class RayEngine:
         data: list[Any] = []
         try:
             while True:
-                for _, job in zip(range(self._room(ray) - len(running)), jobs, strict=False):
+                # twice what runs at once, so that nobody waits and a cluster can grow
+                room = 2 * int(ray.cluster_resources().get("CPU", 1) / max(self.cpus, 1)) + 2
+                for _, job in zip(range(min(room, CLAIMED) - len(running)), jobs, strict=False):
+                    common, task = job.group.common, TASKS[job.group.common.task]
                     if not data:  # without the offset beside it, which a worker adds
-                        data.append(ray.put(TASKS[job.group.common.task].load()))
-                    running[make.remote(_packed(ray, job), data, here, threads)] = job
+                        data.append(ray.put(task.load()))
+                    # added tasks, models and methods reach the workers with the job
+                    known = (task._replace(load=None), MODELS[common.model], METHODS[common.method])  # type: ignore[arg-type]
+                    packed = ray.cloudpickle.dumps((job.parts, *known))
+                    running[make.remote(packed, data, here, threads)] = job
                 if not running:
                     break
                 (done,), _ = ray.wait(list(running))
@@ -203,21 +207,6 @@ class RayEngine:
                 f"{len(failed)} groups could not be made, all others are in the store: "
                 f"{'; '.join(failed[:3])}."
             )
-
-    def _room(self, ray: Any) -> int:
-        """How many groups may be claimed: twice what runs at once, so that nobody waits and a
-        cluster can grow."""
-        return min(2 * int(ray.cluster_resources().get("CPU", 1) / max(self.cpus, 1)) + 2, CLAIMED)
-
-
-def _import_ray() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise ImportError(
-            "The engine ray must have Ray, which is not installed. Run pip install 'unbag[ray]'."
-        ) from error
-    return ray
 
 
 def _check_address(address: str, patience: float) -> None:
@@ -250,30 +239,25 @@ def _check_nodes(ray: Any, here: dict[str, str]) -> None:
         with suppress(ray.exceptions.RayError):  # whose worker died before it could answer
             there = ray.get(answer)
             if there != here:
-                raise EngineError(f"{_differ(here, there)} on {asked[answer]}. {SAME}")
+                raise EngineError(_differ(here, there, f" on {asked[answer]}"))
 
 
-def _differ(here: dict[str, str], there: dict[str, str]) -> str:
-    """What is not the same."""
+def _differ(here: dict[str, str], there: dict[str, str], where: str = "") -> str:
+    """What is not the same, and what to do."""
     names = [name for name in here if here[name] != there.get(name)]
     mine, theirs = (
         ", ".join(f"{name} {side.get(name, 'none')}" for name in names) for side in (here, there)
     )
-    return f"Workers must have the unbag of the driver: {mine} given here and {theirs}"
+    return (
+        f"Workers must have the unbag of the driver: {mine} given here and {theirs}{where}. "
+        "Install the same on all nodes; what is in the store stays."
+    )
 
 
 def _by_value(ray: Any, function: Any) -> Any:
     """A remote function that a worker can load without importing unbag."""
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     return ray.remote(function)
-
-
-def _packed(ray: Any, job: Job) -> bytes:
-    """A job with what plans know under its names, so that added tasks, models and methods reach the
-    workers."""
-    common = job.group.common
-    task = TASKS[common.task]._replace(load=None)  # type: ignore[arg-type]
-    return ray.cloudpickle.dumps((job.parts, task, MODELS[common.model], METHODS[common.method]))
 
 
 def _rows_of(ray: Any, done: Any, here: dict[str, str]) -> list[dict[str, Any]] | str:
@@ -289,5 +273,5 @@ def _rows_of(ray: Any, done: Any, here: dict[str, str]) -> list[dict[str, Any]] 
     except ray.exceptions.RayError as error:
         return f"{type(error).__name__}: {error}"
     if isinstance(rows, dict):
-        return f"{_differ(here, rows)}. {SAME}"
+        return _differ(here, rows)
     return rows

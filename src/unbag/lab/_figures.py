@@ -13,10 +13,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from unbag.lab._methods import LOOKS, OUR_LOOK, Way
+from unbag.lab._catalogue import LOOKS, OUR_LOOK, TASKS, Way
 from unbag.lab._plan import Experiment
-from unbag.lab._results import BestCells, Metric, Runs, cells_of, in_order
-from unbag.lab._tasks import TASKS
+from unbag.lab._results import BestCells, Metric, in_order
 from unbag.plots import CurveLook, Level, Series, draw_curves, new_figure
 from unbag.report import lean
 
@@ -51,61 +50,33 @@ def name_of(metric: Metric, experiment: Experiment) -> str:
     return "test log loss"
 
 
-def draw(
-    everything: Sequence[Runs],
-    experiments: Sequence[Experiment],
-    metric: Metric,
-    *,
-    sizes: Sequence[int] | None = None,
-) -> Figure:
-    """One panel for each experiment.
+def details_of(cells: BestCells, *, network: bool = True) -> str:
+    """What belongs into every caption: network, start and epochs, repetitions, whether the network
+    is the paper's, and the rows where the paper has more and the plan did not ask for fewer.
 
     Parameters
     ----------
-    everything : sequence of Runs
-        All runs of a store.
-    experiments : sequence of Experiment
-        Those to draw.
-    metric : {"test_loss", "test_auc"}
-        What to draw.
-    sizes : sequence of int, optional
-        Zoom: only bags of these sizes, and only as much of the axis as their curves take.
+    cells : BestCells
+        Of one experiment.
+    network : bool
+        Whether to say which network it is; the title of a panel says it already.
     """
-    shown = [cells_of(everything, experiment, metric) for experiment in experiments]
-    return experiments_figure([cells for cells in shown if cells.learned], sizes=sizes)
-
-
-def details_of(cells: BestCells) -> str:
-    """What belongs into every caption: network, start and epochs, repetitions, whether the network
-    is the paper's, and the rows where they are fewer."""
     experiment, task = cells.experiment, TASKS.get(cells.experiment.task)
-    parts = [experiment.details, f"{cells.repetitions} repetitions"]
-    if task is not None and task.paper_rows and task.model == experiment.model:
-        parts.append("the paper's network")
-    return "; ".join([*parts, *_rows(cells)])
-
-
-def _conditions(cells: BestCells) -> str:
-    """The same without the network, which stands in the title of a panel."""
-    conditions = cells.experiment.details.removeprefix(f"{cells.experiment.model}, ")
-    return "; ".join([conditions, f"{cells.repetitions} repetitions", *_rows(cells)])
-
-
-def _rows(cells: BestCells) -> list[str]:
-    """How many there are, where the paper has more and the plan did not ask for fewer."""
-    task = TASKS.get(cells.experiment.task)
     wanted = (task and task.paper_rows) or 0
-    if cells.experiment.rows or cells.rows >= 0.9 * wanted:
-        return []
-    return [f"{cells.rows:,} of the paper's {wanted:,} rows"]
+    parts = [experiment.details, f"{cells.repetitions} repetitions"]
+    if not network:
+        parts[0] = parts[0].removeprefix(f"{experiment.model}, ")
+    elif task is not None and wanted and task.model == experiment.model:
+        parts.append("the paper's network")
+    if not experiment.rows and cells.rows < 0.9 * wanted:
+        parts.append(f"{cells.rows:,} of the paper's {wanted:,} rows")
+    return "; ".join(parts)
 
 
 NETWORKS = {
-    "linear": "linear",
-    "perceptron": "1 hidden layer of 32",
-    "deep": "4 hidden layers of 300",
+    "linear": "linear", "perceptron": "1 hidden layer of 32", "deep": "4 hidden layers of 300",
     "cnn": "CNN",
-}
+}  # fmt: skip
 
 
 def network_of(experiment: Experiment) -> str:
@@ -122,73 +93,12 @@ def _look(way: Way, ways: Sequence[Way]) -> CurveLook:
     """The look of a method; further curves of a method take one of the others."""
     if way.is_ours:
         return OUR_LOOK
-    first = {each.method: each for each in reversed(ways) if not each.is_ours}
-    others = [
-        each
-        for each in ways
-        if not each.is_ours and (each.method not in LOOKS or first[each.method] != each)
-    ]
+    others = [each for each in ways if not each.is_ours]
+    first = {each.method: each for each in reversed(others)}
+    others = [each for each in others if each.method not in LOOKS or first[each.method] != each]
     if way in others:
         return OTHERS[others.index(way) % len(OTHERS)]
     return LOOKS[way.method]
-
-
-def _draw_panel(axes: Axes, cells: BestCells, sizes: Sequence[int]) -> None:
-    """A metric over bag sizes, which are powers of two, with bars of one standard error."""
-    ways = in_order([way for way, _ in cells.learned])
-    curves = [_curve(cells, way, sizes, _look(way, ways)) for way in ways]
-    levels = [Level("trivial predictor", cells.trivial, ":")]
-    if cells.labels is not None:
-        levels.append(Level("labels", cells.labels.mean))
-    draw_curves(
-        axes,
-        [curve for curve in curves if len(curve.x)],
-        x="bag size",
-        y=name_of(cells.metric, cells.experiment),
-        levels=levels,
-        dots=True,
-        bars=True,
-        outliers=True,
-    )
-    name_sizes(axes, sizes)
-
-
-def name_sizes(axes: Axes, sizes: Sequence[int]) -> None:
-    """Bag sizes along a logarithmic axis, each with its name: 2⁰ to 2¹¹ in the paper."""
-    axes.set_xscale("log", base=2)
-    _ticks(axes, sizes, ["2" + f"{log2(size):.3g}".translate(POWERS) for size in sizes])
-
-
-def _curve(cells: BestCells, way: Way, sizes: Sequence[int], look: CurveLook) -> Series:
-    shown = [size for size in sizes if (way, size) in cells.learned]
-    averages = [cells.learned[way, size] for size in shown]
-    mean = np.array([average.mean for average in averages])
-    error = np.nan_to_num([average.error for average in averages])
-    return Series(way.title, shown, mean, mean - error, mean + error, look)
-
-
-def _draw_counts(
-    axes: Axes, cells: BestCells, sizes: Sequence[int], caption: Sequence[str], lines: int
-) -> None:
-    """How many bags each size leaves, above the frame, with the caption and the title.
-
-    caption : in lines. lines : of the longest caption beside it, so that titles stand level.
-    """
-    above, style = axes.secondary_xaxis("top"), {"fontsize": 6.5, "color": GREY}
-    _ticks(above, sizes, [_short(cells.bags[size]) for size in sizes], **style)
-    above.tick_params(length=0, pad=1)
-    above.spines["top"].set_visible(False)
-    above.set_xlabel("\n".join(caption), labelpad=2, **style)
-    pad = 14 + 8 * lines
-    axes.set_title(cells.experiment.data, fontsize=10, fontweight="bold", pad=pad + 11)
-    place: Any = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "center"}
-    axes.annotate(network_of(cells.experiment), (0.5, 1), (0, pad), fontsize=8, **place)
-
-
-def _ticks(axes: Any, sizes: Sequence[int], labels: Sequence[str], **style: Any) -> None:
-    """Ticks at bag sizes and nowhere else."""
-    axes.set_xticks(list(sizes), labels, **style)
-    axes.set_xticks([], minor=True)
 
 
 def _short(count: int) -> str:
@@ -221,18 +131,32 @@ def experiments_figure(
     rows, size, width = ceil(len(results) / columns), (5.6, 3.6), 90
     if len(results) > 1:
         size, width = (3.3 * columns, 2.9 * rows + 0.5), 56  # a longer line is wider than a panel
-    captions = [f"number of bags; {_conditions(cells)}" for cells in results]
+    captions = [f"number of bags; {details_of(cells, network=False)}" for cells in results]
     if len(results) == 1:
         captions[0] += "; bars: one standard error"  # where there is no legend
     wrapped = [textwrap.wrap(caption, width) for caption in captions]
     with rc_context(PAPER):
         figure = new_figure(*size)
-        for i, cells in enumerate(results, 1):
-            panel = figure.add_subplot(rows, columns, i)
+        for i, cells in enumerate(results):
+            panel = figure.add_subplot(rows, columns, i + 1)
             learned = {k for _, k in cells.learned}
             there = [k for k in cells.bags if k in learned and (sizes is None or k in sizes)]
             _draw_panel(panel, cells, there)
-            _draw_counts(panel, cells, there, wrapped[i - 1], max(map(len, wrapped)))
+            # The number of bags of each size stands above the frame, with caption and title.
+            above, style = panel.secondary_xaxis("top"), {"fontsize": 6.5, "color": GREY}
+            above.set_xticks(there, [_short(cells.bags[k]) for k in there], **style)
+            above.set_xticks([], minor=True)
+            above.tick_params(length=0, pad=1)
+            above.spines["top"].set_visible(False)
+            above.set_xlabel("\n".join(wrapped[i]), labelpad=2, **style)
+            pad = 14 + 8 * max(map(len, wrapped))  # so that titles stand level
+            panel.set_title(cells.experiment.data, fontsize=10, fontweight="bold", pad=pad + 11)
+            place: Any = {
+                "xycoords": "axes fraction",
+                "textcoords": "offset points",
+                "ha": "center",
+            }
+            panel.annotate(network_of(cells.experiment), (0.5, 1), (0, pad), fontsize=8, **place)
             if sizes is not None:
                 panel.set_ylim(*_zoom(cells, there))
         if len(results) > 1:
@@ -240,6 +164,30 @@ def experiments_figure(
         else:
             _name_ends(figure.axes[0])
     return figure
+
+
+def _draw_panel(axes: Axes, cells: BestCells, sizes: Sequence[int]) -> None:
+    """A metric over bag sizes, which are powers of two, with bars of one standard error."""
+    ways, curves = in_order([way for way, _ in cells.learned]), []
+    for way in ways:
+        averages = {k: cells.learned[way, k] for k in sizes if (way, k) in cells.learned}
+        if averages:
+            points = np.array([average[:2] for average in averages.values()])
+            curves.append(curve_of_means(way, list(averages), points, _look(way, ways)))
+    levels = [Level("trivial predictor", cells.trivial, ":")]
+    if cells.labels is not None:
+        levels.append(Level("labels", cells.labels.mean))
+    y = name_of(cells.metric, cells.experiment)
+    how: Any = {"dots": True, "bars": True, "outliers": True}
+    draw_curves(axes, curves, x="bag size", y=y, levels=levels, **how)
+    name_sizes(axes, sizes)
+
+
+def name_sizes(axes: Axes, sizes: Sequence[int]) -> None:
+    """Bag sizes along a logarithmic axis, each with its name: 2⁰ to 2¹¹ in the paper."""
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sizes, ["2" + f"{log2(size):.3g}".translate(POWERS) for size in sizes])
+    axes.set_xticks([], minor=True)
 
 
 def _zoom(cells: BestCells, sizes: Sequence[int]) -> tuple[float, float]:
@@ -253,6 +201,24 @@ def _zoom(cells: BestCells, sizes: Sequence[int]) -> tuple[float, float]:
         high = min(high, 2 * trivial - low)
     margin = 0.08 * (high - low) or 0.01
     return low - margin, high + margin
+
+
+def curve_of_means(way: Way, x: Sequence[int], points: np.ndarray, look: CurveLook) -> Series:
+    """The curve of a method, with one standard error on both sides.
+
+    Parameters
+    ----------
+    way : Way
+        Whose curve.
+    x : sequence of int
+        Places of the points.
+    points : numpy.ndarray of (points, 2)
+        Means and standard errors, NaN where there are too few repetitions for one.
+    look : CurveLook
+        Of the curve.
+    """
+    mean, error = points[:, 0], np.nan_to_num(points[:, 1])
+    return Series(way.title, x, mean, mean - error, mean + error, look)
 
 
 def _name_ends(axes: Axes) -> None:

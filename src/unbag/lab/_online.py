@@ -9,13 +9,13 @@ predictions, as in the paper, which takes labels: over all chunks and repetition
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from hashlib import sha256
-from itertools import islice, product
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -26,10 +26,27 @@ from unbag import models
 from unbag._io import whole
 from unbag._rules import broken, one_of
 from unbag.datasets import BUCKETS, CHUNK, DIMENSIONS, Chunk, read_clicks, read_criteo
-from unbag.lab._methods import WAYS, Way
+from unbag.lab._catalogue import LOOKS, OUR_LOOK, WAYS, Way
+from unbag.lab._claims import (
+    ERRORS,
+    LARGE,
+    NOT_COMPARABLE,
+    NOT_RUN,
+    ClaimVerdict,
+    duel_of,
+    is_best,
+    verdict_table,
+)
+from unbag.lab._figures import GREY, PAPER, curve_of_means, name_sizes, save_figure, share_legend
 from unbag.lab._plan import as_tuple, check_counts, identity_of, shipped
+from unbag.lab._results import Average, mean_and_error
 from unbag.lab._store import RunFolder, schema_of
+from unbag.lab._tables import as_markdown
+from unbag.plots import CurveLook, Level, Series, draw_curves, new_figure
 from unbag.stream import StreamLearner
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 GRID = tuple(float(f"{rate:.6g}") for rate in np.logspace(-7, -1, 16))
 SOURCES = ("criteo", "clicks")
@@ -141,11 +158,9 @@ class OnlinePlan:
             one_of(f"An online plan's {thing}", getattr(self, thing), known)
         check_counts(self, LEAST)
         if max(self.sizes) * 2 > self.rows:
-            raise broken(
-                "A bag size must leave at least 2 bags in a chunk",
-                f"bags of {max(self.sizes)} given for chunks of {self.rows}",
-                "Make the bags smaller.",
-            )
+            rule = "A bag size must leave at least 2 bags in a chunk"
+            remedy = "Make the bags smaller."
+            raise broken(rule, f"bags of {max(self.sizes)} given for chunks of {self.rows}", remedy)
 
     def cells(self) -> Iterator[Cell]:
         """Labels, then the largest bags: that is where methods differ."""
@@ -177,26 +192,15 @@ class OnlinePlan:
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {},
     "laptop": {
-        "source": "clicks",
-        "sizes": (64, 512, 2048),
-        "rates": GRID[6:13],
-        "repetitions": 3,
-        "chunks": 30,
-        "tuning": 8,
+        "source": "clicks", "sizes": (64, 512, 2048), "rates": GRID[6:13], "repetitions": 3,
+        "chunks": 30, "tuning": 8,
     },
     "smoke": {
-        "source": "clicks",
-        "model": "small",
-        "methods": ("matching", "easy", "upm", "anchored:square", "labels"),
-        "sizes": (16, 128),
-        "rates": (1e-3, 1e-2),
-        "repetitions": 2,
-        "chunks": 3,
-        "rows": 1024,
-        "batch": 256,
-        "tuning": 2,
+        "source": "clicks", "model": "small", "rows": 1024, "batch": 256, "chunks": 3, "tuning": 2,
+        "methods": ("matching", "easy", "upm", "anchored:square", "labels"), "sizes": (16, 128),
+        "rates": (1e-3, 1e-2), "repetitions": 2,
     },
-}
+}  # fmt: skip
 
 
 def online_preset(name: str, **changes: Any) -> OnlinePlan:
@@ -260,11 +264,9 @@ class OnlineStore(RunFolder):
             return None
         unknown = sorted(fields.keys() - known.keys())
         if unknown:
-            raise broken(
-                f"A plan of online runs must have the fields {', '.join(known)}",
-                f"{', '.join(unknown)} given in {path}",
-                "Use the unbag that wrote it, or another folder.",
-            )
+            rule = f"A plan of online runs must have the fields {', '.join(known)}"
+            remedy = "Use the unbag that wrote it, or another folder."
+            raise broken(rule, f"{', '.join(unknown)} given in {path}", remedy)
         fields["priors"] = tuple(fields["priors"])
         return OnlinePlan(**fields)
 
@@ -293,16 +295,11 @@ class OnlineStore(RunFolder):
 
 
 def _read(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
     try:
-        return json.loads(path.read_text())
+        return json.loads(path.read_text()) if path.exists() else {}
     except json.JSONDecodeError as error:
-        raise broken(
-            "What a store of online runs keeps must be JSON",
-            f"{path} is not ({error})",
-            "Delete it.",
-        ) from error
+        rule = "What a store of online runs keeps must be JSON"
+        raise broken(rule, f"{path} is not ({error})", "Delete it.") from error
 
 
 def online_stores(folder: Path) -> list[tuple[OnlinePlan, OnlineStore]]:
@@ -314,27 +311,14 @@ def online_stores(folder: Path) -> list[tuple[OnlinePlan, OnlineStore]]:
 def best_rate(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> float | None:
     """The rate with the lowest average log loss of its predictions; None when a run is missing, or
     all diverged."""
-    chunks, seeds = plan.chunks, plan.repetitions
-    if plan.tuning:
-        chunks, seeds = plan.tuning, 1
+    chunks, seeds = (plan.tuning, 1) if plan.tuning else (plan.chunks, plan.repetitions)
     losses = []
     for rate in plan.rates:
         runs = [store.read(plan.run(cell, rate, s, chunks)) for s in range(seeds)]
         if None in runs:
             return None
         losses.append(np.mean([np.mean(run["label_log_loss"]) for run in runs if run]))
-    if not np.isfinite(losses).any():
-        return None
-    return plan.rates[int(np.nanargmin(losses))]
-
-
-def finals(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> list[dict[str, Any]]:
-    """The runs of all repetitions at the best rate, as far as they are there."""
-    rate = best_rate(plan, cell, store)
-    if rate is None:
-        return []
-    runs = [store.read(plan.run(cell, rate, s, plan.chunks)) for s in range(plan.repetitions)]
-    return [run for run in runs if run is not None]
+    return plan.rates[int(np.nanargmin(losses))] if np.isfinite(losses).any() else None
 
 
 Progress = Callable[[OnlineRun, dict[str, Any]], None]
@@ -359,7 +343,10 @@ def run_online(plan: OnlinePlan, store: OnlineStore, *, progress: Progress | Non
         How many runs this process made.
     """
     source = f"{plan.source} in chunks of {plan.rows}"
-    store.check_data(source, _digest(_chunk(plan.source, plan.rows, 0)))
+    first = _chunk(plan.source, plan.rows, 0)
+    parts = () if first is None else (first.X, first.y)
+    events = b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+    store.check_data(source, sha256(events).hexdigest()[:16])
     store.keep_plan(plan)
     made = 0
     with store.in_use():
@@ -388,8 +375,9 @@ def _make(run: OnlineRun, store: OnlineStore, progress: Progress | None) -> int:
     options: dict[str, Any] = {name: getattr(run, name) for name in fields}
     learner = StreamLearner(NETWORKS[run.model](run.repetition), seed=run.repetition, **options)
     history: dict[str, list[float]] = {name: [] for name in HISTORY}
-    for chunk in islice(_chunks(run.source, run.rows), run.chunks or None):
-        if chunk.y is None or len(chunk.y) < run.rows:
+    while not run.chunks or learner.chunks < run.chunks:
+        chunk = _chunk(run.source, run.rows, learner.position)
+        if chunk is None or chunk.y is None or len(chunk.y) < run.rows:
             break  # the rest of a file
         row = learner.learn(chunk)
         measured = {**row, "prior_of_chunk": row.get("prior", np.nan)}  # a run's prior is a rule
@@ -398,30 +386,209 @@ def _make(run: OnlineRun, store: OnlineStore, progress: Progress | None) -> int:
         if progress:
             progress(run, row)
     if not history["label_log_loss"]:
-        raise broken(
-            f"A stream must have at least one chunk of {run.rows} events",
-            f"{run.source} has fewer",
-            "Make chunks smaller.",
-        )
+        rule = f"A stream must have at least one chunk of {run.rows} events"
+        raise broken(rule, f"{run.source} has fewer", "Make chunks smaller.")
     store.add([{**run._asdict(), "version": unbag.__version__, **history}])
     return 1
 
 
-def _chunks(source: str, rows: int) -> Iterator[Chunk]:
-    """Chunks, the first few kept: every run gets the same ones."""
-    position = 0
-    while (chunk := _chunk(source, rows, position)) is not None:
-        yield chunk
-        position = chunk.position
-
-
 @lru_cache(maxsize=32)
 def _chunk(source: str, rows: int, position: int) -> Chunk | None:
+    """The chunk at a position, the first few kept: every run gets the same ones."""
     read = {"clicks": read_clicks, "criteo": read_criteo}[source]
     return next(read(rows=rows, start=position), None)
 
 
-def _digest(chunk: Chunk | None) -> str:
-    """A name for the events of a chunk."""
-    parts = () if chunk is None else (chunk.X, chunk.y)
-    return sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()[:16]
+PAPER_EVENTS = 37_000_000  # as the paper says of Criteo's training data
+METRICS = {"log-loss": ("label_log_loss", "log loss"), "auc": ("label_auc", "AUC")}
+TITLES = {"criteo": "Criteo", "clicks": "made-up clicks"}
+Results = dict[Cell, list[dict[str, Any]]]
+
+
+def write_online_report(plan: OnlinePlan, store: OnlineStore, folder: str | Path) -> list[Path]:
+    """Everything that the finished runs of a plan say.
+
+    Parameters
+    ----------
+    plan : OnlinePlan
+        Which runs.
+    store : OnlineStore
+        Where they are.
+    folder : str or Path
+        Where the report goes.
+    """
+    results = results_of(plan, store)
+    if not results:
+        rule = "A report must have runs"
+        raise broken(rule, f"{store.folder} has none of this plan", "Make them: unbag online")
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    page = [f"# The online experiment: {plan.source}\n", _about(plan, results)]
+    written = []
+    for name, (metric, title) in METRICS.items():
+        figure = draw_online(plan, results, metric, title)
+        written.append(save_figure(figure, folder / f"online-{name}"))
+        page += [f"## {title}\n", _table(plan, results, metric), f"![{title}](online-{name}.svg)\n"]
+    if np.isfinite(_values(next(iter(results.values())), "true_log_loss")).all():
+        page.append("## Regret: log loss above that of the true probability\n")
+        page.append(_table(plan, results, "regret"))
+    page += ["## The claim\n", verdict_table([judge_online(plan, results)])]
+    (folder / "online.md").write_text("\n".join(page))
+    return [*written, folder / "online.md"]
+
+
+def results_of(plan: OnlinePlan, store: OnlineStore) -> Results:
+    """The finished runs of a plan at each cell's best rate, as far as they are there."""
+    results = {}
+    for cell in plan.cells():
+        rate, seeds = best_rate(plan, cell, store), range(plan.repetitions)
+        if rate is not None:
+            runs = [store.read(plan.run(cell, rate, s, plan.chunks)) for s in seeds]
+            results[cell] = [run for run in runs if run is not None]
+    return {cell: runs for cell, runs in results.items() if runs}
+
+
+def _about(plan: OnlinePlan, results: Results) -> str:
+    chunks = {len(run["label_log_loss"]) for runs in results.values() for run in runs}
+    chosen = "all chunks and repetitions"
+    if plan.tuning:
+        chosen = f"the first {plan.tuning} chunks of one repetition"
+    return (
+        f"{max(chunks)} chunks of {plan.rows} ({max(chunks) * plan.rows:,} events; the paper's "
+        f"data have {PAPER_EVENTS:,}), batches of {plan.batch}, {plan.repetitions} repetitions, "
+        f"network `{plan.model}` with the usual initialisation, no smoothing; each chunk is "
+        f"predicted before it is learned. The rate (of {len(plan.rates)}) has the lowest average "
+        f"log loss over {chosen}. Mean and standard error over repetitions of the average over "
+        "chunks. A star: the rate is at an end of those tried, so that another may do better. The "
+        "trivial predictor gives every event the share of clicks in the chunk before.\n"
+    )
+
+
+def _values(runs: Sequence[dict[str, Any]], metric: str) -> np.ndarray:
+    """(repetitions, chunks)."""
+    if metric == "regret":
+        return _values(runs, "label_log_loss") - _values(runs, "true_log_loss")
+    return np.array([run[metric] for run in runs], float)
+
+
+def _average(plan: OnlinePlan, runs: Sequence[dict[str, Any]], metric: str) -> Average:
+    """Over repetitions, of the average over chunks; all runs have the best rate."""
+    values, rate = _values(runs, metric).mean(axis=1), runs[0]["rate"]
+    seeds = tuple(run["repetition"] for run in runs)
+    edge = rate in (min(plan.rates), max(plan.rates))
+    return Average(*mean_and_error(values), values, seeds, rate, edge=edge)
+
+
+def _table(plan: OnlinePlan, results: Results, metric: str) -> str:
+    sizes = sorted({cell.size for cell in results if cell.way.method != "labels"})
+    numbers: dict[str, dict[int, str]] = {}
+    for cell, runs in results.items():
+        mean, error, *_, rate, _, edge = _average(plan, runs, metric)
+        text = f"{mean:.4f} ± {error:.4f} (rate {rate:.2g}{'*' * edge})"
+        name = cell.way.title + ", prior of the first chunk" * (cell.prior == "first")
+        there = sizes if cell.way.method == "labels" else [cell.size]
+        numbers.setdefault(name, {}).update(dict.fromkeys(there, text))
+    rows = [[name, *(own.get(k, "") for k in sizes)] for name, own in numbers.items()]
+    if metric == "label_log_loss":
+        rows.append(["(trivial)", *[f"{_trivial(results, metric).mean():.4f}"] * len(sizes)])
+    return as_markdown(["", *(f"k = {k}" for k in sizes)], rows)
+
+
+def draw_online(plan: OnlinePlan, results: Results, metric: str, title: str) -> Figure:
+    """Left: the average over chunks by bag size. Right: chunk by chunk at the largest size.
+
+    Bars are a standard error.
+
+    Parameters
+    ----------
+    plan : OnlinePlan
+        Which runs.
+    results : dict
+        The runs of each cell.
+    metric, title : str
+        What to draw, and its name.
+    """
+    from matplotlib import rc_context
+
+    shown = {cell: runs for cell, runs in sorted(results.items()) if cell.prior == "chunk"}
+    sizes, chunks, trivial = [], [], _trivial(results, metric)
+    levels = [Level("trivial predictor", trivial.mean(), ":")]
+    time = range(1, len(trivial) + 1)
+    for way in dict.fromkeys(cell.way for cell in results if cell.prior == "chunk"):
+        look = OUR_LOOK if way.is_ours else LOOKS.get(way.method, CurveLook(GREY, dashes="--"))
+        mine = {cell.size: runs for cell, runs in shown.items() if cell.way == way}
+        averages = np.array([_average(plan, runs, metric)[:2] for runs in mine.values()])
+        if way.method == "labels":
+            levels.insert(0, Level("labels", averages[0, 0]))
+        else:
+            sizes.append(curve_of_means(way, list(mine), averages, look))
+        points = np.array([mean_and_error(each) for each in _values(mine[max(mine)], metric).T])
+        chunks.append(curve_of_means(way, range(1, len(points) + 1), points, look))
+    truth = _values(next(iter(results.values())), "true_log_loss")[0]
+    if metric == "label_log_loss" and np.isfinite(truth).any():
+        look = CurveLook(GREY, dashes=":")
+        chunks.append(Series("the truth", range(1, len(truth) + 1), truth, look=look))
+    network = "the paper's network" if plan.model == "paper" else f"network {plan.model}"
+    with rc_context(PAPER):  # pyright: ignore[reportArgumentType]
+        figure = new_figure(8.4, 3.4)
+        left, right = figure.subplots(1, 2)
+        y = f"average chunk {title}"
+        how: Any = {"bars": True, "outliers": True}
+        draw_curves(left, sizes, x="bag size", y=y, levels=levels, dots=True, **how)
+        name_sizes(left, sorted({cell.size for cell in shown if cell.way.method != "labels"}))
+        y = f"{title}, bags of {max(cell.size for cell in shown)}"
+        draw_curves(right, chunks, x=f"chunk of {plan.rows:,}", y=y, **how)
+        right.plot(time, trivial, ":", color=GREY, linewidth=1)
+        caption = f"{TITLES.get(plan.source, plan.source)}: {len(time)} chunks of {plan.rows:,}; "
+        caption += f"{network}, usual start; {plan.repetitions} repetitions"
+        figure.suptitle(caption, fontsize=8, color=GREY)
+        share_legend(figure)
+    return figure
+
+
+def _trivial(results: Results, metric: str) -> np.ndarray:
+    """What the share of clicks in the chunk before would have, chunk by chunk; a half at first."""
+    share = _values(next(iter(results.values())), "prior_of_chunk")[0]
+    if metric == "label_auc":
+        return np.full(len(share), 0.5)
+    before = np.concatenate([[0.5], share[:-1]])
+    return -share * np.log(before) - (1 - share) * np.log1p(-before)
+
+
+def judge_online(plan: OnlinePlan, results: Results) -> ClaimVerdict:
+    """The paper's claim on the online experiment, at the large bag sizes of the plan."""
+    large = [k for k in sorted(plan.sizes) if k >= min(LARGE)] or [max(plan.sizes)]
+    claim = (
+        "on a stream GeneralUPM is much better than PM and EasyLLP at large bag sizes, at the "
+        "largest over the entire duration; by AUC EasyLLP is ahead of PM too"
+    )
+    upm, easy, pm = (Way(method, "log") for method in ("upm", "easy", "matching"))
+
+    def of(way: Way, size: int) -> list[dict[str, Any]]:
+        return results.get(Cell(way, size, "chunk"), [])
+
+    duels = []
+    for size, other in product(large, (pm, easy)):
+        sides = {way: of(way, size) for way in (upm, other)}
+        if all(sides.values()):
+            averages = {way: _average(plan, runs, "label_log_loss") for way, runs in sides.items()}
+            duel = duel_of(size, averages, -1)
+            winner = list(averages.values())[not duel.lead > 0]
+            trivial = _trivial(results, "label_log_loss").mean()
+            clear = bool(winner.mean + ERRORS * winner.error < trivial)
+            duels.append(duel._replace(useful=clear))
+    verdict, reason = is_best([duel for duel in duels if duel.repetitions >= 2], large)
+    k, ahead = max(large), "not run"
+    if of(upm, k) and of(pm, k):
+        mine, theirs = (_values(of(way, k), "label_log_loss").mean(axis=0)[1:] for way in (upm, pm))
+        ahead = f"{upm.title} ahead of {pm.title} in {int((mine < theirs).sum())} of {len(mine)} "
+        ahead += "chunks after the first"
+    there = [of(way, k) for way in (pm, easy, upm)]
+    aucs = [f"{_average(plan, r, 'label_auc').mean:.4f}" if r else "not run" for r in there]
+    reason += f". At {k}: {ahead}; AUC of PM {aucs[0]}, EasyLLP {aucs[1]}, GeneralUPM {aucs[2]}"
+    events = plan.rows * max(_values(runs, "label_log_loss").shape[1] for runs in results.values())
+    if verdict != NOT_RUN and events < PAPER_EVENTS / 2:
+        verdict = NOT_COMPARABLE
+        reason = f"{events:,} of the paper's {PAPER_EVENTS:,} events; {reason}"
+    where = f"{TITLES[plan.source]}, chunks of {plan.rows:,}"
+    return ClaimVerdict("paper", claim, where, verdict, reason)

@@ -13,8 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag._rules import broken, one_of
-from unbag.lab._methods import SMOOTHING, WAYS, Way, smoothing_of
-from unbag.lab._tasks import MODELS, TASKS, data_of, title_of
+from unbag.lab._catalogue import (
+    MODELS,
+    SMOOTHING,
+    TASKS,
+    WAYS,
+    Way,
+    data_of,
+    smoothing_of,
+    title_of,
+)
 from unbag.losses import LOSSES
 
 STARTS = ("usual", "trivial")
@@ -49,12 +57,10 @@ class Experiment(NamedTuple):
     @property
     def details(self) -> str:
         """What else belongs beside every number."""
-        parts = [self.model, f"{self.start} start", f"{self.epochs} epochs"]
-        if self.batch != BATCH:
-            parts.append(f"batches of {self.batch}")
+        batch, rows = f", batches of {self.batch}" * (self.batch != BATCH), ""
         if self.rows:
-            parts.append(f"first {self.rows:,} rows")
-        return ", ".join(parts)
+            rows = f", first {self.rows:,} rows"
+        return f"{self.model}, {self.start} start, {self.epochs} epochs{batch}{rows}"
 
     @property
     def title(self) -> str:
@@ -64,16 +70,16 @@ class Experiment(NamedTuple):
     @property
     def name(self) -> str:
         """For files."""
-        parts = [self.task, self.model, self.start, str(self.epochs)]
-        if self.batch != BATCH:
-            parts.append(f"batch{self.batch}")
-        if self.rows:
-            parts.append(f"{self.rows}rows")
-        return "-".join(parts)
+        batch, rows = (
+            f"-batch{self.batch}" * (self.batch != BATCH),
+            f"-{self.rows}rows" * (self.rows > 0),
+        )
+        return f"{self.task}-{self.model}-{self.start}-{self.epochs}{batch}{rows}"
 
-
-def _experiment(given: RunSettings | Plan) -> Experiment:
-    return Experiment(*(getattr(given, name) for name in Experiment._fields))
+    @classmethod
+    def of(cls, given: RunSettings | Plan) -> Experiment:
+        """The figure that a run, or the runs of a plan, belong to."""
+        return cls(*(getattr(given, name) for name in cls._fields))
 
 
 class RunSettings(NamedTuple):
@@ -100,7 +106,7 @@ class RunSettings(NamedTuple):
     @property
     def experiment(self) -> Experiment:
         """The figure that the run belongs to."""
-        return _experiment(self)
+        return Experiment.of(self)
 
     def identity(self) -> str:
         """A name for the run that depends on nothing but its settings."""
@@ -120,12 +126,25 @@ class Group(NamedTuple):
         c = self.common
         return f"{c.task} {Way(c.method, c.loss)} bags of {c.size}"
 
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.rates) * len(self.repetitions)
+
     def runs(self) -> list[RunSettings]:
         """All of them, by repetition and rate."""
-        return [
-            self.common._replace(rate=r, repetition=s)
-            for s, r in product(self.repetitions, self.rates)
-        ]
+        pairs = product(self.repetitions, self.rates)
+        return [self.common._replace(rate=r, repetition=s) for s, r in pairs]
+
+    def lacking(self, finished: set[RunSettings]) -> list[Group]:
+        """Those that are not finished: repetitions that lack the same rates go together."""
+        by_rates: dict[tuple[float, ...], list[int]] = {}
+        for repetition in self.repetitions:
+            own = [self.common._replace(rate=r, repetition=repetition) for r in self.rates]
+            rates = tuple(run.rate for run in own if run not in finished)
+            if rates:
+                by_rates.setdefault(rates, []).append(repetition)
+        return [self._replace(rates=r, repetitions=tuple(s)) for r, s in by_rates.items()]
 
     def identity(self) -> str:
         """A name for the group."""
@@ -189,20 +208,35 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name in ("task", "model", "start"):
-            _check_text(name, getattr(self, name))
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                remedy = "Put one name in quotation marks."
+                raise broken(f"A plan's {name} must be a text", f"{value!r} given", remedy)
         if self.task in TASKS and self.methods in (("all",), ["all"]):
             self._set(methods=WAYS[TASKS[self.task].kind])
         for name, kind in (("methods", str), ("sizes", int), ("rates", float)):
             self._set(**{name: as_tuple(name, getattr(self, name), kind)})
         self._set(rates=tuple(float(f"{rate:.6g}") for rate in self.rates))
-        _check_names(self)
-        _check_numbers(self)
-        rates, repetitions = TOGETHER.get(self.model or TASKS[self.task].model, (16, 10))
+        names = {"task": (self.task, TASKS), "start": (self.start, STARTS)}
+        for thing, (name, known) in (names | {"model": (self.model or "linear", MODELS)}).items():
+            one_of(f"A plan's {thing}", name, known)
+        for way in self.ways:
+            LOSSES[way.loss].form(TASKS[self.task].kind)  # refuses a loss that does not fit
+        check_counts(self, LEAST)
+        shares = (self.holdout, self.smoothing)
+        if not all(isinstance(share, int | float) and 0 <= share < 1 for share in shares):
+            raise broken(
+                "A plan's holdout and smoothing must lie in [0, 1)",
+                f"{self.holdout!r} and {self.smoothing!r} given",
+                "Use 0.2 to hold out a fifth of the bags.",
+            )
+        model = self.model or TASKS[self.task].model
+        rates, repetitions = TOGETHER.get(model, (16, 10))
         self._set(
             methods=tuple(str(way) for way in self.ways),
             smoothing=float(self.smoothing),  # 0 and 0.0 are one identity
             holdout=float(self.holdout),
-            model=self.model or TASKS[self.task].model,
+            model=model,
             rates_together=self.rates_together or rates,
             repetitions_together=self.repetitions_together or repetitions,
         )
@@ -214,7 +248,7 @@ class Plan:
     @property
     def experiment(self) -> Experiment:
         """The figure that its runs belong to."""
-        return _experiment(self)
+        return Experiment.of(self)
 
     @property
     def ways(self) -> list[Way]:
@@ -222,27 +256,24 @@ class Plan:
         return [Way.named(text, TASKS[self.task].kind) for text in self.methods]
 
     def groups(self) -> Iterator[Group]:
-        """Runs that train together, largest bags first: few bags are quick, so errors show
-        early."""
-        labels = [way for way in self.ways if way.method == "labels"]
+        """What trains together, largest bags first: few bags are quick, so errors show early."""
+        labels = [(1, way) for way in self.ways if way.method == "labels"]
         others = [way for way in self.ways if way.method != "labels"]
-        for size, way in product(sorted(self.sizes, reverse=True), others):
-            yield from self._groups(way, size)
-        for way in labels:
-            yield from self._groups(way, 1)
-
-    def _groups(self, way: Way, size: int) -> Iterator[Group]:
-        own = {**way._asdict(), "size": size, "rate": 0.0, "repetition": 0}
-        own["smoothing"] = smoothing_of(way, self.smoothing)
-        shared = {name: getattr(self, name) for name in RunSettings._fields if name not in own}
-        common = RunSettings(**shared, **own)
-        for repetitions in _pieces(range(self.repetitions), self.repetitions_together):
-            for rates in _pieces(self.rates, self.rates_together):
-                yield Group(common, rates, repetitions)
+        shared = {name: getattr(self, name) for name in RunSettings._fields if hasattr(self, name)}
+        seeds, rates = range(self.repetitions), self.rates
+        parts = [
+            (rates[r : r + self.rates_together], tuple(seeds[s : s + self.repetitions_together]))
+            for s in range(0, len(seeds), self.repetitions_together)
+            for r in range(0, len(rates), self.rates_together)
+        ]
+        for size, way in (*product(sorted(self.sizes, reverse=True), others), *labels):
+            own = {**way._asdict(), "smoothing": smoothing_of(way, self.smoothing)}
+            common = RunSettings(**{**shared, **own, "size": size, "rate": 0.0, "repetition": 0})
+            yield from (Group(common, *part) for part in parts)
 
     def count(self) -> int:
         """The number of runs."""
-        return sum(len(group.rates) * len(group.repetitions) for group in self.groups())
+        return sum(group.size for group in self.groups())
 
     def check_data(self) -> None:
         """Refuse bags that do not fit into the data."""
@@ -264,30 +295,9 @@ def as_tuple(name: str, value: Any, kind: type) -> tuple:
         values = tuple(value)
     allowed = {str: (str,), int: (int, np.integer), float: (int, float, np.number)}[kind]
     if not values or not all(isinstance(v, allowed) and not isinstance(v, bool) for v in values):
-        raise broken(
-            f"A plan's {name} must be a list with at least one {kind.__name__}",
-            f"{value!r} given",
-            "Give one.",
-        )
+        rule = f"A plan's {name} must be a list with at least one {kind.__name__}"
+        raise broken(rule, f"{value!r} given", "Give one.")
     return tuple(dict.fromkeys(kind(v) for v in values))
-
-
-def _check_text(name: str, value: Any) -> None:
-    if not isinstance(value, str):
-        raise broken(
-            f"A plan's {name} must be a text",
-            f"{value!r} given",
-            "Put one name in quotation marks.",
-        )
-
-
-def _check_names(plan: Plan) -> None:
-    names = {"task": (plan.task, TASKS), "start": (plan.start, STARTS)}
-    names["model"] = (plan.model or "linear", MODELS)
-    for thing, (name, known) in names.items():
-        one_of(f"A plan's {thing}", name, known)
-    for way in plan.ways:
-        LOSSES[way.loss].form(TASKS[plan.task].kind)  # refuses a loss that does not fit
 
 
 def check_counts(plan: Any, least: Mapping[str, int]) -> None:
@@ -303,51 +313,24 @@ def check_counts(plan: Any, least: Mapping[str, int]) -> None:
     for name, low in least.items():
         value = getattr(plan, name)
         if not isinstance(value, int) or value < low:
-            raise broken(
-                f"A plan's {name} must be a whole number of at least {low}",
-                f"{value!r} given",
-                "Change it.",
-            )
+            rule = f"A plan's {name} must be a whole number of at least {low}"
+            raise broken(rule, f"{value!r} given", "Change it.")
     if min(plan.sizes) < 1 or min(plan.rates) <= 0:
-        raise broken(
-            "Bag sizes and learning rates must be positive",
-            f"the smallest are {min(plan.sizes)} and {min(plan.rates):g}",
-            "Leave these out.",
-        )
-
-
-def _check_numbers(plan: Plan) -> None:
-    check_counts(plan, LEAST)
-    shares = (plan.holdout, plan.smoothing)
-    if not all(isinstance(share, int | float) and 0 <= share < 1 for share in shares):
-        raise broken(
-            "A plan's holdout and smoothing must lie in [0, 1)",
-            f"{plan.holdout!r} and {plan.smoothing!r} given",
-            "Use 0.2 to hold out a fifth of the bags.",
-        )
-
-
-def _pieces(values: Sequence, length: int) -> list[tuple]:
-    return [tuple(values[i : i + length]) for i in range(0, len(values), length)]
+        rule, remedy = "Bag sizes and learning rates must be positive", "Leave these out."
+        raise broken(rule, f"the smallest are {min(plan.sizes)} and {min(plan.rates):g}", remedy)
 
 
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {},
     "laptop": {
-        "sizes": tuple(2**i for i in range(11)),
-        "rates": tuple(np.logspace(-4.5, -1, 8)),
-        "repetitions": 3,
-        "epochs": 30,
+        "sizes": tuple(2**i for i in range(11)), "rates": tuple(np.logspace(-4.5, -1, 8)),
+        "repetitions": 3, "epochs": 30,
     },
     "smoke": {
-        "methods": ("matching", "easy", "upm", "anchored", "labels"),
-        "sizes": (16, 256),
-        "rates": (1e-3, 1e-2),
-        "repetitions": 2,
-        "epochs": 3,
-        "rows": 8192,
+        "methods": ("matching", "easy", "upm", "anchored", "labels"), "sizes": (16, 256),
+        "rates": (1e-3, 1e-2), "repetitions": 2, "epochs": 3, "rows": 8192,
     },
-}
+}  # fmt: skip
 """`paper`: the whole grid of the paper, whose number of epochs is not known. `laptop`: hours on 2
 cores. `smoke`: a minute."""
 
@@ -396,10 +379,7 @@ def read_plan(path: str | Path, **changes: Any) -> Plan:
     known = [field.name for field in fields(Plan)]
     unknown = sorted(set(given) - set(known))
     if unknown or "task" not in {**given, **changes}:
-        raise broken(
-            f"A plan must name a task and may have preset, {', '.join(known[1:])}",
-            f"{', '.join(unknown) or 'no task'} given in {path}",
-            "Fix it.",
-        )
+        rule = f"A plan must name a task and may have preset, {', '.join(known[1:])}"
+        raise broken(rule, f"{', '.join(unknown) or 'no task'} given in {path}", "Fix it.")
     given |= changes
     return preset(base, given.pop("task"), **given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from inspect import cleandoc
 from itertools import product
 from math import ceil
@@ -11,17 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from unbag._rules import broken
-from unbag.lab import _choice, _variance
-from unbag.lab._choice import Chosen
+from unbag.lab._catalogue import TASKS, Way
+from unbag.lab._choice import Chosen, read_choices, read_deviations
 from unbag.lab._claims import BATCH_TASKS, ClaimVerdict, judge, judge_ours, verdict_table
-from unbag.lab._figures import details_of, draw, name_of, save_figure
-from unbag.lab._methods import Way
-from unbag.lab._online import online_stores
-from unbag.lab._online_report import judge_online, results_of, write_online_report
+from unbag.lab._figures import details_of, experiments_figure, name_of, save_figure
+from unbag.lab._online import judge_online, online_stores, results_of, write_online_report
 from unbag.lab._plan import Experiment, Plan
 from unbag.lab._results import (
     METRICS,
-    Average,
     BestCells,
     Runs,
     best_rows,
@@ -29,7 +26,6 @@ from unbag.lab._results import (
     choice_table,
     experiment_table,
     experiments_of,
-    full_runs,
     in_order,
     price_rows,
     prices,
@@ -37,7 +33,6 @@ from unbag.lab._results import (
 )
 from unbag.lab._store import RunStore, write_csv
 from unbag.lab._tables import as_latex, floating
-from unbag.lab._tasks import TASKS
 from unbag.losses import LOSSES
 
 ZOOM = tuple(2**i for i in range(4, 11))  # the paper leaves 2^11 and what is below 2^4 out
@@ -66,13 +61,10 @@ def write_report(
     """
     everything = read_runs(store)
     if not everything:
-        raise broken(
-            "A report must have runs",
-            f"{store.folder} has none",
-            "Make some: unbag reproduce adult",
-        )
+        rule = "A report must have runs"
+        raise broken(rule, f"{store.folder} has none", "Make some: unbag reproduce adult")
     folder.mkdir(parents=True, exist_ok=True)
-    spreads, choices = _variance.read(store), _choice.read(store)
+    spreads, choices = read_deviations(store), read_choices(store)
     verdicts, ours, streams = judge(everything), judge_ours(everything, spreads, choices), []
     for plan, runs in online_stores(store.folder / "online"):
         results = results_of(plan, runs)
@@ -92,8 +84,10 @@ def write_report(
     figures = _figures(everything, experiments, folder)
     for plan, runs in streams:
         written += write_online_report(plan, runs, folder / f"online-{runs.folder.name}")
+    rule = cleandoc(str(ClaimVerdict.__doc__)).partition("\n\n")[2]
     pages = {
-        "claims.md": _claims_page(verdicts, ours),
+        "claims.md": f"# The paper says, we see\n\n{rule}\n\n{verdict_table(verdicts)}\n## Our own "
+        f"claims, and the theory\n\n{verdict_table(ours, says='claim')}",
         "report.md": _report_page(store, folder, everything, experiments, choices),
     }
     if latex:
@@ -113,13 +107,12 @@ def plan_table(plan: Plan, store: RunStore) -> str:
     store : RunStore
         Where they are.
     """
-    everything = read_runs(store, task=plan.task)
-    title = f"{plan.experiment.title}: {name_of('test_loss', plan.experiment)}"
-    if plan.holdout:
-        title += f" of what held-out bags choose, a share of {plan.holdout:g}"
-        table = choice_table(everything, _choice.read(store), plan.experiment, plan.holdout)
-    else:
-        table = experiment_table(everything, plan.experiment, "test_loss")
+    everything, experiment = read_runs(store, task=plan.task), plan.experiment
+    title = f"{experiment.title}: {name_of('test_loss', experiment)}"
+    if not plan.holdout:
+        return f"{title}\n\n{experiment_table(cells_of(everything, experiment, 'test_loss'))}"
+    title += f" of what held-out bags choose, a share of {plan.holdout:g}"
+    table = choice_table(everything, read_choices(store), experiment, plan.holdout)
     return f"{title}\n\n{table}"
 
 
@@ -135,16 +128,20 @@ def _figures(
     written = []
     # Controls with another smoothing, whose loss has a name of its own, stay out of the paper's.
     usual = [runs for runs in everything if runs.way.loss in LOSSES]
-    for name, metric, zoom in product(pictures, METRICS, (False, True)):
-        cells = {e: cells_of(everything, e, METRICS[metric]) for e in pictures[name]}
-        sizes = {e: {size for _, size in there.learned} for e, there in cells.items()}
-        shown = [e for e in pictures[name] if sizes[e] & (set(ZOOM) if zoom else sizes[e])]
+    for (name, shown), (title, metric) in product(pictures.items(), METRICS.items()):
+        drawn = usual if name == "paper" else everything
+        cells = [cells_of(drawn, experiment, metric) for experiment in shown]
+        inside = [each for each in cells if {k for _, k in each.learned} & {*ZOOM}]
+        files: dict[str, tuple[list[BestCells], tuple[int, ...] | None]] = {
+            f"{name}-{title}": ([each for each in cells if each.learned], None)
+        }
         # Where all sizes lie in the zoom it would be the same figure again.
-        new = not zoom or any(sizes[e] - set(ZOOM) for e in shown)
-        if new and len(shown) >= 1 + (name == "paper"):
-            drawn = usual if name == "paper" else everything
-            figure = draw(drawn, shown, METRICS[metric], sizes=ZOOM if zoom else None)
-            written.append(save_figure(figure, folder / f"{name}-{metric}{'-zoom' * zoom}"))
+        if any({k for _, k in each.learned} - {*ZOOM} for each in inside):
+            files[f"{name}-{title}-zoom"] = (inside, ZOOM)
+        for file, (panels, sizes) in files.items():
+            if len(panels) >= 1 + (name == "paper"):
+                figure = experiments_figure(panels, sizes=sizes)
+                written.append(save_figure(figure, folder / file))
     return written
 
 
@@ -153,20 +150,12 @@ def _broadest(everything: Sequence[Runs], task: str) -> Experiment | None:
     repetitions with it, then the most bag sizes, then the most epochs."""
 
     def breadth(e: Experiment) -> tuple:
-        mine = full_runs(everything, e)
+        mine = [runs for runs in everything if runs.experiment == e and not runs.holdout]
         sizes, repeated = {runs.size for runs in mine}, max(len(r.repetitions) for r in mine) >= 3
         return repeated, e.model == TASKS[task].model, e.start == "usual", len(sizes), e.epochs
 
     mine = [experiment for experiment in experiments_of(everything) if experiment.task == task]
     return max(mine, key=breadth, default=None)
-
-
-def _claims_page(verdicts: Sequence[ClaimVerdict], ours: Sequence[ClaimVerdict]) -> str:
-    rule = cleandoc(str(ClaimVerdict.__doc__)).partition("\n\n")[2]
-    return (
-        f"# The paper says, we see\n\n{rule}\n\n{verdict_table(verdicts)}\n"
-        f"## Our own claims, and the theory\n\n{verdict_table(ours, says='claim')}"
-    )
 
 
 def _report_page(
@@ -192,21 +181,17 @@ def _report_page(
         parts.append(f"## {experiment.data} ({details})\n")
         for name, metric in METRICS.items():
             if cells[name].learned:
-                table = experiment_table(everything, experiment, metric)
+                table = experiment_table(cells[name])
                 parts.append(f"{name_of(metric, experiment)}\n\n{table}")
                 parts.append(f"![{name}]({experiment.name}-{name}.svg)\n")
-    return "\n".join([*parts, *_choices(everything, choices)])
-
-
-def _choices(everything: Sequence[Runs], choices: Sequence[Chosen]) -> list[str]:
-    """What a user gets: rate, epoch and method chosen from held-out bags."""
-    return [
+    parts += [
         f"## {experiment.title}: chosen from held-out bags\n\nTest loss of what a share of "
         f"{holdout:g} of the bags chooses among the rates of a method, and among all methods. "
         "Fewer bags are left to learn from.\n\n"
         f"{choice_table(everything, choices, experiment, holdout)}"
         for experiment, holdout in sorted({(c.experiment, c.holdout) for c in choices})
     ]
+    return "\n".join(parts)
 
 
 BETTER = {"test_loss": min, "test_auc": max}
@@ -215,6 +200,8 @@ MARKS = (
     "Rate and epoch are the best on test. Bold: the best at a bag size; underlined: within one "
     "standard error of it, paired; a star: at an end of the rates or epochs that were run."
 )
+
+
 PREAMBLE = """\
 % Made by unbag reproduce --report ... --latex. In a paper:
 %   \\usepackage{booktabs,graphicx}
@@ -240,76 +227,48 @@ def latex_page(
     parts = [PREAMBLE]
     for experiment, (name, metric) in product(experiments, METRICS.items()):
         cells = cells_of(everything, experiment, metric)
-        if cells.learned:
-            caption = f"{experiment.data} ({details_of(cells)})"
-            caption += f": {name_of(metric, experiment)}, mean and standard error. {MARKS}"
-            pair = compare if _both(cells, compare) else None
-            if pair:
-                names = " and ".join(way.title for way in pair)
-                caption += f" p: of a paired t test of {names}."
-            label = f"tab:{experiment.name}-{name}"
-            parts.append(floating(_panels(cells, pair), caption=caption, label=label))
+        if not cells.learned:
+            continue
+        caption = f"{experiment.data} ({details_of(cells)})"
+        caption += f": {name_of(metric, experiment)}, mean and standard error. {MARKS}"
+        ways, pair = in_order([way for way, _ in cells.learned]), None
+        if compare and any(all((way, k) in cells.learned for way in compare) for k in cells.bags):
+            pair = compare
+            caption += f" p: of a paired t test of {pair[0].title} and {pair[1].title}."
+        # Controls with another smoothing stand in panels of their own; as few panels as can be,
+        # each of about as many methods.
+        panels = []
+        for usual in (True, False):
+            some = [way for way in ways if (way.loss in LOSSES) == usual]
+            width = ceil(len(some) / max(ceil(len(some) / PANEL), 1)) or 1
+            panels += [some[start : start + width] for start in range(0, len(some), width)]
+        tabulars = [_panel(cells, panels[0], pair), *(_panel(cells, own) for own in panels[1:])]
+        label = f"tab:{experiment.name}-{name}"
+        parts.append(floating(tabulars, caption=caption, label=label))
     return "\n\n".join(parts) + "\n"
-
-
-def _both(results: BestCells, compare: tuple[Way, Way] | None) -> bool:
-    """Whether two methods were run at some bag size."""
-    first, second = (
-        {k for way, k in results.learned if way == each} for each in compare or (None, None)
-    )
-    return bool(first & second)
-
-
-def _panels(results: BestCells, compare: tuple[Way, Way] | None) -> list[str]:
-    """Bag sizes by methods; controls with another smoothing in panels of their own."""
-    ways = in_order([way for way, _ in results.learned])
-    usual = [way for way in ways if way.loss in LOSSES]
-    groups = [*_parts(usual), *_parts([way for way in ways if way not in usual])]
-    first, *others = groups
-    return [_panel(results, first, compare), *(_panel(results, group) for group in others)]
-
-
-def _parts(ways: Sequence[Way]) -> list[Sequence[Way]]:
-    """As few panels as can be, each of about as many methods."""
-    panels = ceil(len(ways) / PANEL)
-    width = ceil(len(ways) / max(panels, 1)) or 1
-    return [ways[start : start + width] for start in range(0, len(ways), width)]
 
 
 def _panel(results: BestCells, ways: Sequence[Way], compare: tuple[Way, Way] | None = None) -> str:
     cells = results.learned
     sizes = sorted({size for way, size in cells if way in ways})
-    header = ["bags of", *(way.title for way in ways)]
-    rows = [[str(k), *(str(cells.get((way, k), "")) for way in ways)] for k in sizes]
-    if compare:
-        header.append("p")
-        rows = [[*row, _p_value(cells, compare, k)] for row, k in zip(rows, sizes, strict=True)]
-    best, level = [], []
+    header = ["bags of", *(way.title for way in ways), *["p"] * bool(compare)]
+    rows, best, level, foot = [], [], [], []
     for row, k in enumerate(sizes):
         there = {way: average for (way, size), average in cells.items() if size == k}
         first = BETTER[results.metric](there, key=lambda way: there[way].mean)
-        mine = {way: (row, ways.index(way) + 1) for way in there if way in ways}
-        best += [place for way, place in mine.items() if way == first]
-        level += [p for way, p in mine.items() if way != first and _as_good(there, way, first)]
-    foot = []
+        rows.append([str(k), *(str(there.get(way, "")) for way in ways)])
+        for column, way in enumerate(ways, 1):
+            if way == first:
+                best.append((row, column))
+            elif way in there:
+                gap, error = there[way].minus(there[first])
+                level += [(row, column)] * bool(abs(gap) <= error)
+        if compare:  # a paired t test between two methods, where both have runs
+            pair = [there[way] for way in compare if way in there]
+            p = pair[0].p_value(pair[1]) if len(pair) == 2 else np.nan
+            rows[-1].append("< 0.001" if p < 0.001 else f"{p:.2g}" * bool(np.isfinite(p)))
     if results.labels is not None:
         foot.append(["labels", str(results.labels)])
     if results.metric == "test_loss":
         foot.append(["trivial", f"{results.trivial:.4f}"])
     return as_latex(header, rows, bold=best, underlined=level, foot=foot)
-
-
-def _as_good(there: Mapping[Way, Average], way: Way, first: Way) -> bool:
-    gap, error = there[way].minus(there[first])
-    return abs(gap) <= error
-
-
-def _p_value(cells: Mapping[tuple[Way, int], Average], compare: tuple[Way, Way], size: int) -> str:
-    """Of a paired t test between two methods; empty where one of them has no runs."""
-    there = [cells[way, size] for way in compare if (way, size) in cells]
-    if len(there) < 2:
-        return ""
-    p = there[0].p_value(there[1])
-    if p < 0.001:
-        return "< 0.001"
-    return f"{p:.2g}" * bool(np.isfinite(p))

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from unbag.lab._methods import WAYS, Way, curve_of
+from unbag.lab._catalogue import WAYS, Way, curve_of
 from unbag.lab._plan import Experiment
 from unbag.lab._tables import as_markdown
 
 if TYPE_CHECKING:
     from unbag.lab._choice import Chosen
     from unbag.lab._store import RunStore
+
 
 Metric = Literal["test_loss", "test_auc"]
 METRICS: dict[str, Metric] = {"log-loss": "test_loss", "auc": "test_auc"}
@@ -48,11 +49,11 @@ class Runs(NamedTuple):
 
     def part(self, repetitions: Sequence[int], rates: Sequence[float]) -> Runs:
         """Only these repetitions and rates."""
-        where = np.ix_(
-            [self.repetitions.index(s) for s in repetitions], [self.rates.index(r) for r in rates]
-        )
+        s = [self.repetitions.index(each) for each in repetitions]
+        where = np.ix_(s, [self.rates.index(each) for each in rates])
         arrays = (array[where] for array in (self.test_loss, self.test_auc, self.choice))
-        return Runs(*self[:7], tuple(repetitions), tuple(rates), *arrays)
+        axes = (tuple(self.repetitions[i] for i in s), tuple(float(rate) for rate in rates))
+        return Runs(*self[:7], *axes, *arrays)
 
 
 class Average(NamedTuple):
@@ -89,9 +90,7 @@ class Average(NamedTuple):
 
         gap, error = self.minus(other)
         common = len(set(self.repetitions) & set(other.repetitions))
-        if not error > 0:
-            return np.nan
-        return float(2 * t.sf(abs(gap / error), common - 1))
+        return float(2 * t.sf(abs(gap / error), common - 1)) if error > 0 else np.nan
 
 
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
@@ -132,35 +131,28 @@ def read_runs(store: RunStore, *, task: str | None = None) -> list[Runs]:
 
 def _runs(key: tuple, table: pa.Table) -> Runs:
     experiment, way, (size, smoothing, holdout) = Experiment(*key[:6]), Way(*key[6:8]), key[8:]
-    seeds, rates = (table[name].to_numpy() for name in ("repetition", "rate"))
-    repetitions, s = np.unique(seeds, return_inverse=True)
-    distinct, r = np.unique(rates, return_inverse=True)
-    made = np.zeros((len(repetitions), len(distinct)), bool)
+    repetitions, s = np.unique(table["repetition"].to_numpy(), return_inverse=True)
+    rates, r = np.unique(table["rate"].to_numpy(), return_inverse=True)
+    made = np.zeros((len(repetitions), len(rates)), bool)
     made[s, r] = True
     arrays = []
     for name in ("test_loss", "test_auc", "choice"):
-        array = np.full((len(repetitions), len(distinct), experiment.epochs), np.nan)
+        array = np.full((*made.shape, experiment.epochs), np.nan)
         for row, values in enumerate(table[name]):
             if values.is_valid and len(values):
                 history = values.values.to_numpy(zero_copy_only=False)
                 array[s[row], r[row], : len(history)] = history
         arrays.append(array)
-    facts = (table["bags"][0].as_py(), table["trivial"][0].as_py())
-    axes = (tuple(repetitions.tolist()), tuple(distinct.tolist()))
-    curve = curve_of(way, smoothing)
-    runs = Runs(experiment, curve, size, smoothing, holdout, *facts, *axes, *arrays)
-    return runs.part(*_rectangle(made, *axes))
-
-
-def _rectangle(
-    made: np.ndarray, repetitions: Sequence[int], rates: Sequence[float]
-) -> tuple[list[int], list[float]]:
-    """All repetitions and the rates that each has, or all rates and the repetitions that have each:
-    the larger."""
-    whole = [s for s, every in zip(repetitions, made, strict=True) if every.all()]
-    shared = [r for r, every in zip(rates, made.T, strict=True) if every.all()]
-    wide, long = (whole, list(rates)), (list(repetitions), shared)
-    return max(long, wide, key=lambda pair: len(pair[0]) * len(pair[1]))
+    facts = (size, smoothing, holdout, table["bags"][0].as_py(), table["trivial"][0].as_py())
+    axes = (tuple(repetitions.tolist()), tuple(rates.tolist()))
+    runs = Runs(experiment, curve_of(way, smoothing), *facts, *axes, *arrays)
+    # All repetitions and the rates that each has, or all rates and the repetitions that have each.
+    long = (
+        runs.repetitions,
+        [rate for rate, every in zip(rates, made.T, strict=True) if every.all()],
+    )
+    wide = ([s for s, every in zip(repetitions, made, strict=True) if every.all()], runs.rates)
+    return runs.part(*max(long, wide, key=lambda pair: len(pair[0]) * len(pair[1])))
 
 
 def best_on_test(runs: Runs, metric: Metric = "test_loss") -> Average | None:
@@ -212,41 +204,34 @@ class Price(NamedTuple):
     worse_choice: tuple[float, float]
 
 
-def price_of_choosing(held: Runs, full: Runs, choices: Sequence[Chosen]) -> Price | None:
-    """Split into fewer bags (best on test with and without a holdout) and worse choice (chosen
-    against best on test).
-
-    Only rates and repetitions that both have are compared. choices : those among the rates of
-    `held`.
-    """
-    seeds = {choice.repetition for choice in choices} & set(full.repetitions)
-    both = ([s for s in held.repetitions if s in seeds], [r for r in held.rates if r in full.rates])
-    if not all(both):
-        return None
-    held, full = held.part(*both), full.part(*both)
-    chosen = average_of(
-        [choice for choice in choices if choice.repetition in both[0]], str(held.way)
-    )
-    best, with_all = best_on_test(held), best_on_test(full)
-    if best is None or with_all is None:
-        return None
-    return Price(held, with_all, chosen, best.minus(with_all), chosen.minus(best))
-
-
 def prices(everything: Sequence[Runs], choices: Sequence[Chosen]) -> list[Price]:
-    """The price of choosing wherever runs with and without a holdout exist."""
-    full = {_curve(runs): runs for runs in everything if runs.holdout == 0}
-    costs = []
-    for held in everything:
-        if held.holdout and _curve(held) in full:
-            where = (held.experiment, held.size, held.holdout)
-            mine = [c for c in choices if c[:3] == where and c.among == str(held.way)]
-            costs.append(price_of_choosing(held, full[_curve(held)], mine))
-    return [price for price in costs if price is not None]
+    """The price of choosing wherever runs with and without a holdout exist, split into fewer bags
+    (best on test with and without a holdout) and worse choice (chosen against best on test).
 
-
-def _curve(runs: Runs) -> tuple:
-    return runs.experiment, runs.way, runs.size, runs.smoothing
+    Only rates and repetitions that both have are compared.
+    """
+    where, costs = lambda runs: (runs.experiment, runs.way, runs.size, runs.smoothing), []
+    without = {where(runs): runs for runs in everything if runs.holdout == 0}
+    for held, full in ((h, without.get(where(h))) for h in everything if h.holdout):
+        if full is None:
+            continue
+        own = (held.experiment, held.size, held.holdout)
+        mine = [c for c in choices if c[:3] == own and c.among == str(held.way)]
+        seeds = {choice.repetition for choice in mine} & set(full.repetitions)
+        both = (
+            [s for s in held.repetitions if s in seeds],
+            [rate for rate in held.rates if rate in full.rates],
+        )
+        if not all(both):
+            continue
+        held, full = held.part(*both), full.part(*both)
+        chosen = average_of(
+            [choice for choice in mine if choice.repetition in seeds], str(held.way)
+        )
+        best, with_all = best_on_test(held), best_on_test(full)
+        if best is not None and with_all is not None:
+            costs.append(Price(held, with_all, chosen, best.minus(with_all), chosen.minus(best)))
+    return costs
 
 
 def in_order(ways: Sequence[Way]) -> list[Way]:
@@ -304,11 +289,6 @@ def experiments_of(everything: Sequence[Runs]) -> list[Experiment]:
     return sorted(e for e, count in most.items() if count > 1 or e.task not in repeated)
 
 
-def full_runs(everything: Sequence[Runs], experiment: Experiment | None) -> list[Runs]:
-    """The runs of an experiment that learned from all bags."""
-    return [runs for runs in everything if runs.experiment == experiment and runs.holdout == 0]
-
-
 class BestCells(NamedTuple):
     """The best results of one experiment with all bags, by method and bag size.
 
@@ -352,7 +332,7 @@ def cells_of(everything: Sequence[Runs], experiment: Experiment, metric: Metric)
     metric : {"test_loss", "test_auc"}
         What is to be best.
     """
-    mine = full_runs(everything, experiment)
+    mine = [runs for runs in everything if runs.experiment == experiment and not runs.holdout]
     best = {(runs.way, runs.size): best_on_test(runs, metric) for runs in mine}
     known = {where: average for where, average in best.items() if average is not None}
     trivial = {"test_loss": mine[0].trivial, "test_auc": 0.5}[metric]
@@ -368,11 +348,10 @@ def size_table(cells: Mapping[tuple[Way, int], Average]) -> tuple[list[int], lis
     return sizes, [[way.title, *(str(cells.get((way, k), "")) for k in sizes)] for way in ways]
 
 
-def experiment_table(everything: Sequence[Runs], experiment: Experiment, metric: Metric) -> str:
+def experiment_table(cells: BestCells) -> str:
     """Methods by bag sizes, in Markdown; the number of bags stands below each size."""
-    cells = cells_of(everything, experiment, metric)
     sizes, rows = size_table(cells.best)
-    if metric == "test_loss":
+    if cells.metric == "test_loss":
         rows.append(["(trivial)", *([f"{cells.trivial:.4f}"] * len(sizes))])
     return _with_bags(sizes, rows, cells.bags)
 

@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import unbag
-from unbag._progress import Progress as Shown
 from unbag._progress import terminal_bar, whom_to_inform
-from unbag.lab import _choice, _variance
+from unbag.lab import _choice
+from unbag.lab._catalogue import METHODS, TASKS, build, data_of, trivial_loss, trivial_score
 from unbag.lab._convolution import in_torch
-from unbag.lab._methods import METHODS
-from unbag.lab._plan import Group, Plan, RunSettings
+from unbag.lab._plan import Group, Plan
 from unbag.lab._store import HISTORY, RunStore
-from unbag.lab._tasks import TASKS, build, data_of, trivial_loss, trivial_score
-from unbag.training import Run, sweep
+from unbag.training import sweep
 
 MICROBATCH = {"cnn": 16}
 """Images whose activations are in memory at once, so that they stay in the cache, where JAX
@@ -37,7 +35,8 @@ class Job(NamedTuple):
     claim: ExitStack
 
 
-Engine = Callable[[Iterator[Job], Progress], Generator[tuple[Job, list[dict[str, Any]]]]]
+Row = dict[str, Any]
+Engine = Callable[[Iterator[Job], Progress], Generator[tuple[Job, list[Row]]]]
 """What makes runs: takes jobs as it has room for them, and gives each back with its rows when it is
 finished."""
 
@@ -76,100 +75,63 @@ def run_plan(
     plan.check_data()
     store.check_data(plan.task, len(data_of(plan.task).y))
     if TASKS[plan.task].kind == "binary":
-        _variance.measure(plan.task, data_of(plan.task), store)
+        _choice.measure_deviations(plan.task, data_of(plan.task), store)
     bar = terminal_bar(plan.task) if progress else nullcontext(whom_to_inform())
+    made = done = total = 0  # runs that this process made; epochs of runs, of all processes
+
+    def recount() -> list[Group]:
+        """The groups that lack runs; other processes may make some."""
+        nonlocal total
+        finished = store.finished()
+        lacking = [(group, group.lacking(finished)) for group in plan.groups()]
+        total = done + plan.epochs * sum(part.size for _, parts in lacking for part in parts)
+        return [group for group, parts in lacking if parts]
+
+    def after_epoch(group: Group, runs: int) -> None:
+        nonlocal done
+        done += runs
+        if shown is not None:
+            shown(done, total, f"{plan.task}: {group.title}")
+
     with store.in_use(), bar as shown:
-        tally = _Tally(plan, store, shown)
-        made = _run(plan, store, engine or in_process, patience, tally)
+        while missing := recount():
+            before = made
+            with ExitStack() as claims:
+                jobs = _claimed(missing, store, claims)
+                running = claims.enter_context(closing((engine or in_process)(jobs, after_epoch)))
+                for job, rows in running:
+                    store.add(rows)
+                    job.claim.close()
+                    made += len(rows)
+                    recount()
+            if made == before:
+                time.sleep(patience)
         if plan.holdout:
             _choice.keep_choices(plan, store)
     store.compact()
     return made
 
 
-class _Tally:
-    """How much of a plan is done, by epochs of runs; other processes may do some of it."""
-
-    def __init__(self, plan: Plan, store: RunStore, shown: Shown | None) -> None:
-        self.plan, self.store, self.shown, self.done = plan, store, shown, 0
-        self.recount()
-
-    def after_epoch(self, group: Group, runs: int) -> None:
-        """So many runs of a group have done an epoch."""
-        self.done += runs
-        if self.shown is not None:
-            self.shown(self.done, self.total, f"{self.plan.task}: {group.title}")
-
-    def recount(self) -> None:
-        """Take from the store what is still missing."""
-        missing = sum(len(left) for _, left in _missing(self.plan, self.store))
-        self.total = self.done + missing * self.plan.epochs
-
-
-def _run(plan: Plan, store: RunStore, engine: Engine, patience: float, tally: _Tally) -> int:
-    made = 0
-    while missing := _missing(plan, store):
-        before = made
-        with (
-            ExitStack() as claims,
-            closing(engine(_claimed(missing, store, claims), tally.after_epoch)) as finished,
-        ):
-            for job, rows in finished:
-                store.add(rows)
-                job.claim.close()
-                made += len(rows)
-                tally.recount()
-        if made == before:
-            time.sleep(patience)
-    return made
-
-
-def _claimed(
-    missing: Sequence[tuple[Group, Any]], store: RunStore, claims: ExitStack
-) -> Iterator[Job]:
+def _claimed(missing: Sequence[Group], store: RunStore, claims: ExitStack) -> Iterator[Job]:
     """What no other process works on, claimed when it is asked for; all claims end with
     `claims`."""
-    for group, _ in missing:
-        claim = claims.enter_context(ExitStack())
-        left = []
+    for group in missing:
+        claim, parts = claims.enter_context(ExitStack()), []
         if claim.enter_context(store.claim(group.identity())):
-            left = _left(group, store.finished())
-        if left:
-            yield Job(group, _rectangles(group, left), claim)
+            parts = group.lacking(store.finished())
+        if parts:
+            yield Job(group, parts, claim)
         else:
             claim.close()
 
 
-def in_process(
-    jobs: Iterator[Job], progress: Progress
-) -> Generator[tuple[Job, list[dict[str, Any]]]]:
+def in_process(jobs: Iterator[Job], progress: Progress) -> Generator[tuple[Job, list[Row]]]:
     """The engine that needs nothing: one job after the other, here."""
     for job in jobs:
         yield job, [row for part in job.parts for row in train_group(part, progress)]
 
 
-def _missing(plan: Plan, store: RunStore) -> list[tuple[Group, list[RunSettings]]]:
-    finished = store.finished()
-    return [(group, left) for group in plan.groups() if (left := _left(group, finished))]
-
-
-def _left(group: Group, finished: set[RunSettings]) -> list[RunSettings]:
-    return [run for run in group.runs() if run not in finished]
-
-
-def _rectangles(group: Group, left: Sequence[RunSettings]) -> list[Group]:
-    """Repetitions that lack the same rates go together."""
-    lacking: dict[tuple[float, ...], list[int]] = {}
-    for repetition in group.repetitions:
-        rates = tuple(run.rate for run in left if run.repetition == repetition)
-        if rates:
-            lacking.setdefault(rates, []).append(repetition)
-    return [
-        Group(group.common, rates, tuple(repetitions)) for rates, repetitions in lacking.items()
-    ]
-
-
-def train_group(group: Group, progress: Progress | None = None) -> list[dict[str, Any]]:
+def train_group(group: Group, progress: Progress | None = None) -> list[Row]:
     """Train a group of runs; one row of the store for each."""
     common, task, data = group.common, TASKS[group.common.task], data_of(group.common.task)
     rows, seeds = common.rows or len(data.y), group.repetitions
@@ -181,12 +143,11 @@ def train_group(group: Group, progress: Progress | None = None) -> list[dict[str
             starts[seed] = trivial_score(data, learn.prior, task.kind)
 
     def network(seed: int) -> Any:
-        start = starts[seed]
-        return build(common.model, data, outputs=task.outputs, key=seed, start=start)
+        return build(common.model, data, outputs=task.outputs, key=seed, start=starts[seed])
 
     def after_epoch(*_: Any) -> None:
         if progress:
-            progress(group, len(group.rates) * len(seeds))
+            progress(group, group.size)
 
     start = time.perf_counter()
     runs = sweep(
@@ -205,33 +166,16 @@ def train_group(group: Group, progress: Progress | None = None) -> list[dict[str
         microbatch=None if in_torch() else MICROBATCH.get(common.model),
         progress=after_epoch,
     )
-    seconds = (time.perf_counter() - start) / len(group.rates) / len(seeds)
-    return _rows(group, runs, parts, seconds)
-
-
-def _rows(
-    group: Group, runs: list[list[Run]], parts: Sequence[tuple[Any, Any]], seconds: float
-) -> list[dict[str, Any]]:
-    """One row of the store for each run. parts : the bags to learn from and those held out, of each
-    repetition. seconds : that a run took."""
-    common, task, data, made = (
-        group.common,
-        TASKS[group.common.task],
-        data_of(group.common.task),
-        [],
-    )
-    for seed, (learn, held), by_rate in zip(group.repetitions, parts, runs, strict=True):
-        facts = {"bags": len(learn), "seconds": seconds, "version": unbag.__version__}
-        facts["trivial"] = trivial_loss(data, learn.prior, task.kind)
+    facts = {"seconds": (time.perf_counter() - start) / group.size, "version": unbag.__version__}
+    made: list[Row] = []
+    for seed, (learn, held), by_rate in zip(seeds, parts, runs, strict=True):
+        facts |= {"bags": len(learn), "trivial": trivial_loss(data, learn.prior, task.kind)}
         for rate, run in zip(group.rates, by_rate, strict=True):
-            row = _row(common._replace(rate=rate, repetition=seed), run, facts)
+            row = {**common._replace(rate=rate, repetition=seed)._asdict(), **facts}
+            row["diverged"] = run.diverged
+            names = [name for name in HISTORY if name in run.history]
+            row |= {name: run.history[name].astype(np.float32) for name in names}
             if held is not None:  # for the choice among runs
                 row["scores"] = np.asarray(run.model(data.X[held.rows]))
             made.append(row)
     return made
-
-
-def _row(settings: RunSettings, run: Run, facts: dict[str, Any]) -> dict[str, Any]:
-    names = [name for name in HISTORY if name in run.history]
-    history = {name: run.history[name].astype(np.float32) for name in names}
-    return {**settings._asdict(), **facts, "diverged": run.diverged, **history}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -112,11 +112,8 @@ class RunFolder:
                 return frozenset(map(self.settings._make, zip(*columns, strict=True)))
         except (OSError, pa.ArrowInvalid):
             return None
-        raise broken(
-            f"A store must be of format {FORMAT}",
-            f"{path} is of format {mark}",
-            "Use the unbag that wrote it, or another folder.",
-        )
+        rule, given = f"A store must be of format {FORMAT}", f"{path} is of format {mark}"
+        raise broken(rule, given, "Use the unbag that wrote it, or another folder.")
 
     def runs(self, columns: Sequence[str] | None = None, **which: Any) -> pa.Table:
         """The runs of all files, each once.
@@ -190,23 +187,20 @@ class RunFolder:
         int
             How many files were merged into another one.
         """
+        merged = 0
+        keys = [(name, "ascending") for name in ORDER if name in self.schema.names]
         with self.locked("store", wait=False) as alone:
             if not alone:
                 return 0
-            return sum(
-                self._merge(folder, list(files))
-                for folder, files in groupby(self.files(), key=lambda path: path.parent)
-            )
-
-    def _merge(self, folder: Path, files: Sequence[Path]) -> int:
-        small = [path for path in files if path.name != MERGED]
-        if not small:
-            return 0
-        keys = [(name, "ascending") for name in ORDER if name in self.schema.names]
-        self._write(self._once(files).sort_by(keys), folder / MERGED)
-        for path in small:
-            path.unlink()
-        return len(small)
+            for folder, files in groupby(self.files(), key=lambda path: path.parent):
+                there = list(files)
+                small = [path for path in there if path.name != MERGED]
+                if small:
+                    self._write(self._once(there).sort_by(keys), folder / MERGED)
+                for path in small:
+                    path.unlink()
+                merged += len(small)
+        return merged
 
     def _write(self, table: pa.Table, path: Path) -> None:
         """A Parquet file, whole or not at all."""
@@ -256,7 +250,13 @@ class RunFolder:
         path = self.folder / ".claims" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w") as file:
-            yield _lock(file, shared=shared, wait=wait)
+            mine = fcntl is None
+            if fcntl is not None:
+                mode = {True: fcntl.LOCK_SH, False: fcntl.LOCK_EX}[shared]
+                with suppress(BlockingIOError):
+                    fcntl.flock(file, mode | fcntl.LOCK_NB * (not wait))
+                    mine = True
+            yield mine
 
 
 class RunStore(RunFolder):
@@ -363,18 +363,3 @@ def typed(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
         name: row[name] == "True" if hint is bool else hint(row[name])
         for name, hint in known.items()
     }
-
-
-def _lock(file: Any, *, shared: bool, wait: bool) -> bool:
-    if fcntl is None:
-        return True
-    mode = fcntl.LOCK_EX
-    if shared:
-        mode = fcntl.LOCK_SH
-    if not wait:
-        mode |= fcntl.LOCK_NB
-    try:
-        fcntl.flock(file, mode)
-    except BlockingIOError:
-        return False
-    return True

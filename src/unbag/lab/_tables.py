@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 ESCAPES = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "\\": "\\textbackslash{}",
@@ -75,16 +75,23 @@ def as_latex(
     \\end{tabular}
     <BLANKLINE>
     """
-    lines = [f"\\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", "\\toprule"]
-    lines += [" & ".join(map(_heading, header)) + " \\\\", "\\midrule"]
     marks = dict.fromkeys(bold, "textbf") | dict.fromkeys(underlined, "underline")
-    for number, row in enumerate(rows):
-        lines.append(_line(row, {c: mark for (r, c), mark in marks.items() if r == number}))
-    lines += ["\\midrule"] * bool(foot) + [_foot(row, len(header) - 1) for row in foot]
+    numbers = len(header) - 1
+
+    def line(cells: Sequence[str], row: int) -> str:
+        shown = [_cell(cell) for cell in cells]
+        for column in (column for column in range(len(cells)) if (row, column) in marks):
+            shown[column] = f"\\{marks[row, column]}{{{shown[column]}}}"
+        if row == len(rows) and len(cells) == 2 < len(header):  # one number for all columns
+            shown[1] = f"\\multicolumn{{{numbers}}}{{c}}{{{shown[1]}}}"
+        return " & ".join(shown) + " \\\\"
+
+    lines = [f"\\begin{{tabular}}{{l{'r' * numbers}}}", "\\toprule"]
+    lines += [" & ".join(map(_heading, header)) + " \\\\", "\\midrule"]
+    lines += [line(row, number) for number, row in enumerate(rows)]
+    lines += ["\\midrule"] * bool(foot) + [line(row, len(rows)) for row in foot]
     text = "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
-    if caption:
-        return floating([text], caption=caption, label=label)
-    return text
+    return floating([text], caption=caption, label=label) if caption else text
 
 
 def floating(tabulars: Sequence[str], *, caption: str, label: str = "") -> str:
@@ -102,13 +109,6 @@ def floating(tabulars: Sequence[str], *, caption: str, label: str = "") -> str:
     lines += ["\n\\par\\medskip\n".join(parts), f"\\caption{{{escaped(caption)}}}"]
     lines += [f"\\label{{{label}}}"] * bool(label) + ["\\end{table}"]
     return "\n".join([*lines, ""])
-
-
-def _foot(row: Sequence[str], columns: int) -> str:
-    if len(row) != 2 or columns == 1:
-        return _line(row)
-    name, value = map(_cell, row)
-    return f"{name} & \\multicolumn{{{columns}}}{{c}}{{{value}}} \\\\"
 
 
 def escaped(text: str) -> str:
@@ -136,10 +136,3 @@ def _cell(text: str) -> str:
     if sign:
         shown += f" {{\\scriptsize$\\pm$ {escaped(error)}}}"
     return shown
-
-
-def _line(cells: Sequence[str], marks: Mapping[int, str] | None = None) -> str:
-    shown = [_cell(cell) for cell in cells]
-    for column, mark in (marks or {}).items():
-        shown[column] = f"\\{mark}{{{shown[column]}}}"
-    return " & ".join(shown) + " \\\\"

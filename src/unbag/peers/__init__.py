@@ -6,11 +6,17 @@ are chosen from bags alone, by the rule that networks are stopped by: the likeli
 of bags that a model has not learned from (`unbag.peers.choose_by_counts`).
 """
 
-from unbag.peers._alter_svm import AlterSVM
-from unbag.peers._bag_regression import BagMeans, DistributionRegression
 from unbag.peers._linear import LinearModel, LinearPeer, choose_by_counts, level_of
-from unbag.peers._mean_map import LaplacianMeanMap, MeanMap
-from unbag.peers._pseudo_labels import BeliefPropagation, PseudoLabelEM, count_evidence
+from unbag.peers._papers import (
+    AlterSVM,
+    BagMeans,
+    BeliefPropagation,
+    DistributionRegression,
+    LaplacianMeanMap,
+    MeanMap,
+    PseudoLabelEM,
+    count_evidence,
+)
 
 PEERS = (
     MeanMap,

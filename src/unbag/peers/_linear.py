@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -104,18 +104,6 @@ class LinearModel:
             return logit(np.clip(value, EDGE, 1 - EDGE))
         return value
 
-    def rescaled(self, slope: float, level: float) -> LinearModel:
-        """The model whose logits are slope times these, plus a level.
-
-        Parameters
-        ----------
-        slope, level : float
-            Of the logits.
-        """
-        return replace(
-            self, coefficients=slope * self.coefficients, intercept=slope * self.intercept + level
-        )
-
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """The model as arrays and settings that JSON can hold."""
         arrays = {"mean": self.columns.mean, "scale": self.columns.scale}
@@ -201,38 +189,6 @@ class BagData(NamedTuple):
         kept = number[self.bag] >= 0
         of_rows = self.X[kept], number[self.bag[kept]]
         return BagData(*of_rows, self.size[bags], self.report[bags])
-
-
-def read_bags(bags: Bags, name: str, *, counts: bool = False) -> tuple[PeerColumns, BagData]:
-    """Bags as a matrix; what a learner cannot take is refused.
-
-    Parameters
-    ----------
-    bags : Bags
-        Binary, with features.
-    name : str
-        Of the learner.
-    counts : bool
-        Whether reports must be possible counts.
-    """
-    bags = bags.reported()
-    if bags.kind != "binary" or bags.offset is not None:
-        given = bags.kind if bags.kind != "binary" else "an offset"
-        raise broken(
-            f"The learner {name} must have binary reports and no offset",
-            f"{given} given",
-            "Use additive, trees or network.",
-        )
-    if counts:
-        refuse(
-            f"The learner {name} must have reports in [0, 1], because it guesses labels",
-            (bags.report < 0) | (bags.report > 1),
-            thing="bag",
-            given=bags.report,
-            remedy="Use additive, trees or network, which take noise.",
-        )
-    columns, X = PeerColumns.of(bags.X)
-    return columns, BagData(X, bags.bag, bags.size.astype(float), bags.report)
 
 
 def fit_logistic(
@@ -401,8 +357,23 @@ class LinearPeer:
         progress : Progress, optional
             Not used.
         """
-        columns, data = read_bags(bags, self.name, counts=self.guesses_labels)
-        return self.fit_data(columns, data, seed)
+        bags = bags.reported()
+        if bags.kind != "binary" or bags.offset is not None:
+            given = bags.kind if bags.kind != "binary" else "an offset"
+            rule = f"The learner {self.name} must have binary reports and no offset"
+            raise broken(rule, f"{given} given", "Use additive, trees or network.")
+        if self.guesses_labels:
+            refuse(
+                f"The learner {self.name} must have reports in [0, 1], because it guesses labels",
+                (bags.report < 0) | (bags.report > 1),
+                thing="bag",
+                given=bags.report,
+                remedy="Use additive, trees or network, which take noise.",
+            )
+        columns, X = PeerColumns.of(bags.X)
+        return self.fit_data(
+            columns, BagData(X, bags.bag, bags.size.astype(float), bags.report), seed
+        )
 
     def fit_data(self, columns: PeerColumns, data: BagData, seed: int) -> LinearModel:
         """The model of bags that were read.
@@ -410,18 +381,22 @@ class LinearPeer:
         Parameters
         ----------
         columns, data : PeerColumns, BagData
-            What `read_bags` gave.
+            How rows are read, and the bags.
         seed : int
             Of the folds that choose.
         """
-        chosen, held = choose_by_counts(self._scores, data, self.settings(), seed=seed)
+
+        def scores(data: BagData, setting: Any) -> Callable[[np.ndarray], np.ndarray]:
+            w = self.coefficients(data, setting)
+            return lambda X: X @ w[:-1] + w[-1]
+
+        chosen, held = choose_by_counts(scores, data, self.settings(), seed=seed)
         w = self.coefficients(data, chosen)
-        model = LinearModel(columns, w[:-1], w[-1])
-        if not self.stretched:
-            return model
-        slope, _ = slope_and_level(held, data)
-        level = level_of(slope * (data.X @ w[:-1] + w[-1]), data.prior)
-        return model.rescaled(slope, level)
+        if self.stretched:
+            slope, _ = slope_and_level(held, data)
+            w = slope * w
+            w[-1] += level_of(data.X @ w[:-1] + w[-1], data.prior)
+        return LinearModel(columns, w[:-1], w[-1])
 
     def settings(self) -> Sequence[Any]:
         """What to choose from."""
@@ -438,7 +413,3 @@ class LinearPeer:
             One of the settings.
         """
         raise NotImplementedError
-
-    def _scores(self, data: BagData, setting: Any) -> Callable[[np.ndarray], np.ndarray]:
-        w = self.coefficients(data, setting)
-        return lambda X: X @ w[:-1] + w[-1]

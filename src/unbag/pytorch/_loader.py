@@ -57,11 +57,8 @@ class BagDataset(Dataset[Tensors]):
             one_of("A further part of a batch", name, get_args(Extra))
         missing = [name for name in ("X", *extra) if name != "rows" and getattr(bags, name) is None]
         if missing:
-            raise broken(
-                f"Bags to load must have {missing[0]}",
-                "these have none",
-                f"Make the bags with {missing[0]}=.",
-            )
+            rule = f"Bags to load must have {missing[0]}"
+            raise broken(rule, "these have none", f"Make the bags with {missing[0]}=.")
         bags = bags.reported()
         bags.take([0])  # sorts the rows by bag once, before workers copy the bags
         self.bags, self.transform, self.extra = bags, transform, tuple(extra)
@@ -190,11 +187,8 @@ def bag_loader(
     """
     own = [name for name in OWN if name in options]
     if own:
-        raise broken(
-            "A loader of bags must choose its batches itself, whole bags in a new order",
-            f"{own[0]}= given",
-            "Use batch=, the number of instances, and seed=.",
-        )
+        rule = "A loader of bags must choose its batches itself, whole bags in a new order"
+        raise broken(rule, f"{own[0]}= given", "Use batch=, the number of instances, and seed=.")
     left_out = bags.noise is not None and "noise" not in extra
     if left_out and len(np.unique(bags.noise / bags.size)) > 1:
         warnings.warn(

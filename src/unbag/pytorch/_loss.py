@@ -42,11 +42,9 @@ def check_shapes(b: Batch, prior: np.ndarray, kind: Kind) -> None:
     by_class = kind == "histogram"
     if b.report.ndim != 2:
         one = {True: "row of class shares", False: "number"}[by_class]
-        raise broken(
-            f"Reports of kind {kind} must be one {one} for each bag",
-            f"a tensor of shape {_given_shape(b.report, kind)} given",
-            "Choose {kind} to fit the reports.",
-        )
+        rule = f"Reports of kind {kind} must be one {one} for each bag"
+        remedy = "Choose {kind} to fit the reports."
+        raise broken(rule, f"a tensor of shape {_shape(b.report, kind)} given", remedy)
     one_report = tuple(b.report.shape[1:]) * by_class
     expected, given = one_report, "without"
     if b.stratum is not None:
@@ -60,11 +58,9 @@ def check_shapes(b: Batch, prior: np.ndarray, kind: Kind) -> None:
         )
 
 
-def _given_shape(components: torch.Tensor, kind: Kind) -> tuple[int, ...]:
+def _shape(components: torch.Tensor, kind: Kind) -> tuple[int, ...]:
     """The shape that the user gave, before numbers became components."""
-    if kind == "histogram":
-        return tuple(components.shape)
-    return tuple(components.shape[:-1])
+    return tuple(components.shape)[: components.ndim - (kind != "histogram")]
 
 
 def check_scores(scores: torch.Tensor, b: Batch, loss: Loss, kind: Kind) -> None:
@@ -75,18 +71,12 @@ def check_scores(scores: torch.Tensor, b: Batch, loss: Loss, kind: Kind) -> None
         per, outputs = "instance", "1 output"
         if kind == "histogram":
             per, outputs = "instance and class", f"{components} outputs"
-        raise broken(
-            f"Scores of kind {kind} must be one per {per}",
-            f"a tensor of shape {tuple(scores.shape)} given",
-            f"Give the last layer of the model {outputs}.",
-        )
-    refuse(
-        "A score must be finite",
-        _not_finite(scores),
-        thing="instance",
-        given=as_numpy(scores),
-        remedy="Lower the learning rate, or look for NaN among the features.",
-    )
+        rule = f"Scores of kind {kind} must be one per {per}"
+        remedy = f"Give the last layer of the model {outputs}."
+        raise broken(rule, f"a tensor of shape {tuple(scores.shape)} given", remedy)
+    rule = "A score must be finite"
+    remedy = "Lower the learning rate, or look for NaN among the features."
+    refuse(rule, _not_finite(scores), thing="instance", given=as_numpy(scores), remedy=remedy)
 
 
 def _not_finite(values: torch.Tensor) -> np.ndarray:
@@ -97,22 +87,10 @@ def check_bags(b: Batch, *, leave_one_out: bool) -> None:
     """Whole bags, reports that can be used, and another bag to take the means from."""
     bag, size, report, prior, stratum, weight = (as_numpy(part) for part in b)
     check_batch(size, report, prior, weight, stratum, 0.0, leave_one_out=leave_one_out)
-    refuse(
-        f"A bag number must lie between 0 and {len(size) - 1}, the last bag of the batch",
-        (bag < 0) | (bag >= len(size)),
-        thing="instance",
-        given=bag,
-        remedy="Number the bags of each batch from 0, as bag_loader does.",
-    )
+    rule = f"A bag number must lie between 0 and {len(size) - 1}, the last bag of the batch"
+    remedy = "Number the bags of each batch from 0, as bag_loader does."
+    refuse(rule, (bag < 0) | (bag >= len(size)), thing="instance", given=bag, remedy=remedy)
     check_instances(bag, size, bag)
-
-
-def check_noise(noise: torch.Tensor | None, b: Batch) -> None:
-    """One variance for each bag, where there are any."""
-    if noise is None:
-        return
-    rows(len(noise), len(b.size), thing="noise", of="bag")
-    check_variances(as_numpy(noise))
 
 
 def check_reference(reference: torch.Tensor, b: Batch, loss: Loss, kind: Kind) -> None:
@@ -121,7 +99,7 @@ def check_reference(reference: torch.Tensor, b: Batch, loss: Loss, kind: Kind) -
         raise broken(
             f"A reference must be a prediction like a report for each of the {len(b.bag)} "
             "instances",
-            f"one of shape {_given_shape(reference, kind)} given",
+            f"one of shape {_shape(reference, kind)} given",
             f"Give probabilities or counts as reference=, also where the {loss.name} loss "
             "predicts none.",
         )
@@ -230,50 +208,11 @@ class BagLoss(torch.nn.Module):
             `weight` is then made by itself, proportional to 1 / (Var y + noise / size). For the
             likelihood it is part of the law of the count.
         """
-        scores = self._as_scores(scores)
-        batch = self._as_batch(scores, bag, report, size, stratum, weight)
-        noise = _beside(scores, noise)
-        self._check_options(reference, weight, noise)
-        if not torch.compiler.is_compiling():
-            check_shapes(batch, self.prior, self.kind)
-            check_scores(scores, batch, self.loss, self.kind)
-            check_bags(batch, leave_one_out=METHODS[self.method].leave_one_out)
-            check_noise(noise, batch)
-        if self.method == "likelihood":
-            return self._likelihood(scores, batch, noise)
-        if noise is not None:
-            batch = batch._replace(weight=self._by_noise(batch, noise))
-        if self.method == "matching":
-            return self._matched(scores, batch)
-        with torch.no_grad():
-            W = self._weights(scores, batch, reference)
-        return (W * self.loss.components(scores, kind=self.kind)).sum()
-
-    def _check_options(self, reference: Any, weight: Any, noise: Any) -> None:
-        if reference is not None and self.method != "anchored":
-            raise broken(
-                "A reference must go with method='anchored'",
-                f"{self.method!r} given",
-                "Leave it out.",
-            )
-        if weight is not None and noise is not None and self.method != "likelihood":
-            raise broken(
-                "Bags must be weighed by weight= or by noise=", "both given", "Leave one out."
-            )
-
-    def _as_scores(self, scores: torch.Tensor) -> torch.Tensor:
-        """At least single precision, because signed weights cancel; a single column is one score
-        per instance."""
+        # single precision at least, because signed weights cancel; one column is one score each
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-        column = self.kind != "histogram" and scores.ndim == 2 and scores.shape[1] == 1
-        if column:
-            return scores[:, 0]
-        return scores
-
-    def _as_batch(
-        self, scores: torch.Tensor, bag: Any, report: Any, size: Any, stratum: Any, weight: Any
-    ) -> Batch:
-        return Batch(
+        if self.kind != "histogram" and scores.ndim == 2 and scores.shape[1] == 1:
+            scores = scores[:, 0]
+        batch = Batch(
             _beside(scores, bag, torch.int64),
             _beside(scores, size, torch.int64),
             _components(_beside(scores, report), self.kind),
@@ -281,32 +220,48 @@ class BagLoss(torch.nn.Module):
             _beside(scores, stratum, torch.int64),
             _beside(scores, weight),
         )
-
-    def _by_noise(self, b: Batch, noise: torch.Tensor) -> torch.Tensor:
-        """`weights.noise_weights` for tensors, with Var y from the prior."""
-        raw = 1 / (mean_label_variance(self.prior, self.kind) + noise / b.size)
-        if b.stratum is None:
-            return raw / raw.sum()
-        return raw / sum_by(b.stratum, raw, len(self.prior))[b.stratum]
+        noise = _beside(scores, noise)
+        if reference is not None and self.method != "anchored":
+            rule = "A reference must go with method='anchored'"
+            raise broken(rule, f"{self.method!r} given", "Leave it out.")
+        if weight is not None and noise is not None and self.method != "likelihood":
+            rule = "Bags must be weighed by weight= or by noise="
+            raise broken(rule, "both given", "Leave one out.")
+        if not torch.compiler.is_compiling():
+            check_shapes(batch, self.prior, self.kind)
+            check_scores(scores, batch, self.loss, self.kind)
+            check_bags(batch, leave_one_out=METHODS[self.method].leave_one_out)
+            if noise is not None:
+                rows(len(noise), len(batch.size), thing="noise", of="bag")
+                check_variances(as_numpy(noise))
+        if self.method == "likelihood":
+            return self._likelihood(scores, batch, noise)
+        if noise is not None:  # `weights.noise_weights` for tensors, with Var y from the prior
+            raw = 1 / (mean_label_variance(self.prior, self.kind) + noise / batch.size)
+            if batch.stratum is None:
+                total = raw.sum()
+            else:
+                total = sum_by(batch.stratum, raw, len(self.prior))[batch.stratum]
+            batch = batch._replace(weight=raw / total)
+        if self.method == "matching":
+            return self._matched(scores, batch)
+        with torch.no_grad():
+            W = self._weights(scores, batch, reference)
+        return (W * self.loss.components(scores, kind=self.kind)).sum()
 
     def _weights(self, scores: torch.Tensor, b: Batch, reference: Any) -> torch.Tensor:
         options = {"stratum": b.stratum, "weight": b.weight}
         if self.method != "anchored":
             return getattr(weights, self.method)(b.size, b.report, b.prior, **options)[b.bag]
-        if reference is None:
-            reference = self._predict(scores)
+        form = self.loss.form(self.kind)
+        if reference is None and form.log_space:
+            reference = form.link.prediction(scores, self.kind)
+        elif reference is None:  # a loss of the user's own, which may take scores of any shape
+            reference = form.predict(scores)
         g = _components(_beside(scores, reference), self.kind)
         if not torch.compiler.is_compiling():
             check_reference(g, b, self.loss, self.kind)
         return weights.anchored(b.bag, b.size, b.report, b.prior, g, **options)
-
-    def _predict(self, scores: torch.Tensor) -> torch.Tensor:
-        """What the scores predict, in the form of a report: a probability, a count or class
-        probabilities."""
-        form = self.loss.form(self.kind)
-        if not form.log_space:  # a loss of the user's own, which may take scores of any shape
-            return form.predict(scores)
-        return form.link.prediction(scores, self.kind)
 
     def _matched(self, scores: torch.Tensor, b: Batch) -> torch.Tensor:
         # a bag's weight (times the share of its stratum) is what EasyLLP gives it for a component

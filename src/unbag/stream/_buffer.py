@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -106,16 +107,25 @@ class Buffer:
         int
             How many were taken.
         """
-        unique, bag = _number(names)
-        room = np.array([self._room(name) for name in unique])
-        taken = _rank(bag, len(unique)) < room[bag]
-        late = np.bincount(bag[~taken], minlength=len(unique))
-        bad = np.zeros(len(unique), int)
+        known: dict[Name, int] = {}  # the different names, in the order of their first event
+        bag = np.array([known.setdefault(name, len(known)) for name in names], np.int64)
+        unique, count_of = list(known), partial(np.bincount, minlength=len(known))
+        order, rank = np.argsort(bag, kind="stable"), np.empty(len(bag), int)
+        before = np.searchsorted(bag[order], np.arange(len(known)))  # events of the bags before
+        rank[order] = np.arange(len(bag)) - before[bag[order]]
+        rooms = [np.inf] * len(known)
+        for i, name in enumerate(unique):
+            if name in self.ended:
+                rooms[i] = 0
+            elif name in self.bags:
+                rooms[i] = self.bags[name].room()
+        taken = rank < np.array(rooms)[bag]
+        late, bad = count_of(bag[~taken]), np.zeros(len(unique), int)
         if sound is not None:
-            bad = np.bincount(bag[taken & ~sound], minlength=len(unique))
-        good = np.bincount(bag[taken], minlength=len(unique)) - bad
+            bad = count_of(bag[taken & ~sound])
+        good = count_of(bag[taken]) - bad
         taken &= bad[bag] == 0
-        count = np.bincount(bag[taken], minlength=len(unique))
+        count = count_of(bag[taken])
         if taken.any():  # the only thing that can fail comes first
             self.store.add(X[taken], score[taken], self._numbers(unique, count)[bag[taken]])
         self.arrived += len(names)
@@ -123,17 +133,24 @@ class Buffer:
             why = f"{late[i]} events arrived for a bag that was complete or at its end"
             self.aside.add("late event", why, where=unique[i])
         for i in np.flatnonzero(count):
-            self._hold(unique[i], int(count[i]))
-        for i in np.flatnonzero(bad):
-            self._break(unique[i], int(bad[i]), int(good[i]))
+            name, waiting = unique[i], self._waiting_bag(unique[i])
+            if (
+                waiting.events == 0
+            ):  # the order is that of first events, so that the oldest go first
+                self.bags.move_to_end(name)
+                self.early.pop(name, None)
+            waiting.events += int(count[i])
+            self.waiting += int(count[i])
+            self._settle(name)
+        for i in np.flatnonzero(bad):  # a bag of whose new events some are bad is set aside whole
+            name, waiting = unique[i], self._waiting_bag(unique[i])
+            fault = f"{bad[i]} events have features or a score that is not finite"
+            self.aside.add("feature", fault, where=name, count=int(bad[i]))
+            lost = waiting.events + int(good[i])
+            why = f"its report counts the bad events too; {lost} good ones are not learned from"
+            self.aside.add("broken bag", why, where=name, record=waiting.report)
+            self._end([name], "set aside")
         return int(taken.sum())
-
-    def _room(self, name: Name) -> float:
-        if name in self.ended:
-            return 0
-        if name in self.bags:
-            return self.bags[name].room()
-        return np.inf
 
     def _numbers(self, names: list[Name], count: np.ndarray) -> np.ndarray:
         """The number of each bag, with those that the bags with new events will get."""
@@ -146,39 +163,11 @@ class Buffer:
                 following += 1
         return numbers
 
-    def _hold(self, name: Name, count: int) -> None:
-        """Note that events of a bag now wait."""
-        waiting = self._waiting_bag(name)
-        if (
-            waiting.events == 0
-        ):  # the order is that of the first events, so that the oldest go first
-            self.bags.move_to_end(name)
-            self.early.pop(name, None)
-        waiting.events += count
-        self.waiting += count
-        self._settle(name)
-
     def _waiting_bag(self, name: Name) -> WaitingBag:
         if name not in self.bags:
             self.bags[name] = WaitingBag(self.numbered, self.arrived)
             self.numbered += 1
         return self.bags[name]
-
-    def _break(self, name: Name, bad: int, good: int) -> None:
-        """Set a bag aside of whose new events some are bad."""
-        waiting = self._waiting_bag(name)
-        fault = f"{bad} events have features or a score that is not finite"
-        self.aside.add("feature", fault, where=name, count=bad)
-        lost = waiting.events + good
-        why = f"its report counts the bad events too; {lost} good ones are not learned from"
-        self.aside.add("broken bag", why, where=name, record=waiting.report)
-        self._end([name], "set aside")
-
-    def events_of(self, name: Name) -> int:
-        """How many events of a bag wait."""
-        if name not in self.bags:
-            return 0
-        return self.bags[name].events
 
     def add_report(
         self, name: Name, report: float, size: int | None = None, noise: float = 0.0
@@ -201,28 +190,28 @@ class Buffer:
         bool
             Whether it was taken.
         """
-        if name in self.ended:
-            return self._refuse("late", f"the bag was {self.ended[name]} before", name, report)
-        bag = self._waiting_bag(name)
-        if bag.events == 0:
+        bag = None if name in self.ended else self._waiting_bag(name)
+        given = (report, size, noise)
+        fault = ()
+        if bag is None:
+            fault = ("late", f"the bag was {self.ended[name]} before")
+        elif bag.report is not None and (bag.report, bag.size, bag.noise) == given:
+            fault = ("repeated", "the same report arrived before")
+        elif bag.report is not None and self.settings.restated == "refuse":
+            fault = ("restated", f"the bag reported {bag.report:g} before")
+        elif size is not None and size < bag.events:
+            fault = ("size", f"the report is of {size} events and {bag.events} wait")
+        if bag is not None and bag.events == 0:
             self.early[name] = None
-        if bag.report is not None and (bag.report, bag.size, bag.noise) == (report, size, noise):
-            return self._refuse("repeated", "the same report arrived before", name, report)
-        if bag.report is not None and self.settings.restated == "refuse":
-            return self._refuse("restated", f"the bag reported {bag.report:g} before", name, report)
-        if size is not None and size < bag.events:
-            why = f"the report is of {size} events and {bag.events} wait"
-            return self._refuse("size", why, name, report)
+        if bag is None or fault:
+            self.aside.add(*fault, where=name, record=report)
+            return False
         if bag.report is not None:
             why = f"a new report arrived: {report:g}"
             self.aside.add("replaced", why, where=name, record=bag.report)
-        bag.report, bag.size, bag.noise = report, size, noise
+        bag.report, bag.size, bag.noise = given
         self._settle(name)
         return True
-
-    def _refuse(self, kind: str, reason: str, name: Name, report: float) -> bool:
-        self.aside.add(kind, reason, where=name, record=report)
-        return False
 
     def _settle(self, name: Name) -> None:
         """Note whether a bag is complete."""
@@ -266,13 +255,13 @@ class Buffer:
             total += count
         bags = [self.bags[name] for name in names]
         numbers = np.array([bag.number for bag in bags])
-        stored = self.store.read(numbers.tolist())
+        X, score, number = self.store.read(numbers.tolist())
         order = np.argsort(numbers)
-        place = order[np.searchsorted(numbers[order], stored.bag)]
+        place = order[np.searchsorted(numbers[order], number)]
         report, noise = np.array([(bag.report, bag.noise) for bag in bags], float).T
         self._end(names, "learned")
         known = {"noise": noise} if noise.any() else {}
-        return Bags(place, report, X=stored.X, **known), stored.score
+        return Bags(place, report, X=X, **known), score
 
     def _end(self, names: list[Name], how: str) -> None:
         if not names:
@@ -305,18 +294,3 @@ class Buffer:
         self.arrived, self.numbered = state["counters"]
         self.waiting = sum(bag.events for bag in self.bags.values())
         self.ready_events = sum(self.ready.values())
-
-
-def _number(names: list[Name]) -> tuple[list[Name], np.ndarray]:
-    """The different names in the order of their first event, and the number of each."""
-    known: dict[Name, int] = {}
-    bag = np.array([known.setdefault(name, len(known)) for name in names], np.int64)
-    return list(known), bag
-
-
-def _rank(bag: np.ndarray, bags: int) -> np.ndarray:
-    """How many events of its bag come before each event."""
-    order = np.argsort(bag, kind="stable")
-    rank = np.empty(len(bag), int)
-    rank[order] = np.arange(len(bag)) - np.searchsorted(bag[order], np.arange(bags))[bag[order]]
-    return rank

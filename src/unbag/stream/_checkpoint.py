@@ -21,7 +21,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -41,14 +41,6 @@ MARK = 0x756E6267  # in the header of a database that has a checkpoint, should i
 OF_BAGS = "bag IN (SELECT value FROM json_each(?))"
 
 
-class Stored(NamedTuple):
-    """Events that were read: of each its features, score and bag number."""
-
-    X: np.ndarray
-    score: np.ndarray
-    bag: np.ndarray
-
-
 class StreamStore:
     """The database and the logs of a stream; one process at a time.
 
@@ -61,7 +53,12 @@ class StreamStore:
     def __init__(self, folder: str | Path | None = None) -> None:
         self.folder: Path | None = None
         if folder is not None:
-            self.folder = _own_folder(Path(folder))
+            self.folder = Path(folder)
+            inside = {path.name for path in self.folder.glob("*")} - {SETUP, LEDGER}
+            if inside and STORE not in inside:
+                rule = "A stream must have a folder of its own"
+                raise broken(rule, f"{folder} holds something else", "Name another one.")
+            self.folder.mkdir(parents=True, exist_ok=True)
         with self._clear_errors():
             self.db = _connect(self.folder)
         self._let_go = weakref.finalize(self, self.db.close)
@@ -90,20 +87,15 @@ class StreamStore:
         starts = np.flatnonzero(np.diff(bag, prepend=bag[0] - 1)).tolist()
         rows = []
         for part, (i, j) in enumerate(zip(starts, [*starts[1:], len(bag)], strict=True), start=1):
-            row = (
-                self.last + part,
-                int(bag[i]),
-                X.dtype.str,
-                X[i:j].tobytes(),
-                score[i:j].tobytes(),
-            )
+            row = (self.last + part, int(bag[i]), X.dtype.str, X[i:j].tobytes())
+            row += (score[i:j].tobytes(),)
             rows.append((*row, _digest(*row)))
-        with self._transaction():
+        with self._clear_errors(), self.db:
             self.db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", rows)
         self.last, self.shape = self.last + len(rows), X.shape[1:]
 
-    def read(self, bags: list[int]) -> Stored:
-        """The events of some bags, in the order in which they arrived."""
+    def read(self, bags: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Features, scores and bag numbers of the events of some bags, as they arrived."""
         query = f"SELECT * FROM events WHERE {OF_BAGS} ORDER BY part"
         with self._clear_errors():
             rows = self.db.execute(query, (json.dumps(bags),)).fetchall()
@@ -111,12 +103,12 @@ class StreamStore:
         score = [np.frombuffer(row[4], np.float32) for row in rows]
         X = np.concatenate([np.frombuffer(row[3], row[2]) for row in rows])
         bag = np.repeat([row[1] for row in rows], [len(part) for part in score])
-        return Stored(X.reshape(-1, *self.shape), np.concatenate(score), bag)
+        return X.reshape(-1, *self.shape), np.concatenate(score), bag
 
     def drop(self, bags: list[int]) -> None:
         """The events of some bags wait no more; those in the checkpoint stay until the next one."""
         query, deleted = f"DELETE FROM events WHERE part > ? AND {OF_BAGS}", False
-        with suppress(OSError), self._transaction():
+        with suppress(OSError), self._clear_errors(), self.db:
             self.db.execute(query, (self.kept, json.dumps(bags)))
             deleted = True
         if self.kept or not deleted:  # a full disk may refuse a deletion, too
@@ -143,7 +135,7 @@ class StreamStore:
         written = state | {"leaves": kinds, "lengths": self.lengths, "last": self.last}
         blobs = [json.dumps(written | {"shape": self.shape}).encode()]
         blobs += [leaf.tobytes() for leaf in leaves]
-        with self._transaction():
+        with self._clear_errors(), self.db:
             self.db.execute(f"DELETE FROM events WHERE {OF_BAGS}", (json.dumps(self.ended),))
             rows = [*enumerate(blobs), (WHOLE, self._whole(blobs, self.last))]
             self.db.executemany("REPLACE INTO state VALUES (?, ?)", rows)
@@ -170,7 +162,7 @@ class StreamStore:
             result = state, leaves
         self.last = self.kept = state["last"]
         self.lengths, self.shape = state["lengths"], tuple(state["shape"])
-        with self._transaction():
+        with self._clear_errors(), self.db:
             self.db.execute("DELETE FROM events WHERE part > ?", (self.last,))
         for name in self.lengths:
             self._cut(name)
@@ -224,18 +216,11 @@ class StreamStore:
             return
         path, length = self.folder / name, self.lengths[name]
         if length > (path.stat().st_size if path.exists() else 0):
-            raise broken(
-                "The logs of a stream must be those of its checkpoint",
-                f"{path} is shorter than it was",
-                "Put a copy of the folder in its place, or begin again in another one.",
-            )
+            rule = "The logs of a stream must be those of its checkpoint"
+            remedy = "Put a copy of the folder in its place, or begin again in another one."
+            raise broken(rule, f"{path} is shorter than it was", remedy)
         if path.exists():
             os.truncate(path, length)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with self._clear_errors(), self.db:
-            yield
 
     @contextmanager
     def _clear_errors(self) -> Iterator[None]:
@@ -244,11 +229,9 @@ class StreamStore:
             yield
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
-                raise broken(
-                    "A stream must be run by one process at a time",
-                    f"another one works in {self.folder}",
-                    "Wait for it, or use another folder.",
-                ) from None
+                rule = "A stream must be run by one process at a time"
+                remedy = "Wait for it, or use another folder."
+                raise broken(rule, f"another one works in {self.folder}", remedy) from None
             raise OSError(f"{STORE}: {error}") from error
         except sqlite3.DatabaseError as error:
             raise self._damaged(str(error)) from error
@@ -261,22 +244,9 @@ class StreamStore:
         )
 
 
-def _own_folder(folder: Path) -> Path:
-    inside = {path.name for path in folder.glob("*")} - {SETUP, LEDGER}
-    if inside and STORE not in inside:
-        raise broken(
-            "A stream must have a folder of its own",
-            f"{folder} holds something else",
-            "Name another one.",
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 def _connect(folder: Path | None) -> sqlite3.Connection:
-    name = ""  # SQLite's name for a temporary file
-    if folder is not None:
-        name = str(folder / STORE)
+    # SQLite's name for a temporary file is none
+    name = "" if folder is None else str(folder / STORE)
     db = sqlite3.connect(name, timeout=0, check_same_thread=False)
     try:
         db.execute("PRAGMA page_size = 16384")  # a third faster than 4096 for large parameters
@@ -302,15 +272,6 @@ def _digest(*values: Any) -> bytes:
         whole.update(f"{type(value).__name__} {len(blob)} ".encode())
         whole.update(blob)
     return whole.digest()
-
-
-def as_line(row: dict[str, Any]) -> str:
-    """A row of a log; JSON knows no NaN, so that is null."""
-    plain = dict(row)
-    for name, value in row.items():
-        if isinstance(value, float) and not np.isfinite(value):
-            plain[name] = None
-    return json.dumps(plain, allow_nan=False) + "\n"
 
 
 def read_metrics(folder: str | Path) -> list[dict[str, Any]]:

@@ -90,9 +90,27 @@ class FolderInput:
     """
 
     def __init__(self, folder: Path, state: Path, columns: Columns) -> None:
-        _check(folder, columns)
+        if not folder.is_dir():
+            rule = "A stream must come from a folder of files"
+            raise broken(rule, f"{folder} is none", "Make the folder, or look at the path.")
+        if columns.reports_are != "binary":
+            rule = "A stream must have reports on a binary label"
+            remedy = "Use unbag train for counts and classes."
+            raise broken(rule, f"these are of kind {columns.reports_are}", remedy)
+        if columns.total is not None and columns.size is None:
+            raise broken(
+                "Totals of a stream must come with the number of events in the bag, as files "
+                "arrive in any order",
+                "no column was named",
+                "Name it with {size}, or give proportions with {proportion}.",
+            )
         self.folder, self.state, self.columns = folder, state, columns
-        self.taken = _read_ledger(state / LEDGER)
+        self.taken: list[Arrival] = []
+        if (state / LEDGER).exists():
+            *lines, rest = (state / LEDGER).read_bytes().split(b"\n")
+            if rest:  # a last line that a crash cut short counts for nothing
+                (state / LEDGER).write_bytes(b"".join(line + b"\n" for line in lines))
+            self.taken = [Arrival(**json.loads(line)) for line in lines]
         self.aside: dict[str, str] = {}
         self._known: dict[str, tuple[int, int]] = {}  # how files looked when they were set aside
         self._looked: dict[str, tuple[int, int]] = {}
@@ -153,48 +171,40 @@ class FolderInput:
         before, self._looked = self._looked, {}
         fresh = []
         for file in self._files():
-            name, look = self._name(file), _look(file)
+            name, look = file.relative_to(self.folder).as_posix(), _look(file)
             self._looked[name] = look
             ready = not settled or before.get(name) == look
             if name not in done and ready and self._known.get(name) != look:
                 fresh.append((look[1], self._kind(file), name, look))
         for _, kind, name, look in sorted(each for each in fresh if each[1]):
-            yield self._take(Arrival(len(self.taken) + 1, name, kind, *look))
+            arrival = Arrival(len(self.taken) + 1, name, kind, *look)
+            self.aside.pop(name, None)
+            self.taken.append(arrival)
+            with open(self.state / LEDGER, "a", encoding="utf-8") as ledger:  # before it is read
+                ledger.write(json.dumps(arrival._asdict()) + "\n")
+                ledger.flush()
+                os.fsync(ledger.fileno())
+            yield arrival
 
     def _files(self) -> list[Path]:
         return [file for file in data_files(self.folder) if not file.is_relative_to(self.state)]
-
-    def _name(self, file: Path) -> str:
-        return file.relative_to(self.folder).as_posix()
 
     def _kind(self, file: Path) -> str:
         """What a file holds; empty for one that is set aside."""
         try:
             _check_end(file)
-            names = open_table(file).schema.names
-            kind = "events"
-            if set(self.columns.values) <= set(names):
-                kind = "reports"
+            reports = set(self.columns.values) <= set(open_table(file).schema.names)
+            kind = "reports" if reports else "events"
             needed = {"events": self.columns.of_events, "reports": self.columns.of_reports}[kind]
             open_table(file, thing=kind).need(needed)
             return kind
         except (Refused, OSError, ValueError) as error:
-            self._set_aside(self._name(file), str(error))
+            self._set_aside(file.relative_to(self.folder).as_posix(), str(error))
             return ""
 
     def _set_aside(self, name: str, why: str) -> None:
         self.aside[name] = why
         self._known[name] = _look(self.folder / name)
-
-    def _take(self, arrival: Arrival) -> Arrival:
-        """Write the file down before it is read."""
-        self.aside.pop(arrival.name, None)
-        self.taken.append(arrival)
-        with open(self.state / LEDGER, "a", encoding="utf-8") as file:
-            file.write(json.dumps(arrival._asdict()) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        return arrival
 
     def feed(self, arrival: Arrival, learner: StreamLearner, plan: FeaturePlan) -> None:
         """Give a file to the learner, wholly or not at all.
@@ -208,19 +218,22 @@ class FolderInput:
         plan : FeaturePlan
             How columns become features.
         """
-        give = {"events": self._feed_events, "reports": self._feed_reports}[arrival.kind]
+        file = self.folder / arrival.name
         try:
-            give(self.folder / arrival.name, learner, plan)
+            if arrival.kind == "events":
+                for _ in self._parts(file, plan):
+                    pass  # so that a fault at the end of the file is known before its start
+                for X, bag, time in self._parts(file, plan):
+                    learner.events(X, bag, time=time)
+            else:
+                reports = report_rows(file, self.columns)
+                size = None if self.columns.size is None else reports.size
+                noise = reports.noise
+                learner.report(reports.bag.to_pylist(), reports.value, size=size, noise=noise)
         except (Refused, OSError, ValueError) as error:
             self._set_aside(arrival.name, str(error))
             learner.quarantine.add("file", str(error), where=arrival.name)
         learner.advance(arrival.number)
-
-    def _feed_events(self, file: Path, learner: StreamLearner, plan: FeaturePlan) -> None:
-        for _ in self._parts(file, plan):
-            pass  # once through the file, so that a fault at its end is known before its start
-        for X, bag, time in self._parts(file, plan):
-            learner.events(X, bag, time=time)
 
     def _parts(self, file: Path, plan: FeaturePlan) -> Iterator[tuple[np.ndarray, list[str], Any]]:
         """Features, bags and times of a file of events, in batches."""
@@ -230,22 +243,12 @@ class FolderInput:
         for batch in plan.tables(file, keep=keep):
             bag = as_ids(batch, keys, text=True).to_pylist()
             if None in bag:
-                raise broken(
-                    "A bag id must not be missing",
-                    f"an event of {file.name} has none",
-                    "Give such events their bag, or drop them on purpose.",
-                )
+                rule, given = "A bag id must not be missing", f"an event of {file.name} has none"
+                raise broken(rule, given, "Give such events their bag, or drop them on purpose.")
             time = None
             if when is not None:
                 time = as_moments(batch[when], name=when)
             yield plan.features(batch), bag, time
-
-    def _feed_reports(self, file: Path, learner: StreamLearner, plan: FeaturePlan) -> None:
-        reports = report_rows(file, self.columns)
-        size = None
-        if self.columns.size is not None:
-            size = reports.size
-        learner.report(reports.bag.to_pylist(), reports.value, size=size, noise=reports.noise)
 
 
 class StreamModel:
@@ -263,11 +266,9 @@ class StreamModel:
     def __init__(self, folder: Path) -> None:
         kept = read_setup(folder)
         if kept is None or not (folder / STORE).exists():
-            raise broken(
-                "A folder in place of a model must be that of a stream of files",
-                f"{folder} is none",
-                "Give the folder that unbag stream wrote with --folder.",
-            )
+            rule = "A folder in place of a model must be that of a stream of files"
+            remedy = "Give the folder that unbag stream wrote with --folder."
+            raise broken(rule, f"{folder} is none", remedy)
         store = StreamStore(folder)
         try:
             loaded = store.load()
@@ -327,28 +328,6 @@ def read_setup(folder: Path) -> Setup | None:
     return Setup(FeaturePlan.from_json(kept["plan"]), kept["start"])
 
 
-def _check(folder: Path, columns: Columns) -> None:
-    if not folder.is_dir():
-        raise broken(
-            "A stream must come from a folder of files",
-            f"{folder} is none",
-            "Make the folder, or look at the path.",
-        )
-    if columns.reports_are != "binary":
-        raise broken(
-            "A stream must have reports on a binary label",
-            f"these are of kind {columns.reports_are}",
-            "Use unbag train for counts and classes.",
-        )
-    if columns.total is not None and columns.size is None:
-        raise broken(
-            "Totals of a stream must come with the number of events in the bag, as files arrive in "
-            "any order",
-            "no column was named",
-            "Name it with {size}, or give proportions with {proportion}.",
-        )
-
-
 def _check_end(file: Path) -> None:
     """Refuse a CSV file whose last line is not finished: somebody may still be writing it."""
     if not file.name.lower().endswith(".csv"):
@@ -356,11 +335,9 @@ def _check_end(file: Path) -> None:
     with file.open("rb") as opened:
         opened.seek(max(file.stat().st_size - 1, 0))
         if opened.read(1) not in (b"\n", b""):
-            raise broken(
-                "A CSV file must end with the end of a line",
-                f"{file.name} does not, so that it may be half-written",
-                "It is read as soon as its last line is finished.",
-            )
+            rule = "A CSV file must end with the end of a line"
+            remedy = "It is read as soon as its last line is finished."
+            raise broken(rule, f"{file.name} does not, so that it may be half-written", remedy)
 
 
 def _look(file: Path) -> tuple[int, int]:
@@ -370,13 +347,3 @@ def _look(file: Path) -> tuple[int, int]:
     except OSError:
         return (-1, -1)
     return (known.st_size, known.st_mtime_ns)
-
-
-def _read_ledger(path: Path) -> list[Arrival]:
-    """The files that were taken; a last line that a crash cut short counts for nothing."""
-    if not path.exists():
-        return []
-    lines = path.read_bytes().split(b"\n")
-    if lines[-1]:
-        path.write_bytes(b"".join(line + b"\n" for line in lines[:-1]))
-    return [Arrival(**json.loads(line)) for line in lines[:-1]]

@@ -3,6 +3,7 @@ there."""
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -16,7 +17,7 @@ from unbag.bags import Bags, from_rows, random_bags
 from unbag.datasets import Chunk, Quarantine
 from unbag.stream import _rules
 from unbag.stream._buffer import Buffer
-from unbag.stream._checkpoint import METRICS, QUARANTINE, StreamStore, as_line
+from unbag.stream._checkpoint import METRICS, QUARANTINE, StreamStore
 from unbag.stream._monitor import Monitor, label_metrics
 from unbag.stream._rules import Name, StreamSettings
 from unbag.training import ChunkTrainer, Devices
@@ -74,16 +75,8 @@ class StreamLearner:
         **fields: Any,
     ) -> None:
         s = self.settings = replace(settings or StreamSettings(), **fields)
-        self._trainer = ChunkTrainer(
-            model,
-            method=s.method,
-            loss=s.loss,
-            rate=s.rate,
-            batch=s.batch,
-            seed=s.seed,
-            devices=devices,
-            microbatch=microbatch,
-        )
+        own = {name: getattr(s, name) for name in ("method", "loss", "rate", "batch", "seed")}
+        self._trainer = ChunkTrainer(model, **own, devices=devices, microbatch=microbatch)
         self.every, self.position, self.chunks, self.events_learned = every, 0, 0, 0
         self.failures = 0
         self.rows: list[dict[str, Any]] = []
@@ -142,19 +135,34 @@ class StreamLearner:
         bags' proportions. Events without a label, or with a feature that is not finite, are set
         aside; a chunk of none only moves on.
         """
-        _rules.check_chunk(chunk)
+        if chunk.y is None:
+            rule = "A chunk to learn at once must have labels"
+            raise broken(rule, "y is None", "Use events and reports instead.")
+        rows(len(chunk.y), len(chunk.X), thing="y", of="event")
         score, X = self.predict(chunk.X), np.asarray(chunk.X)
         sound, labelled = _rules.finite(X, score), _rules.finite(np.asarray(chunk.y, float))
         kept = np.flatnonzero(sound & labelled)
         if len(kept) < len(X):
-            chunk, score = _rules.take_events(chunk, kept), score[kept]
+            given = {name: getattr(chunk, name) for name in ("X", "y", "bag", "time", "truth")}
+            taken = {name: np.asarray(a)[kept] for name, a in given.items() if a is not None}
+            chunk, score = chunk._replace(**taken), score[kept]
         bags = self._bags_of(chunk)  # up to here anything may be refused, and nothing was changed
         self._remember(X, chunk.time)
         self._set_aside("feature", "have features or a score that is not finite", np.sum(~sound))
         self._set_aside("label", "have no label", np.sum(sound & ~labelled))
         row: dict[str, Any] = {}
         if len(kept):
-            row = self._learn_labelled(chunk, bags, score)
+            labels, count = label_metrics(score, np.asarray(chunk.y), chunk.truth), len(score)
+            enough = bags is not None and len(bags) >= 2  # else it is the end of a file
+            # events that fill no bag, or too few bags
+            few = f"are too few for bags of {self.settings.size}"
+            learned = len(bags.bag) if bags is not None and enough else 0
+            fault = f"{few}; predicted and judged, not learned from"
+            self._set_aside("leftover", fault, count - learned)
+            if bags is not None and enough:
+                row = self._learn(bags, score[bags.rows], labels)
+            else:
+                row = self._note({"events": count, "bags": 0, **labels})
         self.advance(chunk.position)
         return row
 
@@ -170,19 +178,6 @@ class StreamLearner:
         seed = self.settings.seed * 1_000_003 + self.chunks
         return random_bags(X, chunk.y, size=size, seed=seed)
 
-    def _learn_labelled(self, chunk: Chunk, bags: Bags | None, score: np.ndarray) -> dict[str, Any]:
-        count = len(score)
-        # events that fill no bag, or too few bags
-        fault = (
-            f"are too few for bags of {self.settings.size}; predicted and judged, not learned from"
-        )
-        labels = label_metrics(score, np.asarray(chunk.y), chunk.truth)
-        if bags is None or len(bags) < 2:  # the end of a file: too few to learn from
-            self._set_aside("leftover", fault, count)
-            return self._note({"events": count, "bags": 0, **labels})
-        self._set_aside("leftover", fault, count - len(bags.bag))
-        return self._learn(bags, score[bags.rows], labels)
-
     def _remember(self, X: np.ndarray, time: Any) -> None:
         """The shape of the features, and how late it is; a clock that runs back is noted."""
         if len(X):
@@ -191,15 +186,11 @@ class StreamLearner:
             return
         ticks = _rules.ticks(time)
         known = ticks[np.isfinite(ticks)]
-        if len(known) < len(ticks):
-            why = "an event has no time; it is learned all the same"
-            self.quarantine.add("clock", why, where=self.position)
         low, high = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
-        if low < self._latest:
-            why = (
-                f"the clock ran back by {self._latest - low:g}; the events are learned in the "
-                "order they arrived"
-            )
+        faults = {"an event has no time; it is learned all the same": len(known) < len(ticks)}
+        back = f"the clock ran back by {self._latest - low:g}"
+        faults[f"{back}; the events are learned in the order they arrived"] = low < self._latest
+        for why in (why for why, happened in faults.items() if happened):
             self.quarantine.add("clock", why, where=self.position)
         self._latest = max(self._latest, high)
 
@@ -275,14 +266,13 @@ class StreamLearner:
         int
             How many reports were taken.
         """
-        names, values = _rules.names(bag), np.asarray(report, float)
+        names, values, method = _rules.names(bag), np.asarray(report, float), self.settings.method
         _rules.one_each(values, "reports")
         rows(len(values), len(names), thing="report", of="bag")
-        method = self.settings.method
-        if size is None:
-            usual = {"labels": 1}.get(method)  # a label is a report on one event
-            sizes: list[int | None] = [usual] * len(names)
-        else:
+        sizes: list[int | None] = [{"labels": 1}.get(method)] * len(
+            names
+        )  # a label is of one event
+        if size is not None:
             sizes = _rules.sizes(size)
         noises = np.zeros(len(names))
         if noise is not None:
@@ -290,15 +280,14 @@ class StreamLearner:
             _rules.one_each(noises, "noises")
         rows(len(sizes), len(names), thing="size", of="bag")
         rows(len(noises), len(names), thing="noise", of="bag")
-        taken = 0
+        taken, buffer = 0, self._buffer
         for name, value, k, s2 in zip(names, values.tolist(), sizes, noises.tolist(), strict=True):
-            why = _rules.bad_report(
-                value, k, s2, method=method, events=self._buffer.events_of(name)
-            )
+            events = buffer.bags[name].events if name in buffer.bags else 0
+            why = _rules.bad_report(value, k, s2, method=method, events=events)
             if why:
                 self.quarantine.add("report", why, where=name, record=str(value))
             else:
-                taken += self._buffer.add_report(name, value, k, s2)
+                taken += buffer.add_report(name, value, k, s2)
         self._work(position)
         return taken
 
@@ -346,7 +335,9 @@ class StreamLearner:
         self._since += 1
         row = {"chunk": self.chunks, **row}
         self.rows = [*self.rows, row][-self.settings.window :]
-        self._logs[METRICS].append(as_line(row))
+        # JSON knows no NaN, so that is null
+        wild = {k: None for k, v in row.items() if isinstance(v, float) and not np.isfinite(v)}
+        self._logs[METRICS].append(json.dumps(row | wild, allow_nan=False) + "\n")
         return row
 
     def advance(self, position: int | None = None) -> None:
@@ -377,11 +368,8 @@ class StreamLearner:
             Whether it was made.
         """
         if self.folder is None:
-            raise broken(
-                "A checkpoint must have a folder",
-                "none was given",
-                "Make the learner with {folder}.",
-            )
+            rule = "A checkpoint must have a folder"
+            raise broken(rule, "none was given", "Make the learner with {folder}.")
         if position is not None:
             self.position = position
         self._logs[QUARANTINE] += self.quarantine.take_lines()
@@ -436,11 +424,9 @@ class StreamLearner:
         if [leaf.shape for leaf in own] != [leaf.shape for leaf in leaves]:
             differences.append("the model has other parameters")
         if differences:
-            raise broken(
-                "A stream must be resumed as it was begun",
-                f"in {self.folder} {', '.join(differences)}",
-                "Use the same, or another folder.",
-            )
+            rule = "A stream must be resumed as it was begun"
+            remedy = "Use the same, or another folder."
+            raise broken(rule, f"in {self.folder} {', '.join(differences)}", remedy)
 
     def close(self) -> None:
         """Let the folder go."""

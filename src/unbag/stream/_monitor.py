@@ -61,17 +61,22 @@ class Monitor:
     def _drift(self, bags: Bags, number: int) -> dict[str, Any]:
         """Whether the prior moved within the window, and the chance of such a move without
         drift."""
-        self.reports.append((number, *(column.tolist() for column in _grouped(bags))))
+        kept = bags.reported()  # merged into groups, so that memory stays flat
+        group = np.arange(len(kept)) % GROUPS
+        count, noise = int(group.max()) + 1, np.zeros(len(kept))
+        if kept.noise is not None:
+            noise = kept.noise
+        size = sum_by(group, kept.size.astype(float), count)
+        report = sum_by(group, kept.report * kept.size, count) / size
+        columns = (size.astype(int), report, sum_by(group, noise, count))
+        self.reports.append((number, *(column.tolist() for column in columns)))
         chunks, sizes, reports, noises = zip(*self.reports, strict=True)
         lengths = [len(size) for size in sizes]
         if len(chunks) < 2 or sum(lengths) <= len(chunks):
             return {"drift": False, "drift_p": np.nan}
         size = np.concatenate(sizes)
-        merged = Bags(
-            np.repeat(np.arange(len(size)), size),
-            np.concatenate(reports),
-            noise=np.concatenate(noises),
-        )
+        bag, noise = np.repeat(np.arange(len(size)), size), np.concatenate(noises)
+        merged = Bags(bag, np.concatenate(reports), noise=noise)
         result = drift(merged, np.repeat(chunks, lengths).astype(float), windows=list(chunks))
         return {"drift": result.alarm, "drift_p": float(result.p.min())}
 
@@ -117,15 +122,3 @@ def _mean(values: deque) -> tuple[float, float]:
     if len(known) == 0:
         return np.nan, np.nan
     return float(known[:, 0].mean()), float(np.sqrt((known[:, 1] ** 2).sum()) / len(known))
-
-
-def _grouped(bags: Bags) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sizes, reports and noise of the observed bags, merged into at most `GROUPS` groups."""
-    kept = bags.reported()
-    group = np.arange(len(kept)) % GROUPS
-    count, noise = int(group.max()) + 1, np.zeros(len(kept))
-    if kept.noise is not None:
-        noise = kept.noise
-    size = sum_by(group, kept.size.astype(float), count)
-    report = sum_by(group, kept.report * kept.size, count) / size
-    return size.astype(int), report, sum_by(group, noise, count)

@@ -7,16 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unbag._rules import broken, one_of, rows
-from unbag.datasets import Chunk
+from unbag._rules import broken, one_of
 from unbag.methods import METHODS, Method
 
 Name = int | str
 
 # standard deviations of its noise that a report may lie outside [0, 1]: beyond them it is a mistake
 FAR = 10
-COLUMNS = ("X", "y", "bag", "time", "truth")
-COUNTS = ("size", "chunk", "batch", "window", "waiting", "patience", "remembered")
 
 
 @dataclass(frozen=True)
@@ -74,27 +71,20 @@ class StreamSettings:
 
     def __post_init__(self) -> None:
         one_of("A method", self.method, METHODS)
-        for name in COUNTS:
+        for name in ("size", "chunk", "batch", "window", "waiting", "patience", "remembered"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 rule = f"A stream's {name} must be a whole number of at least 1"
                 raise broken(rule, f"{value!r} given", "Change it.")
         if not self.rate > 0:
             raise broken("A learning rate must be positive", f"{self.rate} given", "Try 0.001.")
-        if self.prior not in ("chunk", "first") and not (
-            isinstance(self.prior, float) and 0 < self.prior < 1
-        ):
-            raise broken(
-                "A stream's prior must be 'chunk', 'first' or a number between 0 and 1",
-                f"{self.prior!r} given",
-                "Use 'chunk' when the rate moves.",
-            )
+        number = isinstance(self.prior, float) and 0 < self.prior < 1
+        if self.prior not in ("chunk", "first") and not number:
+            rule = "A stream's prior must be 'chunk', 'first' or a number between 0 and 1"
+            raise broken(rule, f"{self.prior!r} given", "Use 'chunk' when the rate moves.")
         if self.restated not in ("replace", "refuse"):
-            raise broken(
-                "Restated reports must be dealt with by 'replace' or 'refuse'",
-                f"{self.restated!r} given",
-                "Choose one.",
-            )
+            rule = "Restated reports must be dealt with by 'replace' or 'refuse'"
+            raise broken(rule, f"{self.restated!r} given", "Choose one.")
 
 
 def features(X: Any, shape: tuple[int, ...] | None) -> np.ndarray:
@@ -102,17 +92,12 @@ def features(X: Any, shape: tuple[int, ...] | None) -> np.ndarray:
     before."""
     X = np.asarray(X)
     if len(X) and X.dtype.kind in "OUSMm":
-        raise broken(
-            "Features must be numbers",
-            f"X of type {X.dtype} given",
-            "Turn words into whole numbers first.",
-        )
+        rule = "Features must be numbers"
+        raise broken(rule, f"X of type {X.dtype} given", "Turn words into whole numbers first.")
     if len(X) and shape is not None and X.shape[1:] != shape:
-        raise broken(
-            "The features of a stream must keep their shape",
-            f"{X.shape[1:]} given after {shape}",
-            "Read other columns as another stream, or repair the export.",
-        )
+        rule = "The features of a stream must keep their shape"
+        remedy = "Read other columns as another stream, or repair the export."
+        raise broken(rule, f"{X.shape[1:]} given after {shape}", remedy)
     return X
 
 
@@ -123,22 +108,16 @@ def names(bag: Any) -> list[Name]:
     listed = ids.tolist()
     other = [name for name in listed if ids.dtype.kind in "mM" or not isinstance(name, int | str)]
     if other:
-        raise broken(
-            "A bag id must be a whole number or a string",
-            f"{other[0]!r} given",
-            "Turn all ids into strings, with str().",
-        )
+        rule = "A bag id must be a whole number or a string"
+        raise broken(rule, f"{other[0]!r} given", "Turn all ids into strings, with str().")
     return listed
 
 
 def one_each(values: np.ndarray, thing: str) -> None:
     """Refuse a single value where a list is meant, and lists of lists."""
     if values.ndim != 1:
-        raise broken(
-            f"The {thing} of a stream must be a list",
-            f"an array of shape {values.shape} given",
-            "Give a list, also of one.",
-        )
+        rule = f"The {thing} of a stream must be a list"
+        raise broken(rule, f"an array of shape {values.shape} given", "Give a list, also of one.")
 
 
 def sizes(size: Any) -> list[int | None]:
@@ -147,11 +126,8 @@ def sizes(size: Any) -> list[int | None]:
     one_each(given, "sizes")
     for k in given.tolist():
         if k is not None and not (isinstance(k, int | float | np.number) and k == np.floor(k)):
-            raise broken(
-                "A size must be a whole number, or None where it is not known",
-                f"{k!r} given",
-                "Say how many events the report is about.",
-            )
+            rule = "A size must be a whole number, or None where it is not known"
+            raise broken(rule, f"{k!r} given", "Say how many events the report is about.")
     return [None if k is None else int(k) for k in given.tolist()]
 
 
@@ -159,25 +135,6 @@ def finite(*columns: np.ndarray) -> np.ndarray:
     """Which events have nothing but finite numbers in all of these."""
     known = [np.isfinite(column).all(axis=tuple(range(1, column.ndim))) for column in columns]
     return np.logical_and.reduce(known)
-
-
-def check_chunk(chunk: Chunk) -> None:
-    """Refuse a chunk that cannot be learned at once."""
-    if chunk.y is None:
-        raise broken(
-            "A chunk to learn at once must have labels",
-            "y is None",
-            "Use events and reports instead.",
-        )
-    rows(len(chunk.y), len(chunk.X), thing="y", of="event")
-
-
-def take_events(chunk: Chunk, kept: np.ndarray) -> Chunk:
-    """Some events of a chunk."""
-    given = {name: getattr(chunk, name) for name in COLUMNS}
-    return chunk._replace(
-        **{name: np.asarray(a)[kept] for name, a in given.items() if a is not None}
-    )
 
 
 def bad_report(

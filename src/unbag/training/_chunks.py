@@ -73,14 +73,8 @@ class ChunkTrainer:
         if method == "labels":
             method = "easy"  # of bags of one
         params, static = split_model(model)
-        self.trainer = Trainer(
-            Setting(method, chosen, "binary"),
-            static,
-            make_optimizer(),
-            place_on(devices, microbatch),
-            call_model,
-            "given",
-        )
+        setting, place = Setting(method, chosen, "binary"), place_on(devices, microbatch)
+        self.trainer = Trainer(setting, static, make_optimizer(), place, call_model, "given")
         params = jax.tree.map(jnp.array, params)  # a copy, because steps use up what they are given
         state = TrainState(params, self.trainer.optimizer.init(params))
         self.state = self.trainer.place.copied(state)
@@ -122,13 +116,18 @@ class ChunkTrainer:
         float
             The mean objective, NaN when learning diverged.
         """
-        self._fit_largest(int(bags.size.max()))
+        largest, setting = int(bags.size.max()), self.trainer.setting
+        if setting.method == "likelihood" and largest > setting.largest:
+            # only the likelihood must know the largest bag; rounded up, so that it seldom changes
+            self._set_largest(1 << (largest - 1).bit_length() if setting.largest else largest)
         trainer, place, setting = self.trainer, self.trainer.place, self.trainer.setting
-        features, state = place.features(bags.X), self._with_reference(score)
+        features, state = place.features(bags.X), self.state
+        if setting.method == "anchored":  # the reference are the predictions made before
+            value = predict_components(setting, jnp.asarray(score, jnp.float32))
+            memory = place.copied(Memory(value, jnp.ones(len(score), jnp.float32)))
+            state = state._replace(memory=memory)
         self.state = jax.tree.map(jnp.copy, self.state)  # the steps use up the other one
-        loader = Loader(
-            bags, batch=self.batch, seed=self.seed, by_noise=setting.method != "likelihood"
-        )
+        loader = Loader(bags, batch=self.batch, seed=self.seed, by_noise=setting.by_noise)
         batches, self.shape = epoch_batches([loader], number, self.shape, multiple=place.count)
         values = []
         for count, (arrays, _) in enumerate(batches):
@@ -142,23 +141,6 @@ class ChunkTrainer:
             return np.nan
         self.state = state._replace(memory=None)
         return float(objective.mean())
-
-    def _with_reference(self, score: np.ndarray) -> TrainState:
-        """The state with the predictions made before as the reference, where the method has one."""
-        if self.trainer.setting.method != "anchored":
-            return self.state
-        value = predict_components(self.trainer.setting, jnp.asarray(score, jnp.float32))
-        memory = self.trainer.place.copied(Memory(value, jnp.ones(len(score), jnp.float32)))
-        return self.state._replace(memory=memory)
-
-    def _fit_largest(self, largest: int) -> None:
-        """Only the likelihood must know the largest bag; rounded up, so that it seldom changes."""
-        setting = self.trainer.setting
-        if setting.method != "likelihood" or largest <= setting.largest:
-            return
-        if setting.largest:
-            largest = 1 << (largest - 1).bit_length()
-        self._set_largest(largest)
 
     def _set_largest(self, largest: int) -> None:
         setting = self.trainer.setting._replace(largest=largest)

@@ -99,14 +99,9 @@ epoch is none. Did you mean epochs=?
         unknown = [name for name in options if name not in known]
         if unknown:
             near = get_close_matches(unknown[0], known, n=1)
-            remedy = "Leave it out."
-            if near:
-                remedy = f"Did you mean {{{near[0]}}}?"
-            raise broken(
-                f"An option of a training must be one of {', '.join(known)}",
-                f"{unknown[0]} is none",
-                remedy,
-            )
+            rule = f"An option of a training must be one of {', '.join(known)}"
+            remedy = f"Did you mean {{{near[0]}}}?" if near else "Leave it out."
+            raise broken(rule, f"{unknown[0]} is none", remedy)
         return replace(self, **options)
 
 
@@ -118,11 +113,8 @@ def make_setting(
 ) -> Setting:
     """What stays the same over a training, checked against the bags of all seeds."""
     if not isinstance(config.epochs, Integral) or config.epochs < 1:
-        raise broken(
-            "Epochs must be a whole number of at least 1",
-            f"{config.epochs!r} given",
-            "Leave {epochs} out for the usual number.",
-        )
+        rule = "Epochs must be a whole number of at least 1"
+        raise broken(rule, f"{config.epochs!r} given", "Leave {epochs} out for the usual number.")
     if not callable(method):
         one_of("A method", method, METHODS)
         check_kind(method, many[0].kind)
@@ -134,12 +126,16 @@ def make_setting(
             report = bags.components().report
             check_reports(report, form, name=chosen.name, kind=kind, names=bags.names)
     if method == "labels" and largest > 1:
+        rule = "The method labels must have bags of one, which are labels"
+        remedy = "Make them with random_bags(X, y, {size:1}, seed=0)."
+        raise broken(rule, f"bags of up to {largest} given", remedy)
+    if config.pool and method not in TAKE_MEANS:  # it lends its instances to means
         raise broken(
-            "The method labels must have bags of one, which are labels",
-            f"bags of up to {largest} given",
-            "Make them with random_bags(X, y, {size:1}, seed=0).",
+            "A pool must go with a method that takes means over instances, "
+            f"{', '.join(TAKE_MEANS)}",
+            f"{getattr(method, '__name__', method)} given",
+            "Leave the pool out.",
         )
-    _check_pool(config.pool, method)
     if method == "likelihood":
         check_link(chosen, kind)
     if config.smoothing:
@@ -166,17 +162,6 @@ def resolve_loss(loss: Loss | str | None, method: Method | Objective, kind: Kind
     if isinstance(loss, str):
         return named_loss(loss)
     return loss
-
-
-def _check_pool(pool: int, method: Method | Objective) -> None:
-    """A pool lends its instances to means; other methods have none."""
-    if pool and method not in TAKE_MEANS:
-        raise broken(
-            "A pool must go with a method that takes means over instances, "
-            f"{', '.join(TAKE_MEANS)}",
-            f"{getattr(method, '__name__', method)} given",
-            "Leave the pool out.",
-        )
 
 
 def check_groups(
@@ -217,20 +202,13 @@ def check_groups(
         )
     fewest = min(len(numbers) for plan in plans for numbers in plan)
     if not 1 <= config.groups <= fewest:
-        raise broken(
-            f"The number of groups must lie between 1 and {fewest}, the fewest bags in a batch",
-            f"{config.groups} given",
-            "Make the batch larger, or take fewer groups.",
-        )
+        rule = f"The number of groups must lie between 1 and {fewest}, the fewest bags in a batch"
+        raise broken(rule, f"{config.groups} given", "Make the batch larger, or take fewer groups.")
 
 
 def check_place(config: TrainingConfig, place: Place) -> None:
     """Refuse what needs all rows on one device."""
     needs = {"reference='last'": config.reference == "last", "groups": config.groups is not None}
     if place.mesh is not None and any(needs.values()):
-        first = next(name for name, needed in needs.items() if needed)
-        raise broken(
-            f"A training with {first} must be on one device",
-            "devices given",
-            "Leave one of them out.",
-        )
+        rule = f"A training with {max(needs, key=lambda name: needs[name])} must be on one device"
+        raise broken(rule, "devices given", "Leave one of them out.")

@@ -96,9 +96,7 @@ class Lanes:
         self.rates, self.seed = jnp.asarray(rates, jnp.float32), seed
         self.learns = np.asarray(learns, bool)
         self.prior = np.stack([_prior(bags, numbers) for numbers in self.learns])
-        self.loader = Loader(
-            bags, batch=config.batch, seed=seed, by_noise=setting.method != "likelihood"
-        )
+        self.loader = Loader(bags, batch=config.batch, seed=seed, by_noise=setting.by_noise)
         self.features = place.features(bags.X)
         self.steps, self.epoch, self._batches = 0, 0, self._all_batches()
 

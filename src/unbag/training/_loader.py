@@ -8,8 +8,7 @@ by stratum are; a padding row points to row 0 of the features and is masked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from math import lcm
+from math import ceil, lcm
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,35 +87,28 @@ class Loader:
         self.bags, self.batch, self.seed, self.pool = bags, batch, seed, pool
         self.importance, self.by_noise = importance, by_noise
         self.report, self.prior = (array.astype(np.float32) for array in bags.components())
+        self.stratum = np.zeros(len(bags.size), int) if bags.stratum is None else bags.stratum
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """Bag numbers of each batch."""
         bags = self.bags
         return batch_plan(bags.size, self.batch, stratum=bags.stratum, seed=self.seed, epoch=epoch)
 
-    def shapes(self, plan: list[np.ndarray]) -> set[tuple[int, int]]:
-        """Rows and bags of each batch."""
-        return {(int(self.bags.size[numbers].sum()), len(numbers)) for numbers in plan}
-
     def arrays(self, plan: list[np.ndarray], number: int, shape: Shape) -> Batches:
         """One batch, padded."""
-        numbers = plan[number]
-        rows, size, stratum = self.bags.rows_of(numbers), self.bags.size[numbers], self._stratum
-        own, short = stratum[numbers], shape.rows - len(rows)
-        missing = shape.bags - len(numbers)
+        numbers, bags = plan[number], self.bags
+        rows, size, own = bags.rows_of(numbers), bags.size[numbers], self.stratum[numbers]
+        short, missing = shape.rows - len(rows), shape.bags - len(numbers)
         padding = np.arange(short) % max(missing, 1) + len(numbers)
         further, further_stratum = self._further(plan, number)
-        weight = bag_weights(self.bags, numbers, own, self.importance, by_noise=self.by_noise)
-        noise = np.zeros(0)
-        if self.bags.noise is not None:
-            noise = _filled(self.bags.noise[numbers], missing)
         bag = np.concatenate([np.repeat(np.arange(len(numbers)), size), padding])
+        noise = np.zeros(0) if bags.noise is None else _filled(bags.noise[numbers], missing)
         return Batches(
             row=np.concatenate([rows, np.zeros(short, int)]).astype(np.int32),
             bag=bag.astype(np.int32),
             real=np.arange(shape.rows) < len(rows),
             size=_filled(size.astype(np.float32), missing),
-            weight=_filled(weight.astype(np.float32), missing),
+            weight=_filled(self._weights(numbers).astype(np.float32), missing),
             stratum=np.append(own, np.repeat(own[:1], missing)).astype(np.int32),
             report=_filled(self.report[numbers], missing),
             prior=self.prior,
@@ -125,11 +117,18 @@ class Loader:
             noise=noise.astype(np.float32),
         )
 
-    @property
-    def _stratum(self) -> np.ndarray:
-        if self.bags.stratum is None:
-            return np.zeros(len(self.bags.size), int)
-        return self.bags.stratum
+    def _weights(self, numbers: np.ndarray) -> np.ndarray:
+        """Weights that add up to 1 in each stratum of a batch: equal, or the best ones when reports
+        are noisy."""
+        bags, stratum, noise = self.bags, self.stratum[numbers], np.zeros(len(numbers))
+        if bags.noise is not None and self.by_noise:
+            noise = bags.noise[numbers]
+        variance = mean_label_variance(bags.prior, bags.kind)
+        weight = noise_weights(bags.size[numbers], noise, variance=variance, stratum=stratum)
+        if self.importance is None:
+            return weight
+        weight = weight * self.importance[numbers]
+        return weight / np.maximum(np.bincount(stratum, weights=weight)[stratum], 1e-30)
 
     def _further(self, plan: list[np.ndarray], number: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows of the bags that come after a batch in the epoch, and round to its beginning: never
@@ -139,12 +138,10 @@ class Loader:
         others = np.concatenate([*plan[number + 1 :], *plan[:number], np.zeros(0, int)])
         rows = self.bags.rows_of(others)
         if len(rows) < self.pool:
-            raise broken(
-                "A pool must fit into the bags outside a batch",
-                f"{self.pool} given and there are {len(rows)} such rows",
-                "Make the pool or the batch smaller.",
-            )
-        stratum = np.repeat(self._stratum[others], self.bags.size[others])
+            rule = "A pool must fit into the bags outside a batch"
+            remedy = "Make the pool or the batch smaller."
+            raise broken(rule, f"{self.pool} given and there are {len(rows)} such rows", remedy)
+        stratum = np.repeat(self.stratum[others], self.bags.size[others])
         return rows[: self.pool], stratum[: self.pool]
 
 
@@ -180,7 +177,8 @@ def epoch_batches(
     """
     plans = [loader.plan(epoch) for loader in loaders]
     pairs = list(zip(loaders, plans, strict=True))
-    padded = _grown(set().union(*(loader.shapes(plan) for loader, plan in pairs)), shape, multiple)
+    sizes = [(loader.bags.size[numbers], len(numbers)) for loader, p in pairs for numbers in p]
+    padded = _grown({(int(size.sum()), count) for size, count in sizes}, shape, multiple)
 
     def batches() -> Iterator[tuple[Batches, np.ndarray]]:
         for number in range(max(map(len, plans))):
@@ -199,52 +197,10 @@ def _grown(shapes: set[tuple[int, int]], before: Shape | None, multiple: int) ->
         return first
     if all(r + before.bags - b <= before.rows and b < before.bags for r, b in shapes):
         return before
-    bags = _coarse(1 + max(b for _, b in shapes), 8)
-    rows = _coarse(max(r + bags - b for r, b in shapes), lcm(128, multiple))
+    bags = 8 * ceil((1 + max(b for _, b in shapes)) / 8)
+    step = lcm(128, multiple)
+    rows = step * ceil(max(r + bags - b for r, b in shapes) / step)
     return Shape(max(rows, before.rows), max(bags, before.bags))
-
-
-def _coarse(value: int, step: int) -> int:
-    return -(-value // step) * step
-
-
-def bag_weights(
-    bags: Bags,
-    numbers: np.ndarray,
-    stratum: np.ndarray,
-    importance: np.ndarray | None = None,
-    *,
-    by_noise: bool = True,
-) -> np.ndarray:
-    """Weights that add up to 1 in each stratum of a batch: equal, or the best ones when reports are
-    noisy."""
-    noise = np.zeros(len(numbers))
-    if bags.noise is not None and by_noise:
-        noise = bags.noise[numbers]
-    weight = noise_weights(
-        bags.size[numbers],
-        noise,
-        variance=mean_label_variance(bags.prior, bags.kind),
-        stratum=stratum,
-    )
-    if importance is None:
-        return weight
-    weight = weight * importance[numbers]
-    return weight / np.maximum(np.bincount(stratum, weights=weight)[stratum], 1e-30)
-
-
-def declared_by_all(many: Sequence[Bags]) -> list[Bags]:
-    """Where some bags declare their noise, the others declare none of it as 0, so that batches have
-    one shape."""
-    if all(bags.noise is None for bags in many):
-        return list(many)
-    return [_with_noise(bags) for bags in many]
-
-
-def _with_noise(bags: Bags) -> Bags:
-    if bags.noise is not None:
-        return bags
-    return replace(bags, noise=np.zeros(len(bags)))
 
 
 def shared_features(many: Sequence[Bags], X: Any) -> tuple[Any, list[Any]]:
@@ -260,11 +216,8 @@ def shared_features(many: Sequence[Bags], X: Any) -> tuple[Any, list[Any]]:
     if X is not None:
         return X, [_Pointing(bags, bags.rows) for bags in many]
     if any(bags.X is None for bags in many):
-        raise broken(
-            "Bags to train on must have features",
-            "X is None",
-            "Give X to the bags, or to the trainer.",
-        )
+        rule = "Bags to train on must have features"
+        raise broken(rule, "X is None", "Give X to the bags, or to the trainer.")
     if all(bags is many[0] for bags in many):
         return many[0].X, list(many)
     offsets = np.cumsum([0, *(len(bags.bag) for bags in many[:-1])])

@@ -57,6 +57,11 @@ class Setting(NamedTuple):
     pool: int = 0
     groups: int | None = None
 
+    @property
+    def by_noise(self) -> bool:
+        """Whether noisier bags weigh less; the likelihood has the noise in its variance."""
+        return self.method != "likelihood"
+
 
 def judging_loss(setting: Setting, *, calm: bool = False) -> Loss:
     """What models are judged by, however trained: log loss, square (Brier) to be calm; for counts
@@ -121,7 +126,9 @@ def batch_loss(
         return OBJECTIVES[setting.method](score, batch, ask)  # pyright: ignore[reportArgumentType]
     if setting.method == "likelihood":
         instances_per_bag = jnp.sum(batch.size) / jnp.sum(batch.size > 0)
-        by_bag = _likelihood(setting, score, batch)
+        noise = batch.noise if batch.noise.size else None
+        about: dict[str, Any] = {"kind": setting.kind, "largest": setting.largest, "noise": noise}
+        by_bag = count_likelihood(score, batch.bag, batch.size, batch.report, **about)
         return _bag_mean(setting, by_bag, batch, share=batch.size > 0) / instances_per_bag
     if setting.method == "matching":
         size = jnp.maximum(batch.size, 1)
@@ -135,9 +142,14 @@ def batch_loss(
         group = jnp.arange(len(by_bag)) % setting.groups
         return median_objective(by_bag, group, setting.groups, weight=batch.weight)
     if setting.pool and setting.method == "anchored" and reference_mean is None:
-        reference_mean = _common_mean(
-            setting, reference, batch, predict_components(setting, further)
-        )
+        # E g over batch and pool alike: a bag's own share in it must be that of other instances
+        stratum = jnp.concatenate([batch.stratum[batch.bag], batch.further_stratum])
+        real = jnp.concatenate([batch.real, jnp.ones(setting.pool)])
+        g = jnp.concatenate([reference, predict_components(setting, further)]) * real[:, None]
+        count = sum_by(stratum, real, len(_pool(setting, batch)))
+        reference_mean = mean_by(stratum, g, jnp.maximum(count, 1))
+        if not setting.strata:
+            reference_mean = reference_mean[0]
     W, from_pool = _weights(setting, batch, reference, reference_mean)
     total = jnp.sum(W * f)
     if setting.pool:
@@ -162,32 +174,10 @@ def _bag_mean(setting: Setting, by_bag: Any, batch: Batches, *, share: Any) -> A
     return jnp.sum(jnp.where(weight > 0, by_bag, 0.0) * weight) / total
 
 
-def _likelihood(setting: Setting, score: Any, batch: Batches) -> Any:
-    options: dict[str, Any] = {"kind": setting.kind, "largest": setting.largest}
-    if batch.noise.size:
-        options["noise"] = batch.noise
-    return count_likelihood(score, batch.bag, batch.size, batch.report, **options)
-
-
 def _pool(setting: Setting, batch: Batches) -> Any:
     """The number of instances of the pool in each stratum."""
-    strata = 1
-    if setting.strata:
-        strata = len(batch.prior)
+    strata = len(batch.prior) if setting.strata else 1
     return sum_by(batch.further_stratum, jnp.ones(setting.pool), strata)
-
-
-def _common_mean(setting: Setting, reference: Any, batch: Batches, further: Any) -> Any:
-    """E g over batch and pool alike: a bag's own share in it must be the share that other instances
-    have."""
-    stratum = jnp.concatenate([batch.stratum[batch.bag], batch.further_stratum])
-    real = jnp.concatenate([batch.real, jnp.ones(setting.pool)])
-    values = jnp.concatenate([reference, further]) * real[:, None]
-    count = sum_by(stratum, real, len(_pool(setting, batch)))
-    mean = mean_by(stratum, values, jnp.maximum(count, 1))
-    if setting.strata:
-        return mean
-    return mean[0]
 
 
 def _weights(

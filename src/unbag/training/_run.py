@@ -104,7 +104,7 @@ class Record:
             self.history.setdefault(name, []).append(np.where(alive, value, np.nan))
         self.best = _choose(self.rule.better(epoch, observed, alive), params, self.best)
         # moments that are not finite would spoil the parameters that the run went back to
-        return state._replace(params=params, moments=_without_nan(state.moments))
+        return state._replace(params=params, moments=_finite(state.moments))
 
     def finished(self) -> bool:
         """Whether nothing more is to be expected."""
@@ -134,6 +134,7 @@ class Record:
         # one copy to the host: slices of device arrays cost 1 ms a run
         best = jax.tree.map(np.asarray, self.best)
         history = {name: np.stack(values) for name, values in self.history.items()}
+        known = [b.bare() if b.names is not None and b.size.max() > 1 else None for b in bags]
 
         def run(s: int, r: int) -> Run:
             return Run(
@@ -143,7 +144,7 @@ class Record:
                 epoch=int(self.rule.best_epoch[s, r]),
                 history={name: values[:, s, r] for name, values in history.items()},
                 diverged=int(self.diverged[s, r]) or None,
-                bags_=_named(bags[s]),
+                bags_=known[s],
                 **common,
             )
 
@@ -179,14 +180,8 @@ def _all_finite(params: Any, axes: int) -> Any:
 
 
 @jax.jit
-def _without_nan(moments: Any) -> Any:
+def _finite(moments: Any) -> Any:
     return jax.tree.map(jnp.nan_to_num, moments)
-
-
-def _named(bags: Bags) -> Bags | None:
-    if bags.names is None or bags.size.max() == 1:
-        return None
-    return bags.bare()
 
 
 @jax.jit

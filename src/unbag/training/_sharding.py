@@ -144,33 +144,24 @@ def place_on(devices: Devices | None, microbatch: int | None = None) -> Place:
         Rows whose activations are kept at once.
     """
     if microbatch is not None and microbatch < 1:
-        raise broken(
-            "A microbatch must hold at least one row",
-            f"{microbatch} given",
-            "Leave it out for whole batches.",
-        )
-    if devices is None:
-        return Place(None, microbatch or 0)
-    return Place(Mesh(np.array(_chosen(devices)), ("rows",)), microbatch or 0)
-
-
-def _chosen(devices: Devices) -> list[Any]:
-    known = jax.devices()
-    if devices == "all":
-        return known
-    if isinstance(devices, str):
-        raise broken(
-            "Devices must be a number, 'all' or devices of JAX", f"{devices!r} given", "Use 'all'."
-        )
-    if not isinstance(devices, int):
-        return list(devices)
-    if not 1 <= devices <= len(known):
+        rule, remedy = "A microbatch must hold at least one row", "Leave it out for whole batches."
+        raise broken(rule, f"{microbatch} given", remedy)
+    known, mesh = jax.devices(), None
+    if isinstance(devices, str) and devices != "all":
+        rule = "Devices must be a number, 'all' or devices of JAX"
+        raise broken(rule, f"{devices!r} given", "Use 'all'.")
+    if isinstance(devices, int) and not 1 <= devices <= len(known):
         raise broken(
             "There must be as many devices as are asked for",
             f"{devices} given and JAX has {len(known)}",
             "Ask for fewer, or for 'all'.",
         )
-    return known[:devices]
+    if devices is not None:
+        chosen = known if devices == "all" else devices
+        mesh = Mesh(
+            np.array(known[:chosen] if isinstance(chosen, int) else list(chosen)), ("rows",)
+        )
+    return Place(mesh, microbatch or 0)
 
 
 def fitting(X: Any) -> np.ndarray:

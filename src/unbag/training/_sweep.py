@@ -4,23 +4,26 @@ sweep maps one compiled step."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from unbag._progress import Progress, terminal_bar, whom_to_inform
 from unbag.bags import Bags
 from unbag.losses import Loss
 from unbag.methods import Method
+from unbag.metrics import check_apart
 from unbag.training._config import TrainingConfig, check_groups, check_place, make_setting
-from unbag.training._loader import Loader, declared_by_all, epoch_batches, shared_features
-from unbag.training._objective import Objective, Setting, judging_loss, trivial_value
-from unbag.training._progress import progress_of
+from unbag.training._loader import Loader, epoch_batches, shared_features
+from unbag.training._objective import Objective, judging_loss, trivial_value
 from unbag.training._run import DIVERGED, Record, Run
-from unbag.training._sharding import Place, place_on
+from unbag.training._sharding import place_on
 from unbag.training._step import (
     Trainer,
-    TrainState,
     call_model,
     make_optimizer,
     split_model,
@@ -28,7 +31,25 @@ from unbag.training._step import (
     start_state,
     step_key,
 )
-from unbag.training._validation import StopRule, Validation, check_held_out
+from unbag.training._validation import StopRule, Validation
+
+
+@contextmanager
+def progress_of(progress: Any, epochs: int) -> Iterator[Callable[[int, dict[str, Any]], None]]:
+    """A bar on stderr for True, the function itself, or what is informed in this context for
+    False."""
+    if progress is True:
+        with terminal_bar("training") as bar:
+            yield partial(_inform, bar, epochs)
+    else:
+        yield progress or partial(_inform, whom_to_inform(), epochs)
+
+
+def _inform(progress: Progress | None, epochs: int, epoch: int, observed: dict[str, Any]) -> None:
+    if progress is not None:
+        losses = np.asarray(observed.get("held_out", observed.get("train", np.nan)), float)
+        loss = f", loss {np.nanmin(losses):.4f}" if np.isfinite(losses).any() else ""
+        progress(epoch, epochs, f"network: epoch {epoch}{loss}")
 
 
 def train(
@@ -84,16 +105,8 @@ def train(
     """
     if epochs is not None:
         options["epochs"] = epochs
-    runs = sweep(
-        lambda _: model,
-        bags,
-        method,
-        loss,
-        learning_rates=(learning_rate,),
-        seeds=(seed,),
-        **options,
-    )
-    run = runs[0][0]
+    options |= {"learning_rates": (learning_rate,), "seeds": (seed,)}
+    ((run,),) = sweep(lambda _: model, bags, method, loss, **options)
     if run.diverged is not None:
         warnings.warn(
             f"The training diverged in epoch {run.diverged}: the model is the last good one. "
@@ -154,119 +167,57 @@ def sweep(
     config = (config or TrainingConfig()).with_options(options)
     place = place_on(config.devices, config.microbatch)
     check_place(config, place)
-    given = _one_each(bags, len(seeds))
-    reported = declared_by_all([each.reported() for each in given])
+    given, judges = (
+        [b] * len(seeds) if isinstance(b, Bags) else list(b or ()) for b in (bags, held_out)
+    )
+    reported = [each.reported() for each in given]
+    if any(each.noise is not None for each in reported):  # batches of all seeds have one shape
+        none = [np.zeros(len(each)) for each in reported]
+        declared = [n if b.noise is None else b.noise for b, n in zip(reported, none, strict=True)]
+        reported = [replace(b, noise=noise) for b, noise in zip(reported, declared, strict=True)]
     setting = make_setting(reported, method, loss, config)
     host, pointing = shared_features(reported, X)
     features = place.features(host)
-    loaders = _loaders(given, pointing, seeds, config, setting)
+    loaders = []
+    for own, seed, every in zip(pointing, seeds, given, strict=True):
+        loader = Loader(
+            own, batch=config.batch, seed=seed, pool=config.pool, by_noise=setting.by_noise
+        )
+        if config.importance is not None:
+            loader.importance = config.importance[every.observed]
+        loaders.append(loader)
     check_groups(config, method, reported, [loader.plan(1) for loader in loaders])
-    judges = _one_each(held_out, len(seeds))
-    check_held_out(reported, judges)
-    validation = _validation(judges, test, X, setting, place)
+    for learned, held in zip(reported, judges, strict=False):
+        if learned.size.max() > 1:  # bags of one are rows, which many tables number alike
+            check_apart(None, held, learned)
+    # what looks at all runs after each epoch goes by proper losses, whatever the method's own is
+    proper, calm = judging_loss(setting), judging_loss(setting, calm=True)
+    validation = Validation(judges, test, X, setting.kind, proper, calm, hold=place.whole)
     params, static = split_model(stack_models([make(seed) for seed in seeds], len(learning_rates)))
-    trainer = Trainer(
-        setting,
-        static,
-        make_optimizer(config.weight_decay, config.clip),
-        place,
-        config.apply or call_model,
-        config.reference,
-    )
+    optimizer = make_optimizer(config.weight_decay, config.clip)
+    apply = config.apply or call_model
+    trainer = Trainer(setting, static, optimizer, place, apply, config.reference)
     state = place.copied(start_state(trainer, params, features, pointing))
     rule = StopRule(len(seeds), len(learning_rates), config.patience)
     # losses of counts grow with the counts, so that what is wild is so beside the trivial one
     usual = max(trivial_value(setting, each) for each in reported)
     record = Record(state.params, rule, limit=max(DIVERGED, 1000 * usual))
-    rates = np.asarray(learning_rates, np.float32)
-    _run_epochs(trainer, state, rates, features, loaders, seeds, validation, record, config)
-    return record.runs(
-        trainer.model,
-        seeds,
-        learning_rates,
-        reported,
-        method=getattr(method, "__name__", method),
-        loss=setting.loss.name,
-        link=setting.loss.form(setting.kind).link,
-    )
-
-
-def _run_epochs(
-    trainer: Trainer,
-    state: TrainState,
-    rates: Any,
-    features: Any,
-    loaders: Sequence[Loader],
-    seeds: Sequence[int],
-    validation: Validation,
-    record: Record,
-    config: TrainingConfig,
-) -> None:
-    """Take the steps of all epochs, and look at the runs after each."""
-    place, shape = trainer.place, None
+    rates, shape = np.asarray(learning_rates, np.float32), None
     with progress_of(config.progress, config.epochs) as progress:
         for epoch in range(1, config.epochs + 1):
-            values = []
+            values = []  # looked at after the epoch: who asks for a number waits for its step
             batches, shape = epoch_batches(loaders, epoch, shape, multiple=place.count)
             for number, (arrays, active) in enumerate(batches):
-                X, keys = place.batch(features, arrays), step_key(seeds, epoch, number)
-                state, value = trainer.step_all(state, rates, X, arrays, active, keys)
+                rows, keys = place.batch(features, arrays), step_key(seeds, epoch, number)
+                state, value = trainer.step_all(state, rates, rows, arrays, active, keys)
                 values.append((value, active[:, None]))
-            observed = {"train": _mean_of_active(values)}
+            total = sum(np.where(active, np.asarray(value), 0.0) for value, active in values)
+            observed = {"train": np.asarray(total / sum(active for _, active in values))}
             observed |= validation.look(trainer.look, state.params)
             state = record.add(epoch, observed, state)
             progress(epoch, observed)
             if record.finished():
-                return
-
-
-def _validation(
-    judges: Sequence[Bags], test: Any, X: Any, setting: Setting, place: Place
-) -> Validation:
-    """What looks at all runs after each epoch; by proper losses, whatever the method's own is."""
-    return Validation(
-        judges,
-        test,
-        X,
-        kind=setting.kind,
-        loss=judging_loss(setting),
-        calm_loss=judging_loss(setting, calm=True),
-        hold=place.whole,
-    )
-
-
-def _one_each(bags: Bags | Sequence[Bags] | None, count: int) -> list[Bags]:
-    """The bags of each seed."""
-    if isinstance(bags, Bags):
-        return [bags] * count
-    return list(bags or ())
-
-
-def _loaders(
-    given: Sequence[Bags],
-    pointing: Sequence[Any],
-    seeds: Sequence[int],
-    config: TrainingConfig,
-    setting: Setting,
-) -> list[Loader]:
-    """One of each seed. given : with the bags that have no report. pointing : those that have."""
-    factors: list[np.ndarray | None] = [None] * len(given)
-    if config.importance is not None:
-        factors = [config.importance[bags.observed] for bags in given]
-    return [
-        Loader(
-            bags,
-            batch=config.batch,
-            seed=seed,
-            pool=config.pool,
-            importance=factor,
-            by_noise=setting.method != "likelihood",  # which has the noise in its variance
-        )
-        for bags, seed, factor in zip(pointing, seeds, factors, strict=True)
-    ]
-
-
-def _mean_of_active(values: list[tuple[Any, np.ndarray]]) -> np.ndarray:
-    """Mean objective of each run over the batches that it had."""
-    total = sum(np.where(active, np.asarray(value), 0.0) for value, active in values)
-    return np.asarray(total / sum(active for _, active in values))
+                break
+    link = setting.loss.form(setting.kind).link
+    about = {"method": getattr(method, "__name__", method), "loss": setting.loss.name, "link": link}
+    return record.runs(trainer.model, seeds, learning_rates, reported, **about)

@@ -21,7 +21,7 @@ import numpy as np
 from unbag._rules import refuse
 from unbag.bags import Bags, Kind
 from unbag.losses import Loss
-from unbag.metrics import check_apart, judge_all, predict
+from unbag.metrics import judge_all, predict
 
 Scores = Callable[[Any, Any], Any]
 """From the parameters of one seed and features to a row of scores for each rate."""
@@ -164,10 +164,10 @@ class Validation:
         held_out: Sequence[Bags],
         test: tuple[Any, Any] | None,
         X: Any,
-        *,
         kind: Kind,
         loss: Loss,
         calm_loss: Loss,
+        *,
         hold: Hold,
     ) -> None:
         self.held_out, self.loss, self.calm_loss = held_out, loss, calm_loss
@@ -175,7 +175,8 @@ class Validation:
         once: dict[int, Any] = {}  # seeds may share their held-out bags
         for bags in held_out:
             if id(bags) not in once:
-                once[id(bags)] = hold(_finite(_features_of(bags, X)))
+                own = np.asarray(X)[bags.rows] if bags.X is None else bags.X
+                once[id(bags)] = hold(_finite(own))
         self.features = [once[id(bags)] for bags in held_out]
         self.test = None
         if test is not None:
@@ -196,28 +197,29 @@ class Validation:
         self.looks += 1
         if not self.held_out and self.test is None:
             return {}
-        seeds = len(jax.tree.leaves(params)[0])
-        observed = [self._look(scores, _of_seed(params, seed), seed) for seed in range(seeds)]
-        return {name: np.stack([one[name] for one in observed]) for name in observed[0]}
+        observed: dict[str, list[Any]] = {}
 
-    def _look(self, scores: Scores, params: Any, seed: int) -> dict[str, np.ndarray]:
-        observed: dict[str, np.ndarray] = {}
-        if self.held_out:
-            score = np.asarray(scores(params, self.features[seed]), float)
-            observed |= self._from_bags(score, seed)
-        if self.test is not None:
-            observed |= self._from_labels(scores(params, self.test[0]), self.test[1])
-        return observed
+        def note(**values: Any) -> None:
+            for name, value in values.items():
+                observed.setdefault(name, []).append(value)
 
-    def _from_labels(self, score: Any, y: Any) -> dict[str, np.ndarray]:
-        value = np.asarray(_mean_losses(score, y, self.loss, self.kind))
-        if self.kind != "binary":
-            return {"test_loss": value}
-        return {"test_loss": value, "test_auc": labelled_auc(score, y)}
-
-    def _from_bags(self, score: np.ndarray, seed: int) -> dict[str, np.ndarray]:
-        judged = [self._judge(one, (seed, rate)) for rate, one in enumerate(score)]
-        return dict(zip(("held_out", "choice"), np.array(judged).T, strict=True))
+        for seed in range(len(jax.tree.leaves(params)[0])):
+            own = _of_seed(params, seed)
+            if self.held_out:
+                score = np.asarray(scores(own, self.features[seed]), float)
+                judged = np.array(
+                    [self._judge(one, (seed, rate)) for rate, one in enumerate(score)]
+                )
+                note(held_out=judged[:, 0], choice=judged[:, 1])
+            if self.test is not None:
+                score, y = scores(own, self.test[0]), self.test[1]
+                note(test_loss=_mean_losses(score, y, self.loss, self.kind))
+                if self.kind == "binary":
+                    note(test_auc=labelled_auc(score, y))
+        return {
+            name: np.stack([np.asarray(each) for each in values])
+            for name, values in observed.items()
+        }
 
     def _judge(self, score: np.ndarray, run: tuple[int, int]) -> tuple[float, float]:
         """The estimated loss of a run, and what its epochs are compared by."""
@@ -229,19 +231,6 @@ class Validation:
         consensus = self.consensus[run] = before + (now - before) / self.looks
         value = judge_all([score], bags, consensus, self.loss).value[0]
         return value, judge_all([score], bags, consensus, self.calm_loss).cautious()[0]
-
-
-def check_held_out(many: Sequence[Bags], held_out: Sequence[Bags]) -> None:
-    """Refuse held-out bags that are among the bags to learn from."""
-    for learned, held in zip(many, held_out, strict=False):
-        if learned.size.max() > 1:  # bags of one are rows, which many tables number alike
-            check_apart(None, held, learned)
-
-
-def _features_of(bags: Bags, X: Any) -> Any:
-    if bags.X is not None:
-        return bags.X
-    return np.asarray(X)[bags.rows]
 
 
 def _finite(given: Any) -> Any:

@@ -1,20 +1,27 @@
-"""A classifier of single rows, learned from proportions or class shares of bags."""
+"""The two estimators, of classes and of counts, and the files that they are loaded from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+import pyarrow as pa
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import assert_all_finite
+from sklearn.utils.validation import assert_all_finite, column_or_1d
 
+from unbag._model_file import Misfit, load_arrays, unlike_saved
 from unbag._rules import broken
-from unbag.bags import Bags
+from unbag.bags import Bags, Kind
 from unbag.estimators._base import BagEstimator, Targets
 from unbag.estimators._network import Training
 from unbag.estimators._targets import RowReports, as_reports, check_rows, row_reports
+from unbag.losses import named_loss
+
+if TYPE_CHECKING:
+    from unbag.estimators._base import BagEstimator
 
 
 class BagClassifier(ClassifierMixin, BagEstimator):  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -95,20 +102,15 @@ class BagClassifier(ClassifierMixin, BagEstimator):  # pyright: ignore[reportInc
 
     def _training(self) -> Training:
         if self.loss == "poisson":
-            raise broken(
-                "A loss of a classifier must be one of probabilities",
-                "poisson given, which is one of counts",
-                "Leave loss out, or take BagRegressor.",
-            )
+            rule = "A loss of a classifier must be one of probabilities"
+            remedy = "Leave loss out, or take BagRegressor."
+            raise broken(rule, "poisson given, which is one of counts", remedy)
         return super()._training()
 
     def _name_classes(self, bags: Bags, classes: Sequence[Any] | None) -> None:
         if bags.kind == "total":
-            raise broken(
-                "Bags of a classifier must report proportions or class shares",
-                "they report totals of counts",
-                "Take BagRegressor.",
-            )
+            rule = "Bags of a classifier must report proportions or class shares"
+            raise broken(rule, "they report totals of counts", "Take BagRegressor.")
         self.classes_ = np.arange(max(2, bags.report[0].size))
         if classes is not None:
             self.classes_ = np.array(classes)
@@ -140,11 +142,9 @@ class BagClassifier(ClassifierMixin, BagEstimator):  # pyright: ignore[reportInc
             classes = rows.y
         known = np.unique(classes)
         if len(known) < 2:
-            raise broken(
-                "There must be at least two classes",
-                f"only class {known[0]} given",
-                "Nothing can be learned from one class; with partial_fit, pass classes=.",
-            )
+            rule = "There must be at least two classes"
+            remedy = "Nothing can be learned from one class; with partial_fit, pass classes=."
+            raise broken(rule, f"only class {known[0]} given", remedy)
         return known
 
     def _targets(self, rows: RowReports, count: int) -> Targets:
@@ -165,11 +165,8 @@ class BagClassifier(ClassifierMixin, BagEstimator):  # pyright: ignore[reportInc
         number = order.take(place, mode="clip")
         known = self.classes_[number] == y
         if not known.all():
-            raise broken(
-                f"A label must be one of the classes {self.classes_.tolist()}",
-                f"{y[~known][0]} given",
-                "Fit again with all classes.",
-            )
+            rule = f"A label must be one of the classes {self.classes_.tolist()}"
+            raise broken(rule, f"{y[~known][0]} given", "Fit again with all classes.")
         return number
 
     def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:
@@ -205,3 +202,125 @@ class BagClassifier(ClassifierMixin, BagEstimator):  # pyright: ignore[reportInc
 
     # that of bags, not the one of scikit-learn
     score = BagEstimator.score  # pyright: ignore[reportAssignmentType]
+
+
+class BagRegressor(RegressorMixin, BagEstimator):  # pyright: ignore[reportIncompatibleMethodOverride]
+    """A regression of single counts, learned from the mean counts of bags; Poisson loss by default.
+
+    Parameters are those of `BagClassifier`; `loss` is "poisson" (predictions are exp(score)) or
+    "square".
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2))
+    >>> counts, bag = rng.poisson(np.exp(0.5 * X[:, 0])), np.arange(2000) // 5
+    >>> y = np.bincount(bag, weights=counts)[bag] / 5
+    >>> model = BagRegressor().fit(X, y, bag=bag)
+    >>> bool(np.corrcoef(model.predict(X), np.exp(0.5 * X[:, 0]))[0, 1] > 0.9)
+    True
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def partial_fit(
+        self, X: Any, y: Any, bag: Any = None, *, stratum: Any = None, noise: Any = None
+    ) -> BagRegressor:
+        """Go on learning with one epoch over these bags (Adam starts afresh each time).
+
+        The model is one network, as with `method`; another kind of model is replaced by it.
+
+        Parameters
+        ----------
+        X, y, bag, stratum, noise : array
+            See `fit`.
+        """
+        return self._go_on(X, row_reports(y, bag, stratum, noise))
+
+    def _name_classes(self, bags: Bags, classes: Sequence[Any] | None) -> None:
+        if bags.kind != "total":
+            rule = "Bags of a regression must report totals of counts"
+            remedy = "Take BagClassifier, or join with {kind:total}."
+            raise broken(rule, f"their kind is {bags.kind}", remedy)
+
+    def _targets(self, rows: RowReports, count: int) -> Targets:
+        y, bag = column_or_1d(as_reports(rows.y), warn=True), rows.bag
+        check_rows(rows, count)
+        if bag is None:
+            bag = np.arange(count)
+        return y, bag, "total"
+
+    def predict(self, X: Any, offset: Any = None) -> np.ndarray:
+        """The expected count.
+
+        Parameters
+        ----------
+        X, offset : array
+            See `fit`.
+        """
+        return self._link(self._scores(X, offset))
+
+    # that of bags, not the one of scikit-learn
+    score = BagEstimator.score  # pyright: ignore[reportAssignmentType]
+
+
+MIDDAY = 1_600_000_000 * 1_000_000  # some moment, in microseconds
+
+
+def load(path: str | Path) -> BagEstimator:
+    """An estimator that `save` wrote, with the same predictions.
+
+    The file is checked as a whole before: its digest, the shapes of its arrays, and by a prediction
+    of two rows.
+    """
+    arrays, settings = load_arrays(path)
+    kinds = {"BagClassifier": BagClassifier, "BagRegressor": BagRegressor}
+    named = settings.get("estimator")
+    if not isinstance(named, str) or named not in kinds:
+        rule = f"A model file must hold one of {', '.join(kinds)}"
+        raise broken(rule, f"{named} given", "Use the unbag that saved it.")
+    try:
+        model = kinds[named].restore(arrays, settings)
+        try_out(model)
+    except ImportError:
+        raise  # of a library that the model needs
+    except Exception as error:  # of whatever kind: the content fits no model
+        raise unlike_saved(path, str(error).split("\n")[0] or type(error).__name__) from error
+    return model
+
+
+def try_out(model: Any) -> None:
+    """Raise an error unless the parts of a model fit together.
+
+    Parameters
+    ----------
+    model : BagEstimator
+        Just read from a file.
+    """
+    if model.kind_ not in get_args(Kind):
+        raise Misfit(f"kind {model.kind_!r} is not known")
+    named_loss(model.loss_)
+    marks, old, plan = model.learned_, model.old_score_, model.plan_
+    if marks is not None and (marks.shape[1:] != (3,) or marks.dtype.kind not in "iu"):
+        raise Misfit("the marks of its bags are no numbers")
+    if old is not None and not (
+        isinstance(old.column, str) and {type(flag) for flag in old[1:]} == {bool}
+    ):
+        raise Misfit("its old score has no name")
+    if plan is None:
+        return
+    # Two rows, one without values: the predictions must be finite, and as many as the classes.
+    two = {}
+    for column in plan.used:
+        if column.kind == "date":
+            two[column.name] = pa.array([None, MIDDAY], pa.timestamp("us"))
+        else:
+            known = column.mean if column.kind == "numeric" else (*column.values, "true")[0]
+            two[column.name] = pa.array([None, known])
+    X = plan.columns_of(pa.table(two)) if model.takes_tables else plan.features(pa.table(two))
+    predicted = model._link(model.scores_at(X, None))
+    expected = (2,) if model.kind_ == "total" else (2, len(model.classes_))
+    if predicted.shape != expected or not np.isfinite(predicted).all():
+        raise Misfit("its predictions are no numbers")
