@@ -145,7 +145,7 @@ def residuals(score: Any, batch: Any) -> Residuals:
 
     Parameters
     ----------
-    score, batch
+    score, batch : array, Batches
         As in `debiased_square`.
     """
     h = jax.nn.sigmoid(score) * batch.real
@@ -168,7 +168,15 @@ def debiased(r: Residuals) -> Any:
 
 
 def centred(r: Residuals, *, bound: Any = jnp.inf) -> Any:
-    """What each bag says by Busa-Fekete and others."""
+    """What each bag says by Busa-Fekete and others.
+
+    Parameters
+    ----------
+    r : Residuals
+        Of each bag.
+    bound : array
+        To which the centred residual is clipped.
+    """
     return r.size * jnp.clip(r.own - r.common, -bound, bound) ** 2 + r.common**2
 
 

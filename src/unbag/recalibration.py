@@ -311,7 +311,9 @@ def _solve(
 
     def predicted(theta: np.ndarray) -> np.ndarray:
         eta = offset + design @ theta
-        return predict(eta if kind == "histogram" else eta[:, 0], loss, kind)
+        if kind != "histogram":
+            eta = eta[:, 0]
+        return predict(eta, loss, kind)
 
     def derivatives(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of the mean loss; the second are the variance of the label under the prediction, between
@@ -322,7 +324,9 @@ def _solve(
             mean = np.einsum("nc,ncq->nq", h, design)
             square = np.einsum("nc,ncq,ncr->qr", h, design, design)
             return slope, (square - mean.T @ mean) / len(h)
-        variance, flat = h * (1 - h) if kind == "binary" else h, design[:, 0]
+        variance, flat = h, design[:, 0]
+        if kind == "binary":
+            variance = h * (1 - h)
         return slope, (flat * variance).T @ flat / len(h)
 
     theta = newton(derivatives, np.zeros(count), longest=LONGEST, enough=1e-10)

@@ -159,16 +159,13 @@ def _fit(
     if held_out is None and best:
         objective = BagObjective(bags, **choices)
         booster = library.grow(objective, bags.X, best, params, None)
-    known = bags.names is not None and bags.size.max() > 1
-    return library.model(
-        library.cut(booster, best) if best else None,
-        float(objective.start),
-        bags.kind,
-        objective.loss,
-        np.array(history),
-        names_of(bags.X),
-        bags.bare() if known else None,
-    )
+    cut = known = None
+    if best:
+        cut = library.cut(booster, best)
+    if bags.names is not None and bags.size.max() > 1:
+        known = bags.bare()
+    about = (float(objective.start), bags.kind, objective.loss, np.array(history))
+    return library.model(cut, *about, names_of(bags.X), known)
 
 
 def _tame(objective: BagObjective) -> tuple[int, float]:

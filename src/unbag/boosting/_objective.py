@@ -302,7 +302,9 @@ class BagObjective:
             place = np.empty_like(s)
             place[order] = np.arange(len(s)) - (np.cumsum(count) - count)[s[order]]
             stays = place < np.maximum(2, np.ceil(self.share * count))[s]
-        weight = stays * (1.0 if self._bag_weight is None else self._bag_weight)
+        weight = stays.astype(float)
+        if self._bag_weight is not None:
+            weight = weight * self._bag_weight
         return weight / np.bincount(s, weights=weight)[s]
 
     def predict(self, score: Any) -> np.ndarray:

@@ -314,7 +314,9 @@ class BagEstimator(BaseEstimator):
         if self.plan_ is None:
             return None
         read = {column.name for column in self.plan_.used}
-        return self.plan_ if read == set(getattr(self, "feature_names_in_", read)) else None
+        if read != set(getattr(self, "feature_names_in_", read)):
+            return None
+        return self.plan_
 
     def _asks_training(self) -> bool:
         """Whether the options ask for one network that is trained by itself."""
@@ -407,7 +409,9 @@ class BagEstimator(BaseEstimator):
     def _html_repr(self) -> str:
         """In notebooks: the diagram of scikit-learn, and what bags say of the fitted model."""
         diagram = super()._html_repr()
-        return diagram if self.fitted_ is None else f"{diagram}{as_html(self.fitted_)}"
+        if self.fitted_ is None:
+            return diagram
+        return f"{diagram}{as_html(self.fitted_)}"
 
     @property
     def takes_tables(self) -> bool:
@@ -573,7 +577,9 @@ class BagEstimator(BaseEstimator):
         """Scores as probabilities of the classes, or as counts."""
         form = losses.LOSSES[self.loss_].form(self.kind_)
         prediction = form.predict(score)
-        return namespace(prediction).exp(prediction) if form.log_space else prediction
+        if form.log_space:
+            return namespace(prediction).exp(prediction)
+        return prediction
 
 
 def _is_table(X: Any) -> bool:

@@ -144,7 +144,7 @@ class _Graph:
         total = self.value(np.reshape(np.asarray(combination.level, float), (1, -1)))
         for i, name in enumerate(combination.names):
             model: Any = fitted.models[name]
-            score = self.additive(model) if isinstance(model, AdditiveModel) else self.trees(model)
+            score = {AdditiveModel: self.additive}.get(type(model), self.trees)(model)
             total = total + (score - centre[i : i + 1]) * float(combination.weights[i])
         return total
 

@@ -295,8 +295,10 @@ class OnlineStore(RunFolder):
 
 
 def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
     try:
-        return json.loads(path.read_text()) if path.exists() else {}
+        return json.loads(path.read_text())
     except json.JSONDecodeError as error:
         rule = "What a store of online runs keeps must be JSON"
         raise broken(rule, f"{path} is not ({error})", "Delete it.") from error
@@ -311,14 +313,18 @@ def online_stores(folder: Path) -> list[tuple[OnlinePlan, OnlineStore]]:
 def best_rate(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> float | None:
     """The rate with the lowest average log loss of its predictions; None when a run is missing, or
     all diverged."""
-    chunks, seeds = (plan.tuning, 1) if plan.tuning else (plan.chunks, plan.repetitions)
+    chunks, seeds = plan.chunks, plan.repetitions
+    if plan.tuning:
+        chunks, seeds = plan.tuning, 1
     losses = []
     for rate in plan.rates:
         runs = [store.read(plan.run(cell, rate, s, chunks)) for s in range(seeds)]
         if None in runs:
             return None
         losses.append(np.mean([np.mean(run["label_log_loss"]) for run in runs if run]))
-    return plan.rates[int(np.nanargmin(losses))] if np.isfinite(losses).any() else None
+    if not np.isfinite(losses).any():
+        return None
+    return plan.rates[int(np.nanargmin(losses))]
 
 
 Progress = Callable[[OnlineRun, dict[str, Any]], None]

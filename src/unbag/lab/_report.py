@@ -265,8 +265,14 @@ def _panel(results: BestCells, ways: Sequence[Way], compare: tuple[Way, Way] | N
                 level += [(row, column)] * bool(abs(gap) <= error)
         if compare:  # a paired t test between two methods, where both have runs
             pair = [there[way] for way in compare if way in there]
-            p = pair[0].p_value(pair[1]) if len(pair) == 2 else np.nan
-            rows[-1].append("< 0.001" if p < 0.001 else f"{p:.2g}" * bool(np.isfinite(p)))
+            text, p = "", np.nan
+            if len(pair) == 2:
+                p = pair[0].p_value(pair[1])
+            if np.isfinite(p):
+                text = f"{p:.2g}"
+            if p < 0.001:
+                text = "< 0.001"
+            rows[-1].append(text)
     if results.labels is not None:
         foot.append(["labels", str(results.labels)])
     if results.metric == "test_loss":

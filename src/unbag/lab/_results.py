@@ -90,7 +90,9 @@ class Average(NamedTuple):
 
         gap, error = self.minus(other)
         common = len(set(self.repetitions) & set(other.repetitions))
-        return float(2 * t.sf(abs(gap / error), common - 1)) if error > 0 else np.nan
+        if not error > 0:
+            return np.nan
+        return float(2 * t.sf(abs(gap / error), common - 1))
 
 
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:

@@ -91,7 +91,9 @@ def as_latex(
     lines += [line(row, number) for number, row in enumerate(rows)]
     lines += ["\\midrule"] * bool(foot) + [line(row, len(rows)) for row in foot]
     text = "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
-    return floating([text], caption=caption, label=label) if caption else text
+    if caption:
+        return floating([text], caption=caption, label=label)
+    return text
 
 
 def floating(tabulars: Sequence[str], *, caption: str, label: str = "") -> str:

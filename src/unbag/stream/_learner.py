@@ -153,16 +153,15 @@ class StreamLearner:
         row: dict[str, Any] = {}
         if len(kept):
             labels, count = label_metrics(score, np.asarray(chunk.y), chunk.truth), len(score)
-            enough = bags is not None and len(bags) >= 2  # else it is the end of a file
             # events that fill no bag, or too few bags
             few = f"are too few for bags of {self.settings.size}"
-            learned = len(bags.bag) if bags is not None and enough else 0
             fault = f"{few}; predicted and judged, not learned from"
-            self._set_aside("leftover", fault, count - learned)
-            if bags is not None and enough:
-                row = self._learn(bags, score[bags.rows], labels)
-            else:
+            if bags is None or len(bags) < 2:  # the end of a file: too few to learn from
+                self._set_aside("leftover", fault, count)
                 row = self._note({"events": count, "bags": 0, **labels})
+            else:
+                self._set_aside("leftover", fault, count - len(bags.bag))
+                row = self._learn(bags, score[bags.rows], labels)
         self.advance(chunk.position)
         return row
 

@@ -157,10 +157,12 @@ def place_on(devices: Devices | None, microbatch: int | None = None) -> Place:
             "Ask for fewer, or for 'all'.",
         )
     if devices is not None:
-        chosen = known if devices == "all" else devices
-        mesh = Mesh(
-            np.array(known[:chosen] if isinstance(chosen, int) else list(chosen)), ("rows",)
-        )
+        chosen = known
+        if isinstance(devices, int):
+            chosen = known[:devices]
+        elif devices != "all":
+            chosen = list(devices)
+        mesh = Mesh(np.array(chosen), ("rows",))
     return Place(mesh, microbatch or 0)
 
 

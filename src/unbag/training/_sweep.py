@@ -48,8 +48,10 @@ def progress_of(progress: Any, epochs: int) -> Iterator[Callable[[int, dict[str,
 def _inform(progress: Progress | None, epochs: int, epoch: int, observed: dict[str, Any]) -> None:
     if progress is not None:
         losses = np.asarray(observed.get("held_out", observed.get("train", np.nan)), float)
-        loss = f", loss {np.nanmin(losses):.4f}" if np.isfinite(losses).any() else ""
-        progress(epoch, epochs, f"network: epoch {epoch}{loss}")
+        words = f"network: epoch {epoch}"
+        if np.isfinite(losses).any():
+            words += f", loss {np.nanmin(losses):.4f}"
+        progress(epoch, epochs, words)
 
 
 def train(
@@ -171,10 +173,9 @@ def sweep(
         [b] * len(seeds) if isinstance(b, Bags) else list(b or ()) for b in (bags, held_out)
     )
     reported = [each.reported() for each in given]
-    if any(each.noise is not None for each in reported):  # batches of all seeds have one shape
-        none = [np.zeros(len(each)) for each in reported]
-        declared = [n if b.noise is None else b.noise for b, n in zip(reported, none, strict=True)]
-        reported = [replace(b, noise=noise) for b, noise in zip(reported, declared, strict=True)]
+    for i, each in enumerate(reported):  # batches of all seeds have one shape
+        if each.noise is None and any(other.noise is not None for other in reported):
+            reported[i] = replace(each, noise=np.zeros(len(each)))
     setting = make_setting(reported, method, loss, config)
     host, pointing = shared_features(reported, X)
     features = place.features(host)
