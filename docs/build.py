@@ -62,7 +62,7 @@ def modules() -> list[str]:
 def source(module: str) -> ast.Module:
     """A module or package, read but not run; defaults that are constants of it show their value."""
     path = ROOT / "src" / Path(*module.split("."))
-    if path.is_dir():
+    if (path / "__init__.py").exists():
         path = path / "__init__"
     tree = ast.parse(path.with_suffix(".py").read_text())
     tree.body = [part for node in tree.body for part in known_to_editors(node)]
