@@ -359,7 +359,9 @@ def _moment(value: object) -> str:
     """The day of a date; other times as they are."""
     text = str(value)
     is_date = len(text) > 10 and text[4:5] == "-"
-    return text[:10] if is_date else text
+    if is_date:
+        return text[:10]
+    return text
 
 
 def draw_features(axes: Axes, names: Sequence[str], F: Sequence[float]) -> None:
@@ -482,7 +484,9 @@ def value_text(at: object, *, days: bool = False) -> str:
         return str(at)
     if days:
         return str(np.datetime64(round(at), "D"))
-    return f"{at:,.0f}" if abs(at) >= 100 else f"{at:.3g}"
+    if abs(at) >= 100:
+        return f"{at:,.0f}"
+    return f"{at:.3g}"
 
 
 def draw_effect(axes: Axes, effect: Any, *, unit: str, classes: Sequence[str] = ("",)) -> None:

@@ -111,7 +111,9 @@ def best_round(history: np.ndarray) -> int:
 def names_of(X: Any) -> list[str] | None:
     """Names of the columns of a data frame or an Arrow table; numbers are none."""
     names: list[Any] = list(getattr(X, "column_names", getattr(X, "columns", ())))
-    return names if names and all(isinstance(name, str) for name in names) else None
+    if not names or not all(isinstance(name, str) for name in names):
+        return None
+    return names
 
 
 def check_names(names: Sequence[str] | None, learned: Sequence[str] | None) -> None:

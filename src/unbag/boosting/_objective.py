@@ -286,7 +286,9 @@ class BagObjective:
             prior = prior[0]
         residual, weight = b.report.reshape(len(b), -1) - mean, self._weight(draw)
         W = weights.upm(b.size, residual, prior, weight=weight, stratum=b.stratum)
-        return W if b.kind == "histogram" else W[:, 0]
+        if b.kind == "histogram":
+            return W
+        return W[:, 0]
 
     def _weight(self, draw: int | None) -> np.ndarray | None:
         """Of each bag: by its noise, or in this draw, in which two of each stratum stay."""
@@ -314,7 +316,9 @@ class BagObjective:
     def _checked(self, score: Any) -> np.ndarray:
         rows(len(score), len(self.bags.bag), thing="score", of="instance")
         score = np.asarray(score, float)
-        return score if self.bags.kind == "histogram" else score.ravel()
+        if self.bags.kind == "histogram":
+            return score
+        return score.ravel()
 
     def value(self, score: Any) -> float:
         """The loss as these bags estimate it: without bias, if they had no part in making the

@@ -416,7 +416,9 @@ def by_kind(runs: Sequence[BenchmarkRun]) -> dict[str, list[BenchmarkRun]]:
 
 
 def _kind(run: BenchmarkRun) -> str:
-    return TASKS[run.task].kind if run.task in TASKS else "binary"
+    if run.task in TASKS:
+        return TASKS[run.task].kind
+    return "binary"
 
 
 LEVEL = 0.05
@@ -567,7 +569,9 @@ def leaderboard(runs: Sequence[BenchmarkRun]) -> Leaderboard:
 
     def median(values: Any) -> float:
         finite = [value for value in values if np.isfinite(value)]
-        return float(np.median(finite)) if finite else np.nan
+        if not finite:
+            return np.nan
+        return float(np.median(finite))
 
     for name, loss, rank in zip(whole, table, ranks, strict=True):
         own = [by[name, block] for block in blocks]

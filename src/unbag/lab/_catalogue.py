@@ -128,7 +128,9 @@ def trivial_loss(data: Dataset, prior: Any, kind: Kind) -> float:
 
 def title_of(task: str) -> str:
     """What figures and tables call a task; one that is not known here has its name."""
-    return TASKS[task].title if task in TASKS else task
+    if task in TASKS:
+        return TASKS[task].title
+    return task
 
 
 def download(name: str) -> None:

@@ -129,7 +129,7 @@ def _figures(
     # Controls with another smoothing, whose loss has a name of its own, stay out of the paper's.
     usual = [runs for runs in everything if runs.way.loss in LOSSES]
     for (name, shown), (title, metric) in product(pictures.items(), METRICS.items()):
-        drawn = usual if name == "paper" else everything
+        drawn = {"paper": usual}.get(name, everything)
         cells = [cells_of(drawn, experiment, metric) for experiment in shown]
         inside = [each for each in cells if {k for _, k in each.learned} & {*ZOOM}]
         files: dict[str, tuple[list[BestCells], tuple[int, ...] | None]] = {

@@ -194,7 +194,7 @@ class FolderInput:
         try:
             _check_end(file)
             reports = set(self.columns.values) <= set(open_table(file).schema.names)
-            kind = "reports" if reports else "events"
+            kind = {True: "reports", False: "events"}[reports]
             needed = {"events": self.columns.of_events, "reports": self.columns.of_reports}[kind]
             open_table(file, thing=kind).need(needed)
             return kind
