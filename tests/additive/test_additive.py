@@ -12,6 +12,7 @@ from scipy import sparse, special
 from sklearn.linear_model import LogisticRegression
 
 from unbag import Bags, random_bags
+from unbag._model_file import Misfit
 from unbag.additive._counts import CountMoments, Counts, Spread, counts_of
 from unbag.additive._evidence import EvidenceFit, Hyperprior, bent
 from unbag.additive._jacobian import Jacobian, Split
@@ -403,6 +404,14 @@ def test_a_line_of_ranks_needs_few_bags_where_a_logarithm_matters():
     assert line < 5 < 20 < steps  # the line alone tells it
     effect = model.effects()[0]
     np.testing.assert_allclose(effect.effect[2:-2], np.log(effect.at[2:-2]) / 1.5, atol=0.3)
+
+
+def test_a_file_whose_line_of_ranks_has_no_bins_is_refused():
+    model = Additive().fit(long_tails(1.5))
+    arrays, settings = model.arrays()
+    settings["terms"][0].pop("edges")
+    with pytest.raises(Misfit, match="no bins"):
+        type(model).restore(arrays, settings)
 
 
 def test_one_hot_columns_are_one_term_and_others_numbers():

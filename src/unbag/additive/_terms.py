@@ -389,6 +389,8 @@ class Terms:
                 type(n) is int and n >= 0 for n in (*counts, *chain.from_iterable(term.cuts))
             ):
                 raise Misfit("a term has something else than numbers")
+            if term.ranked and not term.edges:
+                raise Misfit("a line of ranks has no bins")
             if len(term.flags) not in (0, term.levels):
                 raise Misfit("a term has other columns than levels")
             if not {*term.pair} <= {other.name for other in terms}:

@@ -186,8 +186,11 @@ def _grow_lightgbm(
         return lightgbm.train(params, data, rounds)
     judges, look = watch
     held_out = data.create_valid(judges.X, judges.report[judges.bag], init_score=start(judges))
-    told = lambda score, _: ("estimated_loss", look(score), False)
-    return lightgbm.train(params, data, rounds, valid_sets=[held_out], feval=told)
+
+    def estimated_loss(score: Any, _: Any) -> tuple[str, float, bool]:
+        return "estimated_loss", look(score), False
+
+    return lightgbm.train(params, data, rounds, valid_sets=[held_out], feval=estimated_loss)
 
 
 def _grow_xgboost(

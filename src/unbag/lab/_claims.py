@@ -240,8 +240,8 @@ def _on_task(everything: Sequence[Runs], task: str, metric: Metric, claim: Paper
     fit = [cells for cells in ran if not _obstacle([cells])]
     duels, nearest = [], {}
     for k in sizes:
-        found = [(_duels(cells, a, others, (k,)), cells) for cells in fit]
-        there, cells = max(found, key=lambda pair: _evidence(pair[0]))
+        compared = [(_duels(cells, a, others, (k,)), cells) for cells in fit]
+        there, cells = max(compared, key=lambda pair: _evidence(pair[0]))
         duels += there
         if there:
             nearest[k] = cells
