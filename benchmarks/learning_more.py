@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from learning_tasks import Task
+from learning_tasks import Task, numbered, texts
 from scipy.special import expit, softmax
 from sklearn.datasets import load_diabetes, load_wine
 
@@ -61,7 +61,7 @@ def weeks(size: int, seed: int) -> Task:
     hour = rng.integers(0, 730 * 24, n)
     score = np.where((hour // 24) % 7 >= 5, 1.0, -0.3) + 0.8 * np.cos(hour / 12 * np.pi)
     when = np.datetime64("2024-01-01", "s") + hour * np.timedelta64(1, "h")
-    table = pa.table({"when": when, "device": _text(rng.integers(0, 3, n))})
+    table = pa.table({"when": when, "device": texts(rng.integers(0, 3, n))})
     return _binary(table, score + hour / 9000 - 2.5, size, seed)
 
 
@@ -71,7 +71,7 @@ def ids(size: int, seed: int) -> Task:
     seller = np.minimum(rng.zipf(1.5, n), 3000) - 1
     country = rng.integers(0, 20, n)
     score = 0.7 * rng.normal(size=3000)[seller] + 0.7 * rng.normal(size=20)[country] - 1.5
-    table = {"id": _text(rng.permutation(n)), "seller": _text(seller), "country": _text(country)}
+    table = {"id": texts(rng.permutation(n)), "seller": texts(seller), "country": texts(country)}
     return _binary(pa.table(table), score, size, seed)
 
 
@@ -121,7 +121,7 @@ def scarce(size: int, seed: int) -> Task:
     rng, n = np.random.default_rng([seed, 28]), 120_000
     site, X = rng.integers(0, 30, n), rng.normal(size=(n, 3))
     score = 0.8 * rng.normal(size=30)[site] + X[:, 0] - 8
-    return _binary(_numbers(X).append_column("site", _text(site)), score, size, seed)
+    return _binary(numbered(X).append_column("site", texts(site)), score, size, seed)
 
 
 def sorts(size: int, seed: int) -> Task:
@@ -131,7 +131,7 @@ def sorts(size: int, seed: int) -> Task:
     levels = 0.7 * rng.normal(size=(15, 5))
     p = softmax(X[:, :3] @ rng.normal(size=(3, 5)) + levels[shop] + [1, 0.5, 0, 0, -3.5], axis=1)
     y = (rng.random(n)[:, None] > np.cumsum(p, axis=1)).sum(axis=1)
-    table, split = _numbers(X).append_column("shop", _text(shop)), n * 3 // 4
+    table, split = numbered(X).append_column("shop", texts(shop)), n * 3 // 4
     bags = unbag.random_bags(table[:split], y[:split], size=size, seed=seed, kind="histogram",
                              classes=5)  # fmt: skip
     return Task(bags, y[bags.rows], table[split:], p[split:], known=True)
@@ -144,7 +144,7 @@ def zeros(size: int, seed: int) -> Task:
     buys = expit(0.8 * X[:, 0] + 0.5 * rng.normal(size=25)[shop] - 1.6)
     amount = np.exp(0.5 * X[:, 1] + 2)
     y = (rng.random(n) < buys) * rng.poisson(amount)
-    table, split = _numbers(X).append_column("shop", _text(shop)), n * 3 // 4
+    table, split = numbered(X).append_column("shop", texts(shop)), n * 3 // 4
     bags = unbag.random_bags(table[:split], y[:split].astype(float), size=size, seed=seed,
                              kind="total")  # fmt: skip
     return Task(bags, y[bags.rows].astype(float), table[split:], (buys * amount)[split:])
@@ -157,7 +157,7 @@ def loud(size: int, seed: int) -> Task:
     hour = rng.integers(0, 24, n).astype(float)
     score = 0.5 * rng.normal(size=20)[campaign] + 0.7 * rng.normal(size=200)[publisher]
     truth = expit(score + 0.5 * np.sin(hour / 12 * np.pi) - 2.5)
-    table = pa.table({"campaign": _text(campaign), "publisher": _text(publisher), "hour": hour})
+    table = pa.table({"campaign": texts(campaign), "publisher": texts(publisher), "hour": hour})
     y, split = (rng.random(n) < truth).astype(float), n * 3 // 4
     within = campaign[:split]
     order = np.lexsort((rng.random(split), within))
@@ -181,7 +181,7 @@ def mixed(size: int, seed: int) -> Task:
     sort, X = rng.integers(0, 12, n), rng.normal(size=(n, 4))
     truth = expit(0.7 * rng.normal(size=12)[sort] + X[:, 0] - 0.6 * X[:, 1] ** 2 - 0.7)
     y = (rng.random(n) < truth).astype(float)
-    table, split = _numbers(X).append_column("sort", _text(sort)), int(k.sum())
+    table, split = numbered(X).append_column("sort", texts(sort)), int(k.sum())
     bag = np.repeat(np.arange(size), k)
     bags = unbag.Bags(bag, np.bincount(bag, y[:split]) / k, X=table[:split])
     return Task(bags, y[:split], table[split:], truth[split:], known=True)
@@ -206,11 +206,3 @@ def _binary(table: Any, score: np.ndarray, size: int, seed: int) -> Task:
     y = (np.random.default_rng([seed, 19]).random(len(truth)) < truth).astype(float)
     bags = unbag.random_bags(table[:split], y[:split], size=size, seed=seed)
     return Task(bags, y[bags.rows], table[split:], truth[split:], known=True)
-
-
-def _numbers(X: np.ndarray) -> pa.Table:
-    return pa.table({f"x{j}": x for j, x in enumerate(X.T)})
-
-
-def _text(code: np.ndarray) -> pa.Array:
-    return pa.array(code).cast(pa.string())

@@ -112,7 +112,7 @@ def crossed(size: int, seed: int) -> Task:
     X = rng.uniform(-1, 1, size=(60_000, 8))
     shop, day = rng.integers(0, 4, 60_000), rng.integers(0, 4, 60_000)
     score = 1.5 * np.sign(X[:, 0] * X[:, 1]) + 1.5 * np.where((shop + day) % 2, 1, -1) - 0.5
-    table = _numbers(X).append_column("shop", _text(shop)).append_column("day", _text(day))
+    table = numbered(X).append_column("shop", texts(shop)).append_column("day", texts(day))
     return _of_truth(table, expit(score), 40_000, size, seed)
 
 
@@ -121,14 +121,14 @@ def smooth(size: int, seed: int) -> Task:
     rng = np.random.default_rng([seed, 2])
     X = rng.normal(size=(60_000, 10))
     score = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] ** 2 + X[:, 2] + 0.7 * X[:, 3] * X[:, 2] - 1
-    return _of_truth(_numbers(X), expit(score), 40_000, size, seed)
+    return _of_truth(numbered(X), expit(score), 40_000, size, seed)
 
 
 def nothing(size: int, seed: int) -> Task:
     """Labels that no column tells."""
     rng = np.random.default_rng([seed, 3])
-    table = _numbers(rng.normal(size=(40_000, 8)))
-    table = table.append_column("place", _text(rng.integers(0, 300, 40_000)))
+    table = numbered(rng.normal(size=(40_000, 8)))
+    table = table.append_column("place", texts(rng.integers(0, 300, 40_000)))
     return _of_truth(table, np.full(40_000, 0.3), 30_000, size, seed)
 
 
@@ -139,7 +139,7 @@ def rare(size: int, seed: int) -> Task:
     X = rng.normal(size=(n, 4))
     effect = rng.normal(size=60)
     score = effect[site] + 0.8 * X[:, 0] + 0.6 * np.maximum(X[:, 1], 0) - 6.4
-    table = _numbers(X).append_column("site", _text(site))
+    table = numbered(X).append_column("site", texts(site))
     return _of_truth(table, expit(score), 200_000, size, seed)
 
 
@@ -149,7 +149,7 @@ def few(count: int, seed: int) -> Task:
     n = 200 * count + 20_000
     X, kind = rng.normal(size=(n, 5)), rng.integers(0, 6, n)
     score = 1.2 * X[:, 0] - 0.8 * X[:, 1] + np.linspace(-1, 1, 6)[kind] - 0.5
-    table = _numbers(X).append_column("sort", _text(kind))
+    table = numbered(X).append_column("sort", texts(kind))
     return _of_truth(table, expit(score), 200 * count, 200, seed)
 
 
@@ -160,7 +160,7 @@ def huge(size: int, seed: int) -> Task:
     page = np.minimum(rng.zipf(1.3, n), 20_000) - 1
     person, x = rng.integers(0, 200_000, n), rng.normal(size=n)
     score = 0.8 * rng.normal(size=20_000)[page] + 0.8 * x - 2
-    table = pa.table({"x": x, "page": _text(page), "person": _text(person)})
+    table = pa.table({"x": x, "page": texts(page), "person": texts(person)})
     return _of_truth(table, expit(score), 100_000, size, seed)
 
 
@@ -172,7 +172,7 @@ def classes(size: int, seed: int) -> Task:
     W, levels = rng.normal(size=(3, 4)), rng.normal(size=(10, 4))
     p = softmax(0.8 * X[:, :3] @ W + 0.6 * levels[colour] + [1, 0, 0, -0.5], axis=1)
     y = (rng.random(n)[:, None] > np.cumsum(p, axis=1)).sum(axis=1)
-    table, split = _numbers(X).append_column("colour", _text(colour)), 40_000
+    table, split = numbered(X).append_column("colour", texts(colour)), 40_000
     bags = unbag.random_bags(table[:split], y[:split], size=size, seed=seed, kind="histogram",
                              classes=4)  # fmt: skip
     return Task(bags, y[bags.rows], table[split:], p[split:], known=True)
@@ -183,7 +183,7 @@ def slopes(size: int, seed: int) -> Task:
     rng = np.random.default_rng([seed, 8])
     segment, X = rng.integers(0, 5, 40_000), rng.normal(size=(40_000, 3))
     score = np.linspace(-1.2, 1.2, 5)[segment] * X[:, 0] + 0.3 * X[:, 1] - 0.7
-    table = _numbers(X).append_column("segment", _text(segment))
+    table = numbered(X).append_column("segment", texts(segment))
     return _of_truth(table, expit(score), 25_000, size, seed)
 
 
@@ -192,7 +192,7 @@ def hours(size: int, seed: int) -> Task:
     rng = np.random.default_rng([seed, 9])
     hour, day, city = (rng.integers(0, most, 40_000) for most in (24, 7, 30))
     wave = np.sin(hour / 12 * np.pi)
-    table = pa.table({"hour": hour.astype(float), "day": _text(day), "city": _text(city)})
+    table = pa.table({"hour": hour.astype(float), "day": texts(day), "city": texts(city)})
     return _of_truth(table, expit(np.where(day > 4, 1.2, -1.2) * wave - 1.5), 25_000, size, seed)
 
 
@@ -201,7 +201,7 @@ def sums(size: int, seed: int) -> Task:
     rng = np.random.default_rng([seed, 10])
     sort, X = rng.integers(0, 12, 40_000), rng.normal(size=(40_000, 4))
     score = 0.7 * rng.normal(size=12)[sort] + 0.8 * np.tanh(X[:, 0]) - 0.5 * X[:, 1] - 1
-    table = _numbers(X).append_column("sort", _text(sort))
+    table = numbered(X).append_column("sort", texts(sort))
     return _of_truth(table, expit(score), 25_000, size, seed)
 
 
@@ -230,10 +230,10 @@ def shops(size: int, seed: int) -> Task:
     amount, gap = rng.lognormal(3, 1.2, 24_000), rng.random(24_000) < 0.2
     score = rng.normal(0, 0.6, 200)[shop] + 0.8 * np.sin(hour / 12 * np.pi) + 0.7 * gap - 1.5
     table = pa.table({
-        "shop": _text(shop),
+        "shop": texts(shop),
         "when": np.datetime64("2026-01-01", "us") + hour * np.timedelta64(1, "h"),
         "amount": pa.array(np.where(gap, np.nan, amount), from_pandas=True),
-        "device": _text(rng.integers(0, 3, 24_000)),
+        "device": texts(rng.integers(0, 3, 24_000)),
     })  # fmt: skip
     return _of_truth(table, expit(score + 0.4 * (np.log(amount) - 3)), 16_000, size, seed)
 
@@ -243,7 +243,7 @@ def tails(size: int, seed: int) -> Task:
     rng = np.random.default_rng([seed, 9])
     X = np.exp(rng.normal(0, [0.5, 1, 1.5, 1, 2, 1], (12_000, 6)))
     score = 0.6 * np.log(X[:, 1]) - 0.4 * np.log(X[:, 2]) + 0.3 * np.minimum(X[:, 0], 4) - 1.3
-    return _of_truth(_numbers(X), expit(score), 6000, size, seed)
+    return _of_truth(numbered(X), expit(score), 6000, size, seed)
 
 
 TASKS: dict[str, Callable[[int, int], Task]] = {
@@ -289,9 +289,11 @@ def _of_truth(table: pa.Table, truth: np.ndarray, split: int, size: int, seed: i
     return Task(bags, y[bags.rows], table[split:], truth[split:], known=True)
 
 
-def _numbers(X: np.ndarray) -> pa.Table:
+def numbered(X: np.ndarray) -> pa.Table:
+    """A table of these columns, x0, x1 and so on."""
     return pa.table({f"x{j}": x for j, x in enumerate(X.T)})
 
 
-def _text(code: np.ndarray) -> pa.Array:
+def texts(code: np.ndarray) -> pa.Array:
+    """Codes as text, so that they are levels."""
     return pa.array(code).cast(pa.string())
