@@ -33,6 +33,7 @@ from unbag.tables import (
     open_table,
     report_rows,
 )
+from unbag.tables._infer import Survey
 from unbag.tables._values import as_moment, as_text
 
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
@@ -390,6 +391,24 @@ def with_ids(rows=70_000):
     rng = np.random.default_rng(0)
     ids, amount = rng.permutation(rows) + 10**15, rng.integers(0, 5000, rows)
     return pa.table({"event": ids, "amount": amount, "x": rng.normal(size=rows)})
+
+
+@pytest.mark.parametrize("texts", [False, True])
+def test_numbers_of_ids_and_amounts_kept_as_text_are_left_out_with_the_remedy(texts):
+    numbers = np.arange(1000)
+    column = {"click_id": numbers}
+    if texts:
+        column = {"price": [f"{1.37 * n:.3f}" for n in numbers]}
+    table = pa.table({**column, "x": np.sin(numbers)})
+    assert repr(plan_features(table)) == (
+        f"FeaturePlan(1 number, 0 hashed; dropped: {next(iter(column))}, nearly every row has a "
+        "different number, as ids do; if it is a quantity, plan it as numeric)"
+    )
+    survey = Survey(open_table(table))
+    survey.add(table)
+    assert len(survey.notes) == texts  # an id needs no word beyond the list of columns
+    planned = plan_features(table, override=dict.fromkeys(column, "numeric"))
+    assert planned.numbers == 2
 
 
 def test_a_numeric_id_is_dropped_with_a_word_and_amounts_stay():

@@ -186,7 +186,8 @@ class Survey:
         ]
         own = [s for s in self.summaries.values() if s.kind == "text" and s.name not in self.wishes]
         why = {s.name: s.why_drop(may_be_id=False) for s in own}
-        dropped = [s.name for s in own if why[s.name] and s.like_numbers]
+        meant = [s for s in own if s.like_numbers and not is_number(self.types.field(s.name).type)]
+        dropped = [s.name for s in meant if why[s.name]]
         return (
             *beyond,
             *(f"Column {name} is left out: {why[name]}." for name in dropped),
@@ -388,10 +389,15 @@ class Summary:
         like_an_id = self.distinct > LIKE_AN_ID * known
         many = self.values is None or known > FEW_ROWS
         if self.kind == "text" and many and like_an_id:
-            if self.like_numbers:
+            if self.like_numbers and self.odd:
                 return (
                     f"most values are numbers and some are not, as {self.odd!r}; write all as "
                     f"numbers, {AS_NUMBERS}"
+                )
+            if self.like_numbers:
+                return (
+                    "nearly every row has a different number, as ids do; if it is a quantity, plan "
+                    "it as numeric"
                 )
             return "nearly every row has a different value, as ids do"
         whole = self.kind == "numeric" and self.apart and self.rows > FEW_ROWS
