@@ -19,6 +19,7 @@ from unbag.tables import (
 )
 from unbag.tables._match import report_rows
 from unbag.tables._rules import TWO_KINDS
+from unbag.tables._values import as_numbers
 
 
 def replaced(table, **columns):
@@ -498,6 +499,11 @@ MESSAGES = [
         lambda: told(reports=replaced(SAID, n=["1", "<5"])),
         "A column of numbers must hold numbers: 'n' of the reports has '<5'. Correct it, or leave "
         "it empty where there is none and say why with a status.",
+    ),
+    (
+        lambda: as_numbers(pa.array(["1", "x"]), name="age"),
+        "A column of numbers must hold numbers: 'age' of the events has 'x'. Correct it, or leave it "
+        "empty where there is none.",
     ),
     (
         lambda: told(reports=replaced(SAID, n=["1", "1,234"])),

@@ -155,7 +155,9 @@ def as_numbers(column: Any, *, name: str, thing: str = "events") -> np.ndarray:
         numbers = array.cast(pa.float64(), safe=False)
     except pa.ArrowInvalid as error:
         value = _quoted(error)
-        remedy = "Correct it, or leave it empty where there is none and say why with a status."
+        remedy = "Correct it, or leave it empty where there is none."
+        if thing == "reports":  # a report may be missing for more than one reason
+            remedy = "Correct it, or leave it empty where there is none and say why with a status."
         if re.match(OTHER_NUMBER, value.strip("'")):  # 1,234 may be either number: never guessed
             remedy = f"Write numbers {AS_NUMBERS}: 1234.5, not 1,234.5 or 1.234,5."
         raise broken(
