@@ -7,9 +7,9 @@
 One row for each table, size of bags, seed and learner: the test loss (log loss, or the Poisson
 loss of totals) beside that of the trivial predictor, the share of the way from the trivial loss to
 that of the true means where these are known, slope and level of the predictions, and CPU seconds.
-Rows of other runs in the file stay. The tables are in learning_tasks.py and learning_more.py; to
-add a learner, add a line to LEARNERS. The summary is the mean over seeds, with the standard error
-of the loss and of its difference to the trivial loss.
+Rows of other runs in the file stay. The tables are in learning_tasks.py, learning_more.py and
+learning_real.py; to add a learner, add a line to LEARNERS. The summary is the mean over seeds, with
+the standard error of the loss and of its difference to the trivial loss.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from learning_more import MORE_SIZES, MORE_TASKS
+from learning_real import REAL_SIZES, REAL_TASKS
 from learning_tasks import SIZES, TASKS, Task
 from lightgbm import LGBMClassifier, LGBMRegressor
 from rich.console import Console
@@ -35,7 +36,7 @@ from unbag.learners import Additive, NetworkLearner, Stacked, Trees
 from unbag.learners._trees import TreeColumns
 from unbag.tables import levels_of, narrow, plan_features
 
-TASKS, SIZES = TASKS | MORE_TASKS, SIZES | MORE_SIZES
+TASKS, SIZES = TASKS | MORE_TASKS | REAL_TASKS, SIZES | MORE_SIZES | REAL_SIZES
 KEY = ("table", "size", "seed", "learner")
 VALUES = ("loss", "trivial", "way", "slope", "level", "seconds")
 Scores = Callable[[Any], np.ndarray]
