@@ -139,7 +139,8 @@ def test_an_evaluation_is_asked_for_its_metrics_as_a_dictionary_is():
     evaluation = unbag.evaluate_labels(
         np.array([0.2, 0.7, 0.4]), np.array([0, 1, 0]), scale="probability"
     )
-    assert "log_loss" in evaluation and "poisson" not in evaluation
+    assert "log_loss" in evaluation
+    assert "poisson" not in evaluation
     assert [evaluation[name] for name in evaluation] == list(evaluation.estimates.values())
 
 
