@@ -135,6 +135,15 @@ def test_labels_give_the_ordinary_metrics():
     assert top.prediction == pytest.approx(h[inside].mean())
 
 
+def test_an_evaluation_is_asked_for_its_metrics_as_a_dictionary_is():
+    evaluation = unbag.evaluate_labels(
+        np.array([0.2, 0.7, 0.4]), np.array([0, 1, 0]), scale="probability"
+    )
+    assert "log_loss" in evaluation
+    assert "poisson" not in evaluation
+    assert [evaluation[name] for name in evaluation] == list(evaluation.estimates.values())
+
+
 @pytest.mark.parametrize("slope, shift", [(1, -4.6), (0.003, -4.6), (0.001, -7), (1, 1e6)])
 def test_auc_and_calibration_depend_on_the_order_of_the_scores_and_not_on_their_place_and_spread(
     slope, shift

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isfinite, log
 from pathlib import Path
@@ -109,6 +109,12 @@ class Evaluation:
     def __getitem__(self, name: str) -> Estimate:
         one_of("A metric", name, self.estimates, " ".join(self.notes))
         return self.estimates[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.estimates
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.estimates)
 
     _repr_html_ = as_html
 
