@@ -496,8 +496,7 @@ def number_term(name: str, x: np.ndarray, *, steps: int, shared: bool = False) -
     if len(known) == 0:
         return Term(name, missing=True)
     mean = float(known.mean(dtype=float))
-    second, fourth = _central(known, mean)
-    sd = float(np.sqrt(second))
+    sd, long_tail = spread_and_tail(known)
     ordered = np.sort(known) if not shared else known[:0]  # to sort it is most of the work
     edges = _edges(ordered, steps)
     term = Term(
@@ -507,21 +506,26 @@ def number_term(name: str, x: np.ndarray, *, steps: int, shared: bool = False) -
         low=float(known.min()),
         high=float(known.max()),
         edges=edges,
-        ranked=len(edges) > 1 and fourth > LONG_TAIL * second**2,
+        ranked=len(edges) > 1 and long_tail,
         missing=len(known) < len(x),
         group="numbers" if shared else "",
     )
     return replace(term, values=_codes(ordered, term)) if edges else term
 
 
-def _central(x: np.ndarray, mean: float) -> tuple[float, float]:
-    """The second and the fourth central moment."""
-    second = fourth = 0.0
+def spread_and_tail(x: np.ndarray) -> tuple[float, bool]:
+    """The standard deviation of a number, and whether its tail is long: its kurtosis is beyond that
+    of the exponential law.
+
+    >>> spread_and_tail(np.array([0.0, 2.0]))
+    (1.0, False)
+    """
+    mean, second, fourth = float(x.mean(dtype=float)), 0.0, 0.0
     for rows in blocks(len(x)):
         squares = (x[rows].astype(float) - mean) ** 2
-        second += float(squares.sum())
-        fourth += float(squares @ squares)
-    return second / len(x), fourth / len(x)
+        second += float(squares.sum()) / len(x)
+        fourth += float(squares @ squares) / len(x)
+    return float(np.sqrt(second)), fourth > LONG_TAIL * second**2
 
 
 def _codes(ordered: np.ndarray, term: Term) -> tuple[float, ...]:
