@@ -407,9 +407,8 @@ def counts_of(bags: Bags) -> Counts:
     indptr = np.concatenate([[0], np.cumsum(size)])
     S = sparse.csr_array((np.ones(n), order, indptr), shape=(len(bags), n))
     count = bags.report * size.reshape((-1,) + (1,) * (bags.report.ndim - 1))
-    noise = bags.noise if bags.noise is not None else np.zeros(len(bags))
     offset = bags.offset if bags.offset is not None else np.broadcast_to(0.0, n)
-    return Counts(S, count, noise, offset, bags.kind)
+    return Counts(S, count, bags.noise_or_zero, offset, bags.kind)
 
 
 def contrasts(classes: int) -> np.ndarray:

@@ -127,6 +127,16 @@ class Bags:
         return self.reports.strata
 
     @property
+    def stratum_or_zero(self) -> np.ndarray:
+        """The stratum of each bag; 0 for all where there are none."""
+        return self.reports.stratum_or_zero
+
+    @property
+    def noise_or_zero(self) -> np.ndarray:
+        """The variance of the noise on each bag's count; 0 for all where none is declared."""
+        return self.reports.noise_or_zero
+
+    @property
     def observed(self) -> np.ndarray:
         """Whether the report of each bag is observed."""
         return self.reports.observed
@@ -138,6 +148,11 @@ class Bags:
         The mean of the observed reports, weighted by size, unless it is known.
         """
         return self.reports.prior
+
+    @property
+    def overall_prior(self) -> np.ndarray:
+        """One prior for all strata, by their shares of the instances."""
+        return self.reports.overall_prior
 
     def components(self) -> Components:
         """Reports and prior with a leading 1 for binary and total: what the weights take."""

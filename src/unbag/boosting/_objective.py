@@ -191,10 +191,8 @@ class BagObjective:
         if isinstance(bags, Bags):
             self.bags = bags.bare()  # LightGBM copies its objective
         self.method, self.share, self.seed, self.calls = method, share, seed, 0
-        self._stratum = np.zeros(len(bags), int) if bags.stratum is None else bags.stratum
-        self.curve, prior = CURVES[bags.kind][self.loss], np.asarray(bags.prior, float)
-        if bags.stratum is not None:
-            prior = np.average(bags.prior[bags.stratum], axis=0, weights=bags.size)
+        self._stratum = bags.stratum_or_zero
+        self.curve, prior = CURVES[bags.kind][self.loss], np.asarray(bags.overall_prior, float)
         low, high = self.curve.priors
         if not np.all((low < prior) & (prior < high)):
             raise broken(

@@ -139,9 +139,7 @@ class _ObservedReports(NamedTuple):
 def counts_of(bags: Bags) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Size, report and noise variance of the count of each observed bag, with columns by class."""
     size, report = bags.size[bags.observed], bags.report[bags.observed]
-    noise = np.zeros(len(size))
-    if bags.noise is not None:
-        noise = bags.noise[bags.observed]
+    noise = bags.noise_or_zero[bags.observed]
     return size[:, None].astype(float), report.reshape(len(size), -1), noise[:, None]
 
 
@@ -149,9 +147,7 @@ def _observed_reports(bags: Bags) -> _ObservedReports | None:
     k, a, noise = counts_of(bags)
     if len(k) == 0:
         return None
-    size, stratum = bags.size[bags.observed], bags.stratum
-    if stratum is not None:
-        stratum = stratum[bags.observed]
+    size, stratum = bags.size[bags.observed], bags.stratum_or_zero[bags.observed]
     layout = BagLayout.of(np.repeat(np.arange(len(size)), size), size, stratum)
     p = sum_by(layout.stratum, a * k, layout.strata) / layout.instances[:, None]
     each, off = np.maximum(label_variance(p, bags.kind), 0), a - p[layout.stratum]

@@ -111,8 +111,7 @@ def diagnose(
         )
     scores = _checked(bags, scores)
     # of each stratum that has bags, whether it has fewer than two reports
-    stratum = np.zeros(len(bags), int) if bags.stratum is None else bags.stratum
-    used, number = np.unique(stratum, return_inverse=True)
+    used, number = np.unique(bags.stratum_or_zero, return_inverse=True)
     lone = np.bincount(number, weights=bags.observed, minlength=len(used)) < 2
     if lone.all():
         what = f"Each of {len(lone)} strata has one report"

@@ -291,8 +291,7 @@ def _judged(
         scores = np.stack([terms.completed(part.Z) @ (terms.basis @ b) for terms, b in of_fold])
         if bags.kind != "histogram":
             scores = scores[:, :, 0]
-        stratum = np.zeros(len(bags), int) if bags.stratum is None else bags.stratum
-        if np.bincount(stratum).max() > 1:  # bags alone in a part are like no other
+        if np.bincount(bags.stratum_or_zero).max() > 1:  # bags alone in a part are like no other
             answers.append(look_random(scores, bags, part.fold, level=alarm))
         score, offset = scores_by_own_fold(scores, part.fold[bags.bag]), offset_of(bags)
         evaluator = evaluator.update(score + offset, bags)

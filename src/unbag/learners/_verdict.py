@@ -183,7 +183,7 @@ def labelled_rows(score: np.ndarray, bags: Bags) -> float | None:
     if not one > 0:
         return None
     u, J = (np.bincount(bags.bag, weights=w, minlength=len(bags)) for w in (v, v * away))
-    V = u if bags.noise is None else u + bags.noise
+    V = u + bags.noise_or_zero
     known = np.sum(J**2 / V) - np.sum(u * J / V) ** 2 / np.sum(u**2 / V)
     return float(known) / one
 

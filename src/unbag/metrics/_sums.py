@@ -170,18 +170,14 @@ def empty_sums(bags: Bags, g: np.ndarray) -> BagSums:
     """
     count = len(bags)
     nothing = np.zeros((count, 0))
-    noise, stratum = bags.noise, bags.stratum
-    if noise is None:
-        noise = np.zeros(count)
-    if stratum is None:
-        stratum = np.zeros(count, int)
-    elif bags.stratum_names is not None:  # numbers of two tables need not mean the same
+    stratum = bags.stratum_or_zero
+    if bags.stratum_names is not None:  # numbers of two tables need not mean the same
         stratum = np.asarray(bags.stratum_names)[stratum]
     return BagSums(
         name=bags.names,
         size=bags.size.astype(float),
         report=bags.report.reshape(count, -1),
-        noise=noise,
+        noise=bags.noise_or_zero,
         observed=bags.observed,
         stratum=stratum,
         prediction=nothing,

@@ -99,7 +99,7 @@ def estimate_prior(bags: Bags, parts: Parts, groups: int, rng: np.random.Generat
 
 def is_wild(bags: Bags) -> bool:
     """Whether a report can be far from its mean: it carries noise, or its counts have no cap."""
-    noisy = bags.noise is not None and bool(bags.noise[bags.observed].any())
+    noisy = bool(bags.noise_or_zero[bags.observed].any())
     return noisy or (bags.kind == "total" and bags.cap is None)
 
 
