@@ -199,7 +199,7 @@ def test_noise_too_large_to_learn_anything_gives_the_mean_and_says_so(tmp_path):
 
 
 def test_one_network_at_another_level_gets_a_note(tmp_path, monkeypatch):
-    monkeypatch.setattr("unbag.metrics._doubts.OFF_LEVEL", 0.0)  # any difference is beyond doubt
+    monkeypatch.setattr("unbag.metrics._notes.OFF_LEVEL", 0.0)  # any difference is beyond doubt
     events, reports, _ = clicks(tmp_path, by="chance", n=600)
     model = tmp_path / "m.unbag"
     words = [*WORDS, "--method", "upm", "--epochs", 1, "--linear", "--test", 0]

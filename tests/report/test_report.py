@@ -17,7 +17,7 @@ import pytest
 import unbag
 from cases.cli import QUICK, SALES, run, world
 from cases.report import SECTIONS
-from unbag.cli._story import prior_over_time
+from unbag.cli._page import prior_over_time
 from unbag.diagnosis import Diagnosis, Feature
 from unbag.learners import Effect, Verdict
 from unbag.metrics import Band, Estimate, Evaluation

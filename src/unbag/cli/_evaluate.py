@@ -51,7 +51,7 @@ def evaluate(
     tell(judged.verdict)
     tell(next_command(judged.verdict.step, ctx, estimator, model, rate_of(fresh)))
     if page is not None:
-        from unbag.cli._story import evaluation_story, write_story
+        from unbag.cli._page import evaluation_story, write_story
 
         files = (model, events, reports)
         write_story(evaluation_story(files, ctx.obj, judged), page, force=force)

@@ -12,7 +12,7 @@ import typer
 from unbag._progress import informed
 from unbag._rules import Refused, broken, option_spelling
 from unbag.cli._console import UNFIT, activity, print_json, tell, tell_warnings
-from unbag.cli._story import made_by, write_story
+from unbag.cli._page import made_by, write_story
 from unbag.cli._train import keep_model, learned, next_command, tell_judged
 from unbag.learners import Identified, RankedTable, identifiable, rank_tables
 from unbag.report import Facts, Story

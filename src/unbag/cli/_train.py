@@ -199,7 +199,7 @@ def train(
     if verdict is not None:
         tell(next_command(verdict.step, ctx, model, out, rate_of(bags)))
     if page is not None:
-        from unbag.cli._story import training_story, write_story
+        from unbag.cli._page import training_story, write_story
 
         story = training_story((events, reports), ctx.obj, bags, model, judged, diagnosis, verdict)
         write_story(story, page, force=force)
@@ -399,7 +399,7 @@ def train_files(ctx: typer.Context, said: dict[str, Any], settings: dict[str, An
     settings : dict
         Of the estimator; those that the additive model from disk does not take are refused.
     """
-    from unbag.cli._story import made_by, write_story
+    from unbag.cli._page import made_by, write_story
     from unbag.estimators import BagClassifier, BagRegressor
     from unbag.learners._files import bytes_of, fit_files
     from unbag.report import Story

@@ -22,9 +22,9 @@ from unbag.diagnosis import diagnose
 from unbag.lab._catalogue import TASKS, data_of, title_of, trivial_loss
 from unbag.lab._competitors import LABELS, Budget, Competitor, competitors
 from unbag.lab._figures import save_figure
+from unbag.lab._markup import as_latex, as_markdown
 from unbag.lab._plan import shipped
 from unbag.lab._store import typed
-from unbag.lab._tables import as_latex, as_markdown
 from unbag.methods import usual_loss
 from unbag.noise import laplace, noisy
 from unbag.plots import Interval, draw_intervals, new_figure

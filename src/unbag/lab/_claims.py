@@ -14,6 +14,7 @@ import numpy as np
 
 from unbag.lab._catalogue import TASKS, Way, title_of
 from unbag.lab._choice import ALL, BagDeviation, Chosen
+from unbag.lab._markup import as_markdown
 from unbag.lab._plan import BATCH
 from unbag.lab._results import (
     Average,
@@ -24,7 +25,6 @@ from unbag.lab._results import (
     cells_of,
     experiments_of,
 )
-from unbag.lab._tables import as_markdown
 
 LARGE = (256, 512, 1024)
 SMALL = (2, 4, 8, 16, 32)

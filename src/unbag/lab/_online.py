@@ -38,10 +38,10 @@ from unbag.lab._claims import (
     verdict_table,
 )
 from unbag.lab._figures import GREY, PAPER, curve_of_means, name_sizes, save_figure, share_legend
+from unbag.lab._markup import as_markdown
 from unbag.lab._plan import as_tuple, check_counts, identity_of, shipped
 from unbag.lab._results import Average, mean_and_error
 from unbag.lab._store import RunFolder, schema_of
-from unbag.lab._tables import as_markdown
 from unbag.plots import CurveLook, Level, Series, draw_curves, new_figure
 from unbag.stream import StreamLearner
 

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from unbag.lab._catalogue import WAYS, Way, curve_of
+from unbag.lab._markup import as_markdown
 from unbag.lab._plan import Experiment
-from unbag.lab._tables import as_markdown
 
 if TYPE_CHECKING:
     from unbag.lab._choice import Chosen

@@ -33,7 +33,7 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.datasets import Quarantine
 from unbag.stream._checkpoint import StreamStore
-from unbag.stream._rules import Name, StreamSettings
+from unbag.stream._settings import Name, StreamSettings
 
 
 @dataclass

@@ -26,7 +26,7 @@ from unbag._rules import Refused, broken
 from unbag.models import mixed_network
 from unbag.stream._checkpoint import LEDGER, SETUP, STORE, StreamStore
 from unbag.stream._learner import StreamLearner
-from unbag.stream._rules import StreamSettings
+from unbag.stream._settings import StreamSettings
 from unbag.tables import (
     Columns,
     FeaturePlan,
