@@ -326,6 +326,7 @@ class Counts:
         """The log density of each bag's counts, where no instance is counted twice."""
         if self.kind == "histogram":
             residual = whitener(self.observed - moments.mean).reshape(self.classes - 1, -1)
+            # the determinant is known of all bags together: its share is right in their sum alone
             return -((residual**2).sum(axis=0) + whitener.logdet / residual.shape[1]) / 2
         deviance, variance = self._deviance(moments, spread)
         return -(deviance + np.log(variance)) / 2
@@ -344,6 +345,7 @@ class Counts:
             y, M = np.maximum(self.count + extra / f, 0), M + extra / f
             return 2 / f * (special.xlogy(y, y / M) - (y - M)), f * (y + SIXTH)
         k = np.diff(self.S.indptr)
+        # labels that differ within a bag vary less than k equal ones: c <= 1 says how much less
         c = np.maximum(own, LEAST) / np.maximum(M * (1 - M / k), LEAST)
         e = (np.sqrt(k**2 + 4 * k * extra / c) - k) / 2
         yes, no = np.maximum(self.count + e, 0), np.maximum(k - self.count + e, 0)
@@ -381,8 +383,11 @@ def spread_of(
     usual = own + noise
     squares = np.append(residual**2, alone * usual[n:])
     free = np.append(np.full(n, max(1 - known / n, 1 / n)), np.ones(CALM))
+    # a dispersion multiplies the variance of the labels, a misfit adds a multiple of its square
     weight = own if kind == "total" else own**2
 
+    # the score equation of a normal likelihood, the derivative by `more` but for a factor 1/2, with
+    # the degrees of freedom that the coefficients took subtracted as REML does
     def excess(more: float) -> float:
         V = np.maximum(usual + more * weight, LEAST)
         return float((weight / V * (squares / V - free)).sum())
@@ -424,11 +429,13 @@ def _blocks(S: Sparse, h: np.ndarray, noise: np.ndarray) -> Blocks:
     for c in range(C):
         for k in range(c, C):
             V[:, c, k] = V[:, k, c] = S @ (h[:, c] * ((c == k) - h[:, k]))
+    # class counts add up to the size, so V itself is singular; along the contrasts it is not
     V = Q @ V @ Q.T
     V[:, range(C - 1), range(C - 1)] += noise[:, None] + LEAST
     L = np.linalg.cholesky(V)
     W = np.linalg.inv(L)
     row, column = np.meshgrid(range(C - 1), range(C - 1), indexing="ij")
+    # the counts stand class by class, so a bag's block is spread over the whole matrix
     place = np.arange(bags)[:, None, None]
     where = ((row * bags + place).ravel(), (column * bags + place).ravel())
     size = bags * (C - 1)

@@ -269,9 +269,12 @@ def _margins(a: int, b: int) -> np.ndarray:
 
 def _gain(G: np.ndarray, u: np.ndarray, margins: np.ndarray) -> float:
     """The log evidence that the cells have effects of their own."""
+    # off the effects of both columns: what remains of G and u when the margins have flat priors;
+    # margins overlap (both add up to all rows), hence the pseudo-inverse
     A = G @ margins
     known = A @ np.linalg.pinv(margins.T @ A, rcond=1e-9, hermitian=True)
     G, u = G - known @ A.T, u - known @ (margins.T @ u)
+    # along the axes of G all prior variances are looked at with one decomposition
     size, axes = np.linalg.eigh((G + G.T) / 2)
     size, along = np.maximum(size, 0.0), (axes.T @ u) ** 2
     more = 1 + VARIANCES[:, None] * size

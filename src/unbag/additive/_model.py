@@ -334,6 +334,7 @@ def _with_strata(design: Design, bags: Bags) -> Design:
         entries.append((np.repeat(np.arange(raw.shape[0]), np.diff(raw.indptr)), raw.indices))
     known = np.zeros(len(stratum), bool)
     for rows, place in entries:
+        # the pairs (level, stratum) that occur, then their levels: one that comes once is of one
         pairs = np.unique(place.astype(np.int64) * strata + stratum[rows]) // strata
         level, times = np.unique(pairs[pairs >= 0], return_counts=True)
         known[rows] |= np.isin(place, level[times == 1])  # only rows of one stratum have this level
@@ -369,6 +370,7 @@ def _made(
     b[0] += share @ state.b[size:]
     factor[0] += np.tensordot(share, root[size:], axes=1)
     if size < len(taken):
+        # draws of the prior for levels that no row had: a new row that has one is then uncertain
         rng, known = np.random.default_rng([seed, 2]), factor
         factor = rng.standard_normal((len(taken), *known.shape[1:]), dtype=np.float32)
         sd = 1 / np.sqrt(known.shape[2] * np.append(state.precision, 1)[terms.group])

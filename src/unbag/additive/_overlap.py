@@ -188,6 +188,8 @@ def _factor(S: Sparse, d: np.ndarray, diagonal: np.ndarray, block: Border) -> Fa
     B = np.asarray((S[first] @ weighted.T).todense()) / root[:, None]
     E = np.asarray((weighted @ border.T).todense())
     E[np.diag_indices_from(E)] = diagonal[rest]
+    # the Schur complement of the disjoint counts: their own block is diagonal and costs nothing, so
+    # as many of them as can be found stand first
     E -= B.T @ B
     L = linalg.cholesky(E, lower=True, overwrite_a=True, check_finite=False)
     return Factor(block, root, B, L)

@@ -171,6 +171,7 @@ class Term:
         there = (values.take(np.searchsorted(values, x), mode="clip") == x) & ~gap
         other = np.flatnonzero(~there)
         places, own = self.on_line(values), line[other]
+        # in single precision another number may round onto the place of a value, and pass for it
         taken = places.take(np.searchsorted(places, own), mode="clip") == own
         line[other[taken]] = np.nextafter(own[taken], np.float32(np.inf))
 
@@ -573,6 +574,7 @@ def _last_of_bins(ordered: np.ndarray, bins: int) -> np.ndarray:
     """
     n = len(ordered)
     heavy = np.unique(ordered[:: n // bins])  # a value that fills a bin stands at one of these
+    # such values have bins of their own, and the others share what is left of the bins evenly
     start, stop = (np.searchsorted(ordered, heavy, side) for side in ("left", "right"))
     fills = (stop - start) * bins > n
     start, stop = start[fills], stop[fills]

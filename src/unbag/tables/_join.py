@@ -128,6 +128,7 @@ class JoinedBags(Bags):
     _of_instances: ClassVar[tuple[str, ...]] = ("X", "offset", "rows", "table")
 
     def __post_init__(self) -> None:
+        # an entry of the instance would hide `_Matrix`, also where it is None
         if vars(self)["X"] is None:
             del vars(self)["X"]
         super().__post_init__()
@@ -387,6 +388,7 @@ class _Pair:
         matched = match_tables(counts, reports, columns, cut=cut)
         if survey is None:
             return matched
+        # after the pass, as only then the survey has seen all values
         left_out = (*matched.summary.left_out, *survey.notes)
         return matched._replace(summary=matched.summary._replace(left_out=left_out))
 

@@ -262,6 +262,7 @@ def _open_files(path: Path, thing: str, types: dict[str, pa.DataType]) -> Table:
             schema = schema.append(pa.field(name, _key_type(keys[name])))
         if keys:
             parting = ds.partitioning(pa.schema([schema.field(k) for k in keys]), flavor="hive")
+            # fragments cannot be given their keys later, so they are made once more
             where = [parting.parse(str(file.relative_to(path))) for file in files]
             fragments = [
                 form.make_fragment(str(file), filesystem=LOCAL, partition_expression=keys_of_file)
@@ -303,6 +304,7 @@ def _csv_format(first: Path, types: dict[str, pa.DataType]) -> ds.CsvFileFormat:
     reading = _csv_options(first, types)
     guessed = ds.CsvFileFormat(**reading).make_fragment(str(first), filesystem=LOCAL)
     schema = guessed.physical_schema
+    # Arrow reads text that is no UTF-8 as binary, and lets names pass as they are
     if pa.binary() in schema.types or any("\ufffd" in _shown(name) for name in schema.names):
         raise pa.ArrowInvalid("invalid UTF8 data")
     wide = {field.name: _wider(field.type) for field in schema}
