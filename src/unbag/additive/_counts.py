@@ -38,6 +38,10 @@ LEAST = 1e-12
 """Of a variance, so that bags of certain instances do not divide by zero."""
 
 
+MEAN_LABEL: dict[str, Any] = {"binary": special.expit, "total": np.exp}
+"""From a score to the mean label, where an instance has one score."""
+
+
 class Whitener(Protocol):
     """A root W of the inverse covariance, W' W = V^-1, to be applied from the left."""
 
@@ -210,7 +214,7 @@ class Counts:
         if self.kind == "histogram":
             h = special.softmax(np.clip(score, -STEEPEST, STEEPEST), axis=1)
             return CountMoments(h, (contrasts(self.classes) @ (self.S @ h).T).ravel())
-        label = {"binary": special.expit, "total": np.exp}[self.kind]
+        label = MEAN_LABEL[self.kind]
         h = np.empty(len(score)) if earlier is None else earlier.h
         mean = np.empty(self.S.shape[0])
         for some in self.together:

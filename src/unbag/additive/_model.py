@@ -13,7 +13,7 @@ from scipy import linalg, sparse, special
 
 from unbag._progress import Progress
 from unbag.additive._cells import check_size, fit_cells
-from unbag.additive._counts import Counts, Spread, counts_of
+from unbag.additive._counts import MEAN_LABEL, Counts, Spread, counts_of
 from unbag.additive._evidence import Fit, State
 from unbag.additive._interactions import asked_for, candidates, cell_products
 from unbag.additive._posterior import Bordered, Primal
@@ -131,8 +131,7 @@ class AdditiveModel:
         if self.kind == "histogram":
             return self._class_interval(X, score, z)
         centre = score if offset is None else score + offset
-        inverse = {"binary": special.expit, "total": np.exp}[self.kind]
-        error = self.errors(X)
+        inverse, error = MEAN_LABEL[self.kind], self.errors(X)
         return inverse(centre - z * error), inverse(centre + z * error)
 
     def _class_interval(self, X: Any, score: np.ndarray, z: float) -> tuple[np.ndarray, np.ndarray]:

@@ -25,7 +25,7 @@ from unbag._model_file import Misfit
 from unbag._rules import broken
 from unbag.additive._pairs import cells_of, free_name, part_labels, places_of
 from unbag.additive._slots import Slot, Slots, Sparse, as_places
-from unbag.tables import FeaturePlan, levels_of, plan_features
+from unbag.tables import FeaturePlan, plan_features
 
 WIDE = 200
 """More numeric columns than this are lines that share one variance: pixels, embeddings, counts of
@@ -356,10 +356,7 @@ class Terms:
             return tuple(f"{a}, {b}" for a in both[0] for b in both[1])
         if term.flags:
             return term.flags
-        known = {}
-        if self.plan is not None:
-            known = {k: v for column in self.plan.used for k, v in levels_of(column).items()}
-        named = known.get(term.name)
+        named = getattr(self.plan, "levels", {}).get(term.name)
         return named if named is not None else tuple(str(i) for i in range(term.levels))
 
     def settings(self) -> dict[str, Any]:
@@ -440,7 +437,7 @@ def _table_terms(X: Any, steps: int, plan: FeaturePlan | None) -> Terms:
     ]
     if dropped:
         warnings.warn(f"Left out of the model: {', '.join(dropped)}.", DataWarning, stacklevel=2)
-    levels = {name: known for column in plan.used for name, known in levels_of(column).items()}
+    levels = plan.levels
     made = {name: Term(name, len(known)) for name, known in levels.items() if known is not None}
     measured = FeaturePlan(tuple(c for c in plan.used if c.kind in ("numeric", "date", "boolean")))
     flags, taken = _Flags(tuple(levels)), set(levels)

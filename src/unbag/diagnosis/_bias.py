@@ -181,14 +181,11 @@ def _spread_p(r: _ObservedReports) -> float:
 def f2_of(scores: np.ndarray, kind: Kind, loss: Loss) -> tuple[np.ndarray, np.ndarray]:
     """What multiplies the label in the loss, and the prediction of the label, per instance and
     class."""
-    form = loss.form(kind)
-    prediction = form.predict(scores)
-    f = form.components(prediction)
-    if form.log_space:
-        prediction = np.exp(prediction)
+    f = loss.components(scores, kind=kind)
+    prediction = loss.form(kind).link.prediction(scores, kind)
     if kind == "histogram":
         return f, prediction
-    return f[:, 1:], prediction.reshape(len(f), -1)[:, -1:]
+    return f[:, 1:], prediction[:, None]
 
 
 def upper_between(variance: Variance, layout: BagLayout) -> np.ndarray:

@@ -290,7 +290,7 @@ class BagEstimator(BaseEstimator):
         plan = None if reset else self._plan_of_events()
         if _is_table(X) and plan is not None:  # the columns that it reads, as they were at training
             table = open_table(X)
-            batch = table.read(table.need(column.name for column in plan.used))
+            batch = table.read(table.need(plan.read))
             return plan.columns_of(batch) if self.takes_tables else plan.features(batch)
         if _is_table(X):
             validate_data(self, X, reset=reset, skip_check_array=True)  # the names of its columns
@@ -313,8 +313,7 @@ class BagEstimator(BaseEstimator):
         """The plan, if it reads tables of events: these have further columns, such as keys."""
         if self.plan_ is None:
             return None
-        read = {column.name for column in self.plan_.used}
-        if read != set(getattr(self, "feature_names_in_", read)):
+        if {*self.plan_.read} != {*getattr(self, "feature_names_in_", self.plan_.read)}:
             return None
         return self.plan_
 
@@ -371,7 +370,7 @@ class BagEstimator(BaseEstimator):
         self._keep(fitted)
         self.plan_, self.bags_, self.learned_ = plan, None, fitted.learned_
         self.old_score_ = old_score
-        names = [column.name for column in plan.used]
+        names = plan.read
         self.feature_names_in_, self.n_features_in_ = np.array(names, dtype=object), len(names)
         if fitted.kind != "total":
             self.classes_ = np.arange(2) if classes is None else np.array(classes)

@@ -172,7 +172,7 @@ class _Stored:
         ours = tables.open_table(events, types=types)
         theirs = tables.open_table(reports, thing="reports", types=types)
         text = tables.ids_are_text(ours, theirs, self.columns)
-        of_events = [*self.columns.of_events, *(column.name for column in self.plan.used)]
+        of_events = [*self.columns.of_events, *self.plan.read]
         self.old_score = self._old_score(ours)
         self.terms = self._planned_terms(ours, min(1.0, SAMPLE / rows))
         self._scatter(ours, list(ours.need(dict.fromkeys(of_events))), "events", number, text)
@@ -194,9 +194,8 @@ class _Stored:
 
     def _planned_terms(self, table: Any, share: float) -> additive.Terms:
         """The terms of a random share of the rows: where steps of numbers are, and their means."""
-        used, rows = [column.name for column in self.plan.used], []
-        rng = np.random.default_rng(self.seed)
-        for batch in table.batches(used):
+        rng, rows = np.random.default_rng(self.seed), []
+        for batch in table.batches(self.plan.read):
             rows.append(batch.filter(pa.array(rng.random(batch.num_rows) < share)))
         return additive.terms_of(pa.concat_tables(rows), plan=tables.FeaturePlan(self.plan.used))[0]
 

@@ -38,7 +38,7 @@ from unbag.learners._folds import (
     held_loss,
 )
 from unbag.learners._protocol import Progress
-from unbag.tables import FeaturePlan, levels_of, plan_features
+from unbag.tables import FeaturePlan, plan_features
 
 JUDGED = 5
 """Held-out bags are asked after so many rounds; in between little changes."""
@@ -74,8 +74,7 @@ class TreeColumns:
     @property
     def _levels(self) -> dict[str, Any]:
         """What each column of the matrix is called, and its levels; None for a number."""
-        used = self.plan.used if self.plan is not None else ()
-        return {name: known for column in used for name, known in levels_of(column).items()}
+        return getattr(self.plan, "levels", {})
 
     @property
     def categorical(self) -> list[int]:

@@ -241,15 +241,9 @@ def predict(score: np.ndarray, loss: Loss, kind: Kind) -> np.ndarray:
 
 def predict_by(link: Link, score: np.ndarray, kind: Kind) -> np.ndarray:
     """The same, where only the link is known."""
-    prediction = link.predict(score)
-    if link.log_space:
-        with np.errstate(over="ignore"):  # whoever takes counts refuses those that are too large
-            prediction = np.exp(prediction)
-    if kind == "histogram":
-        return prediction
-    if prediction.ndim > 1:
-        return prediction[:, 1:]
-    return prediction[:, None]
+    with np.errstate(over="ignore"):  # whoever takes counts refuses those that are too large
+        prediction = link.prediction(score, kind)
+    return prediction.reshape(len(prediction), -1)
 
 
 def count_scores(bag: np.ndarray, score: np.ndarray, *values: np.ndarray) -> ScoreCounts:

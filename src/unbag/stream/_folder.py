@@ -238,8 +238,7 @@ class FolderInput:
     def _parts(self, file: Path, plan: FeaturePlan) -> Iterator[tuple[np.ndarray, list[str], Any]]:
         """Features, bags and times of a file of events, in batches."""
         keys, when = self.columns.keys, self.columns.time
-        read = {column.name for column in plan.used}
-        keep = [name for name in (*keys, when) if name is not None and name not in read]
+        keep = [name for name in (*keys, when) if name is not None and name not in plan.read]
         for batch in plan.tables(file, keep=keep):
             bag = as_ids(batch, keys, text=True).to_pylist()
             if None in bag:

@@ -215,7 +215,7 @@ def join(
     survey = planned = None
     if isinstance(plan, FeaturePlan):
         planned = plan
-        pair.events.need(column.name for column in plan.used)
+        pair.events.need(plan.read)
     else:
         survey = _survey(pair, features, plan)
     matched = pair.match(survey)
@@ -399,7 +399,7 @@ class _Pair:
         bag, where, names = np.empty(n, np.int64), np.empty(n, np.int64), []
         offset = None
         if plan is not None:
-            names = [column.name for column in plan.used]
+            names = plan.read
         parts: dict[str, list[Any]] = {name: [] for name in names}
         if columns.offset is not None:
             names, offset = list(dict.fromkeys([*names, columns.offset])), np.empty(n)
