@@ -399,10 +399,9 @@ def train_files(ctx: typer.Context, said: dict[str, Any], settings: dict[str, An
     settings : dict
         Of the estimator; those that the additive model from disk does not take are refused.
     """
-    from unbag.cli._page import made_by, write_story
+    from unbag.cli._page import trained_story, write_story
     from unbag.estimators import BagClassifier, BagRegressor
     from unbag.learners._files import bytes_of, fit_files
-    from unbag.report import Story
 
     given, force = ctx.params, ctx.params["force"]
     others = settings | {name: given[name] for name in ("prior", "test", "labels")}
@@ -433,13 +432,5 @@ def train_files(ctx: typer.Context, said: dict[str, Any], settings: dict[str, An
     rate = getattr(mean, "value", None)
     tell(next_command(fitted.verdict.step, ctx, model, given["out"], rate))
     if given["page"] is not None:
-        story = Story(
-            "A model learned from totals",
-            made_by("train", *files),
-            tables=summary,
-            trained=True,
-            learned=summary.observed,
-            evaluation=fitted.evaluation,
-            verdict=fitted.verdict,
-        )
-        write_story(story, given["page"], force=force)
+        known = {"tables": summary, "learned": summary.observed, "verdict": fitted.verdict}
+        write_story(trained_story(files, model, **known), given["page"], force=force)

@@ -28,7 +28,6 @@ from unbag._rules import broken, one_of
 from unbag.datasets import BUCKETS, CHUNK, DIMENSIONS, Chunk, read_clicks, read_criteo
 from unbag.lab._catalogue import LOOKS, OUR_LOOK, WAYS, Way
 from unbag.lab._claims import (
-    ERRORS,
     LARGE,
     NOT_COMPARABLE,
     NOT_RUN,
@@ -578,11 +577,8 @@ def judge_online(plan: OnlinePlan, results: Results) -> ClaimVerdict:
         sides = {way: of(way, size) for way in (upm, other)}
         if all(sides.values()):
             averages = {way: _average(plan, runs, "label_log_loss") for way, runs in sides.items()}
-            duel = duel_of(size, averages, -1)
-            winner = list(averages.values())[not duel.lead > 0]
-            trivial = _trivial(results, "label_log_loss").mean()
-            clear = bool(winner.mean + ERRORS * winner.error < trivial)
-            duels.append(duel._replace(useful=clear))
+            trivial = float(_trivial(results, "label_log_loss").mean())
+            duels.append(duel_of(size, averages, -1, trivial))
     verdict, reason = is_best([duel for duel in duels if duel.repetitions >= 2], large)
     k, ahead = max(large), "not run"
     if of(upm, k) and of(pm, k):
