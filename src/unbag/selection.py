@@ -10,7 +10,7 @@ import numpy as np
 
 from unbag._lazy import as_html
 from unbag._rules import broken
-from unbag.bags import Bags, Kind
+from unbag.bags import Bags, Kind, checked_scores, one_column
 from unbag.losses import Loss
 from unbag.metrics import (
     Estimate,
@@ -18,12 +18,10 @@ from unbag.metrics import (
     PairedLosses,
     Scale,
     check_apart,
-    checked_scores,
     chosen_losses,
     doubts,
     is_array,
     judge_all,
-    one_column,
     predict,
     scores_of,
     scores_on,

@@ -292,6 +292,56 @@ def _length(X: Any) -> int:
     return len(X)
 
 
+def checked_scores(score: Any, bags: Bags) -> np.ndarray:
+    """Scores as floats, one row per instance, all finite; others are refused.
+
+    Parameters
+    ----------
+    score : array
+        Logits, class scores or log rates.
+    bags : Bags
+        Whose instances they are of.
+    """
+    count, kind = len(bags.bag), bags.kind
+    score = one_column(np.asarray(score, float), kind)
+    rows(len(score), count, thing="scores", of="instance")
+    dimensions = 1 + (kind == "histogram")
+    if score.ndim != dimensions:
+        raise broken(
+            f"Scores for {kind} reports must have {dimensions} dimension(s)",
+            f"an array of shape {score.shape} given",
+            "Give one logit or log rate per instance, or one score per class for histograms.",
+        )
+    if dimensions == 2 and score.shape[1] != bags.report.shape[1]:
+        raise broken(
+            "Class scores must have one column for each class of the reports",
+            f"{score.shape[1]} given for {bags.report.shape[1]} classes",
+            "Give the same classes to both.",
+        )
+    remedy = (
+        "Give logits, of which a probability of 0 or 1 has none; a model that predicts NaN has "
+        "diverged: train it with a lower learning rate."
+    )
+    bad = ~np.isfinite(score.reshape(count, -1)).all(axis=1)
+    refuse("A score must be finite", bad, thing="instance", given=score, remedy=remedy)
+    return score
+
+
+def one_column(score: np.ndarray, kind: Kind) -> np.ndarray:
+    """A table of one column as one score per instance.
+
+    Parameters
+    ----------
+    score : array
+        Scores.
+    kind : {"binary", "total", "histogram"}
+        The kind of report; class scores stay as they are.
+    """
+    if kind != "histogram" and score.ndim == 2 and score.shape[1] == 1:
+        return score[:, 0]
+    return score
+
+
 def split_plan(
     count: int,
     fraction: float,

@@ -255,7 +255,7 @@ def _tell_truth(
     table = Table("", "metric", "from bags", "95% interval", "labels say", "held", box=box.SIMPLE)
     main, held, intervals = (report.named("log_loss")[0], report.named("auc")[0]), 0, 0
     for method in sorted(judged, key=lambda method: truths[method]["log_loss"].value):
-        rows, inside = report.verdicts(judged[method].evaluation, truths[method])
+        rows, inside = report.held_intervals(judged[method].evaluation, truths[method])
         held, intervals = held + inside, intervals + len(rows)
         title = getattr(METHODS.get(method), "title", method) + " (chosen)" * (method == best)
         for name, *cells in rows:

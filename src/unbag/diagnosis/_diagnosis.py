@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from unbag._lazy import as_html
-from unbag._rules import LONE, VALID, Spelling, broken, python_spelling, refuse, rows, spelled
-from unbag.bags import Bags, reports_too_even
+from unbag._rules import LONE, VALID, Spelling, broken, python_spelling, spelled
+from unbag.bags import Bags, checked_scores, reports_too_even
 from unbag.diagnosis._bias import (
     Bias,
     Dispersion,
@@ -266,7 +266,8 @@ def diagnose(
             f"{tolerance} given",
             "Use 0 to take any bias seriously.",
         )
-    scores = _checked(bags, scores)
+    if scores is not None:
+        scores = checked_scores(scores, bags)
     # of each stratum that has bags, whether it has fewer than two reports
     used, number = np.unique(bags.stratum_or_zero, return_inverse=True)
     lone = np.bincount(number, weights=bags.observed, minlength=len(used)) < 2
@@ -331,20 +332,6 @@ class _Case(NamedTuple):
     @property
     def names(self) -> list[str]:
         return [self.table.names[i] for i in np.flatnonzero(self.columns.varies)]
-
-
-def _checked(bags: Bags, scores: Any) -> np.ndarray | None:
-    """The scores, one for each instance where they are a table of one column."""
-    if scores is None:
-        return None
-    scores = np.asarray(scores, float)
-    rows(len(scores), len(bags.bag), thing="scores", of="instance")
-    remedy = "Give logits; a probability of 0 or 1 has none."
-    bad = ~np.isfinite(scores.reshape(len(scores), -1)).all(axis=1)
-    refuse("A score must be finite", bad, thing="row", given=scores, remedy=remedy)
-    if bags.kind != "histogram" and scores.ndim == 2 and scores.shape[1] == 1:
-        return scores[:, 0]
-    return scores
 
 
 def _draw(

@@ -44,10 +44,8 @@ if TYPE_CHECKING:
     from unbag.metrics._scores import scores_on as scores_on
     from unbag.metrics._sums import EXACT as EXACT
     from unbag.metrics._sums import ScoredBags as ScoredBags
-    from unbag.metrics._sums import checked_scores as checked_scores
     from unbag.metrics._sums import empty_sums as empty_sums
     from unbag.metrics._sums import loss_sums as loss_sums
-    from unbag.metrics._sums import one_column as one_column
     from unbag.metrics._sums import predict as predict
 else:
     from unbag._lazy import attach

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag._arrays import sum_by
-from unbag._rules import broken, refuse, rows
-from unbag.bags import Bags, Kind, label_variance
+from unbag._rules import refuse
+from unbag.bags import Bags, Kind, checked_scores, label_variance
 from unbag.losses import Link, Loss
 
 
@@ -296,50 +296,3 @@ def _add_up(whole: BagSums, name: np.ndarray, first: np.ndarray, which: np.ndarr
     added = {field: sum_by(which, getattr(whole, field), len(name)) for field in ADDED}
     bag, score, *values = whole.scores
     return BagSums(name=name, scores=count_scores(which[bag], score, *values), **kept, **added)
-
-
-def checked_scores(score: Any, bags: Bags) -> np.ndarray:
-    """Scores as floats, one row per instance, all finite; others are refused.
-
-    Parameters
-    ----------
-    score : array
-        Logits, class scores or log rates.
-    bags : Bags
-        Whose instances they are of.
-    """
-    count, kind = len(bags.bag), bags.kind
-    score = one_column(np.asarray(score, float), kind)
-    rows(len(score), count, thing="scores", of="instance")
-    dimensions = 1 + (kind == "histogram")
-    if score.ndim != dimensions:
-        raise broken(
-            f"Scores for {kind} reports must have {dimensions} dimension(s)",
-            f"an array of shape {score.shape} given",
-            "Give one logit or log rate per instance, or one score per class for histograms.",
-        )
-    if dimensions == 2 and score.shape[1] != bags.report.shape[1]:
-        raise broken(
-            "Class scores must have one column for each class of the reports",
-            f"{score.shape[1]} given for {bags.report.shape[1]} classes",
-            "Give the same classes to both.",
-        )
-    remedy = "A model that predicts NaN has diverged: train it with a lower learning rate."
-    bad = ~np.isfinite(score.reshape(count, -1)).all(axis=1)
-    refuse("A score must be finite", bad, thing="instance", given=score, remedy=remedy)
-    return score
-
-
-def one_column(score: np.ndarray, kind: Kind) -> np.ndarray:
-    """A table of one column as one score per instance.
-
-    Parameters
-    ----------
-    score : array
-        Scores.
-    kind : {"binary", "total", "histogram"}
-        The kind of report; class scores stay as they are.
-    """
-    if kind != "histogram" and score.ndim == 2 and score.shape[1] == 1:
-        return score[:, 0]
-    return score
