@@ -27,19 +27,18 @@ from unbag.bags import Bags, Kind
 if TYPE_CHECKING:
     from unbag.additive._slots import Sparse
 
+# scores beyond this are taken to be here: probabilities then stay above the rounding error
 STEEPEST = 30.0
-"""Scores beyond this are taken to be here: probabilities then stay above the rounding error."""
+# pretended counts in the estimate of the spread: labels that scatter as they should, and totals
+# that scatter as they do around their mean, of which no column explains anything
 CALM = 5
-"""Pretended counts in the estimate of the spread: labels that scatter as they should, and totals
-that scatter as they do around their mean, of which no column explains anything."""
+# added to counts inside a logarithm, so that none is zero (Nelder and Pregibon, 1987)
 SIXTH = 1 / 6
-"""Added to counts inside a logarithm, so that none is zero (Nelder and Pregibon, 1987)."""
-LEAST = 1e-12
-"""Of a variance, so that bags of certain instances do not divide by zero."""
+LEAST = 1e-12  # of a variance, so that bags of certain instances do not divide by zero
 
 
+# from a score to the mean label, where an instance has one score
 MEAN_LABEL: dict[str, Any] = {"binary": special.expit, "total": np.exp}
-"""From a score to the mean label, where an instance has one score."""
 
 
 class Whitener(Protocol):

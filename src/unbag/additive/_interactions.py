@@ -34,19 +34,16 @@ if TYPE_CHECKING:
     from unbag.additive._counts import CountMoments, Counts, Whitener
     from unbag.additive._slots import Slots
 
-FEW = 7
-"""Levels of a category that have a part of their own while pairs are looked for."""
-WORK = 5e7
-"""Rows times pairs that are looked at, a second; of more columns the strongest are taken."""
+FEW = 7  # levels of a category that have a part of their own while pairs are looked for
+WORK = 5e7  # rows times pairs that are looked at, a second; of more columns the strongest are taken
+# rows that take as long as what a pair takes beside its rows, the evidence of its cells
 EACH = 25_000
-"""Rows that take as long as what a pair takes beside its rows, the evidence of its cells."""
-USUAL = 20
-"""Of fewer pairs than this one in so many is expected to matter."""
+USUAL = 20  # of fewer pairs than this one in so many is expected to matter
+# so many values of a whole number, the most frequent ones, tell whether it is a code; of several
+# classes fewer, as each value has an effect on each class, but no fewer than a pair has cells
 VALUES = 256
-"""So many values of a whole number, the most frequent ones, tell whether it is a code; of several
-classes fewer, as each value has an effect on each class, but no fewer than a pair has cells."""
+# prior variances of a cell's effect that are as probable as each other
 VARIANCES = np.logspace(-3, 0.5, 15)
-"""Prior variances of a cell's effect that are as probable as each other."""
 
 
 class FurtherTerm(NamedTuple):

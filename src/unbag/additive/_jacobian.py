@@ -23,15 +23,12 @@ if TYPE_CHECKING:
     from unbag.additive._counts import Counts, Diagonal
     from unbag.additive._terms import Design
 
+# a column of the Jacobian with a larger share of entries than this is kept dense; the second where
+# counts are fewer than coefficients, so that it is multiplied more often and takes less memory
 DENSE, DENSE_OF_FEW = 0.15, 0.05
-"""A column of the Jacobian with a larger share of entries than this is kept dense; the second where
-counts are fewer than coefficients, so that it is multiplied more often and takes less memory."""
-PARTS = 8
-"""Of the rows, in the product of a sparse matrix with itself."""
-AT_ONCE = 2**16
-"""Entries of a matrix that are gathered at once: they stay in the CPU's cache."""
-NARROW = 64
-"""Slots of at most so many columns are kept dense as they are."""
+PARTS = 8  # of the rows, in the product of a sparse matrix with itself
+AT_ONCE = 2**16  # entries of a matrix that are gathered at once: they stay in the CPU's cache
+NARROW = 64  # slots of at most so many columns are kept dense as they are
 
 
 class Products(NamedTuple):

@@ -25,11 +25,9 @@ from unbag.tables import FeaturePlan, Marginals
 
 EXACT, DRAWS = 1000, 256
 """So many coefficients have an exact covariance; that of more is made of so many draws."""
-STEEP = 10.0
-"""A term whose effect is larger than this (in logits) is held by its prior alone."""
+STEEP = 10.0  # a term whose effect is larger than this (in logits) is held by its prior alone
 ROWS = 8192
-NUMBERS = ("kind", "dispersion", "log_evidence", "misfit")
-"""Settings of a model that are no arrays."""
+NUMBERS = ("kind", "dispersion", "log_evidence", "misfit")  # settings of a model that are no arrays
 
 
 class Effect(NamedTuple):

@@ -17,16 +17,12 @@ from scipy.linalg.lapack import dpotrf, dtrtri  # pyright: ignore[reportAttribut
 
 from unbag.additive._jacobian import Jacobian, Products
 
-FLAT = 1e-6
-"""Prior precision of the intercept: none that matters, yet class scores keep their sum."""
-MOST = 10_000
-"""More coefficients and counts than this are solved by conjugate gradients."""
-APART = 500
-"""So many sparse coefficients, and counts where these are fewer, are factored apart."""
+FLAT = 1e-6  # prior precision of the intercept: none that matters, yet class scores keep their sum
+MOST = 10_000  # more coefficients and counts than this are solved by conjugate gradients
+APART = 500  # so many sparse coefficients, and counts where these are fewer, are factored apart
+# logarithms of precisions that differ by less than this need no factor of their own to step by
 NEARBY = 0.35
-"""Logarithms of precisions that differ by less than this need no factor of their own to step by."""
-STRIP = 64
-"""Columns of a large product that are made at a time."""
+STRIP = 64  # columns of a large product that are made at a time
 PROBES, LANCZOS, TOLERANCE = 32, 60, 1e-9
 
 

@@ -34,13 +34,11 @@ from unbag.additive._slots import Slots
 from unbag.additive._terms import Terms, strengths
 from unbag.bags import Bags, Kind
 
-MOST = 5_000
-"""Coefficients whose curvature is held, 200 MB."""
-LONGEST = 2.0
-"""The largest change of a coefficient in one step."""
+MOST = 5_000  # coefficients whose curvature is held, 200 MB
+LONGEST = 2.0  # the largest change of a coefficient in one step
+# numbers of the Jacobian of a part that are made at a time, 64 MB: a code or category of thousands
+# of values would take more than the memory that its rows were planned for
 AT_ONCE = 2**23
-"""Numbers of the Jacobian of a part that are made at a time, 64 MB: a code or category of thousands
-of values would take more than the memory that its rows were planned for."""
 
 
 class BagPart(NamedTuple):

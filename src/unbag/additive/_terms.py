@@ -27,24 +27,22 @@ from unbag.additive._pairs import cells_of, free_name, part_labels, places_of
 from unbag.additive._slots import Slot, Slots, Sparse, as_places
 from unbag.tables import FeaturePlan, plan_features
 
+# more numeric columns than this are lines that share one variance: pixels, embeddings, counts of
+# words
 WIDE = 200
-"""More numeric columns than this are lines that share one variance: pixels, embeddings, counts of
-words."""
 MOST_LEVELS, MOST_BUCKETS = 4096, 2**18
 """Text of at most so many values has a coefficient for each; text of more is hashed into so many
 buckets."""
 
 
-FLAGS = 3
-"""So many columns of zeros and ones that exclude each other are the levels of a category."""
+FLAGS = 3  # so many columns of zeros and ones that exclude each other are the levels of a category
 SEVERAL = (
     "Some rows have several of the columns {columns} set, of which no row of training had more "
     "than one: they are read as one category, and of such a row the last column counts."
 )
-ROWS_EACH = 10
-"""A whole number may be a code where there are so many rows for each of its values."""
+ROWS_EACH = 10  # a whole number may be a code where there are so many rows for each of its values
+# the kurtosis of the exponential law: beyond it a few rows would decide the slope of a line
 LONG_TAIL = 9.0
-"""The kurtosis of the exponential law: beyond it a few rows would decide the slope of a line."""
 
 
 class DataWarning(UserWarning):

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from unbag.tables import Columns, JoinedBags
 
 COMMAND = table_verb(without=("kind", "score", "exposure"))  # the model file says them
+# how files begin that are easily given for a model
 TABLES = {b"PAR1": "a Parquet file", b"\x1f\x8b": "a compressed file"}
-"""How files begin that are easily given for a model."""
 
 
 def evaluate(

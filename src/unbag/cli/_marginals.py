@@ -18,10 +18,9 @@ from unbag.learners import Identified, RankedTable, identifiable, rank_tables
 from unbag.report import Facts, Story
 from unbag.tables import Marginals, TablesReport, count, join_marginals
 
-HARDLY = 0.2
-"""Share of the variance of an effect below which a column is hardly told."""
+HARDLY = 0.2  # share of the variance of an effect below which a column is hardly told
+# settings that marginal tables do not take
 BAGS_ONLY = ("prior", "test", "time_limit", "labels", "memory")
-"""Settings that marginal tables do not take."""
 
 
 def check_cells(

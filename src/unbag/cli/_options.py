@@ -17,16 +17,14 @@ from unbag._io import check_place
 from unbag._rules import broken, nearest, option_spelling, spelled
 from unbag.cli._console import plain_errors
 
-SECTION = re.compile(r"^(\w.*)\n-{3,}\n", re.MULTILINE)
-"""The title of a section in a docstring."""
-WORDS = "unbag.words"
-"""Where the context keeps the command as it was typed."""
+SECTION = re.compile(r"^(\w.*)\n-{3,}\n", re.MULTILINE)  # the title of a section in a docstring
+WORDS = "unbag.words"  # where the context keeps the command as it was typed
 Features = Annotated[list[str] | None, typer.Option("--feature")]
 Encoding = Annotated[Path | None, typer.Option("--columns")]
 AsJson = Annotated[bool, typer.Option("--json")]
 ENDINGS = (".parquet", ".csv")
+# the fields of `Columns` that marginal tables have too
 OF_CELLS = ("total", "noise", "size", "status", "kind", "id", "cap", "accept_bias")
-"""The fields of `Columns` that marginal tables have too."""
 OF_NOISE = ("epsilon", "mechanism", "delta", "sensitivity")
 MECHANISMS = ("laplace", "geometric", "gaussian")
 
@@ -253,13 +251,13 @@ def check_is_table(path: Any, thing: str) -> None:
 
 
 WORKS = "a command that works looks like"
+# the examples of the verbs that take marginal tables
 CELL_EXAMPLES = {
     "check": "unbag check events.parquet --marginal by_day.csv --marginal by_country.csv --total "
     "sales",
     "train": "unbag train events.parquet --marginal by_day.csv --marginal by_country.csv --total "
     "sales --out model.unbag",
 }
-"""The examples of the verbs that take marginal tables."""
 
 
 def stopped_verb(stopped: str) -> type[Verb]:

@@ -41,10 +41,9 @@ MARK = "made-by-unbag-demo.txt"
 COLUMNS = Columns("bag", total="rich", size="people", noise="variance", id="person")
 WORDS = "--on bag --total rich --size people --noise variance --id person"
 EPSILON, LATER, TEST = 1.0, 0.2, 0.2
-DEFAULT = "default"
-"""What `unbag train` does without any option."""
+DEFAULT = "default"  # what `unbag train` does without any option
+# the methods of the paper, for networks, which the default model is shown beside
 PAPER = ("upm", "easy", "matching")
-"""The methods of the paper, for networks, which the default model is shown beside."""
 COLUMNS_SHOWN = 6
 
 

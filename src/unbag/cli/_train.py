@@ -40,25 +40,23 @@ GOES_ON = (
 TRAINING = ("method", "loss", "epochs", "held_out", "hidden")
 FEWEST = 4  # bags, two to learn from and two to judge
 LEAST = "1MB"
-OF_FILES = ("folds", "random_state", "learner")
-"""Settings that the additive model from disk takes."""
-TEST = 0.2
-"""The share of the bags that judges one network that was trained by itself."""
+OF_FILES = ("folds", "random_state", "learner")  # settings that the additive model from disk takes
+TEST = 0.2  # the share of the bags that judges one network that was trained by itself
+# the command for each next step of a verdict
 NEXT = {
     "predict": "unbag predict {model} NEW_EVENTS --out scores.parquet",
     "recalibrate": "unbag recalibrate {model} NEW_EVENTS NEW_REPORTS {words} --out better.unbag",
     "more": "unbag plan --rate {rate} --regret 0.01 {noise}",
     "other": "unbag explain {model}",
 }
-"""The command for each next step of a verdict."""
+# what `unbag plan` takes too
 OF_PLAN = ("--kind", "--cap", "--noise", "--epsilon", "--mechanism", "--delta", "--sensitivity")
-"""What `unbag plan` takes too."""
+# what `unbag recalibrate` must be told of new tables as well
 OF_REPORTS = {
     f"--{name.replace('_', '-')}"
     for name in COLUMN_NAMES
     if name not in ("kind", "score", "exposure", "cut", "accept_bias")
 }
-"""What `unbag recalibrate` must be told of new tables as well."""
 
 
 def train(

@@ -31,8 +31,7 @@ from unbag.plots import Interval, draw_intervals, new_figure
 from unbag.training import labelled_auc
 
 WAYS = ("random", *MAKERS)
-SHORT = ("trivial", "test_auc", "seconds", "rate")
-"""Columns whose fifth digit nobody needs."""
+SHORT = ("trivial", "test_auc", "seconds", "rate")  # columns whose fifth digit nobody needs
 QUICK = Budget((16,), 20, 2, (1e-2,))
 
 
@@ -191,10 +190,12 @@ class Benchmark:
         return sum(1 for _ in self.runs())
 
 
+# one task of each kind of data, the cheap ones first
 EVERY = (
     "adult", "clicks", "criteo", "higgs", "bike-sharing", "motor-claims", "mnist", "cifar-animal",
 )  # fmt: skip
-"""One task of each kind of data, the cheap ones first."""
+# `quick`: two minutes. `rates`, `noise` and `bags`: rare labels, noisy counts, and bags that are
+# not random. `laptop`: hours. `night`: every task and every way to make bags.
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {},
     "rates": {"tasks": ("clicks-1", "clicks-5", "clicks-20"), "sizes": (16,), "rows": 8192},
@@ -209,8 +210,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "sizes": (8, 32, 128, 512), "repetitions": 3, "rows": 32_768, "budget": Budget(),
     },
 }  # fmt: skip
-"""`quick`: two minutes. `rates`, `noise` and `bags`: rare labels, noisy counts, and bags that are
-not random. `laptop`: hours. `night`: every task and every way to make bags."""
 
 
 def benchmark_preset(name: str, **changes: Any) -> Benchmark:
@@ -422,8 +421,8 @@ def _kind(run: BenchmarkRun) -> str:
 
 
 LEVEL = 0.05
+# share of the prior's loss that labels must remove for a way from one to the other to be told
 LEAST_ROOM = 0.005
-"""Share of the prior's loss that labels must remove for a way from one to the other to be told."""
 
 
 class Standing(NamedTuple):

@@ -52,8 +52,7 @@ class ClaimVerdict(NamedTuple):
     numbers: str
 
 
-Judgement = tuple[str, str]
-"""A verdict and its numbers."""
+Judgement = tuple[str, str]  # a verdict and its numbers
 
 
 class Duel(NamedTuple):

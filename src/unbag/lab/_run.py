@@ -19,9 +19,9 @@ from unbag.lab._plan import Group, Plan
 from unbag.lab._store import HISTORY, RunStore
 from unbag.training import sweep
 
+# Images whose activations are in memory at once, so that they stay in the cache, where JAX
+# convolves: see benchmarks/cnn.py. PyTorch has its own blocks.
 MICROBATCH = {"cnn": 16}
-"""Images whose activations are in memory at once, so that they stay in the cache, where JAX
-convolves: see benchmarks/cnn.py. PyTorch has its own blocks."""
 
 Progress = Callable[[Group, int], None]
 """Called after each epoch of a group with the group and the number of runs in it."""

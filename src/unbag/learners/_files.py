@@ -29,12 +29,11 @@ from unbag.learners._fitted import NOT_RANDOM, PESSIMISTIC, Fitted
 from unbag.learners._folds import look_random, scores_by_own_fold
 
 UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+# bytes that the work on one row of a part takes at most, for a table of some twenty columns
 ROW = 2_000
-"""Bytes that the work on one row of a part takes at most, for a table of some twenty columns."""
+# of a part: the work on fewer takes as long, and 32 MB are a fraction of what Python takes
 FEWEST_ROWS = 16_384
-"""Of a part: the work on fewer takes as long, and 32 MB are a fraction of what Python takes."""
-SAMPLE = 200_000
-"""Rows from which steps of numbers are planned."""
+SAMPLE = 200_000  # rows from which steps of numbers are planned
 LEVEL = 0.95
 FEWEST_BAGS = 10
 PART = "unbag_part"

@@ -14,8 +14,8 @@ from unbag._arrays import mean_by
 from unbag._rules import broken, refuse
 from unbag.bags import Bags
 
+# a column differs when its means are so many standard deviations apart, and so many errors
 APART, SURE = 0.1, 4.0
-"""A column differs when its means are so many standard deviations apart, and so many errors."""
 NAMED = 5
 
 

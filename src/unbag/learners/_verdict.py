@@ -15,11 +15,9 @@ from unbag.bags import Bags
 from unbag.learners._combine import offset_of, slope_of, trivial_level
 from unbag.metrics import Estimate, Evaluation, evaluate_counts
 
-MOST = 5
-"""So many columns are named."""
+MOST = 5  # so many columns are named
 OFFSET_ALONE = "the old score (or exposure) alone, at the right level"
-MANY_TIMES = 100
-"""Beyond so many times the bags, more bags are no advice."""
+MANY_TIMES = 100  # beyond so many times the bags, more bags are no advice
 
 Answer = Literal["better", "unsure", "worse", "unknown"]
 Step = Literal["predict", "recalibrate", "more", "other"]

@@ -15,8 +15,8 @@ from unbag.metrics._leakage import check_apart
 from unbag.metrics._sums import ScoredBags, predict_by
 
 Scale = Literal["score", "probability"]
+# the loss of an evaluation beside the proper one, which says what scores mean
 SECOND: dict[Kind, str] = {"binary": "square", "histogram": "brier", "total": "square"}
-"""The loss of an evaluation beside the proper one, which says what scores mean."""
 
 
 @runtime_checkable
@@ -224,8 +224,7 @@ def _reread(score: np.ndarray, link: Link, kind: Kind, loss: Loss) -> np.ndarray
     return _from_prediction(h, kind, loss)
 
 
-ROUNDING = 1e-6
-"""Single precision may put a probability so far beyond 0 and 1."""
+ROUNDING = 1e-6  # single precision may put a probability so far beyond 0 and 1
 
 
 def _are_logits(decision: np.ndarray, probability: np.ndarray, kind: Kind) -> bool:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from unbag.learners import Progress
 
 
-EDGE = 0.01
-"""A linear probability is kept so far from 0 and 1."""
+EDGE = 0.01  # a linear probability is kept so far from 0 and 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,8 +237,8 @@ def fit_logistic(
 
 FOLDS = 3
 Setting = TypeVar("Setting")
+# fits by a setting, and gives what scores rows
 Score = Callable[[BagData, Setting], Callable[[np.ndarray], np.ndarray]]
-"""Fits by a setting, and gives what scores rows."""
 
 
 def choose_by_counts(

@@ -15,6 +15,7 @@ from unbag.metrics import Estimate, Evaluation
 from unbag.selection import Choice
 from unbag.tables import TablesReport
 
+# of the metrics that are not called like their key
 NAMES = {
     "brier": "Brier score",
     "auc": "AUC",
@@ -22,7 +23,6 @@ NAMES = {
     "square": "Squared error",
     "gain_over_prior": "Gain over the prior",
 }
-"""Of the metrics that are not called like their key."""
 MEANINGS = {
     "log_loss": "how surprised the model is by what happens; lower is better",
     "brier": "mean squared error of the predicted probability; lower is better",

@@ -25,8 +25,7 @@ from unbag.tables._rules import TablesReport
 from unbag.tables._sources import open_table
 from unbag.tables._values import as_ids, as_numbers
 
-SURE = 1e-6
-"""Old probabilities of 0 and 1 are taken to be so far from it."""
+SURE = 1e-6  # old probabilities of 0 and 1 are taken to be so far from it
 
 
 class OldScore(NamedTuple):

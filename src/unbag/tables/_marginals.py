@@ -32,8 +32,8 @@ from unbag.tables._rules import count
 from unbag.tables._sources import Table, open_table
 from unbag.tables._values import as_text, is_number, plain
 
+# sums of two tables that differ by more than so many standard deviations contradict each other
 SIGMAS = 5.0
-"""Sums of two tables that differ by more than so many standard deviations contradict each other."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -254,8 +254,7 @@ def tournament(
     )
 
 
-ENOUGH = 100
-"""Rows that tell probabilities from scores."""
+ENOUGH = 100  # rows that tell probabilities from scores
 
 
 def _reading(
