@@ -35,7 +35,7 @@ from unbag._arrays import (
 )
 from unbag._rules import broken, one_of, refuse
 from unbag.bags import Kind, Reports
-from unbag.losses import LOSSES, PROPER, Loss, cross_entropy, log
+from unbag.losses import Loss, cross_entropy, log, proper_loss
 
 FLOOR = 1 / (2 * np.pi)
 """Smallest variance of a Gaussian count: its density then peaks at 1, as a probability can at most.
@@ -148,7 +148,7 @@ def check_link(loss: Loss, kind: Kind) -> None:
     kind : {"binary", "total", "histogram"}
         What the reports are.
     """
-    usual = LOSSES[PROPER[kind]]
+    usual = proper_loss(kind)
     score = np.array([[-1.0, 0.5], [0.0, 2.0]])
     if kind != "histogram":
         score = score[0]

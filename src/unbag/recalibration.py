@@ -18,13 +18,13 @@ import numpy as np
 
 from unbag._rules import broken
 from unbag.bags import Bags, Kind
+from unbag.losses import proper_loss
 from unbag.metrics import (
     Estimate,
     Estimated,
     Evaluable,
     Judge,
     Scale,
-    chosen_losses,
     empty_sums,
     interval,
     join_marks,
@@ -141,7 +141,7 @@ class Recalibrated:
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class; for counts, the expected count."""
         kind = self.recalibration.kind
-        h = predict(self.scores(X), chosen_losses(None, kind)[0], kind)
+        h = predict(self.scores(X), proper_loss(kind), kind)
         if kind == "binary":
             return np.concatenate([1 - h, h], axis=1)
         return h
@@ -307,7 +307,7 @@ def _solve(
     """
     count, kind = design.shape[2], bags.kind
     columns = [_gap(design[..., q], 0 * g, g, judge, bags).value for q in range(count)]
-    wanted, loss = np.array(columns), chosen_losses(None, kind)[0]
+    wanted, loss = np.array(columns), proper_loss(kind)
 
     def predicted(theta: np.ndarray) -> np.ndarray:
         eta = offset + design @ theta

@@ -31,7 +31,7 @@ from unbag.diagnosis._variance import (
     find_differences,
     worst_first,
 )
-from unbag.losses import PROPER, Loss, named_loss
+from unbag.losses import Loss, proper_loss
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -287,7 +287,7 @@ def diagnose(
     table, labels = _limited(read_features(drawn.X), drawn, seed), label_dispersion(bags)
     f = g = np.empty((len(drawn.bag), 0))
     if scores is not None:
-        f, g = f2_of(scores, bags.kind, loss or named_loss(PROPER[bags.kind]))
+        f, g = f2_of(scores, bags.kind, loss or proper_loss(bags.kind))
         table = _with_f2(table, f)
     if drawn is not bags:
         some = f"{len(drawn)} of {len(bags)} bags were looked at"

@@ -24,7 +24,6 @@ from unbag.bags import Bags, Kind, from_rows
 from unbag.estimators._network import Training
 from unbag.estimators._targets import RowReports, row_importance, row_reports
 from unbag.learners import LEARNERS, DataWarning, Fitted, Learner, fit
-from unbag.methods import usual_loss
 from unbag.metrics import join_marks, level_note, marks
 from unbag.tables import (
     FeaturePlan,
@@ -341,7 +340,7 @@ class BagEstimator(BaseEstimator):
 
     def _keep(self, fitted: Fitted) -> None:
         self.fitted_, self.kind_ = fitted, fitted.kind
-        self.loss_ = usual_loss("any", fitted.kind).name
+        self.loss_ = losses.proper_loss(fitted.kind).name
         self.evaluation_, self.notes_ = fitted.evaluation, fitted.notes
         self.model_ = self.run_ = self.choice_ = None
         self.method_, self.runs_ = " and ".join(fitted.weights), []

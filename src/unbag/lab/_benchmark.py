@@ -25,7 +25,7 @@ from unbag.lab._figures import save_figure
 from unbag.lab._markup import as_latex, as_markdown
 from unbag.lab._plan import shipped
 from unbag.lab._store import typed
-from unbag.methods import usual_loss
+from unbag.losses import proper_loss
 from unbag.noise import laplace, noisy
 from unbag.plots import Interval, draw_intervals, new_figure
 from unbag.training import labelled_auc
@@ -325,7 +325,7 @@ def _made(run: BenchmarkRun, who: Competitor, budget: Budget, facts: _Facts) -> 
         return run._replace(note=str(error))
     if data.offset_test is not None:
         score = score + data.offset_test
-    loss = float(np.mean(usual_loss("any", kind).value(score, data.y_test, kind=kind)))
+    loss = float(np.mean(proper_loss(kind).value(score, data.y_test, kind=kind)))
     auc = np.nan
     if kind == "binary":
         auc = float(labelled_auc(score[None], data.y_test)[0])

@@ -17,7 +17,7 @@ from unbag._rules import broken, one_of
 from unbag.bags import Kind
 from unbag.datasets import Dataset
 from unbag.lab import _convolution
-from unbag.losses import LOSSES
+from unbag.losses import LOSSES, proper_loss
 from unbag.methods import METHODS as KNOWN
 from unbag.methods import Method, usual_loss
 from unbag.plots import CurveLook
@@ -122,7 +122,7 @@ def trivial_loss(data: Dataset, prior: Any, kind: Kind) -> float:
     alike = np.broadcast_to(score, (len(data.y_test), *np.shape(score)))
     if data.offset_test is not None:
         alike = alike + data.offset_test
-    return float(np.mean(usual_loss("any", kind).value(alike, data.y_test, kind=kind)))
+    return float(np.mean(proper_loss(kind).value(alike, data.y_test, kind=kind)))
 
 
 def title_of(task: str) -> str:
@@ -148,7 +148,7 @@ def build(model: str, data: Dataset, **options: Any) -> Any:
 
 def trivial_score(data: Dataset, prior: Any, kind: Kind) -> Any:
     """The score that a model without features gives every row, before its offset."""
-    score = usual_loss("any", kind).trivial_score(prior, kind=kind)
+    score = proper_loss(kind).trivial_score(prior, kind=kind)
     if data.offset is None:
         return score
     return score - np.log(np.mean(np.exp(data.offset)))

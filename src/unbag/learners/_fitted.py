@@ -21,8 +21,7 @@ from unbag.learners._protocol import Model, arrays_of, under
 from unbag.learners._table import LEARNERS
 from unbag.learners._trees import TreeColumns
 from unbag.learners._verdict import OFFSET_ALONE, Verdict, verdict_of
-from unbag.losses import named_loss
-from unbag.methods import PROPER
+from unbag.losses import proper_loss
 from unbag.metrics import Estimate, Evaluation, ScoredBags, check_apart, evaluate_counts, scores_on
 from unbag.tables import JoinedBags, Marginals, in_range
 
@@ -231,7 +230,7 @@ _PREDICT = {"binary": special.expit, "total": np.exp, "histogram": partial(speci
 
 def tested(fitted: Fitted, bags: Bags) -> Evaluation:
     """What untouched bags say of the final model, in the way in which all bags were judged."""
-    bags, usual = as_read(bags), named_loss(PROPER[bags.kind])
+    bags, usual = as_read(bags), proper_loss(bags.kind)
     scored = ScoredBags.of(scores_on(fitted, bags), bags, usual)
     return evaluate_further(scored, by_counts=fitted.judged_by_counts)
 

@@ -8,6 +8,7 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -90,7 +91,7 @@ class FeaturePlan:
             text += f"; dropped: {dropped}"
         return f"FeaturePlan({text})"
 
-    @property
+    @cached_property
     def used(self) -> tuple[Column, ...]:
         """The columns that are read: numbers first, then hashes."""
         read = [column for column in self.columns if column.kind != "drop"]
