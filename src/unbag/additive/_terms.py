@@ -25,7 +25,7 @@ from unbag._model_file import Misfit
 from unbag._rules import broken
 from unbag.additive._pairs import cells_of, free_name, part_labels, places_of
 from unbag.additive._slots import Slot, Slots, Sparse, as_places
-from unbag.tables import FeaturePlan, plan_features
+from unbag.tables import FeaturePlan, is_matrix, plan_features
 
 # more numeric columns than this are lines that share one variance: pixels, embeddings, counts of
 # words
@@ -324,7 +324,7 @@ class Terms:
         """Name and values of each column that is not raw: a number or a code for each row."""
         if self.plan is not None:
             return self.plan.narrow_columns(X)
-        if not isinstance(X, np.ndarray) and not sparse.issparse(X):
+        if not is_matrix(X):
             raise broken(
                 "A model of a matrix must be given a matrix",
                 f"{type(X).__name__} given",
@@ -419,7 +419,7 @@ def terms_of(X: Any, *, steps: int = 20, plan: FeaturePlan | None = None) -> tup
     """
     if X is None:
         terms = Terms(())
-    elif sparse.issparse(X) or isinstance(X, np.ndarray):
+    elif is_matrix(X):
         terms = Terms(_matrix_terms(X, steps))
     else:
         terms = _table_terms(X, steps, plan)

@@ -38,7 +38,7 @@ from unbag.learners._folds import (
     held_loss,
 )
 from unbag.learners._protocol import Progress
-from unbag.tables import FeaturePlan, plan_features
+from unbag.tables import FeaturePlan, is_matrix, plan_features
 
 JUDGED = 5  # held-out bags are asked after so many rounds; in between little changes
 # from so many bags on, trees of depth 3 are tried beside stumps; fewer bags cannot choose
@@ -65,7 +65,7 @@ class TreeColumns:
     @staticmethod
     def of(X: Any) -> TreeColumns:
         """The columns of a table or matrix, made from its rows."""
-        if sparse.issparse(X) or isinstance(X, np.ndarray):
+        if is_matrix(X):
             return TreeColumns()
         return TreeColumns(plan_features(X, one_hot=MOST_LEVELS, most_buckets=MOST_BUCKETS))
 

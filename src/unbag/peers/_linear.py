@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 from unbag._rules import broken, refuse
 from unbag.bags import Bags, Kind
 from unbag.likelihood import count_likelihood
-from unbag.tables import FeaturePlan, plan_features
+from unbag.tables import FeaturePlan, is_matrix, plan_features
 
 if TYPE_CHECKING:
     from unbag.learners import Progress
@@ -46,7 +46,7 @@ class PeerColumns:
     def of(X: Any) -> tuple[PeerColumns, np.ndarray]:
         """The columns of these rows, and their matrix."""
         plan = None
-        if not isinstance(X, np.ndarray) and not sparse.issparse(X):
+        if not is_matrix(X):
             plan = plan_features(X)
         raw = _raw(X, plan)
         mean, scale = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0)

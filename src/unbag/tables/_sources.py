@@ -25,6 +25,7 @@ import pyarrow.csv as csv
 import pyarrow.dataset as ds
 from pyarrow import parquet
 from pyarrow.fs import LocalFileSystem
+from scipy import sparse
 
 from unbag._io import whole
 from unbag._rules import Refusal, Refused, broken, nearest
@@ -210,6 +211,11 @@ def open_table(
     if len(set(source.schema.names)) < len(source.schema):
         raise _twice(source.schema.names, thing)
     return Table(thing, source)
+
+
+def is_matrix(X: Any) -> bool:
+    """Whether rows come as a matrix or images, not as a table."""
+    return isinstance(X, np.ndarray) or sparse.issparse(X)
 
 
 def _twice(names: Iterable[str], thing: str) -> Refused:
