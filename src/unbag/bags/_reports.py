@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from unbag._arrays import sum_by
+from unbag._arrays import namespace, sum_by
 from unbag._rules import broken, one_of, refuse, rows
 
 Kind = Literal["binary", "total", "histogram"]
@@ -82,13 +82,13 @@ class Components(NamedTuple):
     prior: np.ndarray
 
 
-def as_components(value: Any, kind: Kind = "binary") -> np.ndarray:
+def as_components(value: Any, kind: Kind = "binary") -> Any:
     """Numbers in component form: (1, value) for binary and total; histograms stay as they are.
 
     Parameters
     ----------
     value : array
-        Proportions, mean counts or class shares.
+        Proportions, mean counts or class shares, of NumPy, JAX or PyTorch.
     kind : {"binary", "total", "histogram"}
         Which of these they are.
 
@@ -96,10 +96,12 @@ def as_components(value: Any, kind: Kind = "binary") -> np.ndarray:
     array([[1.  , 0.25],
            [1.  , 0.5 ]])
     """
-    value = np.asarray(value, float)
+    if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "dtype"):
+        value = np.asarray(value, float)
     if kind == "histogram":
         return value
-    return np.stack([np.ones_like(value), value], axis=-1)
+    xp = namespace(value)
+    return xp.stack([xp.ones_like(value), value], axis=-1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
