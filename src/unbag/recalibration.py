@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unbag._rules import broken
+from unbag._rules import broken, one_of
 from unbag.bags import Bags, Kind
 from unbag.losses import proper_loss
 from unbag.metrics import (
@@ -185,10 +185,7 @@ def recalibrate(
     >>> print(repair.slope, *repair.intercept)               # the truth: half of the score, minus 1
     0.5254 [0.4893, 0.5616] -1.0250 [-1.0515, -0.9985]
     """
-    if fit not in ("both", "intercept"):
-        raise broken(
-            "A recalibration must fit both or intercept", f"{fit!r} given", "Choose one of these."
-        )
+    one_of("What a recalibration fits", fit, ("both", "intercept"))
     _, score, g, _ = score_bags(model, bags, scale=scale, trained_on=trained_on)
     judge, kind = Judge(empty_sums(bags, g)), bags.kind
     z, offset, centre, spread = score.reshape(1, len(score), -1), 0.0, 0.0, 1.0

@@ -42,7 +42,7 @@ MESSAGES = [
     ),
     (
         lambda: evaluate(X, BAGS, scale="odds"),
-        "A scale must be score or probability: 'odds' given. Leave it out for scores.",
+        "A scale must be one of score, probability: 'odds' given. Leave it out for scores.",
     ),
     (
         lambda: evaluate(X[:59], BAGS),

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
 
-from unbag._rules import broken, refuse_probabilities
+from unbag._rules import broken, one_of, refuse_probabilities
 from unbag.bags import Bags, Kind
 from unbag.losses import PROPER, Link, Loss, named_loss, proper_loss
 from unbag.metrics._leakage import check_apart
@@ -153,10 +153,7 @@ def scores_of(
         Whose scores are wanted, by default log loss, Poisson or cross entropy; that of totals may
         want counts.
     """
-    if scale not in (None, *get_args(Scale)):
-        raise broken(
-            "A scale must be score or probability", f"{scale!r} given", "Leave it out for scores."
-        )
+    one_of("A scale", scale or "score", get_args(Scale), "Leave it out for scores.")
     loss = loss or proper_loss(kind)
     if is_array(model):
         return _given(np.asarray(model, float), kind, scale, loss)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unbag import losses
-from unbag._rules import broken, refuse_probabilities
+from unbag._rules import broken, one_of, refuse_probabilities
 from unbag.bags import Bags, Kind
 from unbag.losses import Loss
 from unbag.medians import group_count
@@ -261,10 +261,7 @@ def _reading(
     loss: Loss, kind: Kind, scale: str | None, clip: float | None
 ) -> Callable[[np.ndarray], np.ndarray]:
     """From what a model gives to scores that the loss takes."""
-    if scale not in (None, "score", "probability"):
-        raise broken(
-            "A scale must be score or probability", f"{scale!r} given", "Leave it out for scores."
-        )
+    one_of("A scale", scale or "score", ("score", "probability"), "Leave it out for scores.")
     if clip is not None and not clip > 0:
         raise broken("A clip must be positive", f"{clip} given", "Use 10, say, for log odds.")
 
