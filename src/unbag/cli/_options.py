@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from unbag._io import check_place
-from unbag._rules import broken, nearest, option_spelling, spelled
+from unbag._rules import broken, one_of, option_spelling, spelled
 from unbag.cli._console import plain_errors
 
 SECTION = re.compile(r"^(\w.*)\n-{3,}\n", re.MULTILINE)  # the title of a section in a docstring
@@ -383,12 +383,8 @@ def noise_variance(
 def _mechanism(epsilon: float, name: str, delta: float | None, sensitivity: float) -> Any:
     from unbag import noise
 
-    if name not in MECHANISMS:
-        raise broken(
-            f"A mechanism of noise must be one of {', '.join(MECHANISMS)}",
-            f"{name!r} was given",
-            f"{nearest(name, MECHANISMS)}Choose one of these, or give the variance with {{noise}}.",
-        )
+    remedy = "Choose one of these, or give the variance with {noise}."
+    one_of("A mechanism of noise", name, MECHANISMS, remedy)
     if (name == "gaussian") != (delta is not None):
         raise broken(
             "A delta must be given for gaussian noise, and only there",

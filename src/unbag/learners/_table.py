@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbag._rules import broken, nearest
+from unbag._rules import one_of
 from unbag.bags import Bags
 from unbag.learners._protocol import Learner, Model
 from unbag.learners._trees import load_lightgbm
@@ -97,10 +97,5 @@ def _is_learner(value: Any) -> bool:
 
 def make_learner(name: str) -> Learner:
     """The learner of this name, with its usual options."""
-    if name not in LEARNERS:
-        raise broken(
-            f"A learner must be auto or one of {', '.join(LEARNERS)}",
-            f"{name!r} given",
-            f"{nearest(str(name), LEARNERS)}Choose one of these, or give a learner of your own.",
-        )
+    one_of("A learner", name, LEARNERS, "Choose one of these or auto, or give one of your own.")
     return LEARNERS[name].make()
