@@ -326,11 +326,11 @@ def best_rate(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> float | None:
     return plan.rates[int(np.nanargmin(losses))]
 
 
-Progress = Callable[[OnlineRun, dict[str, Any]], None]
+AfterChunk = Callable[[OnlineRun, dict[str, Any]], None]
 """Called after each chunk of a run with what was measured of it."""
 
 
-def run_online(plan: OnlinePlan, store: OnlineStore, *, progress: Progress | None = None) -> int:
+def run_online(plan: OnlinePlan, store: OnlineStore, *, progress: AfterChunk | None = None) -> int:
     """Make the runs of a plan that the store lacks; cells that another process works on are its.
 
     Parameters
@@ -373,7 +373,7 @@ def _runs(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> Iterator[OnlineRu
     yield from (plan.run(cell, r, s, plan.chunks) for r, s in product(rates, repetitions))
 
 
-def _make(run: OnlineRun, store: OnlineStore, progress: Progress | None) -> int:
+def _make(run: OnlineRun, store: OnlineStore, progress: AfterChunk | None) -> int:
     if store.read(run) is not None:
         return 0
     fields = ("method", "loss", "rate", "size", "batch", "prior")

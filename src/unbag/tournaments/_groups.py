@@ -160,7 +160,7 @@ def plan_groups(bags: Bags, groups: int, *, split: Split, seed: int) -> tuple[Gr
 
 # scores of all instances, a path of an .npy file with them, or a function from rows of X to scores
 Model = Any
-Progress = Callable[[int, int], None]
+StepsDone = Callable[[int, int], None]
 
 
 class GroupMeans(NamedTuple):
@@ -219,7 +219,7 @@ def sum_models(
     *,
     chunk: int,
     read: Callable[[np.ndarray], np.ndarray] = np.asarray,
-    progress: Progress | None = None,
+    progress: StepsDone | None = None,
 ) -> GroupMeans:
     """Group means of every model. Memory: one chunk of one model at a time.
 

@@ -28,8 +28,8 @@ from unbag.tournaments._groups import (
     GroupMeans,
     GroupPlan,
     Parts,
-    Progress,
     Split,
+    StepsDone,
     is_wild,
     plan_groups,
     read_models,
@@ -155,7 +155,7 @@ def tournament(
     groups: int | None = None,
     seed: int = 0,
     chunk: int = 65536,
-    progress: Progress | None = None,
+    progress: StepsDone | None = None,
 ) -> Tournament:
     """Choose among models from bags alone: the paper's tournament.
 
