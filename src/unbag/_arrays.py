@@ -20,8 +20,8 @@ BagOfInstance = Integer[Any, "instances"]
 PerInstanceComponent = Float[Any, "instances components"]
 Weights = Float[Any, "rows components"]
 NUMPY = compat.array_namespace(np.empty(0))
-# rows that are worked on together where a pass over all of them would make large arrays
 BLOCK = 2**16
+"""Rows that are worked on together where a pass over all of them would make large arrays."""
 
 
 def blocks(rows: int) -> Iterator[slice]:
