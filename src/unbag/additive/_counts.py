@@ -21,10 +21,10 @@ import numpy as np
 from scipy import linalg, optimize, sparse, special
 
 from unbag._arrays import blocks
-from unbag.additive._overlap import Border, blocks_of, factored
 from unbag.bags import Bags, Kind
 
 if TYPE_CHECKING:
+    from unbag.additive._overlap import Border
     from unbag.additive._slots import Sparse
 
 # scores beyond this are taken to be here: probabilities then stay above the rounding error
@@ -176,6 +176,8 @@ class Counts:
     @cached_property
     def _blocks(self) -> list[Border]:
         """Counts that share instances, block by block."""
+        from unbag.additive._overlap import blocks_of  # late, as bags do not need it
+
         return blocks_of(self.S)
 
     @cached_property
@@ -252,6 +254,8 @@ class Counts:
         if self.disjoint:
             V = np.maximum(spread.dispersion * own + extra, LEAST)
             return Diagonal(1 / np.sqrt(V), float(np.log(V).sum()))
+        from unbag.additive._overlap import factored
+
         return factored(self.S, spread.dispersion * self.slope(h), extra, self._blocks)
 
     def back(self, of_mean: np.ndarray, h: np.ndarray, some: CountRows) -> np.ndarray:

@@ -12,7 +12,6 @@ import numpy as np
 from scipy import linalg, sparse, special
 
 from unbag._progress import Progress
-from unbag.additive._cells import check_size, fit_cells
 from unbag.additive._counts import MEAN_LABEL, Counts, Spread, counts_of
 from unbag.additive._evidence import Fit, State
 from unbag.additive._interactions import asked_for, candidates, cell_products
@@ -251,6 +250,8 @@ class Additive:
         """
         how: dict[str, Any] = {"space": self.space, "seed": seed, "progress": progress}
         if isinstance(bags, Marginals):
+            from unbag.additive._cells import check_size, fit_cells  # late, as bags do not need it
+
             terms, design = terms_of(bags.X, steps=self.steps, plan=self.plan)
             check_size(bags, design)
             design, taken = _without_idle(terms, design)

@@ -13,7 +13,6 @@ from unbag.additive._counts import CountMoments, Counts, Spread, Whitener
 from unbag.additive._evidence import EvidenceFit, Fit, Linear
 from unbag.additive._jacobian import Split, as_they_are
 from unbag.additive._kernel import RowProducts
-from unbag.additive._overlap import Linearised, misfit_by_evidence
 from unbag.additive._posterior import MOST, Space
 
 if TYPE_CHECKING:
@@ -192,6 +191,8 @@ class RowsFit(EvidenceFit):
         counts, moments = self.counts, linear.place.moments
         if counts.disjoint or counts.kind == "histogram":
             return counts.spread(moments, known)
+        from unbag.additive._overlap import Linearised, misfit_by_evidence  # late: not for bags
+
         precision = self.precisions(of_group)
 
         def at(t: float) -> Linearised:
