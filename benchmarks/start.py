@@ -25,7 +25,7 @@ HEADER = ("command", "start", "cpu_seconds", "seconds", "load", "cores", "goal")
 TABLES = """
 import sys
 from pathlib import Path
-from unbag.cli._demonstration import Files, make_tables
+from unbag.cli._tour import Files, make_tables
 make_tables(Files(Path(sys.argv[1])), 64)
 """
 ONCE = "from unbag.cli import app; app()"

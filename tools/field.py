@@ -13,7 +13,7 @@ from unbag.lab import BenchmarkRun, Leaderboard, Standing, finished, leaderboard
 from unbag.lab._benchmark import WAYS
 from unbag.lab._catalogue import TASKS
 from unbag.lab._competitors import DEFAULT
-from unbag.lab._tables import as_markdown
+from unbag.lab._markup import as_markdown
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "field.md"

@@ -16,6 +16,8 @@ try:
 except ImportError:  # not on Windows, where leftovers of killed processes stay
     fcntl = None
 
+NO_LOCKS = fcntl is None
+
 SCRATCH = "unbag-scratch-"  # a name that nobody else gives a folder
 
 
@@ -98,7 +100,7 @@ def _new_file(folder: Path, start: str) -> tuple[int, Path]:
     before it was locked, and holds the lock while it removes the file."""
     handle, name = tempfile.mkstemp(".tmp", start, folder)
     for _ in range(9):
-        if (_is_free(handle) or fcntl is None) and os.path.exists(name):
+        if (lock(handle) or NO_LOCKS) and os.path.exists(name):
             break
         os.close(handle)
         Path(name).unlink(missing_ok=True)
@@ -135,13 +137,24 @@ def _sync(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _is_free(handle: int) -> bool:
+def lock(handle: int, *, shared: bool = False, wait: bool = False) -> bool:
     """Lock an open file, unless a process that lives has locked it: the system lets go of locks
-    when a process ends in whichever way."""
+    when a process ends in whichever way.
+
+    Parameters
+    ----------
+    handle : int
+        Of the open file.
+    shared : bool
+        Whether others may hold the lock at the same time, shared as well.
+    wait : bool
+        Whether to wait for others.
+    """
     if fcntl is None:
         return False
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        mode = {True: fcntl.LOCK_SH, False: fcntl.LOCK_EX}[shared]
+        fcntl.flock(handle, mode | fcntl.LOCK_NB * (not wait))
     except OSError:
         return False
     return True
@@ -159,7 +172,7 @@ def _remove_leftovers(folder: Path, start: str, end: str) -> None:
 def _remove_if_left(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     try:
-        if not _is_free(handle):
+        if not lock(handle):
             return
         if path.is_dir():
             shutil.rmtree(path)
@@ -178,7 +191,7 @@ def scratch() -> Iterator[str]:
         with tempfile.TemporaryDirectory(prefix=SCRATCH, ignore_cleanup_errors=True) as folder:
             handle = os.open(folder, os.O_RDONLY)
             try:
-                if last or fcntl is None or (_is_free(handle) and os.path.exists(folder)):
+                if last or NO_LOCKS or (lock(handle) and os.path.exists(folder)):
                     yield folder
                     return
             finally:

@@ -13,9 +13,9 @@ from importlib import import_module
 from time import monotonic
 from typing import Protocol
 
+# seconds before the first sign of life, because shorter work needs none; between two looks of a
+# notebook's bar; and between two lines
 SILENCE, PAUSE, BETWEEN_LINES = 2.0, 0.25, 5.0
-"""Seconds before the first sign of life, because shorter work needs none; between two looks of a
-notebook's bar; and between two lines."""
 
 
 class Progress(Protocol):

@@ -22,8 +22,8 @@ NEAR = 0.65  # how alike two names are that are suggested for each other: bga an
 OPTION = re.compile(r"\{(\w+)(?::([^{}]+))?\}")
 
 Spelling = Callable[[str, str | None], str]
+# what verbs of the command line are in Python
 DOORS = {"check": "check_tables", "design": "random_bags(..., stratum=...)"}
-"""What verbs of the command line are in Python."""
 
 
 def python_spelling(name: str, value: str | None) -> str:

@@ -34,8 +34,8 @@ from unbag._arrays import (
     sum_by,
 )
 from unbag._rules import broken, one_of, refuse
-from unbag.bags import Kind, check_noise, largest_report
-from unbag.losses import LOSSES, PROPER, Loss, cross_entropy, log
+from unbag.bags import Kind, Reports
+from unbag.losses import Loss, cross_entropy, log, proper_loss
 
 FLOOR = 1 / (2 * np.pi)
 """Smallest variance of a Gaussian count: its density then peaks at 1, as a probability can at most.
@@ -148,7 +148,7 @@ def check_link(loss: Loss, kind: Kind) -> None:
     kind : {"binary", "total", "histogram"}
         What the reports are.
     """
-    usual = LOSSES[PROPER[kind]]
+    usual = proper_loss(kind)
     score = np.array([[-1.0, 0.5], [0.0, 2.0]])
     if kind != "histogram":
         score = score[0]
@@ -331,38 +331,8 @@ def check_counts(size: np.ndarray, report: np.ndarray, noise: Any, kind: Kind) -
     kind : {"binary", "total", "histogram"}
         What the reports are.
     """
-    real, given = size > 0, report
-    if kind != "histogram":
-        given = report[:, 1]
-    value = given.reshape(len(given), -1)
-    refuse(
-        "A report must be finite",
-        ~np.isfinite(value).all(axis=1) & real,
-        thing="bag",
-        given=given,
-        remedy="Leave out bags that were suppressed for their size, or fix the export; never write "
-        "0 for them.",
-    )
-    exact = real
-    if noise is not None:
-        check_noise(noise, used=real)
-        exact = real & (np.asarray(noise) == 0)
-    high = largest_report(kind)
-    refuse(
-        f"The likelihood of a report without noise must have it in [0, {high:g}], because no "
-        "labels give another",
-        ((value < -1e-9) | (value > high + 1e-9)).any(axis=1) & exact,
-        thing="bag",
-        given=given,
-        remedy="If noise was added on purpose, declare its variance with {noise}; divide totals by "
-        "the bag size.",
-    )
-    total = value.sum(axis=1)
-    refuse(
-        "The likelihood of a histogram without noise must have it add up to 1",
-        (np.abs(total - 1) > 1e-6) & exact & (kind == "histogram"),
-        thing="bag",
-        given=total,
-        remedy="Divide class counts by the bag size; if noise was added, declare its variance with "
-        "{noise}.",
-    )
+    real = np.flatnonzero(size > 0)
+    given = report if kind == "histogram" else report[:, 1]
+    variance = None if noise is None else np.asarray(noise)[real]
+    if len(real):
+        Reports(size[real], given[real], kind, variance, names=real)

@@ -347,6 +347,15 @@ PROPER: Mapping[Kind, str] = {"binary": "log", "total": "poisson", "histogram": 
 """The losses that say what scores mean (logits, log rates, class scores) and that judge models."""
 
 
+def proper_loss(kind: Kind) -> Loss:
+    """The loss that says what scores mean for a kind of report, and by which models are judged.
+
+    >>> proper_loss("total").name
+    'poisson'
+    """
+    return LOSSES[PROPER[kind]]
+
+
 def named_loss(name: str) -> Loss:
     """A shipped loss by its name."""
     one_of("A loss", name, LOSSES)

@@ -16,15 +16,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unbag._rules import broken
+from unbag._rules import broken, one_of
 from unbag.bags import Bags, Kind
+from unbag.losses import proper_loss
 from unbag.metrics import (
     Estimate,
     Estimated,
     Evaluable,
     Judge,
     Scale,
-    chosen_losses,
     empty_sums,
     interval,
     join_marks,
@@ -141,7 +141,7 @@ class Recalibrated:
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class; for counts, the expected count."""
         kind = self.recalibration.kind
-        h = predict(self.scores(X), chosen_losses(None, kind)[0], kind)
+        h = predict(self.scores(X), proper_loss(kind), kind)
         if kind == "binary":
             return np.concatenate([1 - h, h], axis=1)
         return h
@@ -185,10 +185,7 @@ def recalibrate(
     >>> print(repair.slope, *repair.intercept)               # the truth: half of the score, minus 1
     0.5254 [0.4893, 0.5616] -1.0250 [-1.0515, -0.9985]
     """
-    if fit not in ("both", "intercept"):
-        raise broken(
-            "A recalibration must fit both or intercept", f"{fit!r} given", "Choose one of these."
-        )
+    one_of("What a recalibration fits", fit, ("both", "intercept"))
     _, score, g, _ = score_bags(model, bags, scale=scale, trained_on=trained_on)
     judge, kind = Judge(empty_sums(bags, g)), bags.kind
     z, offset, centre, spread = score.reshape(1, len(score), -1), 0.0, 0.0, 1.0
@@ -307,7 +304,7 @@ def _solve(
     """
     count, kind = design.shape[2], bags.kind
     columns = [_gap(design[..., q], 0 * g, g, judge, bags).value for q in range(count)]
-    wanted, loss = np.array(columns), chosen_losses(None, kind)[0]
+    wanted, loss = np.array(columns), proper_loss(kind)
 
     def predicted(theta: np.ndarray) -> np.ndarray:
         eta = offset + design @ theta

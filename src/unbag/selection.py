@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from unbag._lazy import as_html
-from unbag._rules import broken
-from unbag.bags import Bags, Kind
+from unbag._rules import broken, one_of
+from unbag.bags import Bags, Kind, checked_scores, one_column
 from unbag.losses import Loss
 from unbag.metrics import (
     Estimate,
@@ -18,12 +18,10 @@ from unbag.metrics import (
     PairedLosses,
     Scale,
     check_apart,
-    checked_scores,
     chosen_losses,
     doubts,
     is_array,
     judge_all,
-    one_column,
     predict,
     scores_of,
     scores_on,
@@ -183,10 +181,7 @@ def choose(
     double   loss 0.6583 [0.6204, 0.6963]  difference 0.0571 [0.0381, 0.0761]
     wrong    loss 1.0115 [0.9920, 1.0310]  difference 0.4103 [0.3719, 0.4487]
     """
-    if rule not in ("paired", "tournament"):
-        raise broken(
-            "A rule must be paired or tournament", f"{rule!r} given", "Choose one of these."
-        )
+    one_of("A rule", rule, ("paired", "tournament"))
     kind, everyone = held_out.kind, _listed(candidates)
     for candidate in everyone:
         check_apart(candidate.model, held_out, trained_on)

@@ -155,7 +155,7 @@ def test_bags_by_campaign_and_day_are_learned_from_and_judged_by_their_likelihoo
 def test_a_learner_that_is_not_known_is_refused(tmp_path):
     events, reports, _ = clicks(tmp_path, by="chance", n=200)
     words = [events, reports, *WORDS, "--learner", "forest", "--out", tmp_path / "m.unbag"]
-    assert "A learner must be auto or one of additive" in run("train", *words, code=1).stderr
+    assert "A learner must be one of additive" in run("train", *words, code=1).stderr
 
 
 NOTHING = "The reports tell nothing of the columns"
@@ -199,7 +199,7 @@ def test_noise_too_large_to_learn_anything_gives_the_mean_and_says_so(tmp_path):
 
 
 def test_one_network_at_another_level_gets_a_note(tmp_path, monkeypatch):
-    monkeypatch.setattr("unbag.metrics._doubts.OFF_LEVEL", 0.0)  # any difference is beyond doubt
+    monkeypatch.setattr("unbag.metrics._notes.OFF_LEVEL", 0.0)  # any difference is beyond doubt
     events, reports, _ = clicks(tmp_path, by="chance", n=600)
     model = tmp_path / "m.unbag"
     words = [*WORDS, "--method", "upm", "--epochs", 1, "--linear", "--test", 0]

@@ -11,7 +11,7 @@ from rich.console import Console
 from cases.cli import run
 from cases.report import SECTIONS
 from unbag._model_file import load_arrays
-from unbag.cli import _demonstration
+from unbag.cli import _tour
 from unbag.datasets import read_adult
 
 
@@ -24,13 +24,13 @@ def some_people(*part):
 @pytest.fixture(scope="module")
 def went(tmp_path_factory):
     """A short demo in a folder with the files of a former one, and what it printed."""
-    folder = _demonstration.own_folder(tmp_path_factory.mktemp("demo") / "own")
+    folder = _tour.own_folder(tmp_path_factory.mktemp("demo") / "own")
     for name in ("events.parquet", "default.unbag", "report.html"):
         (folder / name).write_text("old")
     console = Console(width=120, file=io.StringIO(), highlight=False, soft_wrap=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_demonstration, "read_adult", some_people)
-        page = _demonstration.run(
+        patch.setattr(_tour, "read_adult", some_people)
+        page = _tour.run(
             folder, size=32, epochs=2, methods=("default", "matching"), console=console
         )
     assert page == folder / "report.html"

@@ -16,7 +16,7 @@ from scipy.special import logit
 
 from unbag import models
 from unbag.datasets import Quarantine, _criteo, read_clicks, read_criteo, write_clicks
-from unbag.datasets._clicks import draw_clicks
+from unbag.datasets._click_stream import draw_clicks
 from unbag.datasets._criteo import (
     BOUNDARIES,
     BUCKETS,
@@ -251,7 +251,7 @@ def test_made_up_categories_follow_a_power_law_and_new_ones_appear():
 
 
 def test_made_up_clicks_are_not_linear_in_the_features():
-    from unbag.datasets._clicks import _effect, _strength
+    from unbag.datasets._click_stream import _effect, _strength
 
     categories = np.random.default_rng(0).integers(0, 2**32, size=(50, 26))
     assert np.std(_effect(categories, np.arange(26), 0) @ _strength()) > 0.5

@@ -174,5 +174,5 @@ def test_without_lightgbm_learning_goes_on_and_says_so():
 
 def test_a_learner_that_is_not_known_is_refused():
     bags, _ = bags_of()
-    with pytest.raises(ValueError, match="A learner must be auto or one of additive, trees"):
+    with pytest.raises(ValueError, match="A learner must be one of additive, trees"):
         fit(bags, learner="forest")

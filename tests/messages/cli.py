@@ -216,7 +216,7 @@ MESSAGES = [
     ),
     (
         lambda: noise_variance(None, 1.0, "gausian"),
-        "A mechanism of noise must be one of laplace, geometric, gaussian: 'gausian' was given. "
+        "A mechanism of noise must be one of laplace, geometric, gaussian: 'gausian' given. "
         "Did you mean 'gaussian'? Choose one of these, or give the variance with noise=.",
     ),
     (

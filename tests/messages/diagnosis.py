@@ -23,8 +23,9 @@ MESSAGES = [
     (
         lambda: diagnose(TEN, np.where(np.arange(20) == 3, np.inf, 0)),
         (
-            "A score must be finite: row 3 has inf (1 such row). Give logits; a probability of 0 "
-            "or 1 has none."
+            "A score must be finite: instance 3 has inf (1 such instance). Give logits, of which a "
+            "probability of 0 or 1 has none; a model that predicts NaN has diverged: train it with "
+            "a lower learning rate."
         ),
     ),
     (

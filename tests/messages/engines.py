@@ -7,7 +7,7 @@ MESSAGES = [
     (lambda: RayEngine(cpus=-1), "A task's cpus must not be negative: -1 given. Leave it out."),
     (
         lambda: engine_of("spark"),
-        "An engine must be here or ray: 'spark' given. Leave it out to work in this process.",
+        "An engine must be one of here, ray: 'spark' given. Leave it out to work in this process.",
     ),
     (
         lambda: engine_of("here", cpus=2, address="auto"),

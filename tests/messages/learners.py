@@ -93,8 +93,8 @@ MESSAGES = [
     ),
     (
         lambda: unbag.fit(BAGS, learner="forest"),
-        f"A learner must be auto or one of {', '.join(LEARNERS)}: 'forest' given. Choose one of "
-        "these, or give a learner of your own.",
+        f"A learner must be one of {', '.join(LEARNERS)}: 'forest' given. Choose one of these or "
+        "auto, or give one of your own.",
     ),
     (
         lambda: unbag.fit(BAGS, learner=[Broken(), Broken()]),

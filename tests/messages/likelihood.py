@@ -5,26 +5,30 @@ import numpy as np
 from cases.likelihood import simple
 
 RULE = (
-    "The likelihood of a report without noise must have it in [0, {}], because no labels give "
-    "another: bag {} (1 such bag). If noise was added on purpose, declare its variance with "
-    "noise=; divide totals by the bag size."
+    "{} without noise must lie in [0, {}]: bag {} (1 such bag). Divide totals by the bag size; if "
+    "noise was added on purpose, declare its variance with noise=."
 )
 
 MESSAGES = [
-    (lambda: simple([0.5, 1.5]), RULE.format(1, "1 has 1.5")),
-    (lambda: simple([-0.5, 1.5], noise=np.array([1.0, 0.0])), RULE.format(1, "1 has 1.5")),
-    (lambda: simple([-0.5, 1.5], "total"), RULE.format("inf", "0 has -0.5")),
-    (lambda: simple([[0.5, 0.5], [1.5, -0.5]], "histogram"), RULE.format(1, "1 has [ 1.5, -0.5]")),
+    (lambda: simple([0.5, 1.5]), RULE.format("A proportion", 1, "1 has 1.5")),
+    (
+        lambda: simple([-0.5, 1.5], noise=np.array([1.0, 0.0])),
+        RULE.format("A proportion", 1, "1 has 1.5"),
+    ),
+    (lambda: simple([-0.5, 1.5], "total"), RULE.format("A mean count", "inf", "0 has -0.5")),
+    (
+        lambda: simple([[0.5, 0.5], [1.5, -0.5]], "histogram"),
+        RULE.format("A class share", 1, "1 has [ 1.5, -0.5]"),
+    ),
     (
         lambda: simple([[0.5, 0.5], [0.5, 0.4]], "histogram"),
-        "The likelihood of a histogram without noise must have it add up to 1: bag 1 has 0.9 (1 "
-        "such bag). Divide class counts by the bag size; if noise was added, declare its "
+        "A histogram without noise must sum to 1: bag 1 has 0.9 (1 such bag). Divide class counts by the bag size; if noise was added, declare its "
         "variance with noise=.",
     ),
     (
         lambda: simple([np.nan, np.inf], noise=np.ones(2)),
-        "A report must be finite: bag 0 has nan (2 such bags). Leave out bags that were "
-        "suppressed for their size, or fix the export; never write 0 for them.",
+        "A report must be finite: bag 0 has nan (2 such bags). Say with status= which bags are "
+        "suppressed or pending, or fix the export; never write 0 for them.",
     ),
     (
         lambda: simple([0.5, 0.5], noise=np.array([1.0, -1.0])),

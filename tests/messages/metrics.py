@@ -42,7 +42,7 @@ MESSAGES = [
     ),
     (
         lambda: evaluate(X, BAGS, scale="odds"),
-        "A scale must be score or probability: 'odds' given. Leave it out for scores.",
+        "A scale must be one of score, probability: 'odds' given. Leave it out for scores.",
     ),
     (
         lambda: evaluate(X[:59], BAGS),
@@ -56,8 +56,9 @@ MESSAGES = [
     ),
     (
         lambda: evaluate(np.where(np.arange(60) == 3, np.nan, X), BAGS),
-        "A score must be finite: instance 3 has nan (1 such instance). A model that predicts "
-        "NaN has diverged: train it with a lower learning rate.",
+        "A score must be finite: instance 3 has nan (1 such instance). Give logits, of which a "
+        "probability of 0 or 1 has none; a model that predicts NaN has diverged: train it with a "
+        "lower learning rate.",
     ),
     (
         lambda: evaluate(X, random_bags(None, Y, size=60, seed=0)),

@@ -32,9 +32,8 @@ MESSAGES = [
     ),
     (
         lambda: BagLoss(0.3, method="likelihood")(Z, BAG, [0.5, 1.5], SIZE),
-        "The likelihood of a report without noise must have it in [0, 1], because no labels give "
-        "another: bag 1 has 1.5 (1 such bag). If noise was added on purpose, declare its variance "
-        "with noise=; divide totals by the bag size.",
+        "A proportion without noise must lie in [0, 1]: bag 1 has 1.5 (1 such bag). Divide totals "
+        "by the bag size; if noise was added on purpose, declare its variance with noise=.",
     ),
     (
         lambda: BagLoss(0.3)(Z, BAG, REPORT, SIZE, noise=[1, 2], weight=[0.5, 0.5]),

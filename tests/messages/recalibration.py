@@ -12,7 +12,7 @@ BAGS = random_bags(SCORE, Y, size=6, seed=0)
 MESSAGES = [
     (
         lambda: recalibrate(SCORE, BAGS, fit="slope"),
-        "A recalibration must fit both or intercept: 'slope' given. Choose one of these.",
+        "What a recalibration fits must be one of both, intercept: 'slope' given. Choose one of these.",
     ),
     (
         lambda: recalibrate(SCORE, from_rows(np.arange(60) // 6, np.zeros(60))),

@@ -34,7 +34,7 @@ MESSAGES = [
     ),
     (
         lambda: choose({"one": X}, BAGS, rule="luck"),
-        "A rule must be paired or tournament: 'luck' given. Choose one of these.",
+        "A rule must be one of paired, tournament: 'luck' given. Choose one of these.",
     ),
     (
         lambda: choose(dict(enumerate(NOTHING.T)), PAIRS, rule="tournament", beta=1e-3),

@@ -138,7 +138,8 @@ MESSAGES = [
     ),
     (
         lambda: StreamSettings(restated="average"),
-        "Restated reports must be dealt with by 'replace' or 'refuse': 'average' given. Choose one.",
+        "What is done with restated reports must be one of replace, refuse: 'average' given. "
+        "Choose one of these.",
     ),
     (
         lambda: StreamLearner(network()).learn(Chunk(np.ones((2, 3)))),

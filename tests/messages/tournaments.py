@@ -37,7 +37,7 @@ MESSAGES = [
     ),
     (
         lambda: tournament(TWO, ONE, beta=0.1, groups=9, scale="odds"),
-        "A scale must be score or probability: 'odds' given. Leave it out for scores.",
+        "A scale must be one of score, probability: 'odds' given. Leave it out for scores.",
     ),
     (
         lambda: tournament(TWO, ONE, beta=0.1, groups=9, clip=0.0),

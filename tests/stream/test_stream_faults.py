@@ -20,7 +20,7 @@ from cases.stream import (
     source,
     stopped,
 )
-from unbag.stream import StreamLearner, _rules, read_metrics, run_stream
+from unbag.stream import StreamLearner, _settings, read_metrics, run_stream
 from unbag.stream._checkpoint import METRICS, QUARANTINE, StreamStore, _digest
 
 # --- sources that break off ---
@@ -346,6 +346,6 @@ def test_many_bags_that_wait_are_known_again(tmp_path):
     ("method", "taken"), [("likelihood", True), ("upm", True), ("matching", False)]
 )
 def test_a_noisy_report_below_zero_is_taken_by_the_methods_that_know_noise(method, taken):
-    told = _rules.bad_report(-0.3, 8, 4.0, method=method, events=8)
+    told = _settings.bad_report(-0.3, 8, 4.0, method=method, events=8)
     assert (told is None) == taken
-    assert _rules.bad_report(-0.3, 8, 0.0, method=method, events=8) is not None
+    assert _settings.bad_report(-0.3, 8, 0.0, method=method, events=8) is not None

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from unbag.additive._terms import Design
 
 ROUNDS = 3
-VAGUE = 1e6
-"""A hidden cell tells nothing more when its variance has grown by this factor."""
+VAGUE = 1e6  # a hidden cell tells nothing more when its variance has grown by this factor
 
 
 def check_size(cells: Marginals, design: Design) -> None:

@@ -21,21 +21,24 @@ import numpy as np
 from scipy import linalg, optimize, sparse, special
 
 from unbag._arrays import blocks
-from unbag.additive._overlap import Border, blocks_of, factored
 from unbag.bags import Bags, Kind
 
 if TYPE_CHECKING:
+    from unbag.additive._overlap import Border
     from unbag.additive._slots import Sparse
 
+# scores beyond this are taken to be here: probabilities then stay above the rounding error
 STEEPEST = 30.0
-"""Scores beyond this are taken to be here: probabilities then stay above the rounding error."""
+# pretended counts in the estimate of the spread: labels that scatter as they should, and totals
+# that scatter as they do around their mean, of which no column explains anything
 CALM = 5
-"""Pretended counts in the estimate of the spread: labels that scatter as they should, and totals
-that scatter as they do around their mean, of which no column explains anything."""
+# added to counts inside a logarithm, so that none is zero (Nelder and Pregibon, 1987)
 SIXTH = 1 / 6
-"""Added to counts inside a logarithm, so that none is zero (Nelder and Pregibon, 1987)."""
-LEAST = 1e-12
-"""Of a variance, so that bags of certain instances do not divide by zero."""
+LEAST = 1e-12  # of a variance, so that bags of certain instances do not divide by zero
+
+
+# from a score to the mean label, where an instance has one score
+MEAN_LABEL: dict[str, Any] = {"binary": special.expit, "total": np.exp}
 
 
 class Whitener(Protocol):
@@ -173,6 +176,8 @@ class Counts:
     @cached_property
     def _blocks(self) -> list[Border]:
         """Counts that share instances, block by block."""
+        from unbag.additive._overlap import blocks_of  # late, as bags do not need it
+
         return blocks_of(self.S)
 
     @cached_property
@@ -210,7 +215,7 @@ class Counts:
         if self.kind == "histogram":
             h = special.softmax(np.clip(score, -STEEPEST, STEEPEST), axis=1)
             return CountMoments(h, (contrasts(self.classes) @ (self.S @ h).T).ravel())
-        label = {"binary": special.expit, "total": np.exp}[self.kind]
+        label = MEAN_LABEL[self.kind]
         h = np.empty(len(score)) if earlier is None else earlier.h
         mean = np.empty(self.S.shape[0])
         for some in self.together:
@@ -249,6 +254,8 @@ class Counts:
         if self.disjoint:
             V = np.maximum(spread.dispersion * own + extra, LEAST)
             return Diagonal(1 / np.sqrt(V), float(np.log(V).sum()))
+        from unbag.additive._overlap import factored
+
         return factored(self.S, spread.dispersion * self.slope(h), extra, self._blocks)
 
     def back(self, of_mean: np.ndarray, h: np.ndarray, some: CountRows) -> np.ndarray:
@@ -326,6 +333,7 @@ class Counts:
         """The log density of each bag's counts, where no instance is counted twice."""
         if self.kind == "histogram":
             residual = whitener(self.observed - moments.mean).reshape(self.classes - 1, -1)
+            # the determinant is known of all bags together: its share is right in their sum alone
             return -((residual**2).sum(axis=0) + whitener.logdet / residual.shape[1]) / 2
         deviance, variance = self._deviance(moments, spread)
         return -(deviance + np.log(variance)) / 2
@@ -344,6 +352,7 @@ class Counts:
             y, M = np.maximum(self.count + extra / f, 0), M + extra / f
             return 2 / f * (special.xlogy(y, y / M) - (y - M)), f * (y + SIXTH)
         k = np.diff(self.S.indptr)
+        # labels that differ within a bag vary less than k equal ones: c <= 1 says how much less
         c = np.maximum(own, LEAST) / np.maximum(M * (1 - M / k), LEAST)
         e = (np.sqrt(k**2 + 4 * k * extra / c) - k) / 2
         yes, no = np.maximum(self.count + e, 0), np.maximum(k - self.count + e, 0)
@@ -381,8 +390,11 @@ def spread_of(
     usual = own + noise
     squares = np.append(residual**2, alone * usual[n:])
     free = np.append(np.full(n, max(1 - known / n, 1 / n)), np.ones(CALM))
+    # a dispersion multiplies the variance of the labels, a misfit adds a multiple of its square
     weight = own if kind == "total" else own**2
 
+    # the score equation of a normal likelihood, the derivative by `more` but for a factor 1/2, with
+    # the degrees of freedom that the coefficients took subtracted as REML does
     def excess(more: float) -> float:
         V = np.maximum(usual + more * weight, LEAST)
         return float((weight / V * (squares / V - free)).sum())
@@ -407,9 +419,8 @@ def counts_of(bags: Bags) -> Counts:
     indptr = np.concatenate([[0], np.cumsum(size)])
     S = sparse.csr_array((np.ones(n), order, indptr), shape=(len(bags), n))
     count = bags.report * size.reshape((-1,) + (1,) * (bags.report.ndim - 1))
-    noise = bags.noise if bags.noise is not None else np.zeros(len(bags))
     offset = bags.offset if bags.offset is not None else np.broadcast_to(0.0, n)
-    return Counts(S, count, noise, offset, bags.kind)
+    return Counts(S, count, bags.noise_or_zero, offset, bags.kind)
 
 
 def contrasts(classes: int) -> np.ndarray:
@@ -425,11 +436,13 @@ def _blocks(S: Sparse, h: np.ndarray, noise: np.ndarray) -> Blocks:
     for c in range(C):
         for k in range(c, C):
             V[:, c, k] = V[:, k, c] = S @ (h[:, c] * ((c == k) - h[:, k]))
+    # class counts add up to the size, so V itself is singular; along the contrasts it is not
     V = Q @ V @ Q.T
     V[:, range(C - 1), range(C - 1)] += noise[:, None] + LEAST
     L = np.linalg.cholesky(V)
     W = np.linalg.inv(L)
     row, column = np.meshgrid(range(C - 1), range(C - 1), indexing="ij")
+    # the counts stand class by class, so a bag's block is spread over the whole matrix
     place = np.arange(bags)[:, None, None]
     where = ((row * bags + place).ravel(), (column * bags + place).ravel())
     size = bags * (C - 1)

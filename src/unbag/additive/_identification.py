@@ -23,10 +23,9 @@ from unbag.additive._posterior import FLAT
 from unbag.additive._terms import Design, Terms, terms_of
 from unbag.tables import Marginals, plan_marginals
 
+# the standard deviation of a column's effect over the events, in logits, before any table
 SPREAD = 0.5
-"""The standard deviation of a column's effect over the events, in logits, before any table."""
-CONSTANT = 1e-9
-"""A term whose entries vary by less has one value only."""
+CONSTANT = 1e-9  # a term whose entries vary by less has one value only
 
 
 class Identified(NamedTuple):

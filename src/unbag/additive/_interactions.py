@@ -34,19 +34,16 @@ if TYPE_CHECKING:
     from unbag.additive._counts import CountMoments, Counts, Whitener
     from unbag.additive._slots import Slots
 
-FEW = 7
-"""Levels of a category that have a part of their own while pairs are looked for."""
-WORK = 5e7
-"""Rows times pairs that are looked at, a second; of more columns the strongest are taken."""
+FEW = 7  # levels of a category that have a part of their own while pairs are looked for
+WORK = 5e7  # rows times pairs that are looked at, a second; of more columns the strongest are taken
+# rows that take as long as what a pair takes beside its rows, the evidence of its cells
 EACH = 25_000
-"""Rows that take as long as what a pair takes beside its rows, the evidence of its cells."""
-USUAL = 20
-"""Of fewer pairs than this one in so many is expected to matter."""
+USUAL = 20  # of fewer pairs than this one in so many is expected to matter
+# so many values of a whole number, the most frequent ones, tell whether it is a code; of several
+# classes fewer, as each value has an effect on each class, but no fewer than a pair has cells
 VALUES = 256
-"""So many values of a whole number, the most frequent ones, tell whether it is a code; of several
-classes fewer, as each value has an effect on each class, but no fewer than a pair has cells."""
+# prior variances of a cell's effect that are as probable as each other
 VARIANCES = np.logspace(-3, 0.5, 15)
-"""Prior variances of a cell's effect that are as probable as each other."""
 
 
 class FurtherTerm(NamedTuple):
@@ -269,9 +266,12 @@ def _margins(a: int, b: int) -> np.ndarray:
 
 def _gain(G: np.ndarray, u: np.ndarray, margins: np.ndarray) -> float:
     """The log evidence that the cells have effects of their own."""
+    # off the effects of both columns: what remains of G and u when the margins have flat priors;
+    # margins overlap (both add up to all rows), hence the pseudo-inverse
     A = G @ margins
     known = A @ np.linalg.pinv(margins.T @ A, rcond=1e-9, hermitian=True)
     G, u = G - known @ A.T, u - known @ (margins.T @ u)
+    # along the axes of G all prior variances are looked at with one decomposition
     size, axes = np.linalg.eigh((G + G.T) / 2)
     size, along = np.maximum(size, 0.0), (axes.T @ u) ** 2
     more = 1 + VARIANCES[:, None] * size

@@ -23,15 +23,12 @@ if TYPE_CHECKING:
     from unbag.additive._counts import Counts, Diagonal
     from unbag.additive._terms import Design
 
+# a column of the Jacobian with a larger share of entries than this is kept dense; the second where
+# counts are fewer than coefficients, so that it is multiplied more often and takes less memory
 DENSE, DENSE_OF_FEW = 0.15, 0.05
-"""A column of the Jacobian with a larger share of entries than this is kept dense; the second where
-counts are fewer than coefficients, so that it is multiplied more often and takes less memory."""
-PARTS = 8
-"""Of the rows, in the product of a sparse matrix with itself."""
-AT_ONCE = 2**16
-"""Entries of a matrix that are gathered at once: they stay in the CPU's cache."""
-NARROW = 64
-"""Slots of at most so many columns are kept dense as they are."""
+PARTS = 8  # of the rows, in the product of a sparse matrix with itself
+AT_ONCE = 2**16  # entries of a matrix that are gathered at once: they stay in the CPU's cache
+NARROW = 64  # slots of at most so many columns are kept dense as they are
 
 
 class Products(NamedTuple):
@@ -271,6 +268,7 @@ class CountBlock:
         for slot, start in zip(self.narrow, self.start, strict=True):
             own = slot.by_count(self.count, self.number, weight)
             dense[:, start : start + slot.width] = own
+        # the pattern was made once, by `arrange`; only the numbers change from step to step
         data = np.concatenate([np.empty(0), *(cells.sums(weight) for cells in self.cells)])
         dense.ravel()[self.target] = data[self.often]
         shape = (self.number, self.width[1])
@@ -306,10 +304,13 @@ class Split:
         # whitening mixes counts that overlap, and then no column stays sparse
         frequent, entries = np.ones(width, bool), np.diff(sparse.csr_array(T).indptr)
         if counts.disjoint:
-            steps = entries > 1  # they stay together
+            # a column of Z that several coefficients share (steps, ranks) cannot be half dense
+            steps = entries > 1
             least = DENSE if T.shape[1] <= S.shape[0] else DENSE_OF_FEW
             touched = sum(block.touched(width) for block in self.blocks)
             frequent = (touched > least * S.shape[0]) | steps
+        # columns of Z are sorted by how often they occur, and coefficients follow: those that a
+        # frequent column touches are dense, all others have one rare column each
         kept = np.flatnonzero(frequent)
         basis = T[kept]
         dense = np.flatnonzero(np.diff(sparse.csc_array(basis).indptr))

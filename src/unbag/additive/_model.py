@@ -12,8 +12,7 @@ import numpy as np
 from scipy import linalg, sparse, special
 
 from unbag._progress import Progress
-from unbag.additive._cells import check_size, fit_cells
-from unbag.additive._counts import Counts, Spread, counts_of
+from unbag.additive._counts import MEAN_LABEL, Counts, Spread, counts_of
 from unbag.additive._evidence import Fit, State
 from unbag.additive._interactions import asked_for, candidates, cell_products
 from unbag.additive._posterior import Bordered, Primal
@@ -25,11 +24,9 @@ from unbag.tables import FeaturePlan, Marginals
 
 EXACT, DRAWS = 1000, 256
 """So many coefficients have an exact covariance; that of more is made of so many draws."""
-STEEP = 10.0
-"""A term whose effect is larger than this (in logits) is held by its prior alone."""
+STEEP = 10.0  # a term whose effect is larger than this (in logits) is held by its prior alone
 ROWS = 8192
-NUMBERS = ("kind", "dispersion", "log_evidence", "misfit")
-"""Settings of a model that are no arrays."""
+NUMBERS = ("kind", "dispersion", "log_evidence", "misfit")  # settings of a model that are no arrays
 
 
 class Effect(NamedTuple):
@@ -131,8 +128,7 @@ class AdditiveModel:
         if self.kind == "histogram":
             return self._class_interval(X, score, z)
         centre = score if offset is None else score + offset
-        inverse = {"binary": special.expit, "total": np.exp}[self.kind]
-        error = self.errors(X)
+        inverse, error = MEAN_LABEL[self.kind], self.errors(X)
         return inverse(centre - z * error), inverse(centre + z * error)
 
     def _class_interval(self, X: Any, score: np.ndarray, z: float) -> tuple[np.ndarray, np.ndarray]:
@@ -254,6 +250,8 @@ class Additive:
         """
         how: dict[str, Any] = {"space": self.space, "seed": seed, "progress": progress}
         if isinstance(bags, Marginals):
+            from unbag.additive._cells import check_size, fit_cells  # late, as bags do not need it
+
             terms, design = terms_of(bags.X, steps=self.steps, plan=self.plan)
             check_size(bags, design)
             design, taken = _without_idle(terms, design)
@@ -334,6 +332,7 @@ def _with_strata(design: Design, bags: Bags) -> Design:
         entries.append((np.repeat(np.arange(raw.shape[0]), np.diff(raw.indptr)), raw.indices))
     known = np.zeros(len(stratum), bool)
     for rows, place in entries:
+        # the pairs (level, stratum) that occur, then their levels: one that comes once is of one
         pairs = np.unique(place.astype(np.int64) * strata + stratum[rows]) // strata
         level, times = np.unique(pairs[pairs >= 0], return_counts=True)
         known[rows] |= np.isin(place, level[times == 1])  # only rows of one stratum have this level
@@ -369,6 +368,7 @@ def _made(
     b[0] += share @ state.b[size:]
     factor[0] += np.tensordot(share, root[size:], axes=1)
     if size < len(taken):
+        # draws of the prior for levels that no row had: a new row that has one is then uncertain
         rng, known = np.random.default_rng([seed, 2]), factor
         factor = rng.standard_normal((len(taken), *known.shape[1:]), dtype=np.float32)
         sd = 1 / np.sqrt(known.shape[2] * np.append(state.precision, 1)[terms.group])

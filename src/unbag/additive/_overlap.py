@@ -30,15 +30,13 @@ if TYPE_CHECKING:
 
 LARGEST = 60_000_000
 """Entries of the dense part of a factor, half a gigabyte."""
+# Share of its own variance that every cell gets beside: complete tables without noise repeat one
+# sum, so V is singular along their difference. The residual has no part there, and neither has the
+# Jacobian, so the ridge changes results by its own size only, where a pseudo-inverse would cost ten
+# times as much.
 RIDGE = 1e-9
-"""Share of its own variance that every cell gets beside: complete tables without noise repeat one
-sum, so V is singular along their difference. The residual has no part there, and neither has the
-Jacobian, so the ridge changes results by its own size only, where a pseudo-inverse would cost ten
-times as much."""
-SCORINGS, MANY = 8, 600
-"""Steps of scoring for the lack of fit; with more than so many counts, one."""
-TOGETHER = 256
-"""Small blocks are factored together, so many counts at a time."""
+SCORINGS, MANY = 8, 600  # steps of scoring for the lack of fit; with more than so many counts, one
+TOGETHER = 256  # small blocks are factored together, so many counts at a time
 
 
 class Border(NamedTuple):
@@ -188,6 +186,8 @@ def _factor(S: Sparse, d: np.ndarray, diagonal: np.ndarray, block: Border) -> Fa
     B = np.asarray((S[first] @ weighted.T).todense()) / root[:, None]
     E = np.asarray((weighted @ border.T).todense())
     E[np.diag_indices_from(E)] = diagonal[rest]
+    # the Schur complement of the disjoint counts: their own block is diagonal and costs nothing, so
+    # as many of them as can be found stand first
     E -= B.T @ B
     L = linalg.cholesky(E, lower=True, overwrite_a=True, check_finite=False)
     return Factor(block, root, B, L)

@@ -17,8 +17,8 @@ from unbag.additive._slots import Slots, as_places
 if TYPE_CHECKING:
     from unbag.additive._terms import Term
 
+# so many parts has a number; so many levels of a category have a part of their own
 PARTS, LEVELS = 4, 24
-"""So many parts has a number; so many levels of a category have a part of their own."""
 
 
 def places_of(term: Term, start: int, Z: Slots, *, values: bool = False) -> np.ndarray:

@@ -17,16 +17,12 @@ from scipy.linalg.lapack import dpotrf, dtrtri  # pyright: ignore[reportAttribut
 
 from unbag.additive._jacobian import Jacobian, Products
 
-FLAT = 1e-6
-"""Prior precision of the intercept: none that matters, yet class scores keep their sum."""
-MOST = 10_000
-"""More coefficients and counts than this are solved by conjugate gradients."""
-APART = 500
-"""So many sparse coefficients, and counts where these are fewer, are factored apart."""
+FLAT = 1e-6  # prior precision of the intercept: none that matters, yet class scores keep their sum
+MOST = 10_000  # more coefficients and counts than this are solved by conjugate gradients
+APART = 500  # so many sparse coefficients, and counts where these are fewer, are factored apart
+# logarithms of precisions that differ by less than this need no factor of their own to step by
 NEARBY = 0.35
-"""Logarithms of precisions that differ by less than this need no factor of their own to step by."""
-STRIP = 64
-"""Columns of a large product that are made at a time."""
+STRIP = 64  # columns of a large product that are made at a time
 PROBES, LANCZOS, TOLERANCE = 32, 60, 1e-9
 
 
@@ -83,6 +79,7 @@ class Dual:
 
     def __init__(self, J: Jacobian, precision: np.ndarray) -> None:
         self._J, self._precision = J, precision
+        # 1/precision of a flat prior would drown all else in K, and K would lose its digits
         self._flat = np.flatnonzero(precision <= FLAT)
         self._spread = np.where(precision <= FLAT, 0.0, 1 / precision)
         K = J.outer(self._spread)
@@ -178,6 +175,7 @@ class AmongCounts:
 
     def __init__(self, J: Jacobian, products: np.ndarray | None, precision: np.ndarray) -> None:
         self._J, self._spread = J, 1 / precision
+        # where all share one variance K differs between precisions by a factor: J J' is made once
         K = J.rest_outer(self._spread) if products is None else products * self._spread[0]
         self._L = _factored(K.T, np.ones(len(K)))
         W = _solved(self._L, J.dense)
@@ -241,6 +239,7 @@ class Bordered:
 
     def __init__(self, inside: AmongCoefficients | AmongCounts, precision: np.ndarray) -> None:
         self._inside, self._precision, self._first = inside, precision, len(inside.schur)
+        # symmetric, so the transpose of the copy is in the order of columns that LAPACK writes over
         S = inside.schur.copy().T
         self._S = _factored(S, precision[: self._first])
         self.logdet = inside.logdet + 2 * float(np.log(np.diag(self._S)).sum())
@@ -438,6 +437,8 @@ class Space:
         step by."""
         if self._inside is not None:
             known = self._inside[0]
+            # a step is taken only where it raises the posterior, so a factor of old precisions does
+            # no harm; where the steps end, `posterior` is asked for that of the right ones
             if np.abs(np.log(precision[self.first :] / known)).max() < NEARBY:
                 precision = np.append(precision[: self.first], known)
         return self.posterior(precision)

@@ -13,23 +13,19 @@ from unbag.additive._counts import CountMoments, Counts, Spread, Whitener
 from unbag.additive._evidence import EvidenceFit, Fit, Linear
 from unbag.additive._jacobian import Split, as_they_are
 from unbag.additive._kernel import RowProducts
-from unbag.additive._overlap import Linearised, misfit_by_evidence
 from unbag.additive._posterior import MOST, Space
 
 if TYPE_CHECKING:
     from unbag.additive._terms import Design
 
-LONGEST = 4.0
-"""The largest change of a score in one step."""
-FEW = 3000
-"""Coefficients, or counts, that one thread solves."""
-AT_ONCE = 2**18
-"""Rows whose part of the Jacobian is made at a time."""
+LONGEST = 4.0  # the largest change of a score in one step
+FEW = 3000  # coefficients, or counts, that one thread solves
+AT_ONCE = 2**18  # rows whose part of the Jacobian is made at a time
+# a multiplication with an entry of a sparse matrix takes as long as so many of a dense one
 SCATTERED = 30
-"""A multiplication with an entry of a sparse matrix takes as long as so many of a dense one."""
+# where a Jacobian's product with itself has fewer multiplications for each entry of a row than
+# this, it costs no more than a pass over the rows
 PRODUCTS = 250
-"""Where a Jacobian's product with itself has fewer multiplications for each entry of a row than
-this, it costs no more than a pass over the rows."""
 
 
 class RowPlace(NamedTuple):
@@ -195,6 +191,8 @@ class RowsFit(EvidenceFit):
         counts, moments = self.counts, linear.place.moments
         if counts.disjoint or counts.kind == "histogram":
             return counts.spread(moments, known)
+        from unbag.additive._overlap import Linearised, misfit_by_evidence  # late: not for bags
+
         precision = self.precisions(of_group)
 
         def at(t: float) -> Linearised:

@@ -15,8 +15,7 @@ from scipy import sparse
 
 from unbag._arrays import blocks
 
-Sparse = Any
-"""A sparse matrix of SciPy, whose type does not know that it has a shape."""
+Sparse = Any  # a sparse matrix of SciPy, whose type does not know that it has a shape
 
 
 class Slot(NamedTuple):

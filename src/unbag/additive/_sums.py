@@ -34,13 +34,11 @@ from unbag.additive._slots import Slots
 from unbag.additive._terms import Terms, strengths
 from unbag.bags import Bags, Kind
 
-MOST = 5_000
-"""Coefficients whose curvature is held, 200 MB."""
-LONGEST = 2.0
-"""The largest change of a coefficient in one step."""
+MOST = 5_000  # coefficients whose curvature is held, 200 MB
+LONGEST = 2.0  # the largest change of a coefficient in one step
+# numbers of the Jacobian of a part that are made at a time, 64 MB: a code or category of thousands
+# of values would take more than the memory that its rows were planned for
 AT_ONCE = 2**23
-"""Numbers of the Jacobian of a part that are made at a time, 64 MB: a code or category of thousands
-of values would take more than the memory that its rows were planned for."""
 
 
 class BagPart(NamedTuple):
@@ -210,6 +208,7 @@ class SumsAt(NamedTuple):
         taken = part.fold != self.without
         every = np.tile(taken, max(counts.classes - 1, 1))  # contrasts of classes, bag by bag
         J = whitener(_jacobian(counts, part, moments.h, T))[every]
+        # the left-out fold is cut after whitening, which works bag by bag and needs all of them
         white, residual = whitener(counts.observed - moments.mean), counts.observed - moments.mean
         own = np.zeros(len(taken))
         if counts.kind != "histogram":
@@ -399,7 +398,7 @@ class SumsFit(EvidenceFit):
         """As much of the step as raises the posterior."""
         step = step * min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
         before = self._density(place, precision)
-        for _ in range(6):
+        for _ in range(6):  # each try is a pass over all parts, so few
             after = self._place(place.b + step, place.spread)
             if self._density(after, precision) > before - 1e-9 * abs(before):
                 return after

@@ -26,31 +26,28 @@ from unbag._model_file import Misfit
 from unbag._rules import broken
 from unbag.additive._pairs import cells_of, free_name, part_labels, places_of
 from unbag.additive._slots import Slot, Slots, Sparse, as_places
-from unbag.tables import FeaturePlan, levels_of, plan_features
+from unbag.tables import FeaturePlan, is_matrix, plan_features
 
+# more numeric columns than this are lines that share one variance: pixels, embeddings, counts of
+# words
 WIDE = 200
-"""More numeric columns than this are lines that share one variance: pixels, embeddings, counts of
-words."""
 MOST_LEVELS, MOST_BUCKETS = 4096, 2**18
 """Text of at most so many values has a coefficient for each; text of more is hashed into so many
 buckets."""
 
 
-FLAGS = 3
-"""So many columns of zeros and ones that exclude each other are the levels of a category."""
+FLAGS = 3  # so many columns of zeros and ones that exclude each other are the levels of a category
 SEVERAL = (
     "Some rows have several of the columns {columns} set, of which no row of training had more "
     "than one: they are read as one category, and of such a row the last column counts."
 )
-ROWS_EACH = 10
-"""A whole number may be a code where there are so many rows for each of its values."""
+ROWS_EACH = 10  # a whole number may be a code where there are so many rows for each of its values
+# so many levels in a row are months, hours or weeks; not weekdays: Saturday is not like Friday
 CYCLES = (12, 24, 52, 53)
-"""So many levels in a row are months, hours or weeks. Not weekdays: Saturday is not like Friday."""
 MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec"
-WAVES = 3
-"""How many waves a cycle has: one around it, two and three."""
+WAVES = 3  # how many waves a cycle has: one around it, two and three
+# the kurtosis of the exponential law: beyond it a few rows would decide the slope of a line
 LONG_TAIL = 9.0
-"""The kurtosis of the exponential law: beyond it a few rows would decide the slope of a line."""
 
 
 class DataWarning(UserWarning):
@@ -182,6 +179,7 @@ class Term:
         there = (values.take(np.searchsorted(values, x), mode="clip") == x) & ~gap
         other = np.flatnonzero(~there)
         places, own = self.on_line(values), line[other]
+        # in single precision another number may round onto the place of a value, and pass for it
         taken = places.take(np.searchsorted(places, own), mode="clip") == own
         line[other[taken]] = np.nextafter(own[taken], np.float32(np.inf))
 
@@ -340,7 +338,7 @@ class Terms:
         """Name and values of each column that is not raw: a number or a code for each row."""
         if self.plan is not None:
             return self.plan.narrow_columns(X)
-        if not isinstance(X, np.ndarray) and not sparse.issparse(X):
+        if not is_matrix(X):
             raise broken(
                 "A model of a matrix must be given a matrix",
                 f"{type(X).__name__} given",
@@ -370,10 +368,7 @@ class Terms:
             return tuple(f"{a}, {b}" for a in both[0] for b in both[1])
         if term.flags:
             return term.flags
-        known = {}
-        if self.plan is not None:
-            known = {k: v for column in self.plan.used for k, v in levels_of(column).items()}
-        named = known.get(term.name)
+        named = getattr(self.plan, "levels", {}).get(term.name)
         return named if named is not None else tuple(str(i) for i in range(term.levels))
 
     def settings(self) -> dict[str, Any]:
@@ -440,7 +435,7 @@ def terms_of(X: Any, *, steps: int = 20, plan: FeaturePlan | None = None) -> tup
     """
     if X is None:
         terms = Terms(())
-    elif sparse.issparse(X) or isinstance(X, np.ndarray):
+    elif is_matrix(X):
         terms = Terms(_matrix_terms(X, steps))
     else:
         terms = _table_terms(X, steps, plan)
@@ -456,7 +451,7 @@ def _table_terms(X: Any, steps: int, plan: FeaturePlan | None) -> Terms:
     ]
     if dropped:
         warnings.warn(f"Left out of the model: {', '.join(dropped)}.", DataWarning, stacklevel=2)
-    levels = {name: known for column in plan.used for name, known in levels_of(column).items()}
+    levels = plan.levels
     made = {
         name: Term(name, len(known), cycle=_cycle(known[:-1]))  # the last is missing
         for name, known in levels.items()
@@ -616,6 +611,7 @@ def _last_of_bins(ordered: np.ndarray, bins: int) -> np.ndarray:
     """
     n = len(ordered)
     heavy = np.unique(ordered[:: n // bins])  # a value that fills a bin stands at one of these
+    # such values have bins of their own, and the others share what is left of the bins evenly
     start, stop = (np.searchsorted(ordered, heavy, side) for side in ("left", "right"))
     fills = (stop - start) * bins > n
     start, stop = start[fills], stop[fills]

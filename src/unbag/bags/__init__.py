@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from unbag.bags._bags import Bags as Bags
     from unbag.bags._bags import batch_plan as batch_plan
+    from unbag.bags._bags import checked_scores as checked_scores
+    from unbag.bags._bags import one_column as one_column
     from unbag.bags._bags import take_rows as take_rows
     from unbag.bags._build import as_ids as as_ids
     from unbag.bags._build import from_rows as from_rows

@@ -127,6 +127,16 @@ class Bags:
         return self.reports.strata
 
     @property
+    def stratum_or_zero(self) -> np.ndarray:
+        """The stratum of each bag; 0 for all where there are none."""
+        return self.reports.stratum_or_zero
+
+    @property
+    def noise_or_zero(self) -> np.ndarray:
+        """The variance of the noise on each bag's count; 0 for all where none is declared."""
+        return self.reports.noise_or_zero
+
+    @property
     def observed(self) -> np.ndarray:
         """Whether the report of each bag is observed."""
         return self.reports.observed
@@ -138,6 +148,11 @@ class Bags:
         The mean of the observed reports, weighted by size, unless it is known.
         """
         return self.reports.prior
+
+    @property
+    def overall_prior(self) -> np.ndarray:
+        """One prior for all strata, by their shares of the instances."""
+        return self.reports.overall_prior
 
     def components(self) -> Components:
         """Reports and prior with a leading 1 for binary and total: what the weights take."""
@@ -275,6 +290,56 @@ def _length(X: Any) -> int:
     if hasattr(X, "shape"):
         return X.shape[0]
     return len(X)
+
+
+def checked_scores(score: Any, bags: Bags) -> np.ndarray:
+    """Scores as floats, one row per instance, all finite; others are refused.
+
+    Parameters
+    ----------
+    score : array
+        Logits, class scores or log rates.
+    bags : Bags
+        Whose instances they are of.
+    """
+    count, kind = len(bags.bag), bags.kind
+    score = one_column(np.asarray(score, float), kind)
+    rows(len(score), count, thing="scores", of="instance")
+    dimensions = 1 + (kind == "histogram")
+    if score.ndim != dimensions:
+        raise broken(
+            f"Scores for {kind} reports must have {dimensions} dimension(s)",
+            f"an array of shape {score.shape} given",
+            "Give one logit or log rate per instance, or one score per class for histograms.",
+        )
+    if dimensions == 2 and score.shape[1] != bags.report.shape[1]:
+        raise broken(
+            "Class scores must have one column for each class of the reports",
+            f"{score.shape[1]} given for {bags.report.shape[1]} classes",
+            "Give the same classes to both.",
+        )
+    remedy = (
+        "Give logits, of which a probability of 0 or 1 has none; a model that predicts NaN has "
+        "diverged: train it with a lower learning rate."
+    )
+    bad = ~np.isfinite(score.reshape(count, -1)).all(axis=1)
+    refuse("A score must be finite", bad, thing="instance", given=score, remedy=remedy)
+    return score
+
+
+def one_column(score: np.ndarray, kind: Kind) -> np.ndarray:
+    """A table of one column as one score per instance.
+
+    Parameters
+    ----------
+    score : array
+        Scores.
+    kind : {"binary", "total", "histogram"}
+        The kind of report; class scores stay as they are.
+    """
+    if kind != "histogram" and score.ndim == 2 and score.shape[1] == 1:
+        return score[:, 0]
+    return score
 
 
 def split_plan(

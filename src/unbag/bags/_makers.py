@@ -11,8 +11,7 @@ from unbag._rules import broken, one_of
 from unbag.bags._bags import Bags
 from unbag.bags._build import from_rows, random_bags
 
-CLUSTERS = 5
-"""Of the intermediate and the hard variant, as in the paper."""
+CLUSTERS = 5  # of the intermediate and the hard variant, as in the paper
 
 
 class Rows(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from unbag._arrays import sum_by
+from unbag._arrays import namespace, sum_by
 from unbag._rules import broken, one_of, refuse, rows
 
 Kind = Literal["binary", "total", "histogram"]
@@ -82,13 +82,13 @@ class Components(NamedTuple):
     prior: np.ndarray
 
 
-def as_components(value: Any, kind: Kind = "binary") -> np.ndarray:
+def as_components(value: Any, kind: Kind = "binary") -> Any:
     """Numbers in component form: (1, value) for binary and total; histograms stay as they are.
 
     Parameters
     ----------
     value : array
-        Proportions, mean counts or class shares.
+        Proportions, mean counts or class shares, of NumPy, JAX or PyTorch.
     kind : {"binary", "total", "histogram"}
         Which of these they are.
 
@@ -96,10 +96,12 @@ def as_components(value: Any, kind: Kind = "binary") -> np.ndarray:
     array([[1.  , 0.25],
            [1.  , 0.5 ]])
     """
-    value = np.asarray(value, float)
+    if isinstance(value, np.ndarray | np.generic) or not hasattr(value, "dtype"):
+        value = np.asarray(value, float)
     if kind == "histogram":
         return value
-    return np.stack([np.ones_like(value), value], axis=-1)
+    xp = namespace(value)
+    return xp.stack([xp.ones_like(value), value], axis=-1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -221,18 +223,33 @@ class Reports:
             return self.known_prior
         size = np.where(self.observed, self.size, 0).astype(float)
         report = np.where(self._by_report(self.observed), self.report, 0.0)
-        instances = self._by_report(sum_by(self._stratum, size, self.strata))
-        total = sum_by(self._stratum, report * self._by_report(size), self.strata)
+        instances = self._by_report(sum_by(self.stratum_or_zero, size, self.strata))
+        total = sum_by(self.stratum_or_zero, report * self._by_report(size), self.strata)
         prior = np.divide(total, instances, out=np.full_like(total, np.nan), where=instances > 0)
         if self.stratum is None:
             return prior[0]
         return prior
 
     @property
-    def _stratum(self) -> np.ndarray:
+    def overall_prior(self) -> np.ndarray:
+        """One prior for all strata, by their shares of the instances."""
+        if self.stratum is None:
+            return self.prior
+        return np.average(self.prior[self.stratum], axis=0, weights=self.size)
+
+    @property
+    def stratum_or_zero(self) -> np.ndarray:
+        """The stratum of each bag; 0 for all where there are none."""
         if self.stratum is None:
             return np.zeros(len(self), np.int64)
         return self.stratum
+
+    @property
+    def noise_or_zero(self) -> np.ndarray:
+        """The variance of the noise on each bag's count; 0 for all where none is declared."""
+        if self.noise is None:
+            return np.zeros(len(self))
+        return self.noise
 
     def _by_report(self, values: np.ndarray) -> np.ndarray:
         """Numbers of bags or strata with the class axis that histograms have."""

@@ -22,8 +22,8 @@ from unbag.boosting._model import (
 from unbag.boosting._objective import BagObjective, checked_loss
 from unbag.methods import Method
 
+# from so many bags on, trees have depth 3: on Adult stumps win at 1,600 bags, not at 3,200
 MANY_BAGS = 3000
-"""From so many bags on, trees have depth 3: on Adult stumps win at 1,600 bags, not at 3,200."""
 
 
 def fit_lightgbm(
@@ -91,8 +91,8 @@ def fit_xgboost(
     return _fit(XGBOOST, bags, held_out, rounds, params, choices)
 
 
+# held-out bags, and what is done with their scores after each round
 Watch = tuple[Bags, Callable[[np.ndarray], float]]
-"""Held-out bags, and what is done with their scores after each round."""
 
 
 class _Library(NamedTuple):

@@ -72,6 +72,7 @@ def _two(h: Any) -> Any:
     return np.full_like(h, 2)
 
 
+# the losses for each kind of report, the default first
 CURVES: dict[Kind, dict[str, Curve]] = {
     "binary": {
         "square": Curve(expit, _square_gradient, _square_curvature, (0, 1)),
@@ -86,7 +87,6 @@ CURVES: dict[Kind, dict[str, Curve]] = {
         "cross_entropy": Curve(_softmax, _plain, _variance, (0, 1)),
     },
 }
-"""The losses for each kind of report, the default first."""
 
 
 def level_shift(score: np.ndarray, mean: Any, kind: Kind, *, steps: int = 30) -> np.ndarray:
@@ -129,8 +129,8 @@ def level_shift(score: np.ndarray, mean: Any, kind: Kind, *, steps: int = 30) ->
     return shift
 
 
+# a curvature is at least this part of that at the prior, so that sure leaves make no leaps
 FLOOR = 0.1
-"""A curvature is at least this part of that at the prior, so that sure leaves make no leaps."""
 
 
 class BagObjective:
@@ -191,10 +191,8 @@ class BagObjective:
         if isinstance(bags, Bags):
             self.bags = bags.bare()  # LightGBM copies its objective
         self.method, self.share, self.seed, self.calls = method, share, seed, 0
-        self._stratum = np.zeros(len(bags), int) if bags.stratum is None else bags.stratum
-        self.curve, prior = CURVES[bags.kind][self.loss], np.asarray(bags.prior, float)
-        if bags.stratum is not None:
-            prior = np.average(bags.prior[bags.stratum], axis=0, weights=bags.size)
+        self._stratum = bags.stratum_or_zero
+        self.curve, prior = CURVES[bags.kind][self.loss], np.asarray(bags.overall_prior, float)
         low, high = self.curve.priors
         if not np.all((low < prior) & (prior < high)):
             raise broken(

@@ -25,6 +25,7 @@ UNFIT = 3  # exit code of `check` for bags that cannot be used or are not random
 QUOTED = re.compile(r"'([^']+)'")
 SUGGESTED = re.compile(r"Did you mean '([^']+)'\?")
 IN_PLACE = re.compile(r"\{(\w+)\} in place of \{(\w+)\}")
+# what stands for the value of an option in a hint; the others take a column
 VALUES = {
     "noise": "VARIANCE",
     "cap": "NUMBER",
@@ -33,7 +34,6 @@ VALUES = {
     "epsilon": "1",
     "status_map": "WORD=MEANING",
 }
-"""What stands for the value of an option in a hint; the others take a column."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`unbag demo`: the whole way on the shipped Adult data, see `_demonstration`."""
+"""`unbag demo`: the whole way on the shipped Adult data."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def demo(folder: Path = Path("demo")) -> None:
     folder
         where the tables, models and the page go; its own files it overwrites
     """
-    from unbag.cli._demonstration import run
+    from unbag.cli._tour import run  # late, as all libraries come with it
 
     run(folder)

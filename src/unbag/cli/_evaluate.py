@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from unbag.tables import Columns, JoinedBags
 
 COMMAND = table_verb(without=("kind", "score", "exposure"))  # the model file says them
+# how files begin that are easily given for a model
 TABLES = {b"PAR1": "a Parquet file", b"\x1f\x8b": "a compressed file"}
-"""How files begin that are easily given for a model."""
 
 
 def evaluate(
@@ -51,7 +51,7 @@ def evaluate(
     tell(judged.verdict)
     tell(next_command(judged.verdict.step, ctx, estimator, model, rate_of(fresh)))
     if page is not None:
-        from unbag.cli._story import evaluation_story, write_story
+        from unbag.cli._page import evaluation_story, write_story
 
         files = (model, events, reports)
         write_story(evaluation_story(files, ctx.obj, judged), page, force=force)

@@ -12,16 +12,15 @@ import typer
 from unbag._progress import informed
 from unbag._rules import Refused, broken, option_spelling
 from unbag.cli._console import UNFIT, activity, print_json, tell, tell_warnings
-from unbag.cli._story import made_by, write_story
+from unbag.cli._page import trained_story, write_story
 from unbag.cli._train import keep_model, learned, next_command, tell_judged
 from unbag.learners import Identified, RankedTable, identifiable, rank_tables
 from unbag.report import Facts, Story
 from unbag.tables import Marginals, TablesReport, count, join_marginals
 
-HARDLY = 0.2
-"""Share of the variance of an effect below which a column is hardly told."""
+HARDLY = 0.2  # share of the variance of an effect below which a column is hardly told
+# settings that marginal tables do not take
 BAGS_ONLY = ("prior", "test", "time_limit", "labels", "memory")
-"""Settings that marginal tables do not take."""
 
 
 def check_cells(
@@ -150,16 +149,15 @@ def _story(files: Sequence[Path], cells: Marginals, model: Any) -> Story:
     size = cells.size[cells.observed]
     sizes = (int(size.min()), float(size.mean()), int(size.max()))
     noise = float(cells.noise[cells.observed].mean())
-    return Story(
-        "A model learned from marginal tables",
-        made_by("train", *files),
+    return trained_story(
+        files,
+        model,
+        title="A model learned from marginal tables",
         tables=TablesReport(
             events, len(cells), len(cells), observed, events, tuple(notes_on(cells)), ()
         ),
         facts=Facts(observed, events, *sizes, float(cells.prior), noise),
-        trained=True,
         learned=len(cells),
-        evaluation=model.evaluation_,
         predictions=model.fitted_.predict(cells.X),
         columns=told_columns(cells),
         unit="cell",

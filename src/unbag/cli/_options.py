@@ -14,19 +14,17 @@ import typer
 from typer.core import TyperCommand
 
 from unbag._io import check_place
-from unbag._rules import broken, nearest, option_spelling, spelled
+from unbag._rules import broken, one_of, option_spelling, spelled
 from unbag.cli._console import plain_errors
 
-SECTION = re.compile(r"^(\w.*)\n-{3,}\n", re.MULTILINE)
-"""The title of a section in a docstring."""
-WORDS = "unbag.words"
-"""Where the context keeps the command as it was typed."""
+SECTION = re.compile(r"^(\w.*)\n-{3,}\n", re.MULTILINE)  # the title of a section in a docstring
+WORDS = "unbag.words"  # where the context keeps the command as it was typed
 Features = Annotated[list[str] | None, typer.Option("--feature")]
 Encoding = Annotated[Path | None, typer.Option("--columns")]
 AsJson = Annotated[bool, typer.Option("--json")]
 ENDINGS = (".parquet", ".csv")
+# the fields of `Columns` that marginal tables have too
 OF_CELLS = ("total", "noise", "size", "status", "kind", "id", "cap", "accept_bias")
-"""The fields of `Columns` that marginal tables have too."""
 OF_NOISE = ("epsilon", "mechanism", "delta", "sensitivity")
 MECHANISMS = ("laplace", "geometric", "gaussian")
 
@@ -166,21 +164,31 @@ class Verb(TyperCommand):
     """
 
     stopped = "no file is half-written"
+    columns: tuple[str, ...] = ()
+    """The fields of `ColumnOptions` that it takes; the verb finds what they make in `ctx.obj`."""
 
     def __init__(self, *args: Any, params: list[Any], help: str | None, **further: Any) -> None:
         of_columns = {name: (words, None) for name, (words, _) in COLUMN_HELP.items()}
         known = of_columns | option_help(Verb.__doc__) | option_help(help)
         for option in params:
-            option.secondary_opts = []  # a flag has no --no form
-            if option.name in known and not option.help:
-                option.help, option.rich_help_panel = known[option.name]
+            _described(option, known)
         text = SECTION.split(help or "")[0]
         # one line each, or Typer breaks lines both where the source does and at the terminal's edge
         paragraphs = [" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n")]
         super().__init__(*args, params=params, help="\n\n".join(paragraphs), **further)
+        app = typer.Typer(add_completion=False)
+        app.command()(ColumnOptions)
+        for option in typer.main.get_command(app).params if self.columns else ():
+            if option.name in self.columns:
+                self.params.append(_described(option, COLUMN_HELP))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words."""
+        words, names = {word.split("=")[0] for word in args}, {one.name for one in self.params}
+        # marginal tables have no bags to name, and help is of both
+        if words & {"--marginal", "--help"} and "marginal" in names:
+            for option in self.params:
+                option.required = option.required and option.name not in ("on", "reports")
         with self.plain_errors(ctx):
             check_once(self.params, args)
         return super().parse_args(ctx, args)
@@ -188,6 +196,11 @@ class Verb(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run it."""
         with self.plain_errors(ctx):
+            said = {name: ctx.params.pop(name) for name in self.columns}
+            if ctx.params.get("marginal"):
+                ctx.obj = said_of_cells(said, ctx.params)
+            elif said:
+                ctx.obj = columns_of(said)
             for name in ("events", "reports"):
                 check_is_table(ctx.params.get(name), name)
             return super().invoke(ctx)
@@ -201,6 +214,14 @@ class Verb(TyperCommand):
             example = f"{WORKS}: {CELL_EXAMPLES[ctx.info_name]}"
         options = {name for option in self.params for name in option.opts}
         return plain_errors(words, example=example, stopped=self.stopped, options=options)
+
+
+def _described(option: Any, known: Mapping[str, tuple[str, str | None]]) -> Any:
+    """An option with its help, of which python -OO has none."""
+    option.secondary_opts = []  # a flag has no --no form
+    if option.name in known and not option.help:
+        option.help, option.rich_help_panel = known[option.name]
+    return option
 
 
 def check_once(options: list[Any], words: list[str]) -> None:
@@ -230,13 +251,13 @@ def check_is_table(path: Any, thing: str) -> None:
 
 
 WORKS = "a command that works looks like"
+# the examples of the verbs that take marginal tables
 CELL_EXAMPLES = {
     "check": "unbag check events.parquet --marginal by_day.csv --marginal by_country.csv --total "
     "sales",
     "train": "unbag train events.parquet --marginal by_day.csv --marginal by_country.csv --total "
     "sales --out model.unbag",
 }
-"""The examples of the verbs that take marginal tables."""
 
 
 def stopped_verb(stopped: str) -> type[Verb]:
@@ -252,40 +273,8 @@ def table_verb(*, without: tuple[str, ...] = ()) -> type[Verb]:
     without : tuple of str
         Fields that the verb does not take.
     """
-    names = [name for name in COLUMN_NAMES if name not in without]
-
-    class TableVerb(Verb):
-        def __init__(self, *args: Any, params: list[Any], **further: Any) -> None:
-            super().__init__(*args, params=params, **further)
-            app = typer.Typer(add_completion=False)
-            app.command()(ColumnOptions)
-            options: list[Any] = typer.main.get_command(app).params
-            for option in options:
-                if option.name in names:
-                    # python -OO has no docstrings, and so no help
-                    option.help, option.rich_help_panel = COLUMN_HELP.get(option.name, ("", None))
-                    option.secondary_opts = []
-                    self.params.append(option)
-
-        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            # marginal tables have no bags to name, and help is of both
-            words = {word.split("=")[0] for word in args}
-            if words & {"--marginal", "--help"} and "marginal" in {p.name for p in self.params}:
-                for option in self.params:
-                    if option.name in ("on", "reports"):
-                        option.required = False
-            return super().parse_args(ctx, args)
-
-        def invoke(self, ctx: Any) -> Any:
-            said = {name: ctx.params.pop(name) for name in names}
-            with self.plain_errors(ctx):
-                if ctx.params.get("marginal"):
-                    ctx.obj = said_of_cells(said, ctx.params)
-                else:
-                    ctx.obj = columns_of(said)
-            return super().invoke(ctx)
-
-    return TableVerb
+    columns = tuple(name for name in COLUMN_NAMES if name not in without)
+    return type("TableVerb", (Verb,), {"columns": columns})
 
 
 def said_of_cells(given: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
@@ -394,12 +383,8 @@ def noise_variance(
 def _mechanism(epsilon: float, name: str, delta: float | None, sensitivity: float) -> Any:
     from unbag import noise
 
-    if name not in MECHANISMS:
-        raise broken(
-            f"A mechanism of noise must be one of {', '.join(MECHANISMS)}",
-            f"{name!r} was given",
-            f"{nearest(name, MECHANISMS)}Choose one of these, or give the variance with {{noise}}.",
-        )
+    remedy = "Choose one of these, or give the variance with {noise}."
+    one_of("A mechanism of noise", name, MECHANISMS, remedy)
     if (name == "gaussian") != (delta is not None):
         raise broken(
             "A delta must be given for gaussian noise, and only there",

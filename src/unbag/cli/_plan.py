@@ -20,10 +20,10 @@ RANGE = 3.0  # scores lie within so many standard deviations of their mean, for 
 
 Kinds = Literal["binary", "total", "histogram"]
 LOSSES = {"binary": "log loss", "total": "Poisson loss", "histogram": "cross entropy"}
+# options that say nothing of marginal tables
 OF_BAGS = (
     "kind", "events", "regret", "bags", "size", "larger_size", "score_sd", "models", "apart",
 )  # fmt: skip
-"""Options that say nothing of marginal tables."""
 
 
 class Contest(NamedTuple):

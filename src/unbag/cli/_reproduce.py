@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbag._rules import broken
+from unbag._rules import broken, one_of
 from unbag.cli._console import tell
 from unbag.cli._options import stopped_verb
 
@@ -170,12 +170,7 @@ def _plan(task: str | None, name: str | None, path: Path | None, changes: dict[s
 
 def engine_of(name: str, **resources: Any) -> RayEngine | None:
     """What makes the runs, by name; None stands for this process."""
-    if name not in ("here", "ray"):
-        raise broken(
-            "An engine must be here or ray",
-            f"{name!r} given",
-            "Leave it out to work in this process.",
-        )
+    one_of("An engine", name, ("here", "ray"), "Leave it out to work in this process.")
     if name == "ray":
         from unbag.lab import RayEngine
 

@@ -52,7 +52,7 @@ def select(
     failure
         tournament: the chance of failure; 0.05
     """
-    from unbag.cli._story import selection_story, write_story
+    from unbag.cli._page import selection_story, write_story
 
     check_page(page, force=force)
     check_pair("beta", beta, "rule:tournament", rule == "tournament")

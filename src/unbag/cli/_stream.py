@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from unbag.tables import Columns
 
 NOT_HERE = ("counts", "kind", "stratum", "score", "exposure", "cut", "wrong_sizes", "cap")
-LOOKS = 1.0
-"""Seconds between looks into the folder."""
+LOOKS = 1.0  # seconds between looks into the folder
 
 
 COMMAND = table_verb(without=NOT_HERE)

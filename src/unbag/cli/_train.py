@@ -40,25 +40,23 @@ GOES_ON = (
 TRAINING = ("method", "loss", "epochs", "held_out", "hidden")
 FEWEST = 4  # bags, two to learn from and two to judge
 LEAST = "1MB"
-OF_FILES = ("folds", "random_state", "learner")
-"""Settings that the additive model from disk takes."""
-TEST = 0.2
-"""The share of the bags that judges one network that was trained by itself."""
+OF_FILES = ("folds", "random_state", "learner")  # settings that the additive model from disk takes
+TEST = 0.2  # the share of the bags that judges one network that was trained by itself
+# the command for each next step of a verdict
 NEXT = {
     "predict": "unbag predict {model} NEW_EVENTS --out scores.parquet",
     "recalibrate": "unbag recalibrate {model} NEW_EVENTS NEW_REPORTS {words} --out better.unbag",
     "more": "unbag plan --rate {rate} --regret 0.01 {noise}",
     "other": "unbag explain {model}",
 }
-"""The command for each next step of a verdict."""
+# what `unbag plan` takes too
 OF_PLAN = ("--kind", "--cap", "--noise", "--epsilon", "--mechanism", "--delta", "--sensitivity")
-"""What `unbag plan` takes too."""
+# what `unbag recalibrate` must be told of new tables as well
 OF_REPORTS = {
     f"--{name.replace('_', '-')}"
     for name in COLUMN_NAMES
     if name not in ("kind", "score", "exposure", "cut", "accept_bias")
 }
-"""What `unbag recalibrate` must be told of new tables as well."""
 
 
 def train(
@@ -199,7 +197,7 @@ def train(
     if verdict is not None:
         tell(next_command(verdict.step, ctx, model, out, rate_of(bags)))
     if page is not None:
-        from unbag.cli._story import training_story, write_story
+        from unbag.cli._page import training_story, write_story
 
         story = training_story((events, reports), ctx.obj, bags, model, judged, diagnosis, verdict)
         write_story(story, page, force=force)
@@ -399,10 +397,9 @@ def train_files(ctx: typer.Context, said: dict[str, Any], settings: dict[str, An
     settings : dict
         Of the estimator; those that the additive model from disk does not take are refused.
     """
-    from unbag.cli._story import made_by, write_story
+    from unbag.cli._page import trained_story, write_story
     from unbag.estimators import BagClassifier, BagRegressor
     from unbag.learners._files import bytes_of, fit_files
-    from unbag.report import Story
 
     given, force = ctx.params, ctx.params["force"]
     others = settings | {name: given[name] for name in ("prior", "test", "labels")}
@@ -433,13 +430,5 @@ def train_files(ctx: typer.Context, said: dict[str, Any], settings: dict[str, An
     rate = getattr(mean, "value", None)
     tell(next_command(fitted.verdict.step, ctx, model, given["out"], rate))
     if given["page"] is not None:
-        story = Story(
-            "A model learned from totals",
-            made_by("train", *files),
-            tables=summary,
-            trained=True,
-            learned=summary.observed,
-            evaluation=fitted.evaluation,
-            verdict=fitted.verdict,
-        )
-        write_story(story, given["page"], force=force)
+        known = {"tables": summary, "learned": summary.observed, "verdict": fitted.verdict}
+        write_story(trained_story(files, model, **known), given["page"], force=force)

@@ -4,8 +4,8 @@ the truth."""
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unbag.datasets._clicks import read_clicks as read_clicks
-    from unbag.datasets._clicks import write_clicks as write_clicks
+    from unbag.datasets._click_stream import read_clicks as read_clicks
+    from unbag.datasets._click_stream import write_clicks as write_clicks
     from unbag.datasets._conversions import Conversions as Conversions
     from unbag.datasets._conversions import make_conversions as make_conversions
     from unbag.datasets._criteo import BUCKETS as BUCKETS

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from unbag.diagnosis._diagnosis import BagsNotRandom as BagsNotRandom
     from unbag.diagnosis._diagnosis import Diagnosis as Diagnosis
     from unbag.diagnosis._diagnosis import Feature as Feature
+    from unbag.diagnosis._diagnosis import diagnose as diagnose
     from unbag.diagnosis._drift import Drift as Drift
     from unbag.diagnosis._drift import drift as drift
     from unbag.diagnosis._variance import Variance as Variance
     from unbag.diagnosis._variance import between_bags as between_bags
-    from unbag.diagnosis._verdict import diagnose as diagnose
 else:
     from unbag._lazy import attach
 

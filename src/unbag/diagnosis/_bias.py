@@ -139,9 +139,7 @@ class _ObservedReports(NamedTuple):
 def counts_of(bags: Bags) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Size, report and noise variance of the count of each observed bag, with columns by class."""
     size, report = bags.size[bags.observed], bags.report[bags.observed]
-    noise = np.zeros(len(size))
-    if bags.noise is not None:
-        noise = bags.noise[bags.observed]
+    noise = bags.noise_or_zero[bags.observed]
     return size[:, None].astype(float), report.reshape(len(size), -1), noise[:, None]
 
 
@@ -149,9 +147,7 @@ def _observed_reports(bags: Bags) -> _ObservedReports | None:
     k, a, noise = counts_of(bags)
     if len(k) == 0:
         return None
-    size, stratum = bags.size[bags.observed], bags.stratum
-    if stratum is not None:
-        stratum = stratum[bags.observed]
+    size, stratum = bags.size[bags.observed], bags.stratum_or_zero[bags.observed]
     layout = BagLayout.of(np.repeat(np.arange(len(size)), size), size, stratum)
     p = sum_by(layout.stratum, a * k, layout.strata) / layout.instances[:, None]
     each, off = np.maximum(label_variance(p, bags.kind), 0), a - p[layout.stratum]
@@ -185,14 +181,11 @@ def _spread_p(r: _ObservedReports) -> float:
 def f2_of(scores: np.ndarray, kind: Kind, loss: Loss) -> tuple[np.ndarray, np.ndarray]:
     """What multiplies the label in the loss, and the prediction of the label, per instance and
     class."""
-    form = loss.form(kind)
-    prediction = form.predict(scores)
-    f = form.components(prediction)
-    if form.log_space:
-        prediction = np.exp(prediction)
+    f = loss.components(scores, kind=kind)
+    prediction = loss.form(kind).link.prediction(scores, kind)
     if kind == "histogram":
         return f, prediction
-    return f[:, 1:], prediction.reshape(len(f), -1)[:, -1:]
+    return f[:, 1:], prediction[:, None]
 
 
 def upper_between(variance: Variance, layout: BagLayout) -> np.ndarray:

@@ -24,7 +24,6 @@ from unbag.bags import Bags, Kind, from_rows
 from unbag.estimators._network import Training
 from unbag.estimators._targets import RowReports, row_importance, row_reports
 from unbag.learners import LEARNERS, DataWarning, Fitted, Learner, fit
-from unbag.methods import usual_loss
 from unbag.metrics import join_marks, level_note, marks
 from unbag.tables import (
     FeaturePlan,
@@ -290,7 +289,7 @@ class BagEstimator(BaseEstimator):
         plan = None if reset else self._plan_of_events()
         if _is_table(X) and plan is not None:  # the columns that it reads, as they were at training
             table = open_table(X)
-            batch = table.read(table.need(column.name for column in plan.used))
+            batch = table.read(table.need(plan.read))
             return plan.columns_of(batch) if self.takes_tables else plan.features(batch)
         if _is_table(X):
             validate_data(self, X, reset=reset, skip_check_array=True)  # the names of its columns
@@ -313,8 +312,7 @@ class BagEstimator(BaseEstimator):
         """The plan, if it reads tables of events: these have further columns, such as keys."""
         if self.plan_ is None:
             return None
-        read = {column.name for column in self.plan_.used}
-        if read != set(getattr(self, "feature_names_in_", read)):
+        if {*self.plan_.read} != {*getattr(self, "feature_names_in_", self.plan_.read)}:
             return None
         return self.plan_
 
@@ -342,7 +340,7 @@ class BagEstimator(BaseEstimator):
 
     def _keep(self, fitted: Fitted) -> None:
         self.fitted_, self.kind_ = fitted, fitted.kind
-        self.loss_ = usual_loss("any", fitted.kind).name
+        self.loss_ = losses.proper_loss(fitted.kind).name
         self.evaluation_, self.notes_ = fitted.evaluation, fitted.notes
         self.model_ = self.run_ = self.choice_ = None
         self.method_, self.runs_ = " and ".join(fitted.weights), []
@@ -371,7 +369,7 @@ class BagEstimator(BaseEstimator):
         self._keep(fitted)
         self.plan_, self.bags_, self.learned_ = plan, None, fitted.learned_
         self.old_score_ = old_score
-        names = [column.name for column in plan.used]
+        names = plan.read
         self.feature_names_in_, self.n_features_in_ = np.array(names, dtype=object), len(names)
         if fitted.kind != "total":
             self.classes_ = np.arange(2) if classes is None else np.array(classes)

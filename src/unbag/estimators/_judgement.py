@@ -15,10 +15,10 @@ from unbag._lazy import as_html
 from unbag._rules import broken, one_of
 from unbag.bags import Bags, Kind, from_rows
 from unbag.diagnosis import diagnose
-from unbag.estimators._network import LOOK_AT, overall_prior
+from unbag.estimators._network import LOOK_AT
 from unbag.estimators._targets import RowReports, bag_targets, carries_bags, row_reports
 from unbag.learners import folds_of
-from unbag.methods import usual_loss
+from unbag.losses import proper_loss
 from unbag.metrics import (
     Evaluation,
     evaluate,
@@ -176,7 +176,7 @@ def cross_validate(model: Any, bags: Bags, *, folds: int = 5, seed: int = 0) -> 
     if bags.size.max() == 1 or diagnose(bags, most=LOOK_AT).random:
         evaluation = evaluate_folds(scores, bags, fold)
     else:
-        prior = usual_loss("any", bags.kind).trivial_score(overall_prior(bags), kind=bags.kind)
+        prior = proper_loss(bags.kind).trivial_score(bags.overall_prior, kind=bags.kind)
         trivial = np.broadcast_to(prior, own.shape)
         evaluation = evaluate_counts(own, bags, trivial=trivial, why="the bags are not random")
     return CrossValidation(evaluation, tuple(models), fold, own)
@@ -203,7 +203,7 @@ def estimate_loss(
     **further : array
         `stratum` and `noise` of the rows' bags.
     """
-    loss = usual_loss("any", kind)
+    loss = proper_loss(kind)
     if bag is None:
         return float(np.average(loss.value(score, y, kind=kind), weights=sample_weight))
     bags = from_rows(bag, y, kind=kind, **further)

@@ -146,7 +146,7 @@ class Training:
         if importance is not None:
             method, share = "labels", 0
         # some can be held out of 10 bags, if each stratum has some for learning and some to hold
-        count = np.bincount(np.zeros(len(bags), int) if bags.stratum is None else bags.stratum)
+        count = np.bincount(bags.stratum_or_zero)
         fewest = 2 if method in ACROSS_BAGS else 4
         if len(bags) < 10 or (count[count > 0] < fewest).any():
             share = 0
@@ -168,7 +168,9 @@ class Training:
             if self.method == "auto":
                 methods = self.tried(bags)
         options |= self._shared(self.epochs, rates)
-        prior = overall_prior(bags, importance)
+        prior = bags.overall_prior
+        if importance is not None:
+            prior = np.average(bags.report, axis=0, weights=importance)
         start = self.loss_of(bags.kind, method).trivial_score(prior, kind=bags.kind)
         runs: list[Run] = []
         for each in methods:
@@ -212,15 +214,3 @@ class Training:
         if unbounded(bags.components().report, form, bags.kind).any():
             return tuple(method for method in AUTO if method != "matching")
         return AUTO
-
-
-def overall_prior(bags: Bags, importance: np.ndarray | None = None) -> np.ndarray:
-    """One prior for all strata, by their shares of the rows; of rows with weights, their weighted
-    mean."""
-    if importance is not None:
-        return np.average(bags.report, axis=0, weights=importance)
-    if bags.stratum is None:
-        return bags.prior
-    instances = np.bincount(bags.stratum, weights=bags.size, minlength=bags.strata)
-    held = instances > 0
-    return np.average(bags.prior[held], axis=0, weights=instances[held])

@@ -25,8 +25,8 @@ OPSET, ML_OPSET = 17, 5
 MISSING = -(2**63)
 HOUR, DAY = 3_600_000_000, 86_400_000_000
 TRUTH = {"false": ("false", "0", "no"), "true": ("true", "1", "yes")}
+# codes of ONNX's tree ensembles: two ways to branch, and how trees are put together
 LEQ, EQ, SUM = 0, 4, 1
-"""Codes of ONNX's tree ensembles: two ways to branch, and how trees are put together."""
 
 
 def to_onnx(model: Any, path: str | Path) -> Path:

@@ -94,8 +94,8 @@ def bag_targets(report: Any, bag: Any, *, stratum: Any = None, noise: Any = None
     return each[bags.bag]
 
 
+# of reports by their dimensions; a proportion is checked when it is learned from
 KINDS: dict[int, Kind] = {1: "total", 2: "histogram"}
-"""Of reports by their dimensions; a proportion is checked when it is learned from."""
 
 
 def carries_bags(y: Any) -> bool:

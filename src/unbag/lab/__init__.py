@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from unbag.lab._competitors import as_learner as as_learner
     from unbag.lab._engines import EngineError as EngineError
     from unbag.lab._engines import RayEngine as RayEngine
+    from unbag.lab._markup import as_latex as as_latex
     from unbag.lab._online import NETWORKS as NETWORKS
     from unbag.lab._online import OnlinePlan as OnlinePlan
     from unbag.lab._online import OnlineRun as OnlineRun
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from unbag.lab._results import read_runs as read_runs
     from unbag.lab._run import run_plan as run_plan
     from unbag.lab._store import RunStore as RunStore
-    from unbag.lab._tables import as_latex as as_latex
 else:
     from unbag._lazy import attach
 

@@ -22,17 +22,16 @@ from unbag.diagnosis import diagnose
 from unbag.lab._catalogue import TASKS, data_of, title_of, trivial_loss
 from unbag.lab._competitors import LABELS, Budget, Competitor, competitors
 from unbag.lab._figures import save_figure
+from unbag.lab._markup import as_latex, as_markdown
 from unbag.lab._plan import shipped
 from unbag.lab._store import typed
-from unbag.lab._tables import as_latex, as_markdown
-from unbag.methods import usual_loss
+from unbag.losses import proper_loss
 from unbag.noise import laplace, noisy
 from unbag.plots import Interval, draw_intervals, new_figure
 from unbag.training import labelled_auc
 
 WAYS = ("random", *MAKERS)
-SHORT = ("trivial", "test_auc", "seconds", "rate")
-"""Columns whose fifth digit nobody needs."""
+SHORT = ("trivial", "test_auc", "seconds", "rate")  # columns whose fifth digit nobody needs
 QUICK = Budget((16,), 20, 2, (1e-2,))
 
 
@@ -191,10 +190,12 @@ class Benchmark:
         return sum(1 for _ in self.runs())
 
 
+# one task of each kind of data, the cheap ones first
 EVERY = (
     "adult", "clicks", "criteo", "higgs", "bike-sharing", "motor-claims", "mnist", "cifar-animal",
 )  # fmt: skip
-"""One task of each kind of data, the cheap ones first."""
+# `quick`: two minutes. `rates`, `noise` and `bags`: rare labels, noisy counts, and bags that are
+# not random. `laptop`: hours. `night`: every task and every way to make bags.
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {},
     "rates": {"tasks": ("clicks-1", "clicks-5", "clicks-20"), "sizes": (16,), "rows": 8192},
@@ -209,8 +210,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "sizes": (8, 32, 128, 512), "repetitions": 3, "rows": 32_768, "budget": Budget(),
     },
 }  # fmt: skip
-"""`quick`: two minutes. `rates`, `noise` and `bags`: rare labels, noisy counts, and bags that are
-not random. `laptop`: hours. `night`: every task and every way to make bags."""
 
 
 def benchmark_preset(name: str, **changes: Any) -> Benchmark:
@@ -326,7 +325,7 @@ def _made(run: BenchmarkRun, who: Competitor, budget: Budget, facts: _Facts) -> 
         return run._replace(note=str(error))
     if data.offset_test is not None:
         score = score + data.offset_test
-    loss = float(np.mean(usual_loss("any", kind).value(score, data.y_test, kind=kind)))
+    loss = float(np.mean(proper_loss(kind).value(score, data.y_test, kind=kind)))
     auc = np.nan
     if kind == "binary":
         auc = float(labelled_auc(score[None], data.y_test)[0])
@@ -422,8 +421,8 @@ def _kind(run: BenchmarkRun) -> str:
 
 
 LEVEL = 0.05
+# share of the prior's loss that labels must remove for a way from one to the other to be told
 LEAST_ROOM = 0.005
-"""Share of the prior's loss that labels must remove for a way from one to the other to be told."""
 
 
 class Standing(NamedTuple):

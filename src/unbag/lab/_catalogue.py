@@ -17,7 +17,7 @@ from unbag._rules import broken, one_of
 from unbag.bags import Kind
 from unbag.datasets import Dataset
 from unbag.lab import _convolution
-from unbag.losses import LOSSES
+from unbag.losses import LOSSES, proper_loss
 from unbag.methods import METHODS as KNOWN
 from unbag.methods import Method, usual_loss
 from unbag.plots import CurveLook
@@ -57,22 +57,21 @@ class Task(NamedTuple):
     data: Literal["table", "images", "made"] = "table"
 
 
-Build = Callable[..., Any]
-"""From (shape of one row, outputs=, key=, start=) to a model."""
+Build = Callable[..., Any]  # from (shape of one row, outputs=, key=, start=) to a model
 
 
 def _flat(shape: tuple[int, ...], hidden: tuple[int, ...] = (), **options: Any) -> Any:
     return models.mlp(int(np.prod(shape)), hidden, **options)
 
 
+# `perceptron` (one hidden layer of 32) is the paper's network for Adult, `deep` for Higgs, `cnn`
+# for images
 MODELS: dict[str, Build] = {
     "linear": _flat,
     "perceptron": partial(_flat, hidden=(32,)),
     "deep": partial(_flat, hidden=(300,) * 4),
     "cnn": _convolution.cnn,
 }
-"""`perceptron` (one hidden layer of 32) is the paper's network for Adult, `deep` for Higgs, `cnn`
-for images."""
 
 
 def add_task(name: str, load: Callable[[], Dataset], **about: Any) -> None:
@@ -123,7 +122,7 @@ def trivial_loss(data: Dataset, prior: Any, kind: Kind) -> float:
     alike = np.broadcast_to(score, (len(data.y_test), *np.shape(score)))
     if data.offset_test is not None:
         alike = alike + data.offset_test
-    return float(np.mean(usual_loss("any", kind).value(alike, data.y_test, kind=kind)))
+    return float(np.mean(proper_loss(kind).value(alike, data.y_test, kind=kind)))
 
 
 def title_of(task: str) -> str:
@@ -149,7 +148,7 @@ def build(model: str, data: Dataset, **options: Any) -> Any:
 
 def trivial_score(data: Dataset, prior: Any, kind: Kind) -> Any:
     """The score that a model without features gives every row, before its offset."""
-    score = usual_loss("any", kind).trivial_score(prior, kind=kind)
+    score = proper_loss(kind).trivial_score(prior, kind=kind)
     if data.offset is None:
         return score
     return score - np.log(np.mean(np.exp(data.offset)))
@@ -183,6 +182,7 @@ def _load_criteo() -> Dataset:
 _MADE = {"rows": 32_768, "test_rows": 16_384, "seed": 0}
 _MNIST, _CIFAR, _HIGGS = datasets.load_mnist, datasets.load_cifar10, datasets.load_higgs
 _ROWS = {"mnist": 60_000, "cifar": 50_000, "higgs": 10_990_000}  # in the paper
+# in the order in which they are listed
 TASKS: dict[str, Task] = {task.name: task for task in (
     Task("adult", datasets.load_adult, title="Adult", paper_rows=32_561),
     Task("mnist", partial(_MNIST, images=True), "cnn", "MNIST, even or odd", _ROWS["mnist"],
@@ -206,13 +206,13 @@ TASKS: dict[str, Task] = {task.name: task for task in (
     Task("bike-sharing", datasets.load_bike_sharing, title="bike sharing", kind="total"),
     Task("motor-claims", datasets.load_fremtpl2, title="French motor claims", kind="total"),
 )}  # fmt: skip
-"""In the order in which they are listed."""
 
 SMOOTHING = 0.1  # of labels, in the paper
 UNSMOOTHED = "log smoothed by 0"  # of `curve_of`
 METHODS: dict[str, Method | Objective] = {facts.name: facts.name for facts in KNOWN.values()}
 USUAL_LOSS: dict[str, str] = {}
 TITLES = {name: facts.title for name, facts in KNOWN.items()} | {"all": "any method"}
+# what a plan runs when it names no methods, by the kind of report
 WAYS: dict[Kind, tuple[str, ...]] = {
     "binary": ("matching", "easy", "upm", "anchored:log", "anchored", "likelihood", "labels"),
     "histogram": (
@@ -221,7 +221,6 @@ WAYS: dict[Kind, tuple[str, ...]] = {
     ),
     "total": ("matching", "easy", "upm", "anchored", "likelihood", "labels"),
 }  # fmt: skip
-"""What a plan runs when it names no methods, by the kind of report."""
 
 LOOKS = {  # colours of Okabe and Ito, which everyone can tell apart
     "matching": CurveLook("#0072B2", "o"),

@@ -14,6 +14,7 @@ import numpy as np
 
 from unbag.lab._catalogue import TASKS, Way, title_of
 from unbag.lab._choice import ALL, BagDeviation, Chosen
+from unbag.lab._markup import as_markdown
 from unbag.lab._plan import BATCH
 from unbag.lab._results import (
     Average,
@@ -24,7 +25,6 @@ from unbag.lab._results import (
     cells_of,
     experiments_of,
 )
-from unbag.lab._tables import as_markdown
 
 LARGE = (256, 512, 1024)
 SMALL = (2, 4, 8, 16, 32)
@@ -52,8 +52,7 @@ class ClaimVerdict(NamedTuple):
     numbers: str
 
 
-Judgement = tuple[str, str]
-"""A verdict and its numbers."""
+Judgement = tuple[str, str]  # a verdict and its numbers
 
 
 class Duel(NamedTuple):
@@ -103,13 +102,15 @@ class Duel(NamedTuple):
         return 1 if self.lead > 0 else -1
 
 
-def duel_of(size: int, pair: Mapping[Way, Average], sign: int) -> Duel:
+def duel_of(size: int, pair: Mapping[Way, Average], sign: int, trivial: float) -> Duel:
     """One method against another at a bag size; a positive sign means that higher is better."""
     first, second = pair.values()
     gap, error = first.minus(second)
+    winner = (first, second)[not sign * gap > 0]
+    useful = bool(sign * (winner.mean - trivial) > ERRORS * winner.error)
     both = set(first.repetitions) & set(second.repetitions)
     edges = [way.title for way, average in pair.items() if average.edge]
-    return Duel(size, sign * gap, error, len(both), " and ".join(edges))
+    return Duel(size, sign * gap, error, len(both), " and ".join(edges), useful)
 
 
 def is_best(duels: Sequence[Duel], sizes: Sequence[int], *, never: bool = False) -> Judgement:
@@ -176,15 +177,12 @@ LARGEST = 2048
 
 def _duels(cells: BestCells, a: Way, others: Sequence[Way], sizes: Sequence[int]) -> list[Duel]:
     """One method against all others, at the sizes that all of them have."""
-    sign, duels = {"test_loss": -1, "test_auc": 1}[cells.metric], []
+    sign = {"test_loss": -1, "test_auc": 1}[cells.metric]
     there = [k for k in sizes if all((way, k) in cells.best for way in (a, *others))]
-    for k, other in product(there, others):
-        pair = {way: cells.best[way, k] for way in (a, other)}
-        duel = duel_of(k, pair, sign)
-        winner = list(pair.values())[not duel.lead > 0]
-        clear = sign * (winner.mean - cells.trivial) > ERRORS * winner.error
-        duels.append(duel._replace(useful=bool(clear)))
-    return duels
+    return [
+        duel_of(k, {way: cells.best[way, k] for way in (a, other)}, sign, cells.trivial)
+        for k, other in product(there, others)
+    ]
 
 
 class PaperClaim(NamedTuple):

@@ -22,8 +22,7 @@ from unbag.methods import FOR_NETWORKS
 from unbag.methods import METHODS as KNOWN
 from unbag.peers import PEERS, count_evidence, level_of
 
-EDGE = 1e-4
-"""Probabilities of an estimator are kept so far from 0 and 1."""
+EDGE = 1e-4  # probabilities of an estimator are kept so far from 0 and 1
 DEFAULT, LABELS = "unbag_fit", "labels"
 
 
@@ -225,8 +224,7 @@ def as_learner(thing: Any) -> Any:
     raise broken(rule, f"{type(thing).__name__} given", "See docs/adding.md.")
 
 
-OWN: dict[str, Competitor] = {}
-"""What users added."""
+OWN: dict[str, Competitor] = {}  # what users added
 
 
 def add_learner(

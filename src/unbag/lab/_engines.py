@@ -23,7 +23,7 @@ from typing import Any
 
 from unbag._rules import broken
 from unbag.lab._catalogue import METHODS, MODELS, TASKS
-from unbag.lab._run import Job, Progress
+from unbag.lab._run import AfterEpoch, Job
 
 CLAIMED = 256  # groups at most that wait or run, because each holds an open file
 MEMORY = (
@@ -117,7 +117,7 @@ class RayEngine:
                 raise broken(rule, f"{value} given", "Leave it out.")
 
     def __call__(
-        self, jobs: Iterator[Job], progress: Progress
+        self, jobs: Iterator[Job], progress: AfterEpoch
     ) -> Generator[tuple[Job, list[dict[str, Any]]]]:
         """Each job with its rows, as they finish; an error at the end names those not made.
 
@@ -168,7 +168,7 @@ class RayEngine:
                 ray.shutdown()
 
     def _make(
-        self, ray: Any, jobs: Iterator[Job], progress: Progress, here: dict[str, str]
+        self, ray: Any, jobs: Iterator[Job], progress: AfterEpoch, here: dict[str, str]
     ) -> Iterator[tuple[Job, Any]]:
         remote = _by_value(ray, work)
         make = remote.options(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=self.retries)

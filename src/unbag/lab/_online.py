@@ -28,7 +28,6 @@ from unbag._rules import broken, one_of
 from unbag.datasets import BUCKETS, CHUNK, DIMENSIONS, Chunk, read_clicks, read_criteo
 from unbag.lab._catalogue import LOOKS, OUR_LOOK, WAYS, Way
 from unbag.lab._claims import (
-    ERRORS,
     LARGE,
     NOT_COMPARABLE,
     NOT_RUN,
@@ -38,10 +37,10 @@ from unbag.lab._claims import (
     verdict_table,
 )
 from unbag.lab._figures import GREY, PAPER, curve_of_means, name_sizes, save_figure, share_legend
+from unbag.lab._markup import as_markdown
 from unbag.lab._plan import as_tuple, check_counts, identity_of, shipped
 from unbag.lab._results import Average, mean_and_error
 from unbag.lab._store import RunFolder, schema_of
-from unbag.lab._tables import as_markdown
 from unbag.plots import CurveLook, Level, Series, draw_curves, new_figure
 from unbag.stream import StreamLearner
 
@@ -327,11 +326,11 @@ def best_rate(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> float | None:
     return plan.rates[int(np.nanargmin(losses))]
 
 
-Progress = Callable[[OnlineRun, dict[str, Any]], None]
+AfterChunk = Callable[[OnlineRun, dict[str, Any]], None]
 """Called after each chunk of a run with what was measured of it."""
 
 
-def run_online(plan: OnlinePlan, store: OnlineStore, *, progress: Progress | None = None) -> int:
+def run_online(plan: OnlinePlan, store: OnlineStore, *, progress: AfterChunk | None = None) -> int:
     """Make the runs of a plan that the store lacks; cells that another process works on are its.
 
     Parameters
@@ -374,7 +373,7 @@ def _runs(plan: OnlinePlan, cell: Cell, store: OnlineStore) -> Iterator[OnlineRu
     yield from (plan.run(cell, r, s, plan.chunks) for r, s in product(rates, repetitions))
 
 
-def _make(run: OnlineRun, store: OnlineStore, progress: Progress | None) -> int:
+def _make(run: OnlineRun, store: OnlineStore, progress: AfterChunk | None) -> int:
     if store.read(run) is not None:
         return 0
     fields = ("method", "loss", "rate", "size", "batch", "prior")
@@ -578,11 +577,8 @@ def judge_online(plan: OnlinePlan, results: Results) -> ClaimVerdict:
         sides = {way: of(way, size) for way in (upm, other)}
         if all(sides.values()):
             averages = {way: _average(plan, runs, "label_log_loss") for way, runs in sides.items()}
-            duel = duel_of(size, averages, -1)
-            winner = list(averages.values())[not duel.lead > 0]
-            trivial = _trivial(results, "label_log_loss").mean()
-            clear = bool(winner.mean + ERRORS * winner.error < trivial)
-            duels.append(duel._replace(useful=clear))
+            trivial = float(_trivial(results, "label_log_loss").mean())
+            duels.append(duel_of(size, averages, -1, trivial))
     verdict, reason = is_best([duel for duel in duels if duel.repetitions >= 2], large)
     k, ahead = max(large), "not run"
     if of(upm, k) and of(pm, k):

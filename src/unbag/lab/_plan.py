@@ -320,6 +320,8 @@ def check_counts(plan: Any, least: Mapping[str, int]) -> None:
         raise broken(rule, f"the smallest are {min(plan.sizes)} and {min(plan.rates):g}", remedy)
 
 
+# `paper`: the whole grid of the paper, whose number of epochs is not known. `laptop`: hours on 2
+# cores. `smoke`: a minute.
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {},
     "laptop": {
@@ -331,8 +333,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rates": (1e-3, 1e-2), "repetitions": 2, "epochs": 3, "rows": 8192,
     },
 }  # fmt: skip
-"""`paper`: the whole grid of the paper, whose number of epochs is not known. `laptop`: hours on 2
-cores. `smoke`: a minute."""
 
 
 def preset(name: str, task: str, **changes: Any) -> Plan:

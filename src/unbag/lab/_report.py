@@ -15,6 +15,7 @@ from unbag.lab._catalogue import TASKS, Way
 from unbag.lab._choice import Chosen, read_choices, read_deviations
 from unbag.lab._claims import BATCH_TASKS, ClaimVerdict, judge, judge_ours, verdict_table
 from unbag.lab._figures import details_of, experiments_figure, name_of, save_figure
+from unbag.lab._markup import as_latex, floating
 from unbag.lab._online import judge_online, online_stores, results_of, write_online_report
 from unbag.lab._plan import Experiment, Plan
 from unbag.lab._results import (
@@ -32,7 +33,6 @@ from unbag.lab._results import (
     read_runs,
 )
 from unbag.lab._store import RunStore, write_csv
-from unbag.lab._tables import as_latex, floating
 from unbag.losses import LOSSES
 
 ZOOM = tuple(2**i for i in range(4, 11))  # the paper leaves 2^11 and what is below 2^4 out

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from unbag.lab._catalogue import WAYS, Way, curve_of
+from unbag.lab._markup import as_markdown
 from unbag.lab._plan import Experiment
-from unbag.lab._tables import as_markdown
 
 if TYPE_CHECKING:
     from unbag.lab._choice import Chosen
@@ -104,8 +104,8 @@ def mean_and_error(values: np.ndarray) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
+# what runs that are shown together have in common
 COMMON = (*Experiment._fields, "method", "loss", "size", "smoothing", "holdout")
-"""What runs that are shown together have in common."""
 
 
 def read_runs(store: RunStore, *, task: str | None = None) -> list[Runs]:

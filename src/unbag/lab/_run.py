@@ -19,11 +19,11 @@ from unbag.lab._plan import Group, Plan
 from unbag.lab._store import HISTORY, RunStore
 from unbag.training import sweep
 
+# Images whose activations are in memory at once, so that they stay in the cache, where JAX
+# convolves: see benchmarks/cnn.py. PyTorch has its own blocks.
 MICROBATCH = {"cnn": 16}
-"""Images whose activations are in memory at once, so that they stay in the cache, where JAX
-convolves: see benchmarks/cnn.py. PyTorch has its own blocks."""
 
-Progress = Callable[[Group, int], None]
+AfterEpoch = Callable[[Group, int], None]
 """Called after each epoch of a group with the group and the number of runs in it."""
 
 
@@ -36,7 +36,7 @@ class Job(NamedTuple):
 
 
 Row = dict[str, Any]
-Engine = Callable[[Iterator[Job], Progress], Generator[tuple[Job, list[Row]]]]
+Engine = Callable[[Iterator[Job], AfterEpoch], Generator[tuple[Job, list[Row]]]]
 """What makes runs: takes jobs as it has room for them, and gives each back with its rows when it is
 finished."""
 
@@ -125,13 +125,13 @@ def _claimed(missing: Sequence[Group], store: RunStore, claims: ExitStack) -> It
             claim.close()
 
 
-def in_process(jobs: Iterator[Job], progress: Progress) -> Generator[tuple[Job, list[Row]]]:
+def in_process(jobs: Iterator[Job], progress: AfterEpoch) -> Generator[tuple[Job, list[Row]]]:
     """The engine that needs nothing: one job after the other, here."""
     for job in jobs:
         yield job, [row for part in job.parts for row in train_group(part, progress)]
 
 
-def train_group(group: Group, progress: Progress | None = None) -> list[Row]:
+def train_group(group: Group, progress: AfterEpoch | None = None) -> list[Row]:
     """Train a group of runs; one row of the store for each."""
     common, task, data = group.common, TASKS[group.common.task], data_of(group.common.task)
     rows, seeds = common.rows or len(data.y), group.repetitions

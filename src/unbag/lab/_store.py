@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -21,14 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unbag._io import whole
+from unbag._io import NO_LOCKS, lock, whole
 from unbag._rules import broken
 from unbag.lab._plan import RunSettings, identity_of
-
-try:
-    import fcntl
-except ImportError:  # Windows: no locks, and work that two processes did twice counts once
-    fcntl = None
 
 FORMAT = "2"
 READABLE = ("1", FORMAT)  # the first had a column with each run's identity, which nobody needs
@@ -250,13 +245,8 @@ class RunFolder:
         path = self.folder / ".claims" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w") as file:
-            mine = fcntl is None
-            if fcntl is not None:
-                mode = {True: fcntl.LOCK_SH, False: fcntl.LOCK_EX}[shared]
-                with suppress(BlockingIOError):
-                    fcntl.flock(file, mode | fcntl.LOCK_NB * (not wait))
-                    mine = True
-            yield mine
+            # without locks, as on Windows, work that two processes did twice counts once
+            yield lock(file.fileno(), shared=shared, wait=wait) or NO_LOCKS
 
 
 class RunStore(RunFolder):

@@ -29,12 +29,11 @@ from unbag.learners._fitted import NOT_RANDOM, PESSIMISTIC, Fitted
 from unbag.learners._folds import look_random, scores_by_own_fold
 
 UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+# bytes that the work on one row of a part takes at most, for a table of some twenty columns
 ROW = 2_000
-"""Bytes that the work on one row of a part takes at most, for a table of some twenty columns."""
+# of a part: the work on fewer takes as long, and 32 MB are a fraction of what Python takes
 FEWEST_ROWS = 16_384
-"""Of a part: the work on fewer takes as long, and 32 MB are a fraction of what Python takes."""
-SAMPLE = 200_000
-"""Rows from which steps of numbers are planned."""
+SAMPLE = 200_000  # rows from which steps of numbers are planned
 LEVEL = 0.95
 FEWEST_BAGS = 10
 PART = "unbag_part"
@@ -172,7 +171,7 @@ class _Stored:
         ours = tables.open_table(events, types=types)
         theirs = tables.open_table(reports, thing="reports", types=types)
         text = tables.ids_are_text(ours, theirs, self.columns)
-        of_events = [*self.columns.of_events, *(column.name for column in self.plan.used)]
+        of_events = [*self.columns.of_events, *self.plan.read]
         self.old_score = self._old_score(ours)
         self.terms = self._planned_terms(ours, min(1.0, SAMPLE / rows))
         self._scatter(ours, list(ours.need(dict.fromkeys(of_events))), "events", number, text)
@@ -194,9 +193,8 @@ class _Stored:
 
     def _planned_terms(self, table: Any, share: float) -> additive.Terms:
         """The terms of a random share of the rows: where steps of numbers are, and their means."""
-        used, rows = [column.name for column in self.plan.used], []
-        rng = np.random.default_rng(self.seed)
-        for batch in table.batches(used):
+        rng, rows = np.random.default_rng(self.seed), []
+        for batch in table.batches(self.plan.read):
             rows.append(batch.filter(pa.array(rng.random(batch.num_rows) < share)))
         return additive.terms_of(pa.concat_tables(rows), plan=tables.FeaturePlan(self.plan.used))[0]
 
@@ -291,8 +289,7 @@ def _judged(
         scores = np.stack([terms.completed(part.Z) @ (terms.basis @ b) for terms, b in of_fold])
         if bags.kind != "histogram":
             scores = scores[:, :, 0]
-        stratum = np.zeros(len(bags), int) if bags.stratum is None else bags.stratum
-        if np.bincount(stratum).max() > 1:  # bags alone in a part are like no other
+        if np.bincount(bags.stratum_or_zero).max() > 1:  # bags alone in a part are like no other
             answers.append(look_random(scores, bags, part.fold, level=alarm))
         score, offset = scores_by_own_fold(scores, part.fold[bags.bag]), offset_of(bags)
         evaluator = evaluator.update(score + offset, bags)

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from scipy import sparse, special
+from scipy import special
 
 from unbag._lazy import as_html
 from unbag._rules import Refused, broken, lacks_offset, rows
@@ -21,10 +21,9 @@ from unbag.learners._protocol import Model, arrays_of, under
 from unbag.learners._table import LEARNERS
 from unbag.learners._trees import TreeColumns
 from unbag.learners._verdict import OFFSET_ALONE, Verdict, verdict_of
-from unbag.losses import named_loss
-from unbag.methods import PROPER
+from unbag.losses import proper_loss
 from unbag.metrics import Estimate, Evaluation, ScoredBags, check_apart, evaluate_counts, scores_on
-from unbag.tables import JoinedBags, Marginals, in_range
+from unbag.tables import JoinedBags, Marginals, in_range, is_matrix
 
 PESSIMISTIC = (
     "The evaluation is of the models of {folds} folds, each learned from the bags of the other "
@@ -231,7 +230,7 @@ _PREDICT = {"binary": special.expit, "total": np.exp, "histogram": partial(speci
 
 def tested(fitted: Fitted, bags: Bags) -> Evaluation:
     """What untouched bags say of the final model, in the way in which all bags were judged."""
-    bags, usual = as_read(bags), named_loss(PROPER[bags.kind])
+    bags, usual = as_read(bags), proper_loss(bags.kind)
     scored = ScoredBags.of(scores_on(fitted, bags), bags, usual)
     return evaluate_further(scored, by_counts=fitted.judged_by_counts)
 
@@ -239,11 +238,6 @@ def tested(fitted: Fitted, bags: Bags) -> Evaluation:
 def as_read(bags: Bags) -> Bags:
     """Joined bags with the columns as they were in place of the matrix made from them."""
     return bags.as_read() if isinstance(bags, JoinedBags) else bags
-
-
-def is_matrix(X: Any) -> bool:
-    """Whether rows come as a matrix or images, not as a table."""
-    return isinstance(X, np.ndarray) or sparse.issparse(X)
 
 
 def within_constants(bags: Bags) -> tuple[Bags, list[str]]:

@@ -26,8 +26,7 @@ NOTES = (
     "favourable.",
 )
 LEVEL = 0.95
-UNSURE = 0.5
-"""A slope with a larger standard error tells nothing."""
+UNSURE = 0.5  # a slope with a larger standard error tells nothing
 INVERSE = {"binary": special.expit, "total": np.exp}
 
 

@@ -14,8 +14,8 @@ from unbag._arrays import mean_by
 from unbag._rules import broken, refuse
 from unbag.bags import Bags
 
+# a column differs when its means are so many standard deviations apart, and so many errors
 APART, SURE = 0.1, 4.0
-"""A column differs when its means are so many standard deviations apart, and so many errors."""
 NAMED = 5
 
 
@@ -101,7 +101,7 @@ def _of_bags(bags: Bags, report: np.ndarray) -> dict[str, Any]:
     """What is known of each bag, and then of each labelled row: it is exact, and of a stratum whose
     prior is the mean label."""
     labelled, prior, noise, names = len(report), bags.known_prior, bags.noise, bags.names
-    own_stratum = np.zeros(len(bags), np.int64) if bags.stratum is None else bags.stratum
+    stratum = bags.stratum_or_zero
     if prior is not None:
         own = np.reshape(prior, (-1, *report.shape[1:]))
         prior = np.concatenate([own, report.mean(axis=0)[None]])
@@ -111,7 +111,7 @@ def _of_bags(bags: Bags, report: np.ndarray) -> dict[str, Any]:
         names = np.array([*map(str, names), *(f"labelled {i}" for i in range(labelled))])
     return {
         "report": np.concatenate([bags.report, report]),
-        "stratum": np.append(own_stratum, np.full(labelled, own_stratum.max() + 1)),
+        "stratum": np.append(stratum, np.full(labelled, stratum.max() + 1)),
         "known_prior": prior,
         "noise": noise,
         "names": names,

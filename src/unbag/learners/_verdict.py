@@ -15,11 +15,9 @@ from unbag.bags import Bags
 from unbag.learners._combine import offset_of, slope_of, trivial_level
 from unbag.metrics import Estimate, Evaluation, evaluate_counts
 
-MOST = 5
-"""So many columns are named."""
+MOST = 5  # so many columns are named
 OFFSET_ALONE = "the old score (or exposure) alone, at the right level"
-MANY_TIMES = 100
-"""Beyond so many times the bags, more bags are no advice."""
+MANY_TIMES = 100  # beyond so many times the bags, more bags are no advice
 
 Answer = Literal["better", "unsure", "worse", "unknown"]
 Step = Literal["predict", "recalibrate", "more", "other"]
@@ -183,7 +181,7 @@ def labelled_rows(score: np.ndarray, bags: Bags) -> float | None:
     if not one > 0:
         return None
     u, J = (np.bincount(bags.bag, weights=w, minlength=len(bags)) for w in (v, v * away))
-    V = u if bags.noise is None else u + bags.noise
+    V = u + bags.noise_or_zero
     known = np.sum(J**2 / V) - np.sum(u * J / V) ** 2 / np.sum(u**2 / V)
     return float(known) / one
 

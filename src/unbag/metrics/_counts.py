@@ -12,7 +12,8 @@ from scipy.special import stdtrit
 from unbag.bags import Bags
 from unbag.likelihood import count_likelihood
 from unbag.metrics._estimate import Estimate
-from unbag.metrics._evaluation import Evaluation, Note
+from unbag.metrics._evaluation import Evaluation
+from unbag.metrics._notes import Note
 
 LEVEL = 0.95  # of the intervals
 MARK = (

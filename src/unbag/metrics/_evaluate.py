@@ -11,9 +11,9 @@ import numpy as np
 from unbag._rules import broken
 from unbag.bags import Bags, Kind, from_rows
 from unbag.losses import Loss
-from unbag.metrics._doubts import doubts, warn_of
 from unbag.metrics._estimate import Estimate, Judge, check_level, interval
 from unbag.metrics._evaluation import Evaluation, metric_names, summarise, why_no_auc
+from unbag.metrics._notes import doubts, warn_of
 from unbag.metrics._ranks import auc
 from unbag.metrics._scores import Evaluable, Scale, chosen_losses, score_bags, scores_of
 from unbag.metrics._sums import NO_SCORES, BagSums, ScoredBags, collect, merge

@@ -15,6 +15,7 @@ from unbag._rules import broken, one_of
 from unbag.bags import Kind, label_variance
 from unbag.losses import Loss
 from unbag.metrics._estimate import Estimate, Estimated, Judge, interval
+from unbag.metrics._notes import Note
 from unbag.metrics._ranks import auc, bands, rank_error
 from unbag.metrics._sums import BagSums
 
@@ -28,26 +29,6 @@ BELOW_ZERO = (
     "Compare it with that of another model; lower is better."
 )
 CALLED = {"log": "log_loss", "cross_entropy": "log_loss", "square": "brier"}
-
-
-class Note(str):
-    """A sentence on what could not be estimated or cannot be trusted, and of which kind it is.
-
-    A note is its text, so it prints and goes into JSON as it is.
-
-    Attributes
-    ----------
-    kind : {"not_random", "no_auc", "two_reports", "counts", "bins"}
-        What it is about, for those who act on it.
-    """
-
-    kind: str
-
-    def __new__(cls, text: str, kind: str = "") -> Note:
-        """A text with its kind."""
-        note = super().__new__(cls, text)
-        note.kind = kind
-        return note
 
 
 class Band(NamedTuple):

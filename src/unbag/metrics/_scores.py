@@ -7,16 +7,15 @@ from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
 
-from unbag._rules import broken, refuse_probabilities
+from unbag._rules import broken, one_of, refuse_probabilities
 from unbag.bags import Bags, Kind
-from unbag.losses import Link, Loss, named_loss
-from unbag.methods import PROPER
+from unbag.losses import PROPER, Link, Loss, named_loss, proper_loss
 from unbag.metrics._leakage import check_apart
 from unbag.metrics._sums import ScoredBags, predict_by
 
 Scale = Literal["score", "probability"]
+# the loss of an evaluation beside the proper one, which says what scores mean
 SECOND: dict[Kind, str] = {"binary": "square", "histogram": "brier", "total": "square"}
-"""The loss of an evaluation beside the proper one, which says what scores mean."""
 
 
 @runtime_checkable
@@ -128,7 +127,7 @@ def scores_on(
     scale, loss : optional
         See `scores_of`.
     """
-    X, kind, usual = bags.rows_for(model), bags.kind, _usual(bags.kind)
+    X, kind, usual = bags.rows_for(model), bags.kind, proper_loss(bags.kind)
     if bags.offset is None or not getattr(model, "offset_apart", False):
         return scores_of(model, X, kind, scale, loss=loss)
     score = cast(Any, model).scores_at(X, bags.offset)
@@ -154,11 +153,8 @@ def scores_of(
         Whose scores are wanted, by default log loss, Poisson or cross entropy; that of totals may
         want counts.
     """
-    if scale not in (None, *get_args(Scale)):
-        raise broken(
-            "A scale must be score or probability", f"{scale!r} given", "Leave it out for scores."
-        )
-    loss = loss or _usual(kind)
+    one_of("A scale", scale or "score", get_args(Scale), "Leave it out for scores.")
+    loss = loss or proper_loss(kind)
     if is_array(model):
         return _given(np.asarray(model, float), kind, scale, loss)
     if X is None:
@@ -167,7 +163,7 @@ def scores_of(
             "bags without X given",
             "Give X to the bags, or scores.",
         )
-    link = _usual(kind).form(kind).link
+    link = proper_loss(kind).form(kind).link
     if isinstance(model, TrainedRun):
         # its link says how its scores predict; the name of a loss of your own does not
         link = getattr(model, "link", None) or named_loss(model.loss).form(kind).link
@@ -189,10 +185,6 @@ def scores_of(
             "Or give the scores themselves.",
         )
     return _reread(np.asarray(score, float), link, kind, loss)
-
-
-def _usual(kind: Kind) -> Loss:
-    return named_loss(PROPER[kind])
 
 
 def is_array(model: Any) -> bool:
@@ -224,8 +216,7 @@ def _reread(score: np.ndarray, link: Link, kind: Kind, loss: Loss) -> np.ndarray
     return _from_prediction(h, kind, loss)
 
 
-ROUNDING = 1e-6
-"""Single precision may put a probability so far beyond 0 and 1."""
+ROUNDING = 1e-6  # single precision may put a probability so far beyond 0 and 1
 
 
 def _are_logits(decision: np.ndarray, probability: np.ndarray, kind: Kind) -> bool:
@@ -266,7 +257,7 @@ def _given(score: np.ndarray, kind: Kind, scale: Scale | None, loss: Loss) -> np
 
 def _from_prediction(prediction: np.ndarray, kind: Kind, loss: Loss) -> np.ndarray:
     """Predictions as scores that a loss reads; as they are where it takes these for its scores."""
-    form, usual = loss.form(kind), _usual(kind)
+    form, usual = loss.form(kind), proper_loss(kind)
     if form.log_space and form.link != usual.form(kind).link:
         raise broken(
             f"The first loss must read scores as {usual.name} does, or as the loss of the run does",

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag._arrays import sum_by
-from unbag._rules import broken, refuse, rows
-from unbag.bags import Bags, Kind, label_variance
+from unbag._rules import refuse
+from unbag.bags import Bags, Kind, checked_scores, label_variance
 from unbag.losses import Link, Loss
 
 
@@ -170,18 +170,14 @@ def empty_sums(bags: Bags, g: np.ndarray) -> BagSums:
     """
     count = len(bags)
     nothing = np.zeros((count, 0))
-    noise, stratum = bags.noise, bags.stratum
-    if noise is None:
-        noise = np.zeros(count)
-    if stratum is None:
-        stratum = np.zeros(count, int)
-    elif bags.stratum_names is not None:  # numbers of two tables need not mean the same
+    stratum = bags.stratum_or_zero
+    if bags.stratum_names is not None:  # numbers of two tables need not mean the same
         stratum = np.asarray(bags.stratum_names)[stratum]
     return BagSums(
         name=bags.names,
         size=bags.size.astype(float),
         report=bags.report.reshape(count, -1),
-        noise=noise,
+        noise=bags.noise_or_zero,
         observed=bags.observed,
         stratum=stratum,
         prediction=nothing,
@@ -245,15 +241,9 @@ def predict(score: np.ndarray, loss: Loss, kind: Kind) -> np.ndarray:
 
 def predict_by(link: Link, score: np.ndarray, kind: Kind) -> np.ndarray:
     """The same, where only the link is known."""
-    prediction = link.predict(score)
-    if link.log_space:
-        with np.errstate(over="ignore"):  # whoever takes counts refuses those that are too large
-            prediction = np.exp(prediction)
-    if kind == "histogram":
-        return prediction
-    if prediction.ndim > 1:
-        return prediction[:, 1:]
-    return prediction[:, None]
+    with np.errstate(over="ignore"):  # whoever takes counts refuses those that are too large
+        prediction = link.prediction(score, kind)
+    return prediction.reshape(len(prediction), -1)
 
 
 def count_scores(bag: np.ndarray, score: np.ndarray, *values: np.ndarray) -> ScoreCounts:
@@ -306,50 +296,3 @@ def _add_up(whole: BagSums, name: np.ndarray, first: np.ndarray, which: np.ndarr
     added = {field: sum_by(which, getattr(whole, field), len(name)) for field in ADDED}
     bag, score, *values = whole.scores
     return BagSums(name=name, scores=count_scores(which[bag], score, *values), **kept, **added)
-
-
-def checked_scores(score: Any, bags: Bags) -> np.ndarray:
-    """Scores as floats, one row per instance, all finite; others are refused.
-
-    Parameters
-    ----------
-    score : array
-        Logits, class scores or log rates.
-    bags : Bags
-        Whose instances they are of.
-    """
-    count, kind = len(bags.bag), bags.kind
-    score = one_column(np.asarray(score, float), kind)
-    rows(len(score), count, thing="scores", of="instance")
-    dimensions = 1 + (kind == "histogram")
-    if score.ndim != dimensions:
-        raise broken(
-            f"Scores for {kind} reports must have {dimensions} dimension(s)",
-            f"an array of shape {score.shape} given",
-            "Give one logit or log rate per instance, or one score per class for histograms.",
-        )
-    if dimensions == 2 and score.shape[1] != bags.report.shape[1]:
-        raise broken(
-            "Class scores must have one column for each class of the reports",
-            f"{score.shape[1]} given for {bags.report.shape[1]} classes",
-            "Give the same classes to both.",
-        )
-    remedy = "A model that predicts NaN has diverged: train it with a lower learning rate."
-    bad = ~np.isfinite(score.reshape(count, -1)).all(axis=1)
-    refuse("A score must be finite", bad, thing="instance", given=score, remedy=remedy)
-    return score
-
-
-def one_column(score: np.ndarray, kind: Kind) -> np.ndarray:
-    """A table of one column as one score per instance.
-
-    Parameters
-    ----------
-    score : array
-        Scores.
-    kind : {"binary", "total", "histogram"}
-        The kind of report; class scores stay as they are.
-    """
-    if kind != "histogram" and score.ndim == 2 and score.shape[1] == 1:
-        return score[:, 0]
-    return score

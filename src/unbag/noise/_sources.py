@@ -35,9 +35,7 @@ def noisy(bags: Bags, mechanism: Mechanism, *, seed: int | np.random.Generator) 
     """
     size = bags.size.reshape((-1,) + (1,) * (bags.report.ndim - 1))
     drawn = mechanism.sample(bags.report.shape, seed=seed)
-    variance = np.full(len(bags), mechanism.variance)
-    if bags.noise is not None:
-        variance = variance + bags.noise
+    variance = bags.noise_or_zero + mechanism.variance
     return replace(bags, report=bags.report + drawn / size, noise=variance)
 
 

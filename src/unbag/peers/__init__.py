@@ -18,6 +18,7 @@ from unbag.peers._papers import (
     count_evidence,
 )
 
+# every learner here; each has a `name` and a `title`
 PEERS = (
     MeanMap,
     LaplacianMeanMap,
@@ -27,7 +28,6 @@ PEERS = (
     DistributionRegression,
     BagMeans,
 )
-"""Every learner here; each has a `name` and a `title`."""
 
 __all__ = [
     "PEERS",

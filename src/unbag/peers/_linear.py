@@ -14,14 +14,13 @@ from scipy.special import expit, logit
 from unbag._rules import broken, refuse
 from unbag.bags import Bags, Kind
 from unbag.likelihood import count_likelihood
-from unbag.tables import FeaturePlan, plan_features
+from unbag.tables import FeaturePlan, is_matrix, plan_features
 
 if TYPE_CHECKING:
     from unbag.learners import Progress
 
 
-EDGE = 0.01
-"""A linear probability is kept so far from 0 and 1."""
+EDGE = 0.01  # a linear probability is kept so far from 0 and 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class PeerColumns:
     def of(X: Any) -> tuple[PeerColumns, np.ndarray]:
         """The columns of these rows, and their matrix."""
         plan = None
-        if not isinstance(X, np.ndarray) and not sparse.issparse(X):
+        if not is_matrix(X):
             plan = plan_features(X)
         raw = _raw(X, plan)
         mean, scale = np.nanmean(raw, axis=0), np.nanstd(raw, axis=0)
@@ -238,8 +237,8 @@ def fit_logistic(
 
 FOLDS = 3
 Setting = TypeVar("Setting")
+# fits by a setting, and gives what scores rows
 Score = Callable[[BagData, Setting], Callable[[np.ndarray], np.ndarray]]
-"""Fits by a setting, and gives what scores rows."""
 
 
 def choose_by_counts(

@@ -16,8 +16,7 @@ from unbag._rules import broken
 from unbag.peers._linear import BagData, LinearModel, LinearPeer, PeerColumns, cosines, fit_logistic
 
 PENALTIES = np.logspace(-6, 2, 17)
-SAMPLE = 1000
-"""So many rows tell the typical distance."""
+SAMPLE = 1000  # so many rows tell the typical distance
 
 
 @dataclass(frozen=True)
@@ -275,10 +274,8 @@ class LaplacianMeanMap(MeanMap):
         return (share @ (a[:, None] * classes[:m] - (1 - a)[:, None] * classes[m:])) / 2
 
 
-MOST_ODDS = 30.0
-"""Log odds are kept within these bounds: a label that the count decides."""
-ENTRIES = 2e7
-"""So many numbers are in memory at once."""
+MOST_ODDS = 30.0  # log odds are kept within these bounds: a label that the count decides
+ENTRIES = 2e7  # so many numbers are in memory at once
 
 
 def count_evidence(odds: np.ndarray, bag: np.ndarray, count: np.ndarray) -> np.ndarray:

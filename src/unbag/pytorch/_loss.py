@@ -215,7 +215,7 @@ class BagLoss(torch.nn.Module):
         batch = Batch(
             _beside(scores, bag, torch.int64),
             _beside(scores, size, torch.int64),
-            _components(_beside(scores, report), self.kind),
+            as_components(_beside(scores, report), self.kind),
             _beside(scores, as_components(self.prior, self.kind)),
             _beside(scores, stratum, torch.int64),
             _beside(scores, weight),
@@ -258,7 +258,7 @@ class BagLoss(torch.nn.Module):
             reference = form.link.prediction(scores, self.kind)
         elif reference is None:  # a loss of the user's own, which may take scores of any shape
             reference = form.predict(scores)
-        g = _components(_beside(scores, reference), self.kind)
+        g = as_components(_beside(scores, reference), self.kind)
         if not torch.compiler.is_compiling():
             check_reference(g, b, self.loss, self.kind)
         return weights.anchored(b.bag, b.size, b.report, b.prior, g, **options)
@@ -305,10 +305,3 @@ def _beside(scores: torch.Tensor, value: Any, dtype: torch.dtype | None = None) 
     if value is None:
         return None
     return torch.as_tensor(value, dtype=dtype or scores.dtype, device=scores.device).detach()
-
-
-def _components(value: torch.Tensor, kind: Kind) -> torch.Tensor:
-    """`as_components` for tensors."""
-    if kind == "histogram":
-        return value
-    return torch.stack([torch.ones_like(value), value], dim=-1)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from unbag.report._page import value_of as value_of
     from unbag.report._page import write_page as write_page
     from unbag.report._sections import ends_of as ends_of
+    from unbag.report._sections import held_intervals as held_intervals
     from unbag.report._sections import page_of as page_of
-    from unbag.report._sections import verdicts as verdicts
     from unbag.report._story import Facts as Facts
     from unbag.report._story import LearningCurve as LearningCurve
     from unbag.report._story import Story as Story

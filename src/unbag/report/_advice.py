@@ -4,17 +4,16 @@ what to do next."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import ceil, isfinite
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from unbag._rules import option_spelling, spelled
 from unbag.diagnosis import Diagnosis
-from unbag.metrics import Estimate, Evaluation
 from unbag.planning import Noise, best_bag_size, interval_width
 from unbag.report._page import Grid, Items, Section, Text, range_of, short, value_of
-from unbag.report._story import Story, brief, named
+from unbag.report._story import Story, brief
 from unbag.tables import count
 
 OF_OUTLOOK = (
@@ -44,9 +43,10 @@ def summary(story: Story) -> Section:
         warning = [f"Do not trust these numbers yet: {reason}, and the intervals do not know that."]
         if "gain_over_prior" in story.estimates:
             warning = [BY_COUNTS.format(reason=reason)]
-    sentences = [*_learned(story), *warning, *_how_good(story), *_trust(story)]
-    if story.verdict is not None:
-        sentences = [story.verdict.headline, *sentences]
+    said = ()
+    if story.verdict is not None:  # what to do next, its last sentence, has a section of its own
+        said = story.verdict.sentences[:-1]
+    sentences = [*said[:1], *_learned(story), *warning, *said[1:], *_trust(story)]
     parts = [
         Text(sentence, strong=i == 0 or sentence in warning) for i, sentence in enumerate(sentences)
     ]
@@ -78,59 +78,6 @@ def _learned(story: Story) -> list[str]:
     if story.loss is not None:
         return ["A model was judged by totals of bags alone, without the label of any event."]
     return []
-
-
-def _how_good(story: Story) -> list[str]:
-    evaluation, loss = story.evaluation, story.loss
-    if evaluation is None or loss is None:
-        return []
-    one = evaluation.estimates[loss]
-    sentences = [
-        f"Judged by {count(evaluation.bags, 'bag')} that it did not learn from, its {_lower(loss)} "
-        f"is {value_of(one)} ({evaluation.level:.0%} interval {range_of(one)}; lower is better)."
-        f"{_against_trivial(story, one)}"
-    ]
-    auc = evaluation.estimates.get("auc")
-    if auc is not None:
-        low, high = (100 * min(1, max(0, v)) for v in (auc.low, auc.high))
-        sentences.append(
-            "Of a positive and a negative event, it gives the positive one the higher score about "
-            f"{100 * auc.value:.0f} times in 100 (between {low:.0f} and {high:.0f}; chance is 50)."
-        )
-    return sentences
-
-
-def _lower(metric: str) -> str:
-    """A metric's name inside a sentence."""
-    name = named(metric)[0]
-    if name.isupper():
-        return name
-    return name[:1].lower() + name[1:]
-
-
-def _against_trivial(story: Story, one: Estimate) -> str:
-    level = story.trivial
-    if level is None:
-        return ""
-    if story.biased:
-        answer = f"which is better cannot be said: {doubt(story.diagnosis)}."  # pyright: ignore[reportArgumentType]
-    elif one.high < level:
-        answer = "the model clearly knows more than that."
-    elif one.low > level:
-        answer = "the model is clearly worse."
-    elif _surely_better(story):
-        answer = (
-            "this interval alone does not tell them apart. The likelihood of whole reports does, "
-            "which the verdict above goes by."
-        )
-    else:
-        answer = "whether the model is better is not yet sure."
-    return f" Predicting the prior for every event would have {short(level)}: {answer}"
-
-
-def _surely_better(story: Story) -> bool:
-    """By the verdict, which knows more than the interval of one loss."""
-    return story.verdict is not None and story.verdict.answer == "better"
 
 
 def _trust(story: Story) -> Iterator[str]:
@@ -199,10 +146,9 @@ def _advice(story: Story) -> Iterator[tuple[str, str]]:
         remedy = spelled(story.diagnosis.advice, option_spelling)
         command = "unbag design EVENTS --id ID --stratum campaign --size 64 --out bags.parquet"
         yield f"First of all, {doubt(story.diagnosis)}. {remedy}", command
-    if story.evaluation is not None and story.loss is not None:
-        text = _on_more_bags(story, story.evaluation, story.loss)
-        if text:
-            yield text, ""
+    if story.verdict is not None and story.verdict.step in ("more", "other"):
+        text = story.verdict.sentences[-1].removeprefix("Next: ")
+        yield text[:1].upper() + text[1:], ""
     if choice is not None:
         low = [row.difference.low for row in choice.table if row.name != choice.name]
         known = [one for one in low if isfinite(one)]
@@ -235,32 +181,6 @@ def _advice(story: Story) -> Iterator[tuple[str, str]]:
         yield f"{which}: run again when there are more.", ""
     if not story.biased and not (story.loss is None and choice is None):
         yield "Predict new events.", "unbag predict MODEL EVENTS --out scores.parquet"
-
-
-def _on_more_bags(story: Story, evaluation: Evaluation, loss: str) -> str:
-    """What more bags would bring; nothing where these are enough. An interval halves with four
-    times the bags."""
-    one, level = evaluation.estimates[loss], story.trivial
-    if not isfinite(one.high - one.low):
-        return "There are too few bags for an interval: get more reports."
-    half = (one.high - one.low) / 2
-    if level is None or one.high < level - half:
-        return ""
-    more = 4 * evaluation.bags
-    halved = f"4 times more bags ({more:,}) would halve the interval of the {_lower(loss)}"
-    if one.high < level or _surely_better(story):
-        return f"The interval is wide for what was gained: {halved}."
-    if one.value >= level:
-        return (
-            "These bags do not show that the model is better than predicting the prior. "
-            f"{halved}; other features or another method may help more."
-        )
-    times = ceil((half / (level - one.value)) ** 2)
-    return (
-        "The interval is too wide to say that the model beats the prior: about "
-        f"{times} times as many held-out bags would settle it, if the estimate is right; "
-        f"{halved}."
-    )
 
 
 def _other_size(story: Story) -> Iterator[tuple[str, str]]:

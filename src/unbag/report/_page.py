@@ -25,20 +25,16 @@ class Text(NamedTuple):
         What it says.
     strong : bool
         Whether it is the sentence that matters most.
-    kind : str
-        What the template calls it.
     """
 
     text: str
     strong: bool = False
-    kind: str = "text"
 
 
 class Items(NamedTuple):
     """A list of sentences; a command, where there is one, stands behind its sentence."""
 
     items: Sequence[tuple[str, str]]
-    kind: str = "items"
 
 
 class Grid(NamedTuple):
@@ -47,7 +43,6 @@ class Grid(NamedTuple):
     caption: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
-    kind: str = "grid"
 
 
 class Picture(NamedTuple):
@@ -55,7 +50,6 @@ class Picture(NamedTuple):
 
     svg: str
     caption: str
-    kind: str = "picture"
 
 
 Part = Text | Items | Grid | Picture

@@ -265,7 +265,7 @@ def _revealed(story: Story) -> Section | None:
     """Whether the intervals held the truth, once labels were looked at."""
     if story.evaluation is None or story.labels is None:
         return None
-    rows, held = verdicts(story.evaluation, story.labels)
+    rows, held = held_intervals(story.evaluation, story.labels)
     promise = "That is what intervals of 95% promise."
     if held < len(rows):
         promise = "Of many such intervals, about 5 in 100 miss."
@@ -281,7 +281,7 @@ def _revealed(story: Story) -> Section | None:
     return Section("revealed", "The labels, revealed", parts)
 
 
-def verdicts(evaluation: Evaluation, labels: Evaluation) -> tuple[list[list[str]], int]:
+def held_intervals(evaluation: Evaluation, labels: Evaluation) -> tuple[list[list[str]], int]:
     """Of each metric whether the interval from bags holds what labels say; and how many do.
 
     Parameters

@@ -15,6 +15,7 @@ from unbag.metrics import Estimate, Evaluation
 from unbag.selection import Choice
 from unbag.tables import TablesReport
 
+# of the metrics that are not called like their key
 NAMES = {
     "brier": "Brier score",
     "auc": "AUC",
@@ -22,7 +23,6 @@ NAMES = {
     "square": "Squared error",
     "gain_over_prior": "Gain over the prior",
 }
-"""Of the metrics that are not called like their key."""
 MEANINGS = {
     "log_loss": "how surprised the model is by what happens; lower is better",
     "brier": "mean squared error of the predicted probability; lower is better",
@@ -84,11 +84,9 @@ def facts_of(bags: Bags) -> Facts:
     known, size, prior = bags.reported(), bags.size, None
     if bags.kind != "histogram":
         prior = float(np.average(known.report, weights=known.size))
-    due, strata = np.zeros(len(bags), bool), 1
+    due = np.zeros(len(bags), bool)
     if bags.status is not None:
         due = bags.status == "pending"
-    if bags.stratum is not None:
-        strata = len(np.unique(bags.stratum))
     return Facts(
         bags=len(known),
         events=len(known.bag),
@@ -96,9 +94,9 @@ def facts_of(bags: Bags) -> Facts:
         size=float(size.mean()),
         largest=int(size.max()),
         prior=prior,
-        noise=float(np.mean(0.0 if known.noise is None else known.noise)),
+        noise=float(known.noise_or_zero.mean()),
         pending=int(due.sum()),
-        strata=strata,
+        strata=len(np.unique(bags.stratum_or_zero)),
         waiting=int(size[due].sum()),
         hidden=len(bags) - len(known) - int(due.sum()),
     )

@@ -1,8 +1,8 @@
 """Learning while data arrives: predict first, learn when the report comes, resume after a crash.
 
-`_learner` has the learner, `_rules` its settings and what it refuses, `_buffer` keeps events until
-their report comes, `_checkpoint` makes everything last, `_monitor` says how good the model is,
-`_replay` follows a source, `_folder` reads files that fall into a folder.
+`_learner` has the learner, `_settings` its settings and what it refuses, `_buffer` keeps events
+until their report comes, `_checkpoint` makes everything last, `_monitor` says how good the model
+is, `_replay` follows a source, `_folder` reads files that fall into a folder.
 """
 
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from unbag.stream._learner import StreamLearner as StreamLearner
     from unbag.stream._replay import View as View
     from unbag.stream._replay import run_stream as run_stream
-    from unbag.stream._rules import StreamSettings as StreamSettings
+    from unbag.stream._settings import StreamSettings as StreamSettings
 else:
     from unbag._lazy import attach
 

@@ -33,7 +33,7 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.datasets import Quarantine
 from unbag.stream._checkpoint import StreamStore
-from unbag.stream._rules import Name, StreamSettings
+from unbag.stream._settings import Name, StreamSettings
 
 
 @dataclass
@@ -119,6 +119,7 @@ class Buffer:
                 rooms[i] = 0
             elif name in self.bags:
                 rooms[i] = self.bags[name].room()
+        # of a bag that its report closes, the first events that still fit are taken
         taken = rank < np.array(rooms)[bag]
         late, bad = count_of(bag[~taken]), np.zeros(len(unique), int)
         if sound is not None:
@@ -134,9 +135,8 @@ class Buffer:
             self.aside.add("late event", why, where=unique[i])
         for i in np.flatnonzero(count):
             name, waiting = unique[i], self._waiting_bag(unique[i])
-            if (
-                waiting.events == 0
-            ):  # the order is that of first events, so that the oldest go first
+            # the order is that of first events, so that the oldest go first
+            if waiting.events == 0:
                 self.bags.move_to_end(name)
                 self.early.pop(name, None)
             waiting.events += int(count[i])
@@ -154,6 +154,7 @@ class Buffer:
 
     def _numbers(self, names: list[Name], count: np.ndarray) -> np.ndarray:
         """The number of each bag, with those that the bags with new events will get."""
+        # not given yet: should the store fail to write, nothing here has changed
         numbers, following = np.full(len(names), -1), self.numbered
         for i, name in enumerate(names):
             if name in self.bags:

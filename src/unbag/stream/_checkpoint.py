@@ -107,6 +107,7 @@ class StreamStore:
 
     def drop(self, bags: list[int]) -> None:
         """The events of some bags wait no more; those in the checkpoint stay until the next one."""
+        # whoever resumes learns from these bags again, and needs the events of the checkpoint
         query, deleted = f"DELETE FROM events WHERE part > ? AND {OF_BAGS}", False
         with suppress(OSError), self._clear_errors(), self.db:
             self.db.execute(query, (self.kept, json.dumps(bags)))
@@ -128,6 +129,8 @@ class StreamStore:
         logs : dict of str to list of str
             New lines of each log, which are taken out of the lists once they are written.
         """
+        # logs first: lines beyond the lengths in the database are cut off at the next start, while
+        # lengths beyond the lines would be a damaged folder
         for name, lines in logs.items():
             self._append(name, lines)
             lines.clear()
@@ -162,6 +165,7 @@ class StreamStore:
             result = state, leaves
         self.last = self.kept = state["last"]
         self.lengths, self.shape = state["lengths"], tuple(state["shape"])
+        # the source is read again from the position of the checkpoint, so these will come again
         with self._clear_errors(), self.db:
             self.db.execute("DELETE FROM events WHERE part > ?", (self.last,))
         for name in self.lengths:

@@ -26,7 +26,7 @@ from unbag._rules import Refused, broken
 from unbag.models import mixed_network
 from unbag.stream._checkpoint import LEDGER, SETUP, STORE, StreamStore
 from unbag.stream._learner import StreamLearner
-from unbag.stream._rules import StreamSettings
+from unbag.stream._settings import StreamSettings
 from unbag.tables import (
     Columns,
     FeaturePlan,
@@ -238,8 +238,7 @@ class FolderInput:
     def _parts(self, file: Path, plan: FeaturePlan) -> Iterator[tuple[np.ndarray, list[str], Any]]:
         """Features, bags and times of a file of events, in batches."""
         keys, when = self.columns.keys, self.columns.time
-        read = {column.name for column in plan.used}
-        keep = [name for name in (*keys, when) if name is not None and name not in read]
+        keep = [name for name in (*keys, when) if name is not None and name not in plan.read]
         for batch in plan.tables(file, keep=keep):
             bag = as_ids(batch, keys, text=True).to_pylist()
             if None in bag:

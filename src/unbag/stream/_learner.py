@@ -15,11 +15,11 @@ import numpy as np
 from unbag._rules import broken, rows
 from unbag.bags import Bags, from_rows, random_bags
 from unbag.datasets import Chunk, Quarantine
-from unbag.stream import _rules
+from unbag.stream import _settings
 from unbag.stream._buffer import Buffer
 from unbag.stream._checkpoint import METRICS, QUARANTINE, StreamStore
 from unbag.stream._monitor import Monitor, label_metrics
-from unbag.stream._rules import Name, StreamSettings
+from unbag.stream._settings import Name, StreamSettings
 from unbag.training import ChunkTrainer, Devices
 
 # what a checkpoint holds of the learner itself, beside its model, its buffer and its monitor
@@ -117,7 +117,7 @@ class StreamLearner:
 
     def predict(self, X: Any) -> np.ndarray:
         """Scores (logits) of the model as it is now."""
-        X = _rules.features(X, self._features)
+        X = _settings.features(X, self._features)
         try:
             return self._trainer.predict(X)
         except TypeError as error:
@@ -140,7 +140,7 @@ class StreamLearner:
             raise broken(rule, "y is None", "Use events and reports instead.")
         rows(len(chunk.y), len(chunk.X), thing="y", of="event")
         score, X = self.predict(chunk.X), np.asarray(chunk.X)
-        sound, labelled = _rules.finite(X, score), _rules.finite(np.asarray(chunk.y, float))
+        sound, labelled = _settings.finite(X, score), _settings.finite(np.asarray(chunk.y, float))
         kept = np.flatnonzero(sound & labelled)
         if len(kept) < len(X):
             given = {name: getattr(chunk, name) for name in ("X", "y", "bag", "time", "truth")}
@@ -183,7 +183,7 @@ class StreamLearner:
             self._features = X.shape[1:]
         if time is None or len(time) == 0:
             return
-        ticks = _rules.ticks(time)
+        ticks = _settings.ticks(time)
         known = ticks[np.isfinite(ticks)]
         low, high = float(known.min(initial=np.inf)), float(known.max(initial=-np.inf))
         faults = {"an event has no time; it is learned all the same": len(known) < len(ticks)}
@@ -227,11 +227,11 @@ class StreamLearner:
         array
             The scores of the events.
         """
-        X, names = np.asarray(X), _rules.names(bag)
+        X, names = np.asarray(X), _settings.names(bag)
         rows(len(names), len(X), thing="bag", of="event")
         score = self.predict(X)
         self._remember(X, time)
-        self._buffer.add_events(names, X, score, sound=_rules.finite(X, score))
+        self._buffer.add_events(names, X, score, sound=_settings.finite(X, score))
         self._work(position)
         return score
 
@@ -265,24 +265,28 @@ class StreamLearner:
         int
             How many reports were taken.
         """
-        names, values, method = _rules.names(bag), np.asarray(report, float), self.settings.method
-        _rules.one_each(values, "reports")
+        names, values, method = (
+            _settings.names(bag),
+            np.asarray(report, float),
+            self.settings.method,
+        )
+        _settings.one_each(values, "reports")
         rows(len(values), len(names), thing="report", of="bag")
         sizes: list[int | None] = [{"labels": 1}.get(method)] * len(
             names
         )  # a label is of one event
         if size is not None:
-            sizes = _rules.sizes(size)
+            sizes = _settings.sizes(size)
         noises = np.zeros(len(names))
         if noise is not None:
             noises = np.asarray(noise, float)
-            _rules.one_each(noises, "noises")
+            _settings.one_each(noises, "noises")
         rows(len(sizes), len(names), thing="size", of="bag")
         rows(len(noises), len(names), thing="noise", of="bag")
         taken, buffer = 0, self._buffer
         for name, value, k, s2 in zip(names, values.tolist(), sizes, noises.tolist(), strict=True):
             events = buffer.bags[name].events if name in buffer.bags else 0
-            why = _rules.bad_report(value, k, s2, method=method, events=events)
+            why = _settings.bad_report(value, k, s2, method=method, events=events)
             if why:
                 self.quarantine.add("report", why, where=name, record=str(value))
             else:

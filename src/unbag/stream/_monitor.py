@@ -63,12 +63,10 @@ class Monitor:
         drift."""
         kept = bags.reported()  # merged into groups, so that memory stays flat
         group = np.arange(len(kept)) % GROUPS
-        count, noise = int(group.max()) + 1, np.zeros(len(kept))
-        if kept.noise is not None:
-            noise = kept.noise
+        count = int(group.max()) + 1
         size = sum_by(group, kept.size.astype(float), count)
         report = sum_by(group, kept.report * kept.size, count) / size
-        columns = (size.astype(int), report, sum_by(group, noise, count))
+        columns = (size.astype(int), report, sum_by(group, kept.noise_or_zero, count))
         self.reports.append((number, *(column.tolist() for column in columns)))
         chunks, sizes, reports, noises = zip(*self.reports, strict=True)
         lengths = [len(size) for size in sizes]

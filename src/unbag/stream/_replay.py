@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -14,17 +14,9 @@ from rich.table import Table
 from unbag.datasets import Chunk, Chunks
 from unbag.stream._learner import StreamLearner
 
-Progress = Callable[[dict[str, Any]], None]
 
-
-def run_stream(
-    source: Chunks,
-    learner: StreamLearner,
-    *,
-    chunks: int | None = None,
-    progress: Progress | None = None,
-) -> StreamLearner:
-    """Learn from a source until it ends or the learner has learned `chunks` chunks.
+def run_stream(source: Chunks, learner: StreamLearner) -> StreamLearner:
+    """Learn from a source until it ends.
 
     It goes on where the learner stands. When the source breaks off or a chunk is refused,
     everything before it is made to last, and then the error is raised: the same call would stop at
@@ -36,24 +28,15 @@ def run_stream(
         From a position to the chunks after it.
     learner : StreamLearner
         To be taught.
-    chunks : int, optional
-        Where to end; by default with the source.
-    progress : callable, optional
-        Called with what was observed of each chunk.
 
     Returns
     -------
     StreamLearner
         The same learner.
     """
-    if chunks is None or learner.chunks < chunks:
-        for chunk in _chunks(source, learner):
-            with _kept(learner, ValueError):  # a chunk is refused before it changes anything
-                row = learner.learn(chunk)
-            if progress:
-                progress(row)
-            if chunks is not None and learner.chunks >= chunks:
-                break
+    for chunk in _chunks(source, learner):
+        with _kept(learner, ValueError):  # a chunk is refused before it changes anything
+            learner.learn(chunk)
     learner.finish()
     return learner
 

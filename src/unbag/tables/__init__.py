@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from unbag.tables._rules import tables_report as tables_report
     from unbag.tables._sources import Table as Table
     from unbag.tables._sources import data_files as data_files
+    from unbag.tables._sources import is_matrix as is_matrix
     from unbag.tables._sources import open_table as open_table
     from unbag.tables._sources import watched as watched
     from unbag.tables._sources import write_tables as write_tables

@@ -102,8 +102,7 @@ def plan_features(
     return survey.plan()
 
 
-NOT_READ = ("drop", "unknown", "reported")
-"""Kinds of columns whose values need not be looked at."""
+NOT_READ = ("drop", "unknown", "reported")  # kinds of columns whose values need not be looked at
 
 
 class Survey:

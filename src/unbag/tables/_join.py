@@ -25,8 +25,7 @@ from unbag.tables._rules import TablesReport
 from unbag.tables._sources import open_table
 from unbag.tables._values import as_ids, as_numbers
 
-SURE = 1e-6
-"""Old probabilities of 0 and 1 are taken to be so far from it."""
+SURE = 1e-6  # old probabilities of 0 and 1 are taken to be so far from it
 
 
 class OldScore(NamedTuple):
@@ -128,6 +127,7 @@ class JoinedBags(Bags):
     _of_instances: ClassVar[tuple[str, ...]] = ("X", "offset", "rows", "table")
 
     def __post_init__(self) -> None:
+        # an entry of the instance would hide `_Matrix`, also where it is None
         if vars(self)["X"] is None:
             del vars(self)["X"]
         super().__post_init__()
@@ -214,7 +214,7 @@ def join(
     survey = planned = None
     if isinstance(plan, FeaturePlan):
         planned = plan
-        pair.events.need(column.name for column in plan.used)
+        pair.events.need(plan.read)
     else:
         survey = _survey(pair, features, plan)
     matched = pair.match(survey)
@@ -387,6 +387,7 @@ class _Pair:
         matched = match_tables(counts, reports, columns, cut=cut)
         if survey is None:
             return matched
+        # after the pass, as only then the survey has seen all values
         left_out = (*matched.summary.left_out, *survey.notes)
         return matched._replace(summary=matched.summary._replace(left_out=left_out))
 
@@ -397,7 +398,7 @@ class _Pair:
         bag, where, names = np.empty(n, np.int64), np.empty(n, np.int64), []
         offset = None
         if plan is not None:
-            names = [column.name for column in plan.used]
+            names = plan.read
         parts: dict[str, list[Any]] = {name: [] for name in names}
         if columns.offset is not None:
             names, offset = list(dict.fromkeys([*names, columns.offset])), np.empty(n)

@@ -32,8 +32,8 @@ from unbag.tables._rules import count
 from unbag.tables._sources import Table, open_table
 from unbag.tables._values import as_text, is_number, plain
 
+# sums of two tables that differ by more than so many standard deviations contradict each other
 SIGMAS = 5.0
-"""Sums of two tables that differ by more than so many standard deviations contradict each other."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -413,6 +413,7 @@ def match_keys(
         both = np.unique(np.concatenate([code, line]), return_inverse=True)[1]
         code, line = both[: len(code)], both[len(code) :]
     cell = np.full(max(code.max(initial=0), line.max(initial=0)) + 1, -1)
+    # the other way round, so that of equal lines, which are refused later, the first one counts
     cell[line[::-1]] = np.arange(len(line))[::-1]
     return line, np.where(known, cell[code], -1)
 
@@ -479,6 +480,7 @@ def _contradiction(one: _Cells, two: _Cells, events: pa.Table) -> Refusal | None
 
 def _sums(cells: _Cells, group: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
     """Totals and noise of a complete table, added up over groups that its keys can tell."""
+    # any event of a cell tells its group, as the keys of the group are among those of the cell
     of_cell = np.zeros(len(cells.names), np.int64)
     of_cell[cells.cell] = group
     total = np.bincount(of_cell, cells.total, minlength=groups)

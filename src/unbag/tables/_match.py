@@ -76,6 +76,7 @@ class BagCounter:
         self._note("bag", bag)
         part: dict[str, Any] = {"bag": bag, "size": np.ones(n, np.int64)}
         if names.stratum is not None:
+            # least and greatest of a bag (see SUMS): they differ where it lies in two strata
             part["stratum"] = part["other"] = as_text(batch[names.stratum])
             self._note("stratum", part["stratum"])
         if names.id is not None:
@@ -261,7 +262,7 @@ def choose_reports(
         Reports of this moment or later are left out; NaN for none.
     """
     named = ~np.asarray(reports.bag.is_null())
-    late = named & (reports.as_of >= cut)
+    late = named & (reports.as_of >= cut)  # a cut of NaN, for none, makes nothing late
     known = reports.take(np.flatnonzero(named & ~late))
     number = np.asarray(known.bag.dictionary_encode().indices)
     when = np.nan_to_num(known.as_of, nan=-np.inf)
@@ -270,6 +271,7 @@ def choose_reports(
     latest = when == last[number]
     versions = np.bincount(number[latest], minlength=len(last))
     again = latest & (versions[number] > 1)
+    # of several latest ones the first stays, so that all other checks see one report for each bag
     kept = np.flatnonzero(latest)[np.unique(number[latest], return_index=True)[1]]
     undated = named & np.isnan(reports.as_of) & (columns.as_of is not None)
     unsized = columns.size is not None and bool(np.isnan(reports.size).all())
@@ -401,6 +403,7 @@ def _known(bags: BagTable, events: EventCounts, columns: Columns) -> dict[str, A
 
 def _even(bags: BagTable, known: dict[str, Any], columns: Columns) -> Line:
     """Reports that vary less than chance allows are mostly something else than was said."""
+    # reports that break another rule, which is told first, must not decide this one
     sound = bags.usable & np.isfinite(bags.noise) & np.isfinite(bags.share(columns)).all(axis=1)
     usual = {"noise": None, "stratum": None, "size": bags.size[bags.used]}
     shown = SimpleNamespace(**usual | known, observed=sound[bags.used])

@@ -8,6 +8,7 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -23,6 +24,7 @@ from unbag.tables._encode import (
     as_read,
     encode,
     feature_names,
+    levels_of,
     narrow,
 )
 from unbag.tables._rules import count
@@ -89,11 +91,22 @@ class FeaturePlan:
             text += f"; dropped: {dropped}"
         return f"FeaturePlan({text})"
 
-    @property
+    @cached_property
     def used(self) -> tuple[Column, ...]:
         """The columns that are read: numbers first, then hashes."""
         read = [column for column in self.columns if column.kind != "drop"]
         return tuple(sorted(read, key=lambda column: column.kind == "hash"))
+
+    @property
+    def read(self) -> list[str]:
+        """What the columns that are read are called."""
+        return [column.name for column in self.used]
+
+    @property
+    def levels(self) -> dict[str, tuple[str, ...] | None]:
+        """What the arrays of `narrow_columns` are called, and what their codes mean; None for a
+        number."""
+        return {name: known for column in self.used for name, known in levels_of(column).items()}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -149,13 +162,13 @@ class FeaturePlan:
         {'shop': array([1, 2])}
         """
         table = self._open(source)
-        batch = table.read(table.need([column.name for column in self.used]))
+        batch = table.read(table.need(self.read))
         for column in self.used:
             yield from narrow(column, batch[column.name]).items()
 
     def reads(self, source: Any) -> bool:
         """Whether a table has every column that the plan reads."""
-        return {column.name for column in self.used} <= set(open_table(source).schema.names)
+        return set(self.read) <= set(open_table(source).schema.names)
 
     def columns_of(self, batch: pa.Table) -> pa.Table:
         """The columns of an Arrow table that are read, as learners of tables take them: text where
@@ -186,7 +199,7 @@ class FeaturePlan:
             Further columns; in CSV files they are read as text, so that the id 007 stays 007.
         """
         table = self._open(source, keep)
-        names = table.need([*(column.name for column in self.used), *keep])
+        names = table.need([*self.read, *keep])
         rows = rows or rows_within(max(len(names), len(self.names)))
         yield from table.batches(names, rows=rows)
 

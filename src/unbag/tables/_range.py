@@ -13,7 +13,7 @@ from scipy import sparse
 from unbag.tables._encode import Column, narrow
 from unbag.tables._plan import FeaturePlan
 from unbag.tables._rules import count
-from unbag.tables._sources import open_table
+from unbag.tables._sources import is_matrix, open_table
 from unbag.tables._values import LARGEST, as_numbers, is_number
 
 
@@ -29,7 +29,7 @@ def in_range(X: Any) -> tuple[Any, tuple[str, ...]]:
     >>> in_range(np.array([[1.0, 2.0], [3.0, 1e39]]))[1]
     ('Column 1 has 1 value beyond 1e+38, first in row 1. Such values count as missing.',)
     """
-    if not isinstance(X, np.ndarray) and not sparse.issparse(X):
+    if not is_matrix(X):
         table = open_table(X)
         names = [field.name for field in table.schema if is_number(field.type)]
         read = table.read(names)

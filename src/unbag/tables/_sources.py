@@ -25,6 +25,7 @@ import pyarrow.csv as csv
 import pyarrow.dataset as ds
 from pyarrow import parquet
 from pyarrow.fs import LocalFileSystem
+from scipy import sparse
 
 from unbag._io import whole
 from unbag._rules import Refusal, Refused, broken, nearest
@@ -212,6 +213,11 @@ def open_table(
     return Table(thing, source)
 
 
+def is_matrix(X: Any) -> bool:
+    """Whether rows come as a matrix or images, not as a table."""
+    return isinstance(X, np.ndarray) or sparse.issparse(X)
+
+
 def _twice(names: Iterable[str], thing: str) -> Refused:
     name, times = Counter(names).most_common(1)[0]
     offender = f"{name!r} appears {times} times in the {thing}"
@@ -262,6 +268,7 @@ def _open_files(path: Path, thing: str, types: dict[str, pa.DataType]) -> Table:
             schema = schema.append(pa.field(name, _key_type(keys[name])))
         if keys:
             parting = ds.partitioning(pa.schema([schema.field(k) for k in keys]), flavor="hive")
+            # fragments cannot be given their keys later, so they are made once more
             where = [parting.parse(str(file.relative_to(path))) for file in files]
             fragments = [
                 form.make_fragment(str(file), filesystem=LOCAL, partition_expression=keys_of_file)
@@ -303,6 +310,7 @@ def _csv_format(first: Path, types: dict[str, pa.DataType]) -> ds.CsvFileFormat:
     reading = _csv_options(first, types)
     guessed = ds.CsvFileFormat(**reading).make_fragment(str(first), filesystem=LOCAL)
     schema = guessed.physical_schema
+    # Arrow reads text that is no UTF-8 as binary, and lets names pass as they are
     if pa.binary() in schema.types or any("\ufffd" in _shown(name) for name in schema.names):
         raise pa.ArrowInvalid("invalid UTF8 data")
     wide = {field.name: _wider(field.type) for field in schema}

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from unbag._rules import broken
 
 LARGEST = 1e38  # of a number that features in single precision can hold
+# numbers as other languages write them, and with separators of thousands: 1,5 or 1.234,5
 OTHER_NUMBER = (
     r"^\s*[+-]?(\d*,\d+|[1-9]\d{0,2}((,\d{3})+(\.\d+)?|(\.\d{3})+,\d+|(\.\d{3}){2,}"
     "|([ '\u2019\u00a0\u202f]\\d{3})+([.,]\\d+)?))([eE][+-]?\\d+)?\\s*$"
 )
-"""Numbers as other languages write them, and with separators of thousands: 1,5 or 1.234,5."""
 AS_NUMBERS = "with a decimal point and without separators of thousands"
 SECOND = 1_000_000  # moments are microseconds since 1970, in UTC
 

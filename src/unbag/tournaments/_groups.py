@@ -99,7 +99,7 @@ def estimate_prior(bags: Bags, parts: Parts, groups: int, rng: np.random.Generat
 
 def is_wild(bags: Bags) -> bool:
     """Whether a report can be far from its mean: it carries noise, or its counts have no cap."""
-    noisy = bags.noise is not None and bool(bags.noise[bags.observed].any())
+    noisy = bool(bags.noise_or_zero[bags.observed].any())
     return noisy or (bags.kind == "total" and bags.cap is None)
 
 
@@ -160,7 +160,7 @@ def plan_groups(bags: Bags, groups: int, *, split: Split, seed: int) -> tuple[Gr
 
 # scores of all instances, a path of an .npy file with them, or a function from rows of X to scores
 Model = Any
-Progress = Callable[[int, int], None]
+StepsDone = Callable[[int, int], None]
 
 
 class GroupMeans(NamedTuple):
@@ -219,7 +219,7 @@ def sum_models(
     *,
     chunk: int,
     read: Callable[[np.ndarray], np.ndarray] = np.asarray,
-    progress: Progress | None = None,
+    progress: StepsDone | None = None,
 ) -> GroupMeans:
     """Group means of every model. Memory: one chunk of one model at a time.
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unbag import losses
-from unbag._rules import broken, refuse_probabilities
+from unbag._rules import broken, one_of, refuse_probabilities
 from unbag.bags import Bags, Kind
 from unbag.losses import Loss
 from unbag.medians import group_count
@@ -28,8 +28,8 @@ from unbag.tournaments._groups import (
     GroupMeans,
     GroupPlan,
     Parts,
-    Progress,
     Split,
+    StepsDone,
     is_wild,
     plan_groups,
     read_models,
@@ -155,7 +155,7 @@ def tournament(
     groups: int | None = None,
     seed: int = 0,
     chunk: int = 65536,
-    progress: Progress | None = None,
+    progress: StepsDone | None = None,
 ) -> Tournament:
     """Choose among models from bags alone: the paper's tournament.
 
@@ -254,18 +254,14 @@ def tournament(
     )
 
 
-ENOUGH = 100
-"""Rows that tell probabilities from scores."""
+ENOUGH = 100  # rows that tell probabilities from scores
 
 
 def _reading(
     loss: Loss, kind: Kind, scale: str | None, clip: float | None
 ) -> Callable[[np.ndarray], np.ndarray]:
     """From what a model gives to scores that the loss takes."""
-    if scale not in (None, "score", "probability"):
-        raise broken(
-            "A scale must be score or probability", f"{scale!r} given", "Leave it out for scores."
-        )
+    one_of("A scale", scale or "score", ("score", "probability"), "Leave it out for scores.")
     if clip is not None and not clip > 0:
         raise broken("A clip must be positive", f"{clip} given", "Use 10, say, for log odds.")
 

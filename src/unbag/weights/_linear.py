@@ -21,6 +21,7 @@ from unbag._arrays import (
     sum_by,
 )
 from unbag._rules import broken, refuse, rows, two_bags
+from unbag.bags import as_components
 
 Sizes = PerBag | Sequence[int]
 Reports = PerBagComponent | PerBag | Sequence[float]
@@ -226,13 +227,8 @@ def in_components(report: Any, prior: Any, *, strata: bool = False) -> tuple[Any
     if report.ndim > 1:
         return report, prior
     if np.ndim(prior) == int(strata):
-        prior = _after_one(like(report, prior))
-    return _after_one(report), prior
-
-
-def _after_one(value: Any) -> Any:
-    xp = namespace(value)
-    return xp.stack([xp.ones_like(value), value], axis=-1)
+        prior = as_components(like(report, prior))
+    return as_components(report), prior
 
 
 def _positive(count: Any) -> Any:

@@ -28,6 +28,13 @@ def write_story(story: Story, path: Path, *, force: bool) -> None:
     tell(f"report page: {write_page(page_of(story), path, force=force)}")
 
 
+def trained_story(files: Sequence[Path], model: Any, **known: Any) -> Story:
+    """What every page on a new model has; `known` are further fields of the story."""
+    usual = {"title": "A model learned from totals", "evaluation": model.evaluation_}
+    usual |= {"effects": getattr(model.fitted_, "effects", ())}
+    return Story(**usual | {"line": made_by("train", *files), "trained": True} | known)
+
+
 def training_story(
     files: Sequence[Path],
     columns: Columns,
@@ -38,9 +45,9 @@ def training_story(
     verdict: Verdict | None,
 ) -> Story:
     """From two tables to a model: all bags, the model, and the bags that judged it."""
-    story = Story(
-        "A model learned from totals",
-        made_by("train", *files),
+    story = trained_story(
+        files,
+        model,
         verdict=verdict,
         readings=readings(bags, columns),
         tables=bags.summary,
@@ -49,10 +56,7 @@ def training_story(
         drift=prior_over_time(files[0], columns.time, bags),
         choice=model.choice_,
         curves=curves_of(model.runs_, [model.run_]),
-        trained=True,
         learned=len(model.learned_),
-        evaluation=model.evaluation_,
-        effects=getattr(model.fitted_, "effects", ()),
     )
     if judged is not None:
         return replace(story, evaluation=judged.evaluation, predictions=judged.predictions)

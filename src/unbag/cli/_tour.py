@@ -1,4 +1,5 @@
-"""What `unbag demo` shows: the whole way on the shipped Adult data, from two tables to a page.
+"""The tour that `unbag demo` gives: the whole way on the shipped Adult data, from two tables to a
+page.
 
 The default model learns from noisy totals of bags of 64 people, beside the methods of the paper. No
 label of a person is looked at between the privacy system that makes the reports and the end, where
@@ -40,10 +41,9 @@ MARK = "made-by-unbag-demo.txt"
 COLUMNS = Columns("bag", total="rich", size="people", noise="variance", id="person")
 WORDS = "--on bag --total rich --size people --noise variance --id person"
 EPSILON, LATER, TEST = 1.0, 0.2, 0.2
-DEFAULT = "default"
-"""What `unbag train` does without any option."""
+DEFAULT = "default"  # what `unbag train` does without any option
+# the methods of the paper, for networks, which the default model is shown beside
 PAPER = ("upm", "easy", "matching")
-"""The methods of the paper, for networks, which the default model is shown beside."""
 COLUMNS_SHOWN = 6
 
 
@@ -254,7 +254,7 @@ def _tell_truth(
     table = Table("", "metric", "from bags", "95% interval", "labels say", "held", box=box.SIMPLE)
     main, held, intervals = (report.named("log_loss")[0], report.named("auc")[0]), 0, 0
     for method in sorted(judged, key=lambda method: truths[method]["log_loss"].value):
-        rows, inside = report.verdicts(judged[method].evaluation, truths[method])
+        rows, inside = report.held_intervals(judged[method].evaluation, truths[method])
         held, intervals = held + inside, intervals + len(rows)
         title = getattr(METHODS.get(method), "title", method) + " (chosen)" * (method == best)
         for name, *cells in rows:

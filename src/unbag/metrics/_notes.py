@@ -1,4 +1,5 @@
-"""Why estimates or predictions cannot be trusted: bags that are not random, a level that is off."""
+"""Notes on why estimates or predictions cannot be trusted: bags that are not random, a level that
+is off."""
 
 from __future__ import annotations
 
@@ -11,11 +12,30 @@ import numpy as np
 from unbag._arrays import sum_by
 from unbag.bags import Bags
 from unbag.diagnosis import BagsNotRandom, between_bags
-from unbag.metrics._evaluation import Note
 
 BEYOND_DOUBT = 1e-6
 OFF_LEVEL = 5.0  # standard errors; chance exceeds them once in two million times
 FEWEST = 8  # bags that tell a standard error
+
+
+class Note(str):
+    """A sentence on what could not be estimated or cannot be trusted, and of which kind it is.
+
+    A note is its text, so it prints and goes into JSON as it is.
+
+    Attributes
+    ----------
+    kind : {"not_random", "no_auc", "two_reports", "counts", "bins"}
+        What it is about, for those who act on it.
+    """
+
+    kind: str
+
+    def __new__(cls, text: str, kind: str = "") -> Note:
+        """A text with its kind."""
+        note = super().__new__(cls, text)
+        note.kind = kind
+        return note
 
 
 def doubts(prediction: np.ndarray, bags: Bags) -> tuple[Note, ...]:

@@ -82,9 +82,7 @@ class StreamSettings:
         if self.prior not in ("chunk", "first") and not number:
             rule = "A stream's prior must be 'chunk', 'first' or a number between 0 and 1"
             raise broken(rule, f"{self.prior!r} given", "Use 'chunk' when the rate moves.")
-        if self.restated not in ("replace", "refuse"):
-            rule = "Restated reports must be dealt with by 'replace' or 'refuse'"
-            raise broken(rule, f"{self.restated!r} given", "Choose one.")
+        one_of("What is done with restated reports", self.restated, ("replace", "refuse"))
 
 
 def features(X: Any, shape: tuple[int, ...] | None) -> np.ndarray:
