@@ -251,8 +251,8 @@ def _tails(numbers: np.ndarray) -> dict[int, np.ndarray]:
     them: else a few rows would decide what the network does with all others.
 
     >>> price = np.exp(2 * np.random.default_rng(0).normal(size=1000))
-    >>> [tail.shape for tail in _tails(np.column_stack([price, np.log(price)])).values()]
-    [(2, 66)]
+    >>> list(_tails(np.column_stack([price, np.log(price)])))  # the first column
+    [0]
     """
     tails = {}
     for column, x in enumerate(numbers.T):
