@@ -248,11 +248,23 @@ def test_of_scores_that_are_noise_each_pair_of_bags_is_counted_twice():
 
 
 def test_unsteady_scores_are_believed_in_less_for_the_same_reports():
+    """A nat counts half at the least: what is beyond pure noise is noise."""
     bags, scores = world(n=600)
-    steady, unsteady, wild = (
+    steady, noise, beyond = (
         combine(("x",), scores[:1], bags, unsteady=share).weights[0] for share in (0, 1, 4)
     )
-    assert steady > unsteady > wild > 0.25
+    assert steady > noise > 0.25
+    assert noise == beyond
+
+
+def test_few_bags_hardly_choose_between_learners():
+    """One learner is right and the other noise: 20 bags leave both, 2,000 take the first."""
+    few, scores = world(n=200)
+    some = combine(("good", "noise"), scores, few).weights
+    many, scores = world(n=20_000)
+    all_weights = combine(("good", "noise"), scores, many).weights
+    assert some[1] > 0.15
+    assert all_weights[1] < 0.05
 
 
 def test_the_interval_of_the_slope_holds_where_totals_scatter_far_more_than_poissons():

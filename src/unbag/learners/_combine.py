@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import optimize, special
@@ -35,14 +35,13 @@ from unbag.likelihood import count_likelihood
 from unbag.metrics import Estimate
 from unbag.recalibration import level_design, newton
 
-SLOPE, APART = 0.4, 0.5
+SLOPE, APART = 0.4, 0.25
 """Standard deviations of the prior: of the sum of the weights around 1, and of the weights among
-themselves around equal ones."""
+themselves around equal ones. The second is small, as few bags say hardly anything of which learner
+is the better one."""
 HOPE = 1.0
 """Logarithm of the odds that bags teach something, before any report: tables that teach nothing are
 rare. Some 15 bags say little of it: of Adult no more than of labels that no column tells."""
-WILD = 2.0
-"""More unsteady than this is no more noise: scores that hardly vary leap from fold to fold too."""
 LEVEL = 10.0
 """Standard deviation of the prior of a level, around that of the mean report: noisy reports whose
 mean is above 1 would send it to infinity."""
@@ -106,20 +105,6 @@ class Combination:
         )
 
 
-class _Belief(NamedTuple):
-    """What is believed of the scores before the reports are looked at.
-
-    `aim` is the sum of the weights that is expected, and `dispersion` how many nats of the
-    likelihood are worth one.
-    """
-
-    aim: float = 1.0
-    dispersion: float = 1.0
-
-
-AS_THEY_ARE = _Belief()
-
-
 def unsteadiness(scores: np.ndarray) -> float:
     """The variance of scores by what their models happened to learn from, as a share of all.
 
@@ -161,7 +146,7 @@ def combine(
         The bags of these rows, with observed reports.
     unsteady : float
         The `unsteadiness` of the scores: up to 1 the share of them that is noise, of which pairs of
-        bags are counted twice; scores that are beyond are believed in as much less.
+        bags are counted twice.
 
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=20_000)
@@ -170,7 +155,7 @@ def combine(
     >>> bags = random_bags(None, y, size=10, seed=0)
     >>> noise = rng.normal(size=20_000)
     >>> print(combine(("half", "noise"), np.stack([x / 2, noise])[:, bags.rows], bags))
-    1.82 half + 0.08 noise
+    1.70 half + 0.10 noise
     """
     centre = scores.mean(axis=1)
     away = scores - centre[:, None]
@@ -182,19 +167,19 @@ def combine(
     even = kept / kept.sum()
     plain = replace(start, level=_solve(away, bags, fixed=even)[0], weights=even)
     dispersion = min(_dispersion(one.apply(scores), bags) for one in (start, plain))
-    belief = _Belief(1 / np.clip(unsteady, 1.0, WILD), (1 + min(unsteady, 1.0)) * dispersion)
-    level, weights = _not_negative(away, kept, bags, belief)
-    best = _likeliest(replace(start, level=level, weights=weights), away, scores, bags, belief)
+    nats = (1 + min(unsteady, 1.0)) * dispersion  # of the likelihood, that are worth one
+    level, weights = _not_negative(away, kept, bags, nats)
+    best = _likeliest(replace(start, level=level, weights=weights), away, scores, bags, nats)
     gain = _log_likelihood(best, scores, bags) - _log_likelihood(start, scores, bags)
     # the posterior probability that the scores teach something, against the prior alone; HOPE are
     # the log odds before any report. The mean of both answers is their weights times that
-    trust = special.expit(gain / belief.dispersion - _charge(best, away, bags, belief) + HOPE)
+    trust = special.expit(gain / nats - _charge(best, away, bags, nats) + HOPE)
     weights = trust * best.weights
     return replace(start, level=_solve(away, bags, fixed=weights)[0], weights=weights)
 
 
 def _likeliest(
-    best: Combination, away: np.ndarray, scores: np.ndarray, bags: Bags, belief: _Belief
+    best: Combination, away: np.ndarray, scores: np.ndarray, bags: Bags, nats: float
 ) -> Combination:
     """The combination, with a smaller slope where the counts are likelier under it."""
 
@@ -203,8 +188,8 @@ def _likeliest(
         return replace(best, weights=weights, level=_solve(away, bags, fixed=weights)[0])
 
     def value(factor: float) -> float:
-        surplus = (factor * best.weights.sum() - belief.aim) / SLOPE
-        return _log_likelihood(at(factor), scores, bags) / belief.dispersion - surplus**2 / 2
+        surplus = (factor * best.weights.sum() - 1) / SLOPE
+        return _log_likelihood(at(factor), scores, bags) / nats - surplus**2 / 2
 
     return at(_likeliest_factor(value, bags.kind))
 
@@ -233,7 +218,7 @@ def _likeliest_factor(log_likelihood: Callable[[float], float], kind: Kind) -> f
     return float(best.x)
 
 
-def _charge(best: Combination, away: np.ndarray, bags: Bags, belief: _Belief) -> float:
+def _charge(best: Combination, away: np.ndarray, bags: Bags, nats: float) -> float:
     """What the freedom of the weights costs in nats: their prior at the best ones, and how much
     narrower the reports have made it (Laplace's approximation of the evidence)."""
     used = best.weights > 0
@@ -243,11 +228,11 @@ def _charge(best: Combination, away: np.ndarray, bags: Bags, belief: _Belief) ->
     if bags.kind == "histogram":
         level = level[:-1]  # the last class has none
     theta, levels = np.append(level, best.weights[used]), len(level)
-    middle, precision = _prior(int(used.sum()), levels, belief.aim)
+    middle, precision = _prior(int(used.sum()), levels)
     _, H = _derivatives(_design(away[used], bags), _offset(bags), theta, bags)
     own, cross = H[levels:, levels:], H[:levels, levels:]
     # the level is free in both models: of the weights counts what is left once it follows them
-    known = (own - cross.T @ np.linalg.pinv(H[:levels, :levels]) @ cross) / belief.dispersion
+    known = (own - cross.T @ np.linalg.pinv(H[:levels, :levels]) @ cross) / nats
     P, apart = precision[levels:, levels:], (theta - middle)[levels:]
     narrower = np.linalg.slogdet(known + P)[1] - np.linalg.slogdet(P)[1]
     return float(apart @ P @ apart + narrower) / 2
@@ -268,12 +253,12 @@ def _dispersion(score: np.ndarray, bags: Bags) -> float:
 
 
 def _not_negative(
-    away: np.ndarray, kept: np.ndarray, bags: Bags, belief: _Belief
+    away: np.ndarray, kept: np.ndarray, bags: Bags, nats: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Level and weights; a learner that would be subtracted is left out instead."""
     weights = np.zeros(len(away))
     while True:
-        level, best_weights = _solve(away[kept], bags, belief=belief)
+        level, best_weights = _solve(away[kept], bags, nats=nats)
         if best_weights.min() >= 0 or kept.sum() == 1:
             weights[kept] = np.maximum(best_weights, 0)
             return level, weights
@@ -282,7 +267,7 @@ def _not_negative(
 
 
 def _solve(
-    away: np.ndarray, bags: Bags, *, fixed: np.ndarray | None = None, belief: _Belief = AS_THEY_ARE
+    away: np.ndarray, bags: Bags, *, fixed: np.ndarray | None = None, nats: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Level and weights by Newton's method, the covariance of the counts updated but not
     differentiated; with weights that are fixed, the level alone."""
@@ -291,9 +276,9 @@ def _solve(
     if fixed is not None:
         free = free + np.einsum("l,l...->...", fixed, away).reshape(free.shape)
     levels = design.shape[2] - (len(away) if fixed is None else 0)
-    theta, precision = _prior(design.shape[2] - levels, levels, belief.aim)
+    theta, precision = _prior(design.shape[2] - levels, levels)
     theta[:levels] = _start(bags)
-    theta = _newton(design, free, theta, bags, belief.dispersion * precision)
+    theta = _newton(design, free, theta, bags, nats * precision)
     if bags.kind == "histogram":
         return np.append(theta[:levels], 0.0), theta[levels:]
     return theta[0], theta[levels:]
@@ -371,11 +356,11 @@ def _covariance(design: np.ndarray, free: np.ndarray, theta: np.ndarray, bags: B
     return bread @ (part.T @ part) @ bread
 
 
-def _prior(learners: int, levels: int, aim: float) -> tuple[np.ndarray, np.ndarray]:
+def _prior(learners: int, levels: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean, from which to start, and precision of the parameters."""
     middle, precision = np.zeros(levels + learners), np.eye(levels + learners) / LEVEL**2
     if learners:
-        middle[levels:] = aim / learners
+        middle[levels:] = 1 / learners
         even = np.full((learners, learners), 1 / learners)
         together = np.ones((learners, learners)) / SLOPE**2
         precision[levels:, levels:] = together + (np.eye(learners) - even) / APART**2
