@@ -185,3 +185,12 @@ def test_only_days_are_shown_as_dates_whatever_the_column_is_called(days):
     ticks = [label.get_text() for label in figure.axes[0].get_xticklabels()]
     assert any("2026" in text for text in ticks) == days
     assert ends_of(effect)[0] == ("2026-01-01 (+0.00)" if days else "20,454 (+0.00)")
+
+
+def test_a_number_with_a_long_tail_has_a_logarithmic_axis_and_missing_values_no_part_in_it():
+    value, error = np.array([-9.0, 0.1, 0.2, 0.3]), np.full(4, 0.05)
+    price = Effect("price", 1.0, (None, 1.0, 3.0, 900.0), value, error, False)
+    hour = Effect("hour", 1.0, (None, 1.0, 3.0, 23.0), value, error, False)
+    axes = effects_figure([price, hour], unit="log odds").axes
+    assert [each.get_xscale() for each in axes] == ["log", "linear"]
+    assert all(each.get_ylim()[0] > -1 for each in axes)

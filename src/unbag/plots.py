@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 2, 1, 2)), (0, (3, 3)), (0, (9, 3)))
 MOST_BARS, MOST_POINTS = 12, 300
+LONG_TAIL = 10  # a number that reaches so many times its median has a logarithmic axis
 LONGEST_NAME = 56  # characters that fit across a figure of the page
 STREAM_METRICS = {"log_loss": "log loss", "auc": "AUC"}
 
@@ -508,12 +509,15 @@ def draw_effect(axes: Axes, effect: Any, *, unit: str, classes: Sequence[str] = 
     value, error = (np.reshape(a, (n, -1)) for a in (effect.effect, effect.error))
     low, high = value - 1.96 * error, value + 1.96 * error
     number = np.array([np.nan if isinstance(v, str) or v is None else v for v in at], float)
-    if np.isfinite(number).sum() > 1:
-        lines = [Series(*part) for part in zip(classes, [number] * len(value.T), value.T, low.T,
-                                               high.T, strict=True)]  # fmt: skip
+    known = np.isfinite(number)
+    if known.sum() > 1:
+        number, parts = number[known], (a[known].T for a in (value, low, high))
+        lines = [Series(name, number, *part) for name, *part in zip(classes, *parts, strict=True)]
         draw_curves(axes, lines, x=effect.name, y=unit, levels=[Level("", 0.0)], outliers=True)
         if effect.days:  # matplotlib counts days from 1970 too
             axes.xaxis_date()
+        elif number.min() > 0 and number.max() > LONG_TAIL * np.median(number):
+            axes.set_xscale("log")
         return
     order = np.argsort(-np.abs(value).max(axis=1), kind="stable")[:MOST_BARS]
     names = [f"{value_text(at[i])} {c}".strip() for i in order for c in classes]

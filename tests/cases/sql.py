@@ -90,6 +90,7 @@ FAULTS = {
     "wrong_size": ({}, {"events": [2, 3, 2]}, {}),
     "proportion_as_total": ({}, {"sales": [0.5, 0.0, 1.0]}, {}),
     "fractional_count": ({}, {"sales": [1.0, 0.0, 1.5]}, {}),
+    "negative_report": ({}, {"sales": [1.0, 0.0, -1.0]}, {}),
     "impossible_total": ({}, {"sales": [1.0, 0.0, 3.0]}, {}),
     "reports_too_even": EVEN,
     "no_sizes": ({}, {"events": pa.nulls(3, pa.int64())}, {}),

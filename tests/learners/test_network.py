@@ -4,12 +4,14 @@ import jax
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import special
 from scipy.special import expit, softmax
 
 from unbag import Bags, Refused, from_rows, models, random_bags
+from unbag._model_file import Misfit
 from unbag.boosting import level_shift
 from unbag.learners import LEARNERS, NetworkLearner, NetworkModel, fit, folds_of
-from unbag.learners._network_model import NetworkColumns
+from unbag.learners._network_model import NetworkColumns, _normal_scores
 from unbag.learners._table import usual_learners
 from unbag.training import FoldStopRule, Lanes, TrainingConfig
 
@@ -319,6 +321,53 @@ def test_numbers_are_centred_and_share_one_scale():
     columns, matrix = NetworkColumns.of(X)
     assert columns.mean.tolist() == [2, 5]
     assert matrix.tolist() == (np.array([[-2, 0], [2, 0], [0, 0]]) / columns.scale).tolist()
+
+
+def test_columns_in_units_of_their_own_are_standardised_but_zeros_and_ones_stay():
+    rng = np.random.default_rng(0)
+    flag = (rng.uniform(size=500) < 0.02).astype(float)
+    X = np.column_stack([rng.normal(size=500), 1000 * rng.normal(size=500), flag])
+    _, matrix = NetworkColumns.of(X)
+    spread = matrix.std(axis=0)
+    assert spread[0] == pytest.approx(spread[1])
+    assert spread[2] / spread[0] == pytest.approx(flag.std())
+    assert np.mean(spread**2) == pytest.approx(1)
+    other_units = NetworkColumns.of(X * np.array([1e-3, 60, 1]))[1]
+    assert other_units == pytest.approx(matrix)
+    assert np.isscalar(NetworkColumns.of(X * np.array([1, 2e-3, 1]))[0].scale)
+
+
+def test_numbers_with_long_tails_are_normal_scores_of_their_ranks():
+    x = np.random.default_rng(0).normal(size=999)
+    columns, matrix = NetworkColumns.of(pa.table({"price": np.exp(3 * x), "size": x}))
+    assert list(columns.tails) == [0]
+    # of the logarithm, which is normal, the scores are a line but for the sample and the knots
+    assert np.corrcoef(matrix.T)[0, 1] > 0.995
+    beyond = pa.table({"price": [1e-9, 1e9], "size": [0.0, 0.0]})
+    extremes = columns.matrix(beyond)[:, 0]
+    assert extremes.tolist() == [matrix[:, 0].min(), matrix[:, 0].max()]
+
+
+def test_normal_scores_are_those_of_the_middle_rank():
+    ordered = np.repeat([0.0, 1.0, 5.0], [6, 3, 1])
+    values, scores = _normal_scores(ordered)
+    assert values.tolist() == [0, 1, 5]
+    assert special.ndtr(scores) == pytest.approx([0.3, 0.75, 0.95])
+
+
+def test_a_model_of_numbers_with_long_tails_is_restored_and_damage_is_refused():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=600)
+    bags = random_bags(pa.table({"price": np.exp(3 * x)}), x > 0, size=6, seed=0)
+    model = replace(QUICK, epochs=2, batch=100).fit(bags)
+    assert list(model.columns.tails) == [0]
+    assert np.array_equal(restored(model).scores(bags.X), model.scores(bags.X))
+    arrays, settings = model.arrays()
+    for damaged in (arrays["tail_0"][:, ::-1], arrays["tail_0"][0], np.zeros((2, 0))):
+        with pytest.raises(Misfit, match="long tail"):
+            NetworkModel.restore({**arrays, "tail_0": damaged}, settings)
+    with pytest.raises(Misfit, match="long tail"):
+        NetworkModel.restore({**arrays, "tail_7": arrays["tail_0"]}, settings)
 
 
 def test_strata_go_where_they_are_of_no_use_and_a_known_prior_stays():

@@ -221,6 +221,10 @@ MESSAGES = [
         "A class must be below 3: row 1 has 3 (1 such row). Raise classes=, or leave it out.",
     ),
     (
+        lambda: random_bags(None, [0, 1], size=0, seed=0),
+        "A bag size must be positive: 0 given. Use 64, say.",
+    ),
+    (
         lambda: random_bags(None, [0, 1], size=3, seed=0),
         "Bags must fit into the rows: bags of 3 given for 2 rows. Make the bags smaller.",
     ),

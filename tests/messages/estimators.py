@@ -101,8 +101,9 @@ MESSAGES = [
     (
         lambda: BagClassifier(hidden=(), epochs=1).fit(X, LABELS).partial_fit(X, LABELS + 1),
         (
-            "A label must be one of the classes [0, 1]: 2 given. Fit again with "
-            "all classes."
+            "A label must be one of the classes [0, 1]: 2 given. Fit again with all classes; where "
+            "these are proportions, give bag= too, in searches and cross-validation by "
+            "set_score_request(bag=True) and enable_metadata_routing."
         ),
     ),
     (

@@ -444,10 +444,17 @@ MESSAGES = [
         ),
     ),
     (
-        lambda: told(reports=replaced(SAID, n=[2, -1])),
+        lambda: told(reports=replaced(SAID, n=[1, -1])),
         (
-            "A total must lie between 0 and the number of events: bag a has 2 of 1 (2 such "
-            "bags). Say kind='total' where an event may count more than once, or give the "
+            "A report without noise must not be negative: bag b has -1 (1 such bag). If noise was "
+            "added, say so with epsilon=, or give its variance with noise=."
+        ),
+    ),
+    (
+        lambda: told(reports=replaced(SAID, n=[2, 1])),
+        (
+            "A total must lie between 0 and the number of events: bag a has 2 of 1 (1 such "
+            "bag). Say kind='total' where an event may count more than once, or give the "
             "variance of the noise with noise=."
         ),
     ),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from unbag.additive._terms import MOST_LEVELS as MOST_LEVELS
     from unbag.additive._terms import DataWarning as DataWarning
     from unbag.additive._terms import Terms as Terms
+    from unbag.additive._terms import spread_and_tail as spread_and_tail
     from unbag.additive._terms import terms_of as terms_of
 else:
     from unbag._lazy import attach

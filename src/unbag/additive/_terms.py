@@ -10,6 +10,7 @@ the small matrix T turns bins of a number into steps:
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -43,6 +44,11 @@ SEVERAL = (
 )
 ROWS_EACH = 10
 """A whole number may be a code where there are so many rows for each of its values."""
+CYCLES = (12, 24, 52, 53)
+"""So many levels in a row are months, hours or weeks. Not weekdays: Saturday is not like Friday."""
+MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec"
+WAVES = 3
+"""How many waves a cycle has: one around it, two and three."""
 LONG_TAIL = 9.0
 """The kurtosis of the exponential law: beyond it a few rows would decide the slope of a line."""
 
@@ -83,6 +89,9 @@ class Term:
         are.
     cuts : tuple of tuple of int
         Of both columns the part of each level or bin; see `_pairs`. Of one the level of each value.
+    cycle : tuple of int
+        Codes of the levels that follow each other around a cycle, as the hours of a day do: beside
+        a coefficient for each level there are waves, under which neighbours are alike.
     """
 
     name: str
@@ -101,6 +110,7 @@ class Term:
     group: str = ""
     pair: tuple[str, ...] = ()
     cuts: tuple[tuple[int, ...], ...] = ()
+    cycle: tuple[int, ...] = ()
 
     @property
     def raw(self) -> bool:
@@ -112,7 +122,8 @@ class Term:
         """Of each group: its name, how many columns of Z and how many coefficients it has."""
         name = self.group or self.name
         if self.levels:
-            return ((name, self.levels, self.levels),)
+            waves = ((f"{name} waves", 0, 2 * WAVES),) if self.cycle else ()
+            return ((name, self.levels, self.levels), *waves)
         line = ((f"{name} line" if self.edges else name, 1, 1),)
         steps = ((f"{name} steps", len(self.edges) + 1, len(self.edges)),) if self.edges else ()
         gap = ((f"{name} missing", 1, 1),) if self.missing else ()
@@ -242,6 +253,10 @@ class Terms:
             elif count < levels:
                 steps = _steps(self.share[row : row + levels])
                 (rows, columns), values = np.indices(steps.shape).reshape(2, -1), steps.ravel()
+            elif levels < count:
+                waves = _waves(len(term.cycle))
+                (rows, columns), values = np.indices(waves.shape).reshape(2, -1), waves.ravel()
+                rows = np.array(term.cycle)[rows] - term.levels  # levels stand before in Z
             blocks.append((row + rows, column + columns, values))
             row, column = row + levels, column + count
         rows, columns, values = map(np.concatenate, zip(*blocks, strict=True))
@@ -393,6 +408,8 @@ class Terms:
                 raise Misfit("a line of ranks has no bins")
             if len(term.flags) not in (0, term.levels):
                 raise Misfit("a term has other columns than levels")
+            if not {*term.cycle} <= {*range(term.levels)}:
+                raise Misfit("a cycle has other levels than its term")
             if not {*term.pair} <= {other.name for other in terms}:
                 raise Misfit("a pair has columns that are not there")
             values = [other.values for other in terms if (other.name,) == term.pair]
@@ -440,14 +457,18 @@ def _table_terms(X: Any, steps: int, plan: FeaturePlan | None) -> Terms:
     if dropped:
         warnings.warn(f"Left out of the model: {', '.join(dropped)}.", DataWarning, stacklevel=2)
     levels = {name: known for column in plan.used for name, known in levels_of(column).items()}
-    made = {name: Term(name, len(known)) for name, known in levels.items() if known is not None}
+    made = {
+        name: Term(name, len(known), cycle=_cycle(known[:-1]))  # the last is missing
+        for name, known in levels.items()
+        if known is not None
+    }
     measured = FeaturePlan(tuple(c for c in plan.used if c.kind in ("numeric", "date", "boolean")))
     flags, taken = _Flags(tuple(levels)), set(levels)
     for name, values in measured.narrow_columns(X):
         flags.add(name, values)
     for run in (run for run in flags.runs if len(run) >= FLAGS):
         together = free_name(f"{run[0]} to {run[-1]}", taken)
-        made |= dict.fromkeys(run, Term(together, len(run), flags=tuple(run)))
+        made |= dict.fromkeys(run, Term(together, len(run), flags=tuple(run), cycle=_cycle(run)))
     numbers = FeaturePlan(tuple(column for column in measured.used if column.name not in made))
     shared = len(levels) - len(made) > WIDE
     for name, values in numbers.narrow_columns(X):
@@ -455,6 +476,24 @@ def _table_terms(X: Any, steps: int, plan: FeaturePlan | None) -> Terms:
             made[name] = number_term(name, values, steps=steps, shared=shared)
     # a category comes once, where its first column is
     return Terms(tuple(dict.fromkeys(made[name] for name in levels)), plan)
+
+
+def _cycle(labels: Sequence[str]) -> tuple[int, ...]:
+    """The codes of levels in the order of the year or the day, where they are months, hours or
+    weeks: as many whole numbers in a row, or names of months.
+
+    >>> len(_cycle([f"hour_{hour}" for hour in range(24)])), _cycle(["1", "2", "3"])
+    (24, ())
+    """
+    if len(labels) not in CYCLES:
+        return ()
+    months = [MONTHS.find(re.split(r"[\W_]", label)[-1][:3].lower()) // 3 for label in labels]
+    numbers = [int(number) for label in labels for number in re.findall(r"\d+$", label)]
+    for places in (months, numbers):
+        first = min(places, default=0)
+        if sorted(places) == list(range(first, first + len(labels))):
+            return tuple(np.argsort(places).tolist())
+    return ()
 
 
 class _Flags:
@@ -496,8 +535,7 @@ def number_term(name: str, x: np.ndarray, *, steps: int, shared: bool = False) -
     if len(known) == 0:
         return Term(name, missing=True)
     mean = float(known.mean(dtype=float))
-    second, fourth = _central(known, mean)
-    sd = float(np.sqrt(second))
+    sd, long_tail = spread_and_tail(known)
     ordered = np.sort(known) if not shared else known[:0]  # to sort it is most of the work
     edges = _edges(ordered, steps)
     term = Term(
@@ -507,21 +545,26 @@ def number_term(name: str, x: np.ndarray, *, steps: int, shared: bool = False) -
         low=float(known.min()),
         high=float(known.max()),
         edges=edges,
-        ranked=len(edges) > 1 and fourth > LONG_TAIL * second**2,
+        ranked=len(edges) > 1 and long_tail,
         missing=len(known) < len(x),
         group="numbers" if shared else "",
     )
     return replace(term, values=_codes(ordered, term)) if edges else term
 
 
-def _central(x: np.ndarray, mean: float) -> tuple[float, float]:
-    """The second and the fourth central moment."""
-    second = fourth = 0.0
+def spread_and_tail(x: np.ndarray) -> tuple[float, bool]:
+    """The standard deviation of a number, and whether its tail is long: its kurtosis is beyond that
+    of the exponential law.
+
+    >>> spread_and_tail(np.array([0.0, 2.0]))
+    (1.0, False)
+    """
+    mean, second, fourth = float(x.mean(dtype=float)), 0.0, 0.0
     for rows in blocks(len(x)):
         squares = (x[rows].astype(float) - mean) ** 2
-        second += float(squares.sum())
-        fourth += float(squares @ squares)
-    return second / len(x), fourth / len(x)
+        second += float(squares.sum()) / len(x)
+        fourth += float(squares @ squares) / len(x)
+    return float(np.sqrt(second)), fourth > LONG_TAIL * second**2
 
 
 def _codes(ordered: np.ndarray, term: Term) -> tuple[float, ...]:
@@ -599,7 +642,10 @@ def _matrix_terms(X: Any, steps: int) -> tuple[Term, ...]:
             DataWarning,
             stacklevel=2,
         )
-    terms = [Term(_name(a, b), levels=b - a, start=a, stop=b) for a, b in blocks]
+    terms = []
+    for a, b in blocks:  # nameless columns, taken to be in order
+        order = tuple(range(b - a)) if b - a in CYCLES else ()
+        terms.append(Term(_name(a, b), levels=b - a, start=a, stop=b, cycle=order))
     shared = len(numbers) > WIDE
     for j in numbers:
         if sparse.issparse(X):
@@ -659,6 +705,17 @@ def _steps(share: np.ndarray) -> np.ndarray:
     share = share / max(share.sum(), 1e-300)
     centred = above - share @ above
     return centred / np.sqrt(max(float(share @ (centred**2).sum(axis=1)), 1e-12))
+
+
+def _waves(cycle: int) -> np.ndarray:
+    """Levels in rows, sines and cosines of one to three waves around the cycle in columns.
+
+    The shorter a wave, the smaller it is expected to be; with coefficients of variance 1 the effect
+    has variance 1.
+    """
+    wave = np.arange(1, WAVES + 1)
+    angle = 2 * np.pi * np.arange(cycle)[:, None] * wave / cycle
+    return np.hstack([np.sin(angle) / wave, np.cos(angle) / wave]) / np.sqrt(np.sum(wave**-2.0))
 
 
 def _ranks(share: np.ndarray) -> np.ndarray:

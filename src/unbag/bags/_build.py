@@ -129,6 +129,8 @@ def _sizes(count: int, size: int | Sequence[int]) -> np.ndarray:
     """The sizes of the bags that so many rows fill."""
     sizes = np.asarray(size, int)
     if sizes.ndim == 0:
+        if sizes < 1:
+            raise broken("A bag size must be positive", f"{size} given", "Use 64, say.")
         sizes = np.full(count // sizes, sizes)
     remedy = "Leave empty bags out."
     refuse("A bag size must be positive", sizes < 1, thing="bag", given=sizes, remedy=remedy)

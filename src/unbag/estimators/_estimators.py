@@ -23,6 +23,11 @@ from unbag.losses import named_loss
 if TYPE_CHECKING:
     from unbag.estimators._base import BagEstimator
 
+OTHER_LABELS = (
+    "Fit again with all classes; where these are proportions, give bag= too, in searches and "
+    "cross-validation by set_score_request(bag=True) and enable_metadata_routing."
+)
+
 
 class BagClassifier(ClassifierMixin, BagEstimator):  # pyright: ignore[reportIncompatibleMethodOverride]
     """A classifier of single rows, learned from what bags of rows report.
@@ -166,7 +171,7 @@ class BagClassifier(ClassifierMixin, BagEstimator):  # pyright: ignore[reportInc
         known = self.classes_[number] == y
         if not known.all():
             rule = f"A label must be one of the classes {self.classes_.tolist()}"
-            raise broken(rule, f"{y[~known][0]} given", "Fit again with all classes.")
+            raise broken(rule, f"{y[~known][0]} given", OTHER_LABELS)
         return number
 
     def decision_function(self, X: Any, offset: Any = None) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from typing import Any, cast
 
@@ -10,12 +11,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import sparse
+from scipy import sparse, special
 
 from unbag import models
 from unbag._arrays import like, namespace
 from unbag._model_file import Misfit
 from unbag._rules import broken
+from unbag.additive import spread_and_tail
 from unbag.bags import Kind
 from unbag.tables import FeaturePlan, plan_features
 
@@ -23,6 +25,11 @@ BLOCK = 8192
 """Rows that are scored at once."""
 MOST_ENTRIES = 2**29
 """Of a sparse matrix that is made dense."""
+OTHER_UNITS = 10.0
+"""A matrix of which one column varies so many times as much as the median column has columns in
+units of their own; pixels and embeddings have one unit (a ratio of 1 to 2)."""
+KNOTS, FEWEST_KNOTS = 64, 10
+"""Of the normal scores of a number with a long tail; a number of fewer values stays as it is."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +84,11 @@ class NetworkForm:
 class NetworkColumns:
     """How rows become the matrix that a network takes: numbers around 0, then bucket numbers.
 
-    All numbers of a learner are divided by one scale and not each by its own: what hardly varies,
-    as the rim of an image, should hardly count. One network of an estimator has a scale for each
-    column, as scikit-learn's users expect of columns in units of their own.
+    Pixels and embeddings are divided by one scale and not each by its own: what hardly varies, as
+    the rim of an image, should hardly count. Numbers in units of their own, those of a table or of
+    a matrix with very different scales, are standardised first, and of those with a long tail
+    normal scores of the ranks are taken. One network of an estimator has a scale for each column,
+    as scikit-learn's users expect.
 
     Parameters
     ----------
@@ -90,13 +99,16 @@ class NetworkColumns:
     mean : numpy.ndarray
         Of each number.
     scale : float or numpy.ndarray
-        The root of the mean variance of the numbers; or of the variance of each.
+        What all numbers are divided by, or each.
+    tails : dict of int to numpy.ndarray
+        Of each number with a long tail: values, and their normal scores; (2, knots).
     """
 
     plan: FeaturePlan | None
     shape: tuple[int, ...]
     mean: np.ndarray
     scale: float | np.ndarray
+    tails: Mapping[int, np.ndarray] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -121,7 +133,15 @@ class NetworkColumns:
             numbers = plan.numbers
         columns = NetworkColumns(plan, shape, np.zeros(0), 1.0)
         raw = columns._raw(X)
-        mean, scale = _middle(raw[:, :numbers], each)
+        mean, scale, spread = _middle(raw[:, :numbers])
+        if each:
+            scale = _not_zero(spread)
+        elif plan is not None or (len(shape) == 1 and _in_own_units(spread)):
+            columns = replace(columns, tails=_tails(raw[:, :numbers]))
+            raw = columns._ranked(raw)
+            mean, scale, spread = _middle(raw[:, :numbers])
+            if plan is None:  # a plan has standardised its numbers already
+                scale = _units(raw, spread)
         columns = replace(columns, mean=mean, scale=scale)
         return columns, columns.centred(raw)
 
@@ -157,7 +177,7 @@ class NetworkColumns:
                 f"{tuple(np.shape(X)[1:])} given",
                 "Give the same columns.",
             )
-        return self.centred(raw)
+        return self.centred(self._ranked(raw))
 
     def _raw(self, X: Any) -> np.ndarray:
         if self.plan is not None:
@@ -168,6 +188,14 @@ class NetworkColumns:
         if X.dtype != np.float32:
             X = X.astype(np.float64)
         return X.reshape(len(X), -1)
+
+    def _ranked(self, raw: np.ndarray) -> np.ndarray:
+        """Numbers with long tails as normal scores; beyond the range of training as at its end."""
+        if self.tails:
+            raw = raw.copy()
+        for column, (value, score) in self.tails.items():
+            raw[:, column] = np.interp(raw[:, column], value, score)
+        return raw
 
     def centred(self, raw: Any) -> Any:
         """Numbers around 0, where a missing one is taken to be; bucket numbers as they are.
@@ -183,8 +211,9 @@ class NetworkColumns:
         return xp.concat([numbers, raw[:, count:]], axis=1)
 
 
-def _middle(numbers: np.ndarray, each: bool) -> tuple[np.ndarray, float | np.ndarray]:
-    """The mean of each column, and the scale of all or of each; missing numbers have no part."""
+def _middle(numbers: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+    """The mean of each column, the scale of all, and the spread of each, 0 where it is constant;
+    missing numbers are left out."""
     known = np.isfinite(numbers)
     count, size = np.maximum(known.sum(axis=0), 1), np.abs(np.where(known, numbers, 0))
     mean = np.where(known, numbers, 0).sum(axis=0, dtype=float) / count
@@ -192,11 +221,55 @@ def _middle(numbers: np.ndarray, each: bool) -> tuple[np.ndarray, float | np.nda
     largest = float(np.abs(away).max(initial=0)) or 1.0  # squares in single precision overflow
     away /= away.dtype.type(largest)
     squares = (away**2).sum(axis=0, dtype=float)
-    if not each:
-        return mean, largest * float(np.sqrt(squares.sum() / max(known.sum(), 1))) or 1.0
+    common = largest * float(np.sqrt(squares.sum() / max(known.sum(), 1))) or 1.0
     spread = largest * np.sqrt(squares / count)
     # a constant column has the rounding errors of its mean, which must not become features
-    return mean, np.where(spread > 1e-12 * size.max(axis=0, initial=0), spread, 1.0)
+    return mean, common, np.where(spread > 1e-12 * size.max(axis=0, initial=0), spread, 0.0)
+
+
+def _not_zero(spread: np.ndarray) -> np.ndarray:
+    """The spread to divide by: that of a constant column is 1."""
+    return np.where(spread > 0, spread, 1.0)
+
+
+def _in_own_units(spread: np.ndarray) -> bool:
+    """Whether columns of these spreads can hardly be measured in one unit."""
+    varying = spread[spread > 0]
+    return len(varying) > 1 and varying.max() > OTHER_UNITS * np.median(varying)
+
+
+def _units(numbers: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """The scale of each column of a matrix: its spread, but for zeros and ones, which stay as they
+    are, as in a plan, so that a rare one is no large number; times one scale of all."""
+    flags = ((numbers == 0) | (numbers == 1) | ~np.isfinite(numbers)).all(axis=0)
+    units = np.where(flags, 1.0, _not_zero(spread))
+    return units * np.sqrt(np.mean((spread / units) ** 2))
+
+
+def _tails(numbers: np.ndarray) -> dict[int, np.ndarray]:
+    """Of each column with a long tail values and their normal scores, as the additive model has
+    them: else a few rows would decide what the network does with all others.
+
+    >>> price = np.exp(2 * np.random.default_rng(0).normal(size=1000))
+    >>> [tail.shape for tail in _tails(np.column_stack([price, np.log(price)])).values()]
+    [(2, 66)]
+    """
+    tails = {}
+    for column, x in enumerate(numbers.T):
+        known = x[np.isfinite(x)]
+        if len(known) and spread_and_tail(known)[1]:
+            tail = _normal_scores(np.sort(known))
+            if tail.shape[1] >= FEWEST_KNOTS:
+                tails[column] = tail
+    return tails
+
+
+def _normal_scores(ordered: np.ndarray) -> np.ndarray:
+    """Values of a number, from its least to its largest, and the normal scores of their ranks."""
+    places = special.ndtr(np.linspace(-3, 3, KNOTS)) * (len(ordered) - 1)
+    value = np.unique(ordered[[0, *places.round().astype(int), -1]])
+    below, up_to = (np.searchsorted(ordered, value, side) for side in ("left", "right"))
+    return np.stack([value, special.ndtri((below + up_to) / (2 * len(ordered)))])
 
 
 def _dense(X: Any) -> np.ndarray:
@@ -286,6 +359,7 @@ class NetworkModel:
         """The model as arrays and settings that JSON can hold."""
         arrays = {f"leaf_{i}": leaf for i, leaf in enumerate(self.leaves)}
         arrays |= {"weights": self.weights, "level": self.level, "mean": self.columns.mean}
+        arrays |= {f"tail_{column}": tail for column, tail in self.columns.tails.items()}
         plan = self.columns.plan
         settings = {
             "kind": self.kind,
@@ -307,12 +381,27 @@ class NetworkModel:
         if scale.shape not in ((), mean.shape):
             raise Misfit("a network has other scales than columns")
         plan = text and FeaturePlan.from_json(text)
-        columns = NetworkColumns(plan, tuple(settings["shape"]), mean, scale)
+        tails = _restored_tails(arrays, len(mean))
+        columns = NetworkColumns(plan, tuple(settings["shape"]), mean, scale, tails)
         count = sum(name.startswith("leaf_") for name in arrays)
         leaves = [np.asarray(arrays[f"leaf_{i}"]) for i in range(count)]
         level = np.asarray(arrays["level"], float)
         _check_leaves(form, leaves, len(arrays["weights"]))
         return cls(settings["kind"], columns, form, leaves, np.asarray(arrays["weights"]), level)
+
+
+def _restored_tails(arrays: Mapping[str, np.ndarray], columns: int) -> dict[int, np.ndarray]:
+    """The numbers with long tails of a file, by column."""
+    tails = {}
+    for name in arrays:
+        if name.startswith("tail_"):
+            tail = np.asarray(arrays[name], float)
+            column = int(name.removeprefix("tail_"))
+            fits = tail.ndim == 2 and len(tail) == 2 and tail.size and 0 <= column < columns
+            if not fits or (np.diff(tail) < 0).any():
+                raise Misfit("a number with a long tail has no scores of its values")
+            tails[column] = tail
+    return tails
 
 
 @cache

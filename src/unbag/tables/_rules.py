@@ -126,6 +126,10 @@ RULES: dict[str, TableRule] = {
         "If noise was added, say so with {epsilon} or {noise}; name proportions with {proportion}, "
         "and say {kind:total} where events are not counted but measured.",
     ),
+    "negative_report": TableRule(
+        "bag", "A report without noise must not be negative",
+        "If noise was added, say so with {epsilon}, or give its variance with {noise}.",
+    ),
     "impossible_total": TableRule(
         "bag", "A total must lie between 0 and the number of events", NO_LABELS
     ),
@@ -426,14 +430,18 @@ def _impossible(
     if columns.counts is not None:
         apart = _outside(whole - bags.size, 0, 0, 1e-6 * bags.size)
         return {"impossible_counts": (exact & (outside | apart), (*has, whole, " of ", bags.size))}
+    low = shares[0] < -1e-9
+    negative = {"negative_report": (exact & low, (*has, whole if columns.total else shares[0]))}
+    beyond = exact & outside & ~low
     if columns.total is not None and columns.reports_are == "binary":
-        return {"impossible_total": (exact & outside, (*has, whole, " of ", bags.size))}
+        return {**negative, "impossible_total": (beyond, (*has, whole, " of ", bags.size))}
     if columns.proportion is None or columns.reports_are != "binary":
-        return {"impossible_report": (exact & outside, (*has, shares[0]))}
+        return {**negative, "impossible_report": (beyond, (*has, shares[0]))}
     totals = engine.none(bags.usable & _outside(shares[0] - shares[0].round(), 0, 0, WHOLE))
     return {
-        "total_as_proportion": (exact & outside & totals, (*has, shares[0])),
-        "impossible_proportion": (exact & outside & ~totals, (*has, shares[0])),
+        **negative,
+        "total_as_proportion": (beyond & totals, (*has, shares[0])),
+        "impossible_proportion": (beyond & ~totals, (*has, shares[0])),
     }
 
 
