@@ -187,11 +187,11 @@ def combine(
     kept = np.array([np.ptp(one) > LEAST for one in away])
     if not kept.any():
         return start
-    share = (np.ones(len(names)) if share is None else share) * kept
-    share = share / share.sum()
-    plain = replace(start, level=_solve(away, bags, fixed=share)[0], weights=share)
+    expected = kept * (np.ones(len(names)) if share is None else share)
+    expected = expected / expected.sum()
+    plain = replace(start, level=_solve(away, bags, fixed=expected)[0], weights=expected)
     dispersion = min(_dispersion(one.apply(scores), bags) for one in (start, plain))
-    belief = _Belief(share, (1 + min(unsteady, 1.0)) * dispersion)
+    belief = _Belief(expected, (1 + min(unsteady, 1.0)) * dispersion)
     level, weights = _not_negative(away, kept, bags, belief)
     best = _likeliest(replace(start, level=level, weights=weights), away, scores, bags, belief.nats)
     gain = _log_likelihood(best, scores, bags) - _log_likelihood(start, scores, bags)
