@@ -132,6 +132,21 @@ def test_few_bags_leave_the_plain_mean_times_the_hope_that_they_teach_something(
     np.testing.assert_allclose(combined.weights, special.expit(HOPE) / 2, atol=0.01)
 
 
+def test_few_bags_leave_each_learner_the_share_that_is_expected_of_it():
+    bags, scores = world(n=120, size=30)
+    share = np.array([0.75, 0.25])
+    combined = combine(("a", "b"), 0.01 * scores, bags, share=share)
+    np.testing.assert_allclose(combined.weights, special.expit(HOPE) * share, atol=0.01)
+
+
+def test_a_learner_that_says_nothing_leaves_its_share_to_the_others():
+    bags, scores = world(n=120, size=30)
+    silent = np.stack([0.01 * scores[0], np.zeros_like(scores[0]), 0.01 * scores[1]])
+    combined = combine(("a", "silent", "b"), silent, bags, share=np.array([0.5, 0.25, 0.25]))
+    expected = special.expit(HOPE) * np.array([2, 0, 1]) / 3
+    np.testing.assert_allclose(combined.weights, expected, atol=0.01)
+
+
 def test_the_trust_is_the_evidence_of_a_free_weight_against_none(monkeypatch):
     """Of one learner, by quadrature: the likelihood, averaged over the prior of the weight. Bags are
     few, so that the trust is in between."""
@@ -248,11 +263,23 @@ def test_of_scores_that_are_noise_each_pair_of_bags_is_counted_twice():
 
 
 def test_unsteady_scores_are_believed_in_less_for_the_same_reports():
+    """A nat counts half at the least: what is beyond pure noise is noise."""
     bags, scores = world(n=600)
-    steady, unsteady, wild = (
+    steady, noise, beyond = (
         combine(("x",), scores[:1], bags, unsteady=share).weights[0] for share in (0, 1, 4)
     )
-    assert steady > unsteady > wild > 0.25
+    assert steady > noise > 0.25
+    assert noise == beyond
+
+
+def test_few_bags_hardly_choose_between_learners():
+    """One learner is right and the other noise: 20 bags leave both, 2,000 take the first."""
+    few, scores = world(n=200)
+    some = combine(("good", "noise"), scores, few).weights
+    many, scores = world(n=20_000)
+    all_weights = combine(("good", "noise"), scores, many).weights
+    assert some[1] > 0.15
+    assert all_weights[1] < 0.05
 
 
 def test_the_interval_of_the_slope_holds_where_totals_scatter_far_more_than_poissons():

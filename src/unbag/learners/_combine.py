@@ -4,7 +4,7 @@
 
 The level and the weights b are those under which the reported counts are most likely, given scores
 by models that never learned from the bags, with a prior that knows what to do when bags are few:
-the plain mean of the learners, with a slope of 1. So one fit combines, and repairs level and slope.
+a mean of the learners, with a slope of 1. So one fit combines, and repairs level and slope.
 It needs no random bags, only models that hold across them.
 
 Whether the learners are to be believed at all, the evidence of this fit tells, which charges the
@@ -35,14 +35,13 @@ from unbag.likelihood import count_likelihood
 from unbag.metrics import Estimate
 from unbag.recalibration import level_design, newton
 
-SLOPE, APART = 0.4, 0.5
+SLOPE, APART = 0.4, 0.35
 """Standard deviations of the prior: of the sum of the weights around 1, and of the weights among
-themselves around equal ones."""
+themselves around their expected shares. The second is small, as few bags say hardly anything of
+which learner is the better one."""
 HOPE = 1.0
 """Logarithm of the odds that bags teach something, before any report: tables that teach nothing are
 rare. Some 15 bags say little of it: of Adult no more than of labels that no column tells."""
-WILD = 2.0
-"""More unsteady than this is no more noise: scores that hardly vary leap from fold to fold too."""
 LEVEL = 10.0
 """Standard deviation of the prior of a level, around that of the mean report: noisy reports whose
 mean is above 1 would send it to infinity."""
@@ -107,17 +106,18 @@ class Combination:
 
 
 class _Belief(NamedTuple):
-    """What is believed of the scores before the reports are looked at.
+    """What is believed before the reports are looked at: the share of each learner in the weights,
+    and how many nats of the likelihood are worth one."""
 
-    `aim` is the sum of the weights that is expected, and `dispersion` how many nats of the
-    likelihood are worth one.
-    """
+    share: np.ndarray
+    nats: float = 1.0
 
-    aim: float = 1.0
-    dispersion: float = 1.0
+    def of(self, used: np.ndarray) -> _Belief:
+        """The same where only some learners are used."""
+        return self._replace(share=self.share[used] / self.share[used].sum())
 
 
-AS_THEY_ARE = _Belief()
+LEVEL_ALONE = _Belief(np.zeros(0))
 
 
 def unsteadiness(scores: np.ndarray) -> float:
@@ -146,7 +146,12 @@ def unsteadiness(scores: np.ndarray) -> float:
 
 
 def combine(
-    names: tuple[str, ...], scores: np.ndarray, bags: Bags, *, unsteady: float = 0.0
+    names: tuple[str, ...],
+    scores: np.ndarray,
+    bags: Bags,
+    *,
+    unsteady: float = 0.0,
+    share: np.ndarray | None = None,
 ) -> Combination:
     """The combination of learners under which the reports are most likely, given the prior above.
 
@@ -161,7 +166,10 @@ def combine(
         The bags of these rows, with observed reports.
     unsteady : float
         The `unsteadiness` of the scores: up to 1 the share of them that is noise, of which pairs of
-        bags are counted twice; scores that are beyond are believed in as much less.
+        bags are counted twice.
+    share : numpy.ndarray, optional
+        What is expected of each learner before any report, as a share of the weights; by default
+        the same of all.
 
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=20_000)
@@ -170,7 +178,7 @@ def combine(
     >>> bags = random_bags(None, y, size=10, seed=0)
     >>> noise = rng.normal(size=20_000)
     >>> print(combine(("half", "noise"), np.stack([x / 2, noise])[:, bags.rows], bags))
-    1.82 half + 0.08 noise
+    1.78 half + 0.09 noise
     """
     centre = scores.mean(axis=1)
     away = scores - centre[:, None]
@@ -179,22 +187,23 @@ def combine(
     kept = np.array([np.ptp(one) > LEAST for one in away])
     if not kept.any():
         return start
-    even = kept / kept.sum()
-    plain = replace(start, level=_solve(away, bags, fixed=even)[0], weights=even)
+    expected = kept * (np.ones(len(names)) if share is None else share)
+    expected = expected / expected.sum()
+    plain = replace(start, level=_solve(away, bags, fixed=expected)[0], weights=expected)
     dispersion = min(_dispersion(one.apply(scores), bags) for one in (start, plain))
-    belief = _Belief(1 / np.clip(unsteady, 1.0, WILD), (1 + min(unsteady, 1.0)) * dispersion)
+    belief = _Belief(expected, (1 + min(unsteady, 1.0)) * dispersion)
     level, weights = _not_negative(away, kept, bags, belief)
-    best = _likeliest(replace(start, level=level, weights=weights), away, scores, bags, belief)
+    best = _likeliest(replace(start, level=level, weights=weights), away, scores, bags, belief.nats)
     gain = _log_likelihood(best, scores, bags) - _log_likelihood(start, scores, bags)
     # the posterior probability that the scores teach something, against the prior alone; HOPE are
     # the log odds before any report. The mean of both answers is their weights times that
-    trust = special.expit(gain / belief.dispersion - _charge(best, away, bags, belief) + HOPE)
+    trust = special.expit(gain / belief.nats - _charge(best, away, bags, belief) + HOPE)
     weights = trust * best.weights
     return replace(start, level=_solve(away, bags, fixed=weights)[0], weights=weights)
 
 
 def _likeliest(
-    best: Combination, away: np.ndarray, scores: np.ndarray, bags: Bags, belief: _Belief
+    best: Combination, away: np.ndarray, scores: np.ndarray, bags: Bags, nats: float
 ) -> Combination:
     """The combination, with a smaller slope where the counts are likelier under it."""
 
@@ -203,8 +212,8 @@ def _likeliest(
         return replace(best, weights=weights, level=_solve(away, bags, fixed=weights)[0])
 
     def value(factor: float) -> float:
-        surplus = (factor * best.weights.sum() - belief.aim) / SLOPE
-        return _log_likelihood(at(factor), scores, bags) / belief.dispersion - surplus**2 / 2
+        surplus = (factor * best.weights.sum() - 1) / SLOPE
+        return _log_likelihood(at(factor), scores, bags) / nats - surplus**2 / 2
 
     return at(_likeliest_factor(value, bags.kind))
 
@@ -243,11 +252,11 @@ def _charge(best: Combination, away: np.ndarray, bags: Bags, belief: _Belief) ->
     if bags.kind == "histogram":
         level = level[:-1]  # the last class has none
     theta, levels = np.append(level, best.weights[used]), len(level)
-    middle, precision = _prior(int(used.sum()), levels, belief.aim)
+    middle, precision = _prior(belief.of(used).share, levels)
     _, H = _derivatives(_design(away[used], bags), _offset(bags), theta, bags)
     own, cross = H[levels:, levels:], H[:levels, levels:]
     # the level is free in both models: of the weights counts what is left once it follows them
-    known = (own - cross.T @ np.linalg.pinv(H[:levels, :levels]) @ cross) / belief.dispersion
+    known = (own - cross.T @ np.linalg.pinv(H[:levels, :levels]) @ cross) / belief.nats
     P, apart = precision[levels:, levels:], (theta - middle)[levels:]
     narrower = np.linalg.slogdet(known + P)[1] - np.linalg.slogdet(P)[1]
     return float(apart @ P @ apart + narrower) / 2
@@ -273,7 +282,7 @@ def _not_negative(
     """Level and weights; a learner that would be subtracted is left out instead."""
     weights = np.zeros(len(away))
     while True:
-        level, best_weights = _solve(away[kept], bags, belief=belief)
+        level, best_weights = _solve(away[kept], bags, belief=belief.of(kept))
         if best_weights.min() >= 0 or kept.sum() == 1:
             weights[kept] = np.maximum(best_weights, 0)
             return level, weights
@@ -282,7 +291,7 @@ def _not_negative(
 
 
 def _solve(
-    away: np.ndarray, bags: Bags, *, fixed: np.ndarray | None = None, belief: _Belief = AS_THEY_ARE
+    away: np.ndarray, bags: Bags, *, fixed: np.ndarray | None = None, belief: _Belief = LEVEL_ALONE
 ) -> tuple[np.ndarray, np.ndarray]:
     """Level and weights by Newton's method, the covariance of the counts updated but not
     differentiated; with weights that are fixed, the level alone."""
@@ -290,10 +299,10 @@ def _solve(
     free = _offset(bags)
     if fixed is not None:
         free = free + np.einsum("l,l...->...", fixed, away).reshape(free.shape)
-    levels = design.shape[2] - (len(away) if fixed is None else 0)
-    theta, precision = _prior(design.shape[2] - levels, levels, belief.aim)
+    levels = design.shape[2] - len(belief.share)
+    theta, precision = _prior(belief.share, levels)
     theta[:levels] = _start(bags)
-    theta = _newton(design, free, theta, bags, belief.dispersion * precision)
+    theta = _newton(design, free, theta, bags, belief.nats * precision)
     if bags.kind == "histogram":
         return np.append(theta[:levels], 0.0), theta[levels:]
     return theta[0], theta[levels:]
@@ -371,11 +380,11 @@ def _covariance(design: np.ndarray, free: np.ndarray, theta: np.ndarray, bags: B
     return bread @ (part.T @ part) @ bread
 
 
-def _prior(learners: int, levels: int, aim: float) -> tuple[np.ndarray, np.ndarray]:
+def _prior(share: np.ndarray, levels: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean, from which to start, and precision of the parameters."""
-    middle, precision = np.zeros(levels + learners), np.eye(levels + learners) / LEVEL**2
+    learners = len(share)
+    middle, precision = np.append(np.zeros(levels), share), np.eye(levels + learners) / LEVEL**2
     if learners:
-        middle[levels:] = aim / learners
         even = np.full((learners, learners), 1 / learners)
         together = np.ones((learners, learners)) / SLOPE**2
         precision[levels:, levels:] = together + (np.eye(learners) - even) / APART**2

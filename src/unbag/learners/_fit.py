@@ -136,11 +136,12 @@ def fit(
 
 
 class _Crossed(NamedTuple):
-    """What the learners made: their fits by name, scores (learners, folds, rows, ...), and whether
-    the bags look random."""
+    """What the learners made: their fits by name, scores (learners, folds, rows, ...), the share in
+    the combination that is expected of each, and whether the bags look random."""
 
     fits: dict[str, FoldFit]
     scores: np.ndarray
+    share: np.ndarray
     random: bool
     notes: tuple[str, ...]
 
@@ -155,6 +156,7 @@ def _cross_fit(
 ) -> _Crossed:
     fits: dict[str, FoldFit] = {}
     scores: list[np.ndarray] = []
+    needs: list[bool] = []
     notes: list[str] = []
     random = True
     for learner in learners:
@@ -172,13 +174,29 @@ def _cross_fit(
             notes.append(f"{learner.name.capitalize()} left out: {error}")
             continue
         fits[learner.name] = fold_fit
+        needs.append(learner.needs_random_bags)
         notes += fold_fit.notes
         scores.append(_at_one_level(fold_fit.scores(bags.X), bags))
         if len(fits) == 1:
             random = look_random(scores[0], bags, fold)
     if not fits:
         raise broken("At least one learner must succeed", "; ".join(notes), "Look at the bags.")
-    return _Crossed(fits, np.stack(scores), random, tuple(notes))
+    return _Crossed(fits, np.stack(scores), _shares(needs), random, tuple(notes))
+
+
+def _shares(needs_random_bags: Sequence[bool]) -> np.ndarray:
+    """What is expected of each learner in a combination: half of it of those that need random bags,
+    half of the others.
+
+    Trees and networks learn alike, from signed weights and until held-out bags stop them, and are
+    unsteady alike when bags are few: together they count as much as the additive model.
+
+    >>> _shares([False, True, True])
+    array([0.5 , 0.25, 0.25])
+    """
+    needs = np.asarray(needs_random_bags, bool)
+    share = 1.0 / np.where(needs, needs.sum(), (~needs).sum())
+    return share / share.sum()
 
 
 def _limited(learner: Learner, end: float) -> Learner:
@@ -205,13 +223,14 @@ def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:
     names, row_fold = tuple(crossed.fits), fold[bags.bag]
     own = np.stack([scores_by_own_fold(scores, row_fold) for scores in crossed.scores])
     unsteady = unsteadiness(crossed.scores)
-    whole = combine(names, own, bags, unsteady=unsteady)
+    known_before: dict[str, Any] = {"unsteady": unsteady, "share": crossed.share}
+    whole = combine(names, own, bags, **known_before)
     judged, trivial = [], np.empty(own.shape[1:])
     bare = bags.bare()  # a combination reads no features, and a copy of them takes time
     for number in range(int(fold.max()) + 1):
         others = np.flatnonzero(fold != number)
         rows = bags.rows_of(others)
-        part = combine(names, own[:, rows], bare.take(others), unsteady=unsteady)
+        part = combine(names, own[:, rows], bare.take(others), **known_before)
         judged.append(part.apply(crossed.scores[:, number]))
         trivial[row_fold == number] = part.prior
     offset = offset_of(bags)
