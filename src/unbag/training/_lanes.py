@@ -90,7 +90,7 @@ class Lanes:
         params = jax.device_put(stacked)
         optimizer = make_optimizer(config.weight_decay, config.clip, decayed)
         apply = config.apply or call_model
-        self.trainer = Trainer(setting, parts[0][1], optimizer, place, apply)
+        self.trainer = Trainer(setting, parts[0][1], optimizer, place, apply, side_by_side=True)
         self.state = TrainState(params, jax.jit(jax.vmap(optimizer.init))(params))
         self.average: Any = params
         self.rates, self.seed = jnp.asarray(rates, jnp.float32), seed

@@ -19,6 +19,7 @@ import numpy as np
 import optax
 
 from unbag._arrays import sum_by
+from unbag.models import side_by_side
 from unbag.objectives import Ask
 from unbag.training._loader import Batches
 from unbag.training._objective import Setting, batch_loss, predict_components
@@ -72,6 +73,8 @@ class Trainer:
         From (model, X, key) to scores.
     reference : {"current", "last", "given"}
         Of the anchored method.
+    side_by_side : bool
+        Whether runs share their rows.
     """
 
     setting: Setting
@@ -80,6 +83,7 @@ class Trainer:
     place: Place
     apply: Callable[..., Any]
     reference: Reference = "current"
+    side_by_side: bool = False
 
     def model(self, params: Any) -> Any:
         """Parameters as the model that they belong to."""
@@ -87,9 +91,10 @@ class Trainer:
 
     def scores(self, params: Any, X: Any, key: Any = None) -> Any:
         """Scores of one run."""
-        return self.place.scores(
-            lambda rows, key: self.apply(self.model(params), rows, key), X, key
-        )
+        model = self.model(params)
+        if self.side_by_side:
+            model = side_by_side(model)
+        return self.place.scores(lambda rows, key: self.apply(model, rows, key), X, key)
 
     def objective(
         self, params: Any, X: Any, batch: Batches, memory: Any, further: Any, key: Any

@@ -197,7 +197,9 @@ def sweep(
     params, static = split_model(stack_models([make(seed) for seed in seeds], len(learning_rates)))
     optimizer = make_optimizer(config.weight_decay, config.clip)
     apply = config.apply or call_model
-    trainer = Trainer(setting, static, optimizer, place, apply, config.reference)
+    trainer = Trainer(
+        setting, static, optimizer, place, apply, config.reference, len(learning_rates) > 1
+    )
     state = place.copied(start_state(trainer, params, features, pointing))
     rule = StopRule(len(seeds), len(learning_rates), config.patience)
     # losses of counts grow with the counts, so that what is wild is so beside the trivial one
