@@ -91,7 +91,7 @@ class Lanes:
         optimizer = make_optimizer(config.weight_decay, config.clip, decayed)
         apply = config.apply or call_model
         self.trainer = Trainer(setting, parts[0][1], optimizer, place, apply, side_by_side=True)
-        self.state = TrainState(params, jax.jit(jax.vmap(optimizer.init))(params))
+        self.state = TrainState(params, self.trainer.first_moments(params, 1))
         self.average: Any = params
         self.rates, self.seed = jnp.asarray(rates, jnp.float32), seed
         self.learns = np.asarray(learns, bool)

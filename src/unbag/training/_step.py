@@ -237,10 +237,13 @@ class Trainer:
             return X
         return X[batch.row], X[batch.further]
 
-    @partial(jax.jit, static_argnums=0)
-    def first_moments(self, params: Any) -> Any:
-        """Of Adam, of all runs, as one program."""
-        return jax.vmap(jax.vmap(self.optimizer.init))(params)
+    @partial(jax.jit, static_argnums=(0, 2))
+    def first_moments(self, params: Any, axes: int) -> Any:
+        """Of Adam, of all runs, as one program; parameters have so many leading axes."""
+        init = self.optimizer.init
+        for _ in range(axes):
+            init = jax.vmap(init)
+        return init(params)
 
     @partial(jax.jit, static_argnums=0)
     def first_predictions(self, params: Any, X: Any) -> Any:
@@ -358,7 +361,7 @@ def start_state(trainer: Trainer, params: Any, X: Any, many: Sequence[Any]) -> T
     many : sequence of Bags
         Of each seed.
     """
-    state = TrainState(jax.device_put(params), trainer.first_moments(params))
+    state = TrainState(jax.device_put(params), trainer.first_moments(params, 2))
     if trainer.reference == "current" or trainer.setting.method != "anchored":
         return state
     value = trainer.first_predictions(params, X)
