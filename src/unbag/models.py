@@ -9,17 +9,21 @@ bias that score. With few bags that decides everything; without it, the usual in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+STATIC = {"static": True}
+"""Of a field that is no parameter."""
 
-class Dense(eqx.Module):
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Dense:
     """X @ W + b.
 
     Parameters
@@ -38,7 +42,9 @@ class Dense(eqx.Module):
         return X @ self.weight + self.bias
 
 
-class Network(eqx.Module):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Network:
     """Dense layers with ReLU between them, and dropout before the last one.
 
     Parameters
@@ -54,9 +60,9 @@ class Network(eqx.Module):
     """
 
     layers: tuple[Dense, ...]
-    dropout: float = eqx.field(static=True, default=0.0)
-    squeeze: bool = eqx.field(static=True, default=True)
-    turned: bool = eqx.field(static=True, default=False)
+    dropout: float = field(metadata=STATIC, default=0.0)
+    squeeze: bool = field(metadata=STATIC, default=True)
+    turned: bool = field(metadata=STATIC, default=False)
 
     def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
         """One score (or one per class) for each row."""
@@ -80,7 +86,9 @@ class Network(eqx.Module):
         return score.T
 
 
-class Convolutions(eqx.Module):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Convolutions:
     """The paper's image network: convolution, 2x2 max pool, convolution, dropout, dense; ReLU after
     both convolutions.
 
@@ -103,7 +111,7 @@ class Convolutions(eqx.Module):
     second: jax.Array
     second_bias: jax.Array
     head: Network
-    dropout: float = eqx.field(static=True, default=0.5)
+    dropout: float = field(metadata=STATIC, default=0.5)
 
     def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
         """One score (or one per class) for each row."""
@@ -113,7 +121,9 @@ class Convolutions(eqx.Module):
         return self.head(drop(X.reshape(X.shape[0], -1), self.dropout, key))
 
 
-class Mixed(eqx.Module):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Mixed:
     """Numbers first, then bucket numbers: the buckets' embeddings beside the numbers go through a
     network.
 
@@ -129,7 +139,7 @@ class Mixed(eqx.Module):
 
     tables: tuple[jax.Array, ...]
     head: Network
-    numbers: int = eqx.field(static=True, default=0)
+    numbers: int = field(metadata=STATIC, default=0)
 
     def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
         """One score (or one per class) for each row."""
@@ -140,7 +150,9 @@ class Mixed(eqx.Module):
         return self.head(jnp.concatenate(columns, axis=1), key=key)
 
 
-class Flat(eqx.Module):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Flat:
     """A model of images whose pixels come as flat rows.
 
     Parameters
@@ -152,14 +164,16 @@ class Flat(eqx.Module):
     """
 
     inner: Any
-    shape: tuple[int, int, int] = eqx.field(static=True)
+    shape: tuple[int, int, int] = field(metadata=STATIC)
 
     def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
         """One score (or one per class) for each row."""
         return self.inner(X.reshape(-1, *self.shape), key=key)
 
 
-class Offset(eqx.Module):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Offset:
     """A model of all columns but the last, which is added to its score."""
 
     inner: Any
@@ -381,7 +395,7 @@ def mixed_network(
 
 
 def side_by_side(model: Any) -> Any:
-    """The model as it is mapped over parameters: networks of the given rows have a unit in each row.
+    """The model as it is mapped over parameters: networks of given rows have a unit in each row.
 
     Rows that networks share are then one wide product, and nothing is transposed between it and the
     next, which takes up to 40% less time. One network alone takes longer so, and so do heads, whose

@@ -22,14 +22,7 @@ from unbag.training._config import TrainingConfig, make_setting
 from unbag.training._loader import Batches, Loader, epoch_batches
 from unbag.training._objective import Objective
 from unbag.training._sharding import place_on
-from unbag.training._step import (
-    Trainer,
-    TrainState,
-    call_model,
-    make_optimizer,
-    split_model,
-    step_key,
-)
+from unbag.training._step import Adam, Trainer, TrainState, call_model, split_model, step_key
 
 WINDOW = 8
 """The average of parameters forgets: after t steps the last t / 8 or so count."""
@@ -88,7 +81,7 @@ class Lanes:
         # on the host, and then as one program: outside of `jit` each shape has programs of its own
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *(part for part, _ in parts))
         params = jax.device_put(stacked)
-        optimizer = make_optimizer(config.weight_decay, config.clip, decayed)
+        optimizer = Adam(config.weight_decay, config.clip, decayed)
         apply = config.apply or call_model
         self.trainer = Trainer(setting, parts[0][1], optimizer, place, apply, side_by_side=True)
         self.state = TrainState(params, self.trainer.first_moments(params, 1))

@@ -23,9 +23,9 @@ from unbag.training._objective import Objective, judging_loss, trivial_value
 from unbag.training._run import DIVERGED, Record, Run
 from unbag.training._sharding import place_on
 from unbag.training._step import (
+    Adam,
     Trainer,
     call_model,
-    make_optimizer,
     split_model,
     stack_models,
     start_state,
@@ -195,7 +195,7 @@ def sweep(
     proper, calm = judging_loss(setting), judging_loss(setting, calm=True)
     validation = Validation(judges, test, X, setting.kind, proper, calm, hold=place.whole)
     params, static = split_model(stack_models([make(seed) for seed in seeds], len(learning_rates)))
-    optimizer = make_optimizer(config.weight_decay, config.clip)
+    optimizer = Adam(config.weight_decay, config.clip)
     apply = config.apply or call_model
     trainer = Trainer(
         setting, static, optimizer, place, apply, config.reference, len(learning_rates) > 1
