@@ -66,9 +66,10 @@ class NetworkForm:
             return models.Flat(models.cnn(shape, **options), shape)
         if not self.buckets:
             return models.mlp(self.numbers, self.hidden, **options)
-        sizes = (self.numbers, self.buckets, self.dimensions)
-        made = models.mixed_network(*sizes, widths=self.hidden, **options)
-        return replace(made, tables=tuple(jnp.zeros_like(table) for table in made.tables))
+        options["key"] = jax.random.split(jax.random.key(key), len(self.buckets) + 1)[-1]
+        head = models.mlp(self.numbers + sum(self.dimensions), self.hidden, **options)
+        shapes = zip(self.buckets, self.dimensions, strict=True)
+        return models.Mixed(tuple(jnp.zeros(shape) for shape in shapes), head, self.numbers)
 
 
 @dataclass(frozen=True, eq=False)

@@ -198,6 +198,8 @@ class Trainer:
     def step_lanes(
         self,
         state: TrainState,
+        average: Any,
+        share: Any,
         rates: Any,
         X: Any,
         batch: Batches,
@@ -205,7 +207,8 @@ class Trainer:
         prior: Any,
         key: tuple[Any, Any],
     ) -> tuple[TrainState, Any]:
-        """One step of runs that share a batch, each with its own weights of the bags.
+        """One step of runs that share a batch, each with its own weights of the bags, and the
+        average of its parameters after it.
 
         As the rows are shared, the first layer of all lanes is one product of matrices.
 
@@ -213,6 +216,10 @@ class Trainer:
         ----------
         state : TrainState
             With a leading axis of lanes.
+        average : pytree
+            Of the parameters, before the step.
+        share : float
+            Of the new parameters in the average.
         rates : array
             Of each lane.
         X : array
@@ -230,20 +237,13 @@ class Trainer:
             own = batch._replace(weight=weight, prior=prior)
             return self.step(state, rate, rows, further, own, _key(key))
 
-        return jax.vmap(lane)(state, rates, weight, prior)
+        state, _ = jax.vmap(lane)(state, rates, weight, prior)
+        return state, jax.tree.map(lambda a, p: a + share * (p - a), average, state.params)
 
     def _gathered(self, X: Any, batch: Batches) -> tuple[Any, Any]:
         if self.place.mesh is not None:
             return X
         return X[batch.row], X[batch.further]
-
-    @partial(jax.jit, static_argnums=(0, 2))
-    def first_moments(self, params: Any, axes: int) -> Any:
-        """Of Adam, of all runs, as one program; parameters have so many leading axes."""
-        init = self.optimizer.init
-        for _ in range(axes):
-            init = jax.vmap(init)
-        return init(params)
 
     @partial(jax.jit, static_argnums=0)
     def first_predictions(self, params: Any, X: Any) -> Any:
@@ -354,18 +354,17 @@ class Adam:
     clip: float | None = None
     decayed: Callable[[Any], Any] | None = None
 
-    def init(self, params: Any) -> Moments:
-        """The moments before the first step."""
-        zeros = lambda: jax.tree.map(jnp.zeros_like, params)  # each its own: steps use them up
-        return Moments(jnp.zeros((), jnp.int32), zeros(), zeros())
+    def init(self, params: Any, runs: tuple[int, ...] = ()) -> Moments:
+        """The moments before the first step, made on the host; runs are leading axes."""
+        zeros = lambda: jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), params)
+        return jax.device_put(Moments(np.zeros(runs, np.int32), zeros(), zeros()))
 
     def update(self, slope: Any, moments: Moments, params: Any) -> tuple[Any, Moments]:
         """The direction of a step, to be taken times minus the rate, and the next moments."""
-        if self.clip is not None:
+        most = self.clip
+        if most is not None:
             norm = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(slope)))
-            slope = jax.tree.map(
-                lambda g: jnp.where(norm < self.clip, g, g / norm * self.clip), slope
-            )
+            slope = jax.tree.map(lambda g: jnp.where(norm < most, g, g / norm * most), slope)
         count = moments.count + 1
         first = jax.tree.map(lambda g, m: 0.1 * g + 0.9 * m, slope, moments.slope)
         second = jax.tree.map(lambda g, v: 0.001 * g**2 + 0.999 * v, slope, moments.square)
@@ -396,7 +395,8 @@ def start_state(trainer: Trainer, params: Any, X: Any, many: Sequence[Any]) -> T
     many : sequence of Bags
         Of each seed.
     """
-    state = TrainState(jax.device_put(params), trainer.first_moments(params, 2))
+    runs = jax.tree.leaves(params)[0].shape[:2]
+    state = TrainState(jax.device_put(params), trainer.optimizer.init(params, runs))
     if trainer.reference == "current" or trainer.setting.method != "anchored":
         return state
     value = trainer.first_predictions(params, X)
