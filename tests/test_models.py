@@ -125,3 +125,22 @@ def test_images_and_buckets_are_learned_from_bags():
     model = models.embedding_network([5, 5], [3, 3], key=0, widths=(8,))
     run = train(model, bags, learning_rate=0.03, epochs=15, test=(buckets, buckets[:, 0] > 2))
     assert run.history["test_auc"][-1] > 0.95
+
+
+@pytest.mark.parametrize(
+    "make, columns",
+    [
+        (partial(models.mlp, 6, (5, 4), dropout=0.5), 6),
+        (partial(models.mlp, 6, (5,), outputs=3), 6),
+        (partial(models.linear, 6), 6),
+        (lambda key: models.with_offset(models.mlp(6, (5,), key=key)), 7),
+        (partial(models.mixed_network, 5, [9], [4]), 6),
+    ],
+)
+def test_networks_side_by_side_have_the_scores_of_each(make, columns):
+    X = np.random.default_rng(0).integers(0, 9, (20, columns)).astype(np.float32)
+    key = jax.random.key(1)
+    for model in (make(key=2), make(key=3)):
+        np.testing.assert_allclose(
+            models.side_by_side(model)(X, key=key), model(X, key=key), rtol=1e-5, atol=1e-5
+        )

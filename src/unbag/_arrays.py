@@ -19,7 +19,9 @@ PerBagComponent = Float[Any, "bags components"]
 BagOfInstance = Integer[Any, "instances"]
 PerInstanceComponent = Float[Any, "instances components"]
 Weights = Float[Any, "rows components"]
-NUMPY = compat.array_namespace(np.empty(0))
+NUMPY: Any = np
+if not hasattr(np, "astype"):  # NumPy before 2.1; to ask for the namespace imports f2py
+    NUMPY = compat.array_namespace(np.empty(0))
 BLOCK = 2**16
 """Rows that are worked on together where a pass over all of them would make large arrays."""
 

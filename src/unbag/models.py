@@ -9,16 +9,21 @@ bias that score. With few bags that decides everything; without it, the usual in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+STATIC = {"static": True}
+"""Of a field that is no parameter."""
 
-class Dense(eqx.Module):
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Dense:
     """X @ W + b.
 
     Parameters
@@ -37,7 +42,9 @@ class Dense(eqx.Module):
         return X @ self.weight + self.bias
 
 
-class Network(eqx.Module):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Network:
     """Dense layers with ReLU between them, and dropout before the last one.
 
     Parameters
@@ -48,15 +55,20 @@ class Network(eqx.Module):
         The share of what is dropped before the last layer.
     squeeze : bool
         Whether there is one score per row, not a row of one.
+    turned : bool
+        Whether activations have a unit in each row, see `side_by_side`.
     """
 
     layers: tuple[Dense, ...]
-    dropout: float = eqx.field(static=True, default=0.0)
-    squeeze: bool = eqx.field(static=True, default=True)
+    dropout: float = field(metadata=STATIC, default=0.0)
+    squeeze: bool = field(metadata=STATIC, default=True)
+    turned: bool = field(metadata=STATIC, default=False)
 
     def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
         """One score (or one per class) for each row."""
         X = X.reshape(X.shape[0], -1)
+        if self.turned:
+            return self._by_units(X.T, key)
         for layer in self.layers[:-1]:
             X = jax.nn.relu(layer(X))
         score = self.layers[-1](drop(X, self.dropout, key))
@@ -64,8 +76,19 @@ class Network(eqx.Module):
             return score[:, 0]
         return score
 
+    def _by_units(self, X: jax.Array, key: Any) -> jax.Array:
+        *hidden, last = self.layers
+        for layer in hidden:
+            X = jax.nn.relu(layer.weight.T @ X + layer.bias[:, None])
+        score = last.weight.T @ drop(X.T, self.dropout, key).T + last.bias[:, None]
+        if self.squeeze:
+            return score[0]
+        return score.T
 
-class Convolutions(eqx.Module):
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Convolutions:
     """The paper's image network: convolution, 2x2 max pool, convolution, dropout, dense; ReLU after
     both convolutions.
 
@@ -88,7 +111,7 @@ class Convolutions(eqx.Module):
     second: jax.Array
     second_bias: jax.Array
     head: Network
-    dropout: float = eqx.field(static=True, default=0.5)
+    dropout: float = field(metadata=STATIC, default=0.5)
 
     def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
         """One score (or one per class) for each row."""
@@ -98,7 +121,9 @@ class Convolutions(eqx.Module):
         return self.head(drop(X.reshape(X.shape[0], -1), self.dropout, key))
 
 
-class Mixed(eqx.Module):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Mixed:
     """Numbers first, then bucket numbers: the buckets' embeddings beside the numbers go through a
     network.
 
@@ -114,7 +139,7 @@ class Mixed(eqx.Module):
 
     tables: tuple[jax.Array, ...]
     head: Network
-    numbers: int = eqx.field(static=True, default=0)
+    numbers: int = field(metadata=STATIC, default=0)
 
     def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
         """One score (or one per class) for each row."""
@@ -125,7 +150,9 @@ class Mixed(eqx.Module):
         return self.head(jnp.concatenate(columns, axis=1), key=key)
 
 
-class Flat(eqx.Module):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Flat:
     """A model of images whose pixels come as flat rows.
 
     Parameters
@@ -137,14 +164,16 @@ class Flat(eqx.Module):
     """
 
     inner: Any
-    shape: tuple[int, int, int] = eqx.field(static=True)
+    shape: tuple[int, int, int] = field(metadata=STATIC)
 
     def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
         """One score (or one per class) for each row."""
         return self.inner(X.reshape(-1, *self.shape), key=key)
 
 
-class Offset(eqx.Module):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Offset:
     """A model of all columns but the last, which is added to its score."""
 
     inner: Any
@@ -363,6 +392,23 @@ def mixed_network(
     tables = tuple(_usual(k, (n, d), d) for k, n, d in shapes)
     head = mlp(numbers + sum(dimensions), widths, key=rest, outputs=outputs, start=start)
     return Mixed(tables, head, numbers)
+
+
+def side_by_side(model: Any) -> Any:
+    """The model as it is mapped over parameters: networks of given rows have a unit in each row.
+
+    Rows that networks share are then one wide product, and nothing is transposed between it and the
+    next, which takes up to 40% less time. One network alone takes longer so, and so do heads, whose
+    rows are each network's own.
+    """
+
+    def turned(node: Any) -> Any:
+        if isinstance(node, Network) and len(node.layers) > 1:
+            return replace(node, turned=True)
+        return node
+
+    whole = (Network, Mixed, Convolutions)
+    return jax.tree.map(turned, model, is_leaf=lambda node: isinstance(node, whole))
 
 
 def with_offset(model: Any) -> Offset:

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy import linalg, optimize, sparse, special
+from scipy import linalg, sparse, special
 
 from unbag._arrays import blocks
 from unbag.bags import Bags, Kind
@@ -404,7 +404,9 @@ def spread_of(
     least, most = 0.0, 1.0
     while excess(most) > 0 and most < 1e100:
         least, most = most, 10 * most
-    more = float(optimize.brentq(excess, least, most))  # pyright: ignore[reportArgumentType]
+    from scipy.optimize import brentq  # takes a while to import
+
+    more = float(brentq(excess, least, most))  # pyright: ignore[reportArgumentType]
     return Spread(dispersion=1 + more) if kind == "total" else Spread(misfit=more)
 
 

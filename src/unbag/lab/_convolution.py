@@ -34,6 +34,7 @@ def in_torch() -> bool:
     return find_spec("torch") is not None and jax.default_backend() == "cpu"
 
 
+@jax.tree_util.register_dataclass
 class TorchConvolutions(models.Convolutions):
     """The same parameters, start and scores."""
 

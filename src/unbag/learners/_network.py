@@ -17,7 +17,6 @@ from time import monotonic
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from unbag import models
@@ -287,11 +286,10 @@ def _embeddings(params: Any) -> Any:
     return jax.tree_util.tree_map_with_path(is_table, params)
 
 
-@jax.jit
-def _chosen(better: Any, new: Any, old: Any) -> Any:
-    """The new parameters of the lanes that are better."""
+def _chosen(better: np.ndarray, new: Any, old: Any) -> Any:
+    """The new parameters of the lanes that are better, on the host."""
 
-    def pick(a: Any, b: Any) -> Any:
-        return jnp.where(better.reshape((-1,) + (1,) * (a.ndim - 1)), a, b)
+    def pick(a: Any, b: Any) -> np.ndarray:
+        return np.where(better.reshape((-1,) + (1,) * (a.ndim - 1)), a, b)
 
     return jax.tree.map(pick, new, old)

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from typing import Any, cast
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -74,10 +73,10 @@ class NetworkForm:
             return models.Flat(models.cnn(shape, **options), shape)
         if not self.buckets:
             return models.mlp(self.numbers, self.hidden, **options)
-        sizes = (self.numbers, self.buckets, self.dimensions)
-        made = models.mixed_network(*sizes, widths=self.hidden, **options)
-        zeros = tuple(jnp.zeros_like(table) for table in made.tables)
-        return eqx.tree_at(lambda network: network.tables, made, zeros)
+        options["key"] = jax.random.split(jax.random.key(key), len(self.buckets) + 1)[-1]
+        head = models.mlp(self.numbers + sum(self.dimensions), self.hidden, **options)
+        shapes = zip(self.buckets, self.dimensions, strict=True)
+        return models.Mixed(tuple(jnp.zeros(shape) for shape in shapes), head, self.numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,12 +344,13 @@ class NetworkModel:
 
     def _mean(self, matrix: np.ndarray) -> np.ndarray:
         parts = []
+        # a power of 2, or each number of rows had its own program
+        padded_rows = min(1 << max(len(matrix) - 1, 0).bit_length(), BLOCK)
         with jax.enable_x64(True):
             leaves = [np.asarray(leaf, np.float64) for leaf in self.leaves]
             for start in range(0, len(matrix), BLOCK):
                 X = np.asarray(matrix[start : start + BLOCK], np.float64)
-                # the rows of a block are a power of 2, or each number of rows had its own program
-                padded = np.resize(X, (1 << (len(X) - 1).bit_length(), X.shape[1]))
+                padded = np.resize(X, (padded_rows, X.shape[1]))
                 score = np.asarray(_scores(self.form, leaves, padded))[:, : len(X)]
                 parts.append(np.tensordot(self.weights, score, axes=1))
         return np.concatenate(parts)
@@ -407,7 +407,7 @@ def _restored_tails(arrays: Mapping[str, np.ndarray], columns: int) -> dict[int,
 @cache
 def _structure(form: NetworkForm) -> Any:
     """Where the parameters of a network of this form stand in it."""
-    return jax.tree.structure(eqx.filter_eval_shape(form.make, 0, 0.0))
+    return jax.tree.structure(jax.eval_shape(partial(form.make, 0, 0.0)))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -426,7 +426,7 @@ def _check_leaves(form: NetworkForm, leaves: list[np.ndarray], networks: int) ->
     is a few numbers and may ask for any amount of memory."""
     if max(len(form.hidden), len(form.buckets)) > len(leaves):
         raise Misfit("a network has more layers than arrays")
-    made = jax.tree.leaves(eqx.filter_eval_shape(form.make, 0, 0.0))
+    made = jax.tree.leaves(jax.eval_shape(partial(form.make, 0, 0.0)))
     shapes = [(networks, *leaf.shape) for leaf in made if hasattr(leaf, "shape")]
     if networks and shapes != [leaf.shape for leaf in leaves]:
         raise Misfit("the arrays of a network have other shapes than its form")

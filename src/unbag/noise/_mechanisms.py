@@ -7,7 +7,6 @@ from math import exp, expm1, inf, isfinite, sqrt
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from unbag._rules import broken
@@ -235,6 +234,8 @@ def gaussian(*, epsilon: float, delta: float, cap: float = 1.0) -> Gaussian:
         s = exp(log_s)
         below, above = 0.5 / s - epsilon * s, -0.5 / s - epsilon * s
         return exp(log_ndtr(below)) - exp(epsilon + log_ndtr(above)) - delta
+
+    from scipy.optimize import brentq  # takes a while to import
 
     log_s: Any = brentq(excess, -20, 40, xtol=1e-13)
     return Gaussian(_positive("cap", cap) * exp(log_s))

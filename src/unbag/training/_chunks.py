@@ -22,11 +22,11 @@ from unbag.training._objective import Setting, predict_components
 from unbag.training._run import is_sound
 from unbag.training._sharding import Devices, place_on
 from unbag.training._step import (
+    Adam,
     Memory,
     Trainer,
     TrainState,
     call_model,
-    make_optimizer,
     split_model,
     step_key,
 )
@@ -74,7 +74,7 @@ class ChunkTrainer:
             method = "easy"  # of bags of one
         params, static = split_model(model)
         setting, place = Setting(method, chosen, "binary"), place_on(devices, microbatch)
-        self.trainer = Trainer(setting, static, make_optimizer(), place, call_model, "given")
+        self.trainer = Trainer(setting, static, Adam(), place, call_model, "given")
         params = jax.tree.map(jnp.array, params)  # a copy, because steps use up what they are given
         state = TrainState(params, self.trainer.optimizer.init(params))
         self.state = self.trainer.place.copied(state)

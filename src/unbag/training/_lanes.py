@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from unbag.bags import Bags, as_components
@@ -22,14 +21,7 @@ from unbag.training._config import TrainingConfig, make_setting
 from unbag.training._loader import Batches, Loader, epoch_batches
 from unbag.training._objective import Objective
 from unbag.training._sharding import place_on
-from unbag.training._step import (
-    Trainer,
-    TrainState,
-    call_model,
-    make_optimizer,
-    split_model,
-    step_key,
-)
+from unbag.training._step import Adam, Trainer, TrainState, call_model, split_model, step_key
 
 WINDOW = 8
 """The average of parameters forgets: after t steps the last t / 8 or so count."""
@@ -88,12 +80,12 @@ class Lanes:
         # on the host, and then as one program: outside of `jit` each shape has programs of its own
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *(part for part, _ in parts))
         params = jax.device_put(stacked)
-        optimizer = make_optimizer(config.weight_decay, config.clip, decayed)
+        optimizer = Adam(config.weight_decay, config.clip, decayed)
         apply = config.apply or call_model
-        self.trainer = Trainer(setting, parts[0][1], optimizer, place, apply)
-        self.state = TrainState(params, jax.jit(jax.vmap(optimizer.init))(params))
+        self.trainer = Trainer(setting, parts[0][1], optimizer, place, apply, side_by_side=True)
+        self.state = TrainState(params, optimizer.init(params, (len(models),)))
         self.average: Any = params
-        self.rates, self.seed = jnp.asarray(rates, jnp.float32), seed
+        self.rates, self.seed = np.asarray(rates, np.float32), seed
         self.learns = np.asarray(learns, bool)
         self.prior = np.stack([_prior(bags, numbers) for numbers in self.learns])
         self.loader = Loader(bags, batch=config.batch, seed=seed, by_noise=setting.by_noise)
@@ -107,14 +99,14 @@ class Lanes:
             weight = _own_weights(batch, self.learns[:, numbers])
             key = step_key(self.seed, 0, self.steps)
             given = (self.rates, self.features, batch, weight, self.prior, key)
-            self.state, _ = self.trainer.step_lanes(self.state, *given)
             self.steps += 1
             share = np.float32(WINDOW / (self.steps + WINDOW))
-            self.average = _moved(self.average, self.state.params, share)
+            before = self.state, self.average, share
+            self.state, self.average = self.trainer.step_lanes(*before, *given)
 
     def take(self, lanes: Sequence[int]) -> Any:
         """The average parameters of some lanes, stacked."""
-        return _taken(self.average, np.asarray(lanes))
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[np.asarray(lanes)], self.average)
 
     def scores(self, params: Any, rows: np.ndarray) -> np.ndarray:
         """Scores of rows of the bags by stacked parameters: (lanes, rows) or with classes.
@@ -164,16 +156,6 @@ def _own_weights(batch: Batches, learns: np.ndarray) -> np.ndarray:
     return (weight / np.where(total > 0, total, 1.0)).astype(np.float32)
 
 
-@jax.jit
-def _taken(params: Any, lanes: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf[lanes], params)
-
-
 @partial(jax.jit, static_argnums=0)
 def _scores(trainer: Trainer, params: Any, X: Any, rows: Any) -> Any:
     return trainer.scores_all(params, X[rows])
-
-
-@jax.jit
-def _moved(average: Any, params: Any, share: Any) -> Any:
-    return jax.tree.map(lambda a, p: a + share * (p - a), average, params)

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from unbag._arrays import sum_by
+from unbag.models import side_by_side
 from unbag.objectives import Ask
 from unbag.training._loader import Batches
 from unbag.training._objective import Setting, batch_loss, predict_components
@@ -64,7 +63,7 @@ class Trainer:
         Method, loss and kind of report.
     static : tuple
         What of the model is no parameter, as (tree, leaves), so that it can be hashed.
-    optimizer : optax.GradientTransformation
+    optimizer : Adam
         Without its rate.
     place : Place
         Of the rows of a batch.
@@ -72,24 +71,30 @@ class Trainer:
         From (model, X, key) to scores.
     reference : {"current", "last", "given"}
         Of the anchored method.
+    side_by_side : bool
+        Whether runs share their rows.
     """
 
     setting: Setting
     static: Any
-    optimizer: Any
+    optimizer: Adam
     place: Place
     apply: Callable[..., Any]
     reference: Reference = "current"
+    side_by_side: bool = False
 
     def model(self, params: Any) -> Any:
         """Parameters as the model that they belong to."""
-        return eqx.combine(params, jax.tree.unflatten(*self.static))
+        static = jax.tree.unflatten(*self.static)
+        both = lambda own, other: other if own is None else own
+        return jax.tree.map(both, params, static, is_leaf=lambda leaf: leaf is None)
 
     def scores(self, params: Any, X: Any, key: Any = None) -> Any:
         """Scores of one run."""
-        return self.place.scores(
-            lambda rows, key: self.apply(self.model(params), rows, key), X, key
-        )
+        model = self.model(params)
+        if self.side_by_side:
+            model = side_by_side(model)
+        return self.place.scores(lambda rows, key: self.apply(model, rows, key), X, key)
 
     def objective(
         self, params: Any, X: Any, batch: Batches, memory: Any, further: Any, key: Any
@@ -193,6 +198,8 @@ class Trainer:
     def step_lanes(
         self,
         state: TrainState,
+        average: Any,
+        share: Any,
         rates: Any,
         X: Any,
         batch: Batches,
@@ -200,7 +207,8 @@ class Trainer:
         prior: Any,
         key: tuple[Any, Any],
     ) -> tuple[TrainState, Any]:
-        """One step of runs that share a batch, each with its own weights of the bags.
+        """One step of runs that share a batch, each with its own weights of the bags, and the
+        average of its parameters after it.
 
         As the rows are shared, the first layer of all lanes is one product of matrices.
 
@@ -208,6 +216,10 @@ class Trainer:
         ----------
         state : TrainState
             With a leading axis of lanes.
+        average : pytree
+            Of the parameters, before the step.
+        share : float
+            Of the new parameters in the average.
         rates : array
             Of each lane.
         X : array
@@ -225,17 +237,13 @@ class Trainer:
             own = batch._replace(weight=weight, prior=prior)
             return self.step(state, rate, rows, further, own, _key(key))
 
-        return jax.vmap(lane)(state, rates, weight, prior)
+        state, _ = jax.vmap(lane)(state, rates, weight, prior)
+        return state, jax.tree.map(lambda a, p: a + share * (p - a), average, state.params)
 
     def _gathered(self, X: Any, batch: Batches) -> tuple[Any, Any]:
         if self.place.mesh is not None:
             return X
         return X[batch.row], X[batch.further]
-
-    @partial(jax.jit, static_argnums=0)
-    def first_moments(self, params: Any) -> Any:
-        """Of Adam, of all runs, as one program."""
-        return jax.vmap(jax.vmap(self.optimizer.init))(params)
 
     @partial(jax.jit, static_argnums=0)
     def first_predictions(self, params: Any, X: Any) -> Any:
@@ -300,7 +308,7 @@ def stack_models(models: Sequence[Any], rates: int) -> Any:
     shape."""
 
     def stack(*leaves: Any) -> Any:
-        if not eqx.is_inexact_array(leaves[0]):
+        if not _is_parameter(leaves[0]):
             return leaves[0]
         return np.repeat(np.stack(leaves)[:, None], rates, axis=1)
 
@@ -309,17 +317,27 @@ def stack_models(models: Sequence[Any], rates: int) -> Any:
 
 def split_model(model: Any) -> tuple[Any, Any]:
     """The parameters of a model, and what is left of it in a form that can be hashed."""
-    params, static = eqx.partition(model, eqx.is_inexact_array)
+    params = jax.tree.map(lambda leaf: leaf if _is_parameter(leaf) else None, model)
+    static = jax.tree.map(lambda leaf: None if _is_parameter(leaf) else leaf, model)
     leaves, tree = jax.tree.flatten(static)
     return params, (tree, tuple(leaves))
 
 
-@lru_cache
-def make_optimizer(
-    weight_decay: float = 0.0,
-    clip: float | None = None,
-    decayed: Callable[[Any], Any] | None = None,
-) -> Any:
+def _is_parameter(leaf: Any) -> bool:
+    is_array = isinstance(leaf, np.ndarray | np.generic | jax.Array)
+    return is_array and jnp.issubdtype(leaf.dtype, jnp.inexact)
+
+
+class Moments(NamedTuple):
+    """Of Adam: how many steps there were, and means of the slopes and of their squares."""
+
+    count: Any
+    slope: Any
+    square: Any
+
+
+@dataclass(frozen=True)
+class Adam:
     """Adam without its rate, which is each run's own.
 
     Parameters
@@ -331,12 +349,36 @@ def make_optimizer(
     decayed : callable, optional
         From parameters to which of them decay; by default all.
     """
-    parts = [optax.scale_by_adam()]
-    if clip is not None:
-        parts.insert(0, optax.clip_by_global_norm(clip))
-    if weight_decay:
-        parts.append(optax.add_decayed_weights(weight_decay, decayed))
-    return optax.chain(*parts)
+
+    weight_decay: float = 0.0
+    clip: float | None = None
+    decayed: Callable[[Any], Any] | None = None
+
+    def init(self, params: Any, runs: tuple[int, ...] = ()) -> Moments:
+        """The moments before the first step, made on the host; runs are leading axes."""
+        zeros = lambda: jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), params)
+        return jax.device_put(Moments(np.zeros(runs, np.int32), zeros(), zeros()))
+
+    def update(self, slope: Any, moments: Moments, params: Any) -> tuple[Any, Moments]:
+        """The direction of a step, to be taken times minus the rate, and the next moments."""
+        most = self.clip
+        if most is not None:
+            norm = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(slope)))
+            slope = jax.tree.map(lambda g: jnp.where(norm < most, g, g / norm * most), slope)
+        count = moments.count + 1
+        first = jax.tree.map(lambda g, m: 0.1 * g + 0.9 * m, slope, moments.slope)
+        second = jax.tree.map(lambda g, v: 0.001 * g**2 + 0.999 * v, slope, moments.square)
+        share, share_of_square = 1 - 0.9**count, 1 - 0.999**count
+        step = jax.tree.map(
+            lambda m, v: m / share / (jnp.sqrt(v / share_of_square) + 1e-8), first, second
+        )
+        if self.weight_decay:
+            which = jax.tree.map(lambda _: True, params)
+            if self.decayed is not None:
+                which = self.decayed(params)
+            decay = lambda s, p, own: s + self.weight_decay * p if own else s
+            step = jax.tree.map(decay, step, params, which)
+        return step, Moments(count, first, second)
 
 
 def start_state(trainer: Trainer, params: Any, X: Any, many: Sequence[Any]) -> TrainState:
@@ -353,7 +395,8 @@ def start_state(trainer: Trainer, params: Any, X: Any, many: Sequence[Any]) -> T
     many : sequence of Bags
         Of each seed.
     """
-    state = TrainState(jax.device_put(params), trainer.first_moments(params))
+    runs = jax.tree.leaves(params)[0].shape[:2]
+    state = TrainState(jax.device_put(params), trainer.optimizer.init(params, runs))
     if trainer.reference == "current" or trainer.setting.method != "anchored":
         return state
     value = trainer.first_predictions(params, X)

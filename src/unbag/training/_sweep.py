@@ -23,9 +23,9 @@ from unbag.training._objective import Objective, judging_loss, trivial_value
 from unbag.training._run import DIVERGED, Record, Run
 from unbag.training._sharding import place_on
 from unbag.training._step import (
+    Adam,
     Trainer,
     call_model,
-    make_optimizer,
     split_model,
     stack_models,
     start_state,
@@ -195,9 +195,11 @@ def sweep(
     proper, calm = judging_loss(setting), judging_loss(setting, calm=True)
     validation = Validation(judges, test, X, setting.kind, proper, calm, hold=place.whole)
     params, static = split_model(stack_models([make(seed) for seed in seeds], len(learning_rates)))
-    optimizer = make_optimizer(config.weight_decay, config.clip)
+    optimizer = Adam(config.weight_decay, config.clip)
     apply = config.apply or call_model
-    trainer = Trainer(setting, static, optimizer, place, apply, config.reference)
+    trainer = Trainer(
+        setting, static, optimizer, place, apply, config.reference, len(learning_rates) > 1
+    )
     state = place.copied(start_state(trainer, params, features, pointing))
     rule = StopRule(len(seeds), len(learning_rates), config.patience)
     # losses of counts grow with the counts, so that what is wild is so beside the trivial one
