@@ -117,3 +117,14 @@ def test_a_model_with_waves_is_restored_and_damage_is_refused():
         settings["terms"][0]["cycle"] = damaged
         with pytest.raises(Misfit, match="cycle"):
             AdditiveModel.restore(arrays, settings)
+
+
+def test_levels_that_no_row_has_are_left_out_of_a_large_design_and_waves_are_not(monkeypatch):
+    bags = daily(20)
+    usual = Additive().fit(bags)
+    monkeypatch.setattr("unbag.additive._model.EXACT", 5)
+    large = Additive().fit(bags)
+    assert large.scores(bags.X) == pytest.approx(usual.scores(bags.X), abs=0.02)
+    missing = 1 + 24  # after the intercept and the hours
+    assert not large.b[missing].any()
+    assert large.b[missing + 1 : missing + 7].all()

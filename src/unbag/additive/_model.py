@@ -312,7 +312,8 @@ def _without_idle(terms: Terms, design: Design) -> tuple[Design, np.ndarray]:
     if len(taken) > EXACT:
         for term, rows, columns in terms.places:
             if term.levels and not term.raw:
-                taken[columns] = terms.share[rows] > 0
+                levels = slice(columns.start, columns.start + term.levels)  # behind them are waves
+                taken[levels] = terms.share[rows] > 0
                 taken[columns.start] = True  # no term is left without a coefficient
         chosen = np.flatnonzero(taken)
         design = design._replace(T=design.T[:, chosen], group=design.group[chosen])
