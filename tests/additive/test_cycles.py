@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from scipy import special
+from scipy import sparse, special
 
 import unbag
 from unbag._model_file import Misfit
@@ -36,7 +36,14 @@ def test_hours_months_and_weeks_are_found_in_the_order_of_the_year(levels):
 
 @pytest.mark.parametrize(
     "levels",
-    [HOURS[:23], [f"shop {2 * i}" for i in range(24)], [*HOURS[:23], "late"], list("abcdefghijkl")],
+    [
+        HOURS[:23],
+        [f"shop {2 * i}" for i in range(24)],
+        [*HOURS[:23], "late"],
+        list("abcdefghijkl"),
+        ["other", *MONTHS.split()[:11]],
+        [str(year) for year in range(2008, 2020)],
+    ],
 )
 def test_other_levels_have_no_cycle(levels):
     X = pd.DataFrame({"part": np.repeat(levels, 4)})
@@ -128,3 +135,10 @@ def test_levels_that_no_row_has_are_left_out_of_a_large_design_and_waves_are_not
     missing = 1 + 24  # after the intercept and the hours
     assert not large.b[missing].any()
     assert large.b[missing + 1 : missing + 7].all()
+
+
+def test_a_model_of_a_dense_matrix_scores_a_sparse_one():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.eye(12)[rng.integers(0, 12, 600)], rng.normal(size=600)])
+    model = Additive().fit(unbag.random_bags(X, rng.random(600) < 0.5, size=6, seed=0))
+    assert np.array_equal(model.scores(sparse.csr_array(X)), model.scores(X))

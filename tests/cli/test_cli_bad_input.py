@@ -185,6 +185,10 @@ def test_only_training_takes_a_prior(verb):
     assert "No such option: --prior" in run(verb, "--prior", 0.3, code=2).stderr
 
 
+def test_an_option_of_other_verbs_is_named_where_a_longer_one_is_meant():
+    assert "No such option: --marginal" in run("plan", "e.csv", "--marginal", "a.csv", code=2).stderr
+
+
 def test_check_lists_a_total_above_the_cap(tmp_path):
     events, reports, _ = world(tmp_path, count=100)
     frame = pd.read_parquet(reports)

@@ -417,3 +417,13 @@ def test_networks_are_for_images_wide_matrices_and_few_bags(shape, names):
     rows = shape[0]
     bags = Bags(np.repeat(np.arange(rows // 8), 8), np.zeros(rows // 8), X=np.zeros(shape))
     assert usual_learners(bags) == names
+
+
+def test_a_far_larger_column_does_not_make_the_others_constant():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3)).astype(np.float32)
+    X[::50, 2] = -1e25
+    _, matrix = NetworkColumns.of(X)
+    spread = matrix.std(axis=0)
+    assert spread[0] == pytest.approx(spread[1], rel=0.2)
+    assert spread[0] > 0.3

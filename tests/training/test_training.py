@@ -620,3 +620,12 @@ def test_options_are_those_of_the_config_and_may_replace_some_of_it():
     shorter = sweep(make, bags, "upm", config=config, epochs=1, **options)[0][0]
     np.testing.assert_array_equal(given.history["train"], named.history["train"])
     np.testing.assert_array_equal(shorter.history["train"], named.history["train"][:1])
+
+
+def test_parameters_keep_their_precision_where_jax_counts_in_double():
+    X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    bags = random_bags(X, X[:, 0] > 0, size=6, seed=0)
+    with jax.enable_x64(True):
+        model = jax.tree.map(lambda p: p.astype(np.float32), models.linear(2, key=0))
+        trained = train(model, bags, "upm", epochs=1, batch=30).model
+    assert {leaf.dtype for leaf in jax.tree.leaves(trained)} == {np.dtype(np.float32)}

@@ -345,6 +345,8 @@ class Terms:
                 "Fit with unbag.fit(bags, learner=...), which learns from the columns of a table.",
             )
         numbers = (term for term in self.terms if not term.raw and not term.pair)
+        if sparse.issparse(X):  # given to a model that learned from a dense matrix
+            return ((term.name, X[:, [term.start]].toarray()[:, 0]) for term in numbers)
         return ((term.name, X[:, term.start]) for term in numbers)
 
     @property
@@ -486,7 +488,7 @@ def _cycle(labels: Sequence[str]) -> tuple[int, ...]:
     numbers = [int(number) for label in labels for number in re.findall(r"\d+$", label)]
     for places in (months, numbers):
         first = min(places, default=0)
-        if sorted(places) == list(range(first, first + len(labels))):
+        if first in (0, 1) and sorted(places) == list(range(first, first + len(labels))):
             return tuple(np.argsort(places).tolist())
     return ()
 

@@ -210,7 +210,8 @@ class Verb(TyperCommand):
         words = ctx.meta.get(WORDS, [ctx.info_name])
         # the one that a verb's help ends with
         example = f"{WORKS}: {(self.help or '').partition('Example: ')[2]}"
-        if any(word.split("=")[0] == "--marginal" for word in words):
+        cells = any(word.split("=")[0] == "--marginal" for word in words)
+        if cells and ctx.info_name in CELL_EXAMPLES:
             example = f"{WORKS}: {CELL_EXAMPLES[ctx.info_name]}"
         options = {name for option in self.params for name in option.opts}
         return plain_errors(words, example=example, stopped=self.stopped, options=options)

@@ -217,11 +217,13 @@ def _middle(numbers: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
     count, size = np.maximum(known.sum(axis=0), 1), np.abs(np.where(known, numbers, 0))
     mean = np.where(known, numbers, 0).sum(axis=0, dtype=float) / count
     away = np.where(known, numbers - mean.astype(numbers.dtype), 0)
-    largest = float(np.abs(away).max(initial=0)) or 1.0  # squares in single precision overflow
-    away /= away.dtype.type(largest)
-    squares = (away**2).sum(axis=0, dtype=float)
-    common = largest * float(np.sqrt(squares.sum() / max(known.sum(), 1))) or 1.0
-    spread = largest * np.sqrt(squares / count)
+    # squares in single precision overflow, and those of a column beside a far larger one vanish
+    largest = _not_zero(np.abs(away).max(axis=0, initial=0).astype(float))
+    away /= largest.astype(away.dtype)
+    spread = largest * np.sqrt((away**2).sum(axis=0, dtype=float) / count)
+    most = float(spread.max(initial=0)) or 1.0
+    squares = float((count * (spread / most) ** 2).sum())
+    common = most * float(np.sqrt(squares / max(known.sum(), 1))) or 1.0
     # a constant column has the rounding errors of its mean, which must not become features
     return mean, common, np.where(spread > 1e-12 * size.max(axis=0, initial=0), spread, 0.0)
 

@@ -138,7 +138,7 @@ class Trainer:
         gradient = jax.value_and_grad(self.objective, has_aux=True)
         (value, predicted), slope = gradient(state.params, X, batch, state.memory, further, key)
         updates, moments = self.optimizer.update(slope, state.moments, state.params)
-        params = jax.tree.map(lambda p, u: p - rate * u, state.params, updates)
+        params = jax.tree.map(lambda p, u: (p - rate * u).astype(p.dtype), state.params, updates)
         memory = state.memory
         if memory is not None and self.reference == "last":
             row = jnp.where(batch.real, batch.row, len(memory.value))
