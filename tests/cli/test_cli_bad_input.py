@@ -186,7 +186,9 @@ def test_only_training_takes_a_prior(verb):
 
 
 def test_an_option_of_other_verbs_is_named_where_a_longer_one_is_meant():
-    assert "No such option: --marginal" in run("plan", "e.csv", "--marginal", "a.csv", code=2).stderr
+    assert (
+        "No such option: --marginal" in run("plan", "e.csv", "--marginal", "a.csv", code=2).stderr
+    )
 
 
 def test_check_lists_a_total_above_the_cap(tmp_path):
