@@ -62,6 +62,11 @@ def default(task: Task) -> Scores:
     return unbag.fit(task.bags).scores
 
 
+def with_network(task: Task) -> Scores:
+    """The default with a network however many bags there are."""
+    return unbag.fit(task.bags, learner=("additive", "trees", "network")).scores
+
+
 def network(task: Task) -> Scores:
     """Perceptrons of 32 hidden units, anchored with the square loss."""
     return NetworkLearner().fit(task.bags).scores
@@ -149,6 +154,7 @@ LEARNERS: dict[str, Callable[[Task], Scores]] = {
     "network": network,
     "network_log": network_log,
     "default": default,
+    "with_network": with_network,
 }
 
 
