@@ -4,7 +4,7 @@
 
 Made Gaussian rows (16,384) and Adult (the same number) in random bags of 16, test log loss, and
 seconds of CPU on one thread, each side in a process of its own: of the whole process, imports and
-compiling included, and of the fit and its predictions alone. llp-learn 1.6.0 pins PyTorch 2.0 and
+compiling included, and of the fit and its predictions (`fit`). llp-learn 1.6.0 pins PyTorch 2.0 and
 runs in an environment of its own: make one with Python 3.10, `pip install llp-learn==1.6.0`, and
 give its `python`. Without it these rows are skipped, and the table says so. All its methods with
 probabilities run, networks with its own defaults and 20 epochs; `workers` are its default too.
@@ -63,7 +63,6 @@ NETWORK = """clf.model.eval()
 score = clf.model(torch.tensor(d['X_test'])).detach().numpy(); score = score[:, 1] - score[:, 0]
 """
 LINEAR = "score = clf.model.decision_function(d['X_test'])\n"
-LEARNERS = "import unbag\nfrom unbag.learners import Additive, fit, make_learner"
 UNBAG = """bags = unbag.bags.Bags(bag, report, X=X)
 score = unbag.learners.{fit}.scores(d['X_test'])
 """
@@ -78,10 +77,10 @@ NETWORKS = {  # class, worker processes, settings without a default
     "LLPVAT": ("LLPVAT", 0, "xi=1e-6, eps=6.0, ip=1, "),
 }
 SIDES = {  # imports, code, environment
-    "unbag.fit": (LEARNERS, UNBAG.format(fit="fit(bags)"), "ours"),
-    "unbag, additive": (LEARNERS, UNBAG.format(fit="Additive().fit(bags)"), "ours"),
+    "unbag.fit": ("import unbag", UNBAG.format(fit="fit(bags)"), "ours"),
+    "unbag, additive": ("import unbag", UNBAG.format(fit="Additive().fit(bags)"), "ours"),
     "ridge on bag means": (
-        LEARNERS,
+        "import unbag",
         UNBAG.format(fit="make_learner('bag_means').fit(bags)"),
         "ours",
     ),

@@ -3,10 +3,10 @@
     python benchmarks/start.py [--repeats 3] [--commands network] [--out FILE.csv]
 
 Each start is a new process, and the best of some repeats counts, which take turns; `warm` is the
-second call of the same command in one process. `compiled` is a network whose programs JAX finds in its cache
-folder, `cold` the first start of all, with an empty one. Seconds of the CPU (of all cores together)
-and of the clock; `load` is the load average: above the number of cores others took part of
-the clock.
+second call of the same command in one process. `compiled` is a network whose programs JAX finds in
+its cache folder, `cold` the first start of all, with an empty one. Seconds of the CPU (of all cores
+together) and of the clock; `load` is the load average: above the number of cores others took part
+of the clock.
 """
 
 import argparse
