@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from unbag.learners._protocol import Learner as Learner
     from unbag.learners._protocol import Model as Model
     from unbag.learners._protocol import Progress as Progress
-    from unbag.learners._stacked import Stacked as Stacked
-    from unbag.learners._stacked import StackedModel as StackedModel
     from unbag.learners._table import LEARNERS as LEARNERS
     from unbag.learners._table import Entry as Entry
     from unbag.learners._table import make_learner as make_learner

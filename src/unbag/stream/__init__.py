@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from unbag.stream._folder import StreamModel as StreamModel
     from unbag.stream._folder import learner_of as learner_of
     from unbag.stream._learner import StreamLearner as StreamLearner
-    from unbag.stream._replay import View as View
     from unbag.stream._replay import run_stream as run_stream
     from unbag.stream._settings import StreamSettings as StreamSettings
 else:
