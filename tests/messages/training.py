@@ -18,7 +18,7 @@ MESSAGES = [
     (
         lambda: train(model_for("binary"), world()[0], patiance=3),
         "An option of a training must be one of epochs, batch, apply, smoothing, weight_decay, "
-        "clip, patience, reference, pool, groups, importance, devices, microbatch, progress: "
+        "clip, patience, importance, devices, microbatch, progress: "
         "patiance is none. Did you mean patience=?",
     ),
     (

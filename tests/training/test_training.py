@@ -380,37 +380,6 @@ def test_the_square_loss_matches_reports_outside_0_and_1():
     ).all()
 
 
-def test_the_last_visits_of_a_run_are_its_own_when_runs_share_features():
-    sets = [world(seed=s)[0] for s in (0, 1)]
-    options = {"epochs": 3, "batch": 100, "reference": "last"}
-    make = lambda seed: model_for("binary", seed)
-    together = sweep(make, sets, learning_rates=(1e-2,), seeds=(5, 6), **options)
-    for s, seed in enumerate((5, 6)):
-        alone = train(make(seed), sets[s], learning_rate=1e-2, seed=seed, **options)
-        np.testing.assert_allclose(
-            together[s][0].history["train"], alone.history["train"], rtol=2e-4, atol=2e-5
-        )
-
-
-def test_the_last_visit_can_be_the_reference():
-    bags, _ = world()
-    current, last = (
-        train(model_for("binary"), bags, epochs=3, batch=100, reference=r)
-        for r in ("current", "last")
-    )
-    assert np.isfinite(last.history["train"]).all()
-    assert not np.allclose(current.history["train"], last.history["train"])
-
-
-def test_the_mean_of_the_last_visits_is_taken_within_each_stratum():
-    bags = stratified()
-    options = {"epochs": 1, "batch": 10**6}
-    current, last = (
-        train(model_for("binary"), bags, reference=r, **options) for r in ("current", "last")
-    )
-    assert last.history["train"][0] == pytest.approx(current.history["train"][0], rel=1e-5)
-
-
 def test_a_diverging_run_is_stopped_and_reported_and_its_neighbours_go_on():
     bags, _ = world()
     broken = bags.X.copy()
