@@ -249,7 +249,10 @@ class Trees(ByFolds):
     def fit_folds(
         self, bags: Bags, fold: np.ndarray, *, seed: int = 0, progress: Progress | None = None
     ) -> FoldFit:
-        """A model for each fold that never learned from the fold's bags, and their mean."""
+        """A model for each fold that never learned from the fold's bags, and their mean.
+
+        See `fit_folds`.
+        """
         count, columns = int(fold.max()) + 1, TreeColumns.of(bags.X)
         grown: list[list[_Path]] = []
         data = None
