@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from unbag._arrays import is_numpy, like, log_softmax, namespace, softplus
+from unbag._arrays import is_numpy, like, log_softmax, namespace
 from unbag._rules import Refused, broken, one_of
 from unbag.bags import Kind
 
@@ -250,70 +250,6 @@ def _minus(log_h: Any) -> Any:
     return -log_h
 
 
-def _inverse_softplus(p: Any) -> Any:
-    return np.log(np.expm1(np.maximum(p, 1e-6)))
-
-
-def _log_softplus(score: Any) -> Any:
-    """log(log(1 + exp(score))); for very negative scores this is the score itself."""
-    xp = namespace(score)
-    low = score < -30
-    safe = xp.where(low, xp.zeros_like(score), score)
-    return xp.where(low, score, xp.log(softplus(safe)))
-
-
-@dataclass(frozen=True)
-class _LogCapped:
-    """log(cap * sigmoid(score)); two of one cap are the same link."""
-
-    cap: float
-
-    def __call__(self, score: Any) -> Any:
-        return float(np.log(self.cap)) - softplus(-score)
-
-    def constant(self, prior: Any) -> Any:
-        """The score that predicts the prior."""
-        return _logit(prior / self.cap)
-
-
-# of each link of the Poisson loss: log rate of a score, score of a prior
-_LINKS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "exp": (_itself, _log_of_positive),
-    "softplus": (_log_softplus, _inverse_softplus),
-}
-
-
-def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
-    """The Poisson log loss h - y log h of a positive prediction h = link(score).
-
-    Its value leaves out log(y!), which no model changes, so it can be negative. With `cap`, counts
-    are at most `cap` by the way they were made, and h = cap * sigmoid(score) stays below it. (The
-    paper caps the labels, not the prediction.)
-
-    Parameters
-    ----------
-    link : {"exp", "softplus"}
-        With "exp" the score is the log of the rate; a log exposure may be added to it.
-    cap : float, optional
-        The largest count one instance can have; replaces the link.
-
-    >>> poisson.components(np.array([0.0]))
-    array([[ 1., -0.]])
-    """
-    one_of("A link", link, sorted(_LINKS))
-    name, (predict, constant) = f"poisson({link})", _LINKS[link]
-    if link == "exp":
-        name = "poisson"
-    if cap is not None:
-        if not cap > 0:
-            rule = "A cap must be positive"
-            raise broken(rule, f"{cap} given", "Give the largest count one instance can have.")
-        name, predict = f"poisson(cap={cap:g})", _LogCapped(cap)
-        constant = predict.constant
-    form = Form(predict, _poisson_components, reports=(0, np.inf), constant=constant)
-    return Loss(name, {"total": form, "binary": form})
-
-
 log = Loss("log", {"binary": Form(_log_sigmoids, _log_components, reports=(0, 1), constant=_logit)})
 """Log loss of the logit: f1 = log(1 + e^z), f2 = -z."""
 
@@ -328,8 +264,10 @@ square = Loss(
 the score itself; the term y^2, which no model changes and no total tells, is dropped, so values can
 be negative."""
 
-poisson = poisson_loss()
-"""Poisson log loss with h = exp(score)."""
+_OF_RATES = Form(_itself, _poisson_components, reports=(0, np.inf), constant=_log_of_positive)
+poisson = Loss("poisson", {"total": _OF_RATES, "binary": _OF_RATES})
+"""Poisson log loss h - y log h with h = exp(score), to which a log exposure may be added. Its value
+leaves out log(y!), which no model changes, so it can be negative."""
 
 cross_entropy = Loss(
     "cross_entropy",

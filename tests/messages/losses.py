@@ -3,7 +3,7 @@
 import numpy as np
 
 from unbag import losses
-from unbag.losses import from_callable, poisson_loss, smoothed
+from unbag.losses import from_callable, smoothed
 
 
 def total_only():
@@ -54,14 +54,6 @@ MESSAGES = [
     (
         lambda: smoothed(total_only()),
         "Smoothing must have classes to smooth over: counts has only counts. Leave it out.",
-    ),
-    (
-        lambda: poisson_loss(link="log"),
-        "A link must be one of exp, softplus: 'log' given. Choose one of these.",
-    ),
-    (
-        lambda: poisson_loss(cap=0),
-        "A cap must be positive: 0 given. Give the largest count one instance can have.",
     ),
     (
         lambda: from_callable(lambda h, y: h, labels=(1, 2)),
