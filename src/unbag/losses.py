@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from unbag._arrays import is_numpy, like, log_softmax, namespace
+from unbag._arrays import like, log_softmax, namespace
 from unbag._rules import Refused, broken, one_of
 from unbag.bags import Kind
 
@@ -342,9 +342,7 @@ def _smoothed_form(form: Form, epsilon: float, kind: Kind) -> Form:
     return replace(form, components={"binary": binary, "histogram": histogram}[kind])
 
 
-def from_callable(
-    loss: Callable[[Any, Any], Any], labels: Sequence[float] = (0, 1), *, affine: bool = False
-) -> Loss:
+def from_callable(loss: Callable[[Any, Any], Any], labels: Sequence[float] = (0, 1)) -> Loss:
     """Your own `loss(prediction, label)`, taken apart by asking for its value at every label.
 
     Parameters
@@ -353,9 +351,6 @@ def from_callable(
         Takes the predictions (any array) and one label, and returns one value per instance.
     labels : sequence of float
         The whole set of labels. (0, 1) makes a binary loss; 0, ..., c - 1 one for class histograms.
-    affine : bool
-        Whether the loss is affine in the label, which total counts need. NumPy values are checked,
-        with labels (0, 1) at label 2.
 
     >>> absolute = from_callable(lambda h, y: abs(y - h))
     >>> absolute.components(np.array([0.25]))
@@ -374,29 +369,9 @@ def from_callable(
         at_0, at_1 = loss(prediction, labels[0]), loss(prediction, labels[1])
         return namespace(prediction).stack([at_0, at_1 - at_0], axis=-1)
 
-    def checked_line(prediction: Any) -> Any:
-        f = line(prediction)
-        if is_numpy(f):  # values under `jit` cannot be looked at
-            for label in labels[2:] or (2.0,):
-                _check_affine(loss(prediction, label), label, f, name)
-        return f
-
     name = getattr(loss, "__name__", "loss").replace("<lambda>", "your loss")
     forms: dict[Kind, Form] = {}
     if len(labels) == 2:
         forms["binary"] = Form(_itself, line, log_space=False)
     forms["histogram"] = Form(_itself, classes, log_space=False)
-    if affine:
-        forms["total"] = Form(_itself, checked_line, log_space=False)
     return Loss(name, forms)
-
-
-def _check_affine(value: np.ndarray, label: float, f: np.ndarray, name: str) -> None:
-    line = f[..., 0] + label * f[..., 1]
-    if not np.allclose(line, value, rtol=1e-6, atol=1e-9):
-        worst = np.unravel_index(np.argmax(np.abs(line - value)), line.shape)
-        raise broken(
-            "A loss declared affine must lie on a line through its values at 0 and 1",
-            f"{name} at label {label:g} is {value[worst]:.6g}, the line says {line[worst]:.6g}",
-            "Use full histograms instead.",
-        )

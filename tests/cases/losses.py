@@ -85,11 +85,6 @@ TABLE = {
         lambda z, y: (z - y) ** 3,
         (0, 1, 2),
     ),
-    ("gamma", "total"): (
-        from_callable(lambda h, y: y * h - h**2, labels=(0, 1, 2), affine=True),
-        lambda z, y: y * z - z**2,
-        (0, 1, 2),
-    ),
 }
 
 CASES = list(TABLE)

@@ -62,18 +62,4 @@ MESSAGES = [
             "classes so."
         ),
     ),
-    (
-        lambda: from_callable(lambda h, y: (h - y) ** 2, (0, 1, 2), affine=True).components(
-            np.array([0.5]), kind="total"
-        ),
-        "A loss declared affine must lie on a line through its values at 0 and 1: your loss at "
-        "label 2 is 2.25, the line says 0.25. Use full histograms instead.",
-    ),
-    (
-        lambda: from_callable(lambda h, y: abs(y - h), affine=True).components(
-            np.array([0.25]), kind="total"
-        ),
-        "A loss declared affine must lie on a line through its values at 0 and 1: your loss at "
-        "label 2 is 1.75, the line says 1.25. Use full histograms instead.",
-    ),
 ]
