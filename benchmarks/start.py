@@ -28,7 +28,7 @@ from pathlib import Path
 from unbag.cli._tour import Files, make_tables
 make_tables(Files(Path(sys.argv[1])), 64)
 """
-ONCE = "from unbag.cli import app; app()"
+ONCE = "from unbag.cli import run; run()"
 TWICE = """
 import sys, time
 from typer.testing import CliRunner
@@ -47,6 +47,7 @@ GOALS = {("help", "cold"): 0.5, ("additive", "cold"): 3.0, ("network", "compiled
 def seconds(code, words, cache):
     """CPU and clock of one process, and what it printed."""
     environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(cache)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
     before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     command = [sys.executable, "-c", code, *map(str, words)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

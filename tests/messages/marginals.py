@@ -55,8 +55,8 @@ MESSAGES = [
     ),
     (
         lambda: joined(pa.table({"shop": ["z"], "n": [1]})),
-        "A marginal table must count some of the events: no event is in a cell of one, whose "
-        "first cell is one: shop=z. Write the keys in the same way in the table and in the events.",
+        "A marginal table must count some of the events: no event is in a cell of one. Its "
+        "first cell is shop=z, and the first event would be in shop=a. Write the keys in the same way in the table and in the events.",
     ),
     (
         lambda: joined(pa.table({"n": [30]})),

@@ -560,7 +560,7 @@ def spread_and_tail(x: np.ndarray) -> tuple[float, bool]:
     for rows in blocks(len(x)):
         squares = (x[rows].astype(float) - mean) ** 2
         second += float(squares.sum()) / len(x)
-        fourth += float(squares @ squares) / len(x)
+        fourth += float((squares**2).sum()) / len(x)  # `@` would wake BLAS's threads for this
     return float(np.sqrt(second)), fourth > LONG_TAIL * second**2
 
 
@@ -598,10 +598,11 @@ def _edges(ordered: np.ndarray, steps: int) -> tuple[float, ...]:
 
 def _ends(ordered: np.ndarray) -> Iterator[int]:
     """Where the run of each value ends."""
-    end = 0
-    while end < len(ordered):
-        end = int(np.searchsorted(ordered, ordered[end], "right"))
-        yield end
+    for rows in blocks(len(ordered)):
+        part = ordered[rows.start : rows.stop + 1]
+        yield from (rows.start + 1 + np.flatnonzero(part[1:] != part[:-1])).tolist()
+    if len(ordered):
+        yield len(ordered)
 
 
 def _last_of_bins(ordered: np.ndarray, bins: int) -> np.ndarray:

@@ -22,7 +22,7 @@ from unbag._model_file import Misfit, save_arrays
 from unbag._rules import broken, lacks_offset
 from unbag.bags import Bags, Kind, from_rows
 from unbag.estimators._network import Training
-from unbag.estimators._targets import RowReports, row_importance, row_reports
+from unbag.estimators._targets import RowReports, impossible_shares, row_importance, row_reports
 from unbag.learners import LEARNERS, DataWarning, Fitted, Learner, fit
 from unbag.metrics import join_marks, level_note, marks
 from unbag.tables import (
@@ -229,6 +229,9 @@ class BagEstimator(BaseEstimator):
             rule = "There must be at least two bags"
             remedy = "One bag says nothing about who is who in it."
             raise broken(rule, f"{len(bags)} given (n_samples={_num_samples(X)})", remedy)
+        impossible = impossible_shares(bags)
+        if impossible is not None:
+            warnings.warn(impossible, DataWarning, stacklevel=5)
         return bags
 
     def _go_on(self, X: Any, rows: RowReports, classes: Any = None) -> Self:

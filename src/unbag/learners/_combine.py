@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from unbag._arrays import sum_by
 from unbag.bags import Bags, Kind
@@ -233,7 +233,9 @@ def _likeliest_factor(log_likelihood: Callable[[float], float], kind: Kind) -> f
         factor, value = factor * SMALLER, lower
     if factor == 1.0:
         return factor
-    best = optimize.minimize_scalar(
+    from scipy.optimize import minimize_scalar  # takes a while to import
+
+    best = minimize_scalar(
         lambda other: -log_likelihood(other),
         bounds=(factor * SMALLER, factor / SMALLER),
         method="bounded",

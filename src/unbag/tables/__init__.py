@@ -8,6 +8,7 @@ which is stored with a model and applied at prediction.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from unbag.tables._answers import answers as answers
     from unbag.tables._columns import ColumnNames as ColumnNames
     from unbag.tables._columns import Columns as Columns
     from unbag.tables._columns import as_columns as as_columns

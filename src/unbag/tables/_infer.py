@@ -19,7 +19,7 @@ from unbag._arrays import mix
 from unbag._rules import broken
 from unbag.tables._encode import DAY, MOST_BUCKETS, Column
 from unbag.tables._errors import no_rows
-from unbag.tables._plan import FeaturePlan, Wish, as_wishes, csv_types
+from unbag.tables._plan import FeaturePlan, Wish, as_wishes, csv_types, planned
 from unbag.tables._range import beyond_note
 from unbag.tables._sources import Table, open_table
 from unbag.tables._values import (
@@ -197,15 +197,7 @@ class Survey:
         """The plan for what the batches had."""
         if self.columns and self.rows == 0:
             raise no_rows(self.table.thing)
-        columns = tuple(self._decide(summary) for summary in self.summaries.values())
-        if all(column.kind == "drop" for column in columns):
-            reasons = "; ".join(f"{column.name}: {column.why}" for column in columns)
-            raise broken(
-                "A plan must have at least one feature",
-                f"none is left ({reasons})",
-                "Add columns to the events.",
-            )
-        return FeaturePlan(columns)
+        return planned(self._decide(summary) for summary in self.summaries.values())
 
     def _decide(self, summary: Summary) -> Column:
         name, kind, wish = summary.name, summary.kind, self.wishes.get(summary.name)
