@@ -318,7 +318,7 @@ def test_an_objective_of_your_own_is_trained_by_the_same_network():
     def objective(score, batch, loss):
         return (score * batch.real).sum()
 
-    learner = TINY.network(objective, False)
+    learner = TINY.network(objective)
     assert learner.needs_random_bags
     assert learner.method is objective
     assert "unbag_fit" in competitors()

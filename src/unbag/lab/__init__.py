@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from unbag.lab._benchmark import Benchmark as Benchmark
     from unbag.lab._benchmark import BenchmarkRun as BenchmarkRun
     from unbag.lab._benchmark import Leaderboard as Leaderboard
+    from unbag.lab._benchmark import Standing as Standing
     from unbag.lab._benchmark import benchmark_preset as benchmark_preset
     from unbag.lab._benchmark import by_kind as by_kind
     from unbag.lab._benchmark import critical_difference as critical_difference
