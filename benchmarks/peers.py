@@ -4,8 +4,8 @@
 
 Made Gaussian rows (16,384) and Adult (the same number) in random bags of 16, test log loss, and
 seconds of CPU on one thread, each side in a process of its own: of the whole process, imports and
-compiling included, and of the fit and its predictions alone. llp-learn 1.6.0 pins PyTorch 2.0 and
-runs in an environment of its own: make one with Python 3.11, `pip install llp-learn==1.6.0`, and
+compiling included, and of the fit and its predictions (`fit`). llp-learn 1.6.0 pins PyTorch 2.0 and
+runs in an environment of its own: make one with Python 3.10, `pip install llp-learn==1.6.0`, and
 give its `python`. Without it these rows are skipped, and the table says so. All its methods with
 probabilities run, networks with its own defaults and 20 epochs; `workers` are its default too.
 """

@@ -10,7 +10,7 @@ from contextlib import suppress
 from unbag._lazy import postpone
 
 # libraries are objects that stay: to look for garbage among them took 0.2 s of a network's start
-gc.set_threshold(50_000, *gc.get_threshold()[1:])
+gc.set_threshold(100_000, *gc.get_threshold()[1:])
 # scikit-learn imports it and hardly uses it: half a second of every command that trains
 postpone("scipy.stats")
 try:
