@@ -197,6 +197,11 @@ MESSAGES = [
         ),
     ),
     (
+        lambda: told(as_csv(TWO, "wide", text="bag,x\na,1\n".encode("utf-16"))),
+        "A CSV file must be written in UTF-8: a file of events is not. Save it again with that "
+        "encoding.",
+    ),
+    (
         lambda: told(as_csv(TWO, "latin", text=LATIN)),
         (
             "A CSV file must be written in UTF-8: a file of events is not. Save it again with that "

@@ -362,6 +362,8 @@ def _csv_options(path: Path, types: dict[str, pa.DataType]) -> dict[str, Any]:
     opener = {".gz": gzip.open}.get(path.suffix.lower(), open)
     with opener(path, "rb") as file:
         first = re.sub(rb'"[^"]*"', b"", file.readline(CELLS))
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16, as spreadsheets write "Unicode"
+        raise pa.ArrowInvalid("invalid UTF8 data")
     separator = max(",;\t|", key=lambda mark: first.count(mark.encode()))
     return {
         "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=True),
