@@ -29,6 +29,7 @@ from unbag.tables._values import (
     as_codes,
     as_moments,
     as_numbers,
+    is_amount,
     is_date,
     is_known,
     is_number,
@@ -44,7 +45,7 @@ MOSTLY = 0.9  # of the texts of a column that was meant to hold numbers
 NAMES = r"(^|[\W_]|(?<=[a-z])(?=[A-Z]))(?i:id|uid|guid|key|code|zip|zip_?code|post_?code|plz|sku)$"
 SOME = 1000  # texts of a batch that are looked at for numbers
 SMALLEST = 4096  # hashes kept to count distinct values, exactly up to here, beyond to about 1.6%
-OF_TYPE = {"numeric": is_number, "date": is_date, "boolean": pa.types.is_boolean}
+OF_TYPE = {"numeric": is_amount, "date": is_date, "boolean": pa.types.is_boolean}
 
 Overrides = Mapping[str, Any] | str | Path | None
 
