@@ -103,13 +103,13 @@ class TreeColumns:
 
     def settings(self) -> dict[str, Any]:
         """The columns as JSON can hold them."""
-        return {"plan": self.plan.to_json() if self.plan is not None else None}
+        return {"plan": self.plan and self.plan.to_json()}
 
     @staticmethod
     def restore(settings: dict[str, Any]) -> TreeColumns:
         """The columns that `settings` described."""
         text = settings["plan"]
-        return TreeColumns(FeaturePlan.from_json(text) if text is not None else None)
+        return TreeColumns(text and FeaturePlan.from_json(text))
 
 
 def _as_float(values: np.ndarray) -> np.ndarray:

@@ -71,7 +71,7 @@ class Loader:
         self.by_noise = by_noise
         self.importance: np.ndarray | None = None  # of each bag, a factor on its weight
         self.report, self.prior = (array.astype(np.float32) for array in bags.components())
-        self.stratum = np.zeros(len(bags.size), int) if bags.stratum is None else bags.stratum
+        self.stratum = bags.stratum_or_zero
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """Bag numbers of each batch."""
