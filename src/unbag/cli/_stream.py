@@ -143,7 +143,7 @@ def follow_folder(
     finally:  # all that was learned is made last, however the work ended, and reported
         try:
             learner.checkpoint()
-            page = write_report(learner, folder)
+            page = write_report(learner, folder, files=len(inbox.aside))
         finally:
             learner.close()
     return page
@@ -182,13 +182,26 @@ def _tell_aside(inbox: FolderInput, shown: set[str]) -> None:
             shown.add(f"{name} {why}")
 
 
-def write_report(learner: StreamLearner, folder: Path) -> Path:
-    """A page on a stream: what it was, how it went, what was set aside; `report.html`."""
+def write_report(learner: StreamLearner, folder: Path, *, files: int = 0) -> Path:
+    """A page on a stream: what it was, how it went, what was set aside; `report.html`.
+
+    Parameters
+    ----------
+    learner : StreamLearner
+        Who learned.
+    folder : Path
+        Where the page goes.
+    files : int
+        How many files of the source are not read.
+    """
     from unbag.report import stream_page, write_page
     from unbag.stream import read_metrics
 
     s = learner.settings
     line = f"{s.method}, rate {s.rate:g}, prior: {s.prior}, batches of {s.batch}, seed {s.seed}"
     known = {"learned": learner.events_learned, "waiting": learner.waiting}
-    page = stream_page(read_metrics(folder), line, **known, aside=learner.counts)
+    aside = dict(learner.counts)
+    if files:  # of which the learner knows only those whose rows it was given
+        aside["file"] = files
+    page = stream_page(read_metrics(folder), line, **known, aside=aside)
     return write_page(page, folder / "report.html", force=True)

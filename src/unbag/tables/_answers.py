@@ -67,7 +67,7 @@ def answers(X: Any, bags: Bags) -> tuple[str, ...]:
 def _candidates(X: Any, rows: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Numbers, truth values, and an indicator of each value of text that has few."""
     if is_matrix(X):
-        some = X[rows].reshape(len(rows), -1)
+        some: Any = X[rows].reshape(len(rows), -1)
         some = sparse.csc_array(some) if sparse.issparse(some) else some
         for j in range(some.shape[1]):
             column = some[:, [j]]
