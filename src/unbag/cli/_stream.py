@@ -43,20 +43,20 @@ def stream(
     seed: int = 0,
     every: int = 8,
 ) -> None:
-    """Learn from a folder into which files of events and of reports fall, in any order. Each event
-    is predicted first, and learned from when the report of its bag is there. The same words go on
-    after a crash, with the files that are new.
+    """Learn from event and report files as they arrive in a folder, in any order. Each event is
+    predicted first, and learned from when the report of its bag has arrived. After a crash, run the
+    same command again: it continues where it stopped.
 
-    A file with the column of totals holds reports, another one events. Files that cannot be read
-    are set aside with the reason, and tried again when they have changed. unbag predict takes the
-    folder of the stream as a model.
+    A file that has the column of totals holds reports; any other file holds events. Files that
+    cannot be read are set aside with the reason, and tried again when they have changed. unbag
+    predict takes the folder of the stream as a model.
 
     Example: unbag stream inbox --on bag --total sales --size events --folder run --follow
 
     Parameters
     ----------
     source
-        the folder into which files of events and of reports fall
+        the folder in which files of events and of reports arrive
     folder
         for the model, checkpoints and the report; resumed if it has any; by default beside SOURCE,
         with -run at the end of its name
