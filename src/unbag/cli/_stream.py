@@ -45,20 +45,20 @@ def stream(
     seed: int = 0,
     every: int = 8,
 ) -> None:
-    """Learn from a folder into which files of events and of reports fall, in any order. Each event
-    is predicted first, and learned from when the report of its bag is there. The same words go on
-    after a crash, with the files that are new.
+    """Learn from event and report files as they arrive in a folder, in any order. Each event is
+    predicted first, and learned from when the report of its bag has arrived. After a crash, run the
+    same command again: it continues where it stopped.
 
-    A file with the column of totals holds reports, another one events. Files that cannot be read
-    are set aside with the reason, and tried again when they have changed. unbag predict takes the
-    folder of the stream as a model.
+    A file that has the column of totals holds reports; any other file holds events. Files that
+    cannot be read are set aside with the reason, and tried again when they have changed. unbag
+    predict takes the folder of the stream as a model.
 
     Example: unbag stream inbox --on bag --total sales --size events --folder run --follow
 
     Parameters
     ----------
     source
-        the folder into which files of events and of reports fall
+        the folder in which files of events and of reports arrive
     folder
         for the model, checkpoints and the report; resumed if it has any; by default beside SOURCE,
         with -run at the end of its name
@@ -145,7 +145,7 @@ def follow_folder(
     finally:  # all that was learned is made last, however the work ended, and reported
         try:
             learner.checkpoint()
-            page = write_report(learner, folder)
+            page = write_report(learner, folder, files=len(inbox.aside))
         finally:
             learner.close()
     return page
@@ -193,13 +193,26 @@ def _tell_aside(inbox: FolderInput, shown: set[str]) -> None:
             shown.add(f"{name} {why}")
 
 
-def write_report(learner: StreamLearner, folder: Path) -> Path:
-    """A page on a stream: what it was, how it went, what was set aside; `report.html`."""
+def write_report(learner: StreamLearner, folder: Path, *, files: int = 0) -> Path:
+    """A page on a stream: what it was, how it went, what was set aside; `report.html`.
+
+    Parameters
+    ----------
+    learner : StreamLearner
+        Who learned.
+    folder : Path
+        Where the page goes.
+    files : int
+        How many files of the source are not read.
+    """
     from unbag.report import stream_page, write_page
     from unbag.stream import read_metrics
 
     s = learner.settings
     line = f"{s.method}, rate {s.rate:g}, prior: {s.prior}, batches of {s.batch}, seed {s.seed}"
     known = {"learned": learner.events_learned, "waiting": learner.waiting}
-    page = stream_page(read_metrics(folder), line, **known, aside=learner.counts)
+    aside = dict(learner.counts)
+    if files:  # of which the learner knows only those whose rows it was given
+        aside["file"] = files
+    page = stream_page(read_metrics(folder), line, **known, aside=aside)
     return write_page(page, folder / "report.html", force=True)

@@ -21,7 +21,7 @@ FEWEST, MOST = 10, 1000  # bags to compare
 ROWS = 20_000  # that they have together, unless so many are needed for the fewest
 LEVELS = 8  # text with more values is no label
 ROUNDED = 1e-3  # of the size of a bag: shares may be rounded
-SIGMAS = 4.0
+SIGMAS = 3.0
 STEEP = 0.5  # no column but the label has so steep a line, beyond doubt, and the right sum
 
 ANSWER = "in every bag it adds up to what was reported, so it is what is to be learned"
@@ -78,7 +78,7 @@ def _candidates(
     """Numbers, truth values, and an indicator of each value of text that has few; of a matrix only
     the columns whose sum is near one that is wanted."""
     if is_matrix(X):
-        some = X[rows].reshape(len(rows), -1)
+        some: Any = X[rows].reshape(len(rows), -1)
         sums = np.asarray(some.sum(axis=0, dtype=float)).ravel()
         for j in np.flatnonzero(np.any(np.abs(sums[:, None] - wanted) <= near, axis=1)):
             column = some[:, [j]]
@@ -123,5 +123,6 @@ def _follows(total: np.ndarray, sums: np.ndarray, size: np.ndarray, noise: np.nd
     if not known > 0 or abs(np.sum(total - sums)) > SIGMAS * np.sqrt(noise.sum()):
         return False
     slope = np.sum(x * y / noise) / known
-    error = np.sqrt(np.sum((x * (y - slope * x) / noise) ** 2)) / known
-    return bool(abs(slope - 1) <= SIGMAS * error and slope - 3 * error > STEEP)
+    # that of the noise, and no less than the residuals show
+    error = max(np.sqrt(np.sum((x * (y - slope * x) / noise) ** 2)) / known, 1 / np.sqrt(known))
+    return bool(abs(slope - 1) <= SIGMAS * error and slope - SIGMAS * error > STEEP)
