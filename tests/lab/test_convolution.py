@@ -116,5 +116,15 @@ def test_bfloat16_without_pytorch_or_for_several_classes_is_refused(monkeypatch)
         MODELS["cnn-bfloat16"](SHAPES[0], key=0)
 
 
+def test_one_thread_stays_in_jax(monkeypatch):
+    """It would wait for itself: a process on one core, or on a Ray worker with one CPU, hung."""
+    assert _convolution.in_torch()
+    monkeypatch.setenv("NPROC", "1")
+    assert not _convolution.in_torch()
+    monkeypatch.delenv("NPROC")
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0}, raising=False)
+    assert not _convolution.in_torch()
+
+
 def test_several_classes_stay_in_jax():
     assert type(MODELS["cnn"](SHAPES[0], key=0, outputs=10)) is models.Convolutions

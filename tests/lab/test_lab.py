@@ -542,6 +542,37 @@ def test_another_start_or_batch_is_not_the_papers(changes, reason):
     assert (verdict, numbers.endswith(reason)) == ("not comparable", True)
 
 
+@pytest.mark.parametrize("losses, ended", [
+    ([0.4, 0.3, 0.5, 0.5], False),
+    ([0.4, 0.3, 0.5, 0.5, 0.5], True),
+    ([0.4, 0.3, 0.5, 0.37, 0.5], False),
+    ([0.3, 0.4, 0.4, 0.4], True),
+    ([0.6, 0.4], False),
+])  # fmt: skip
+def test_a_run_ends_when_its_loss_has_long_risen(losses, ended):
+    assert _run.has_risen([np.array([[loss]]) for loss in losses]) == ended
+    both = [np.array([[loss, 0.3]]) for loss in losses]  # another that has not
+    assert not _run.has_risen(both)
+
+
+def test_only_slow_networks_end_early_and_the_last_epoch_of_all_is_an_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(_run, "RISE", 0.0)  # any loss has risen
+    own = {"sizes": (20,), "methods": ("upm",), "epochs": 6, "rates": (0.1, 0.2, 0.3)}
+    plan = Plan(**{**TOY, **own})
+    rows = [row for group in plan.groups() for row in _run.train_group(group)]
+    assert {len(row["test_loss"]) for row in rows} == {6}
+    monkeypatch.setitem(_run.TOGETHER, "linear", (1, 1))
+    short = [row for group in plan.groups() for row in _run.train_group(group)]
+    assert {len(row["test_loss"]) for row in short} == {_run.PATIENCE + 1}
+    for losses, edge in (([0.4, 0.3, 0.1, 0.2], False), ([0.4, 0.3, 0.2, 0.1], True)):
+        for row in short:
+            row["test_loss"] = np.array(losses, np.float32) + (row["rate"] != 0.2)
+        store = RunStore(tmp_path / str(edge))
+        store.add(short)
+        (runs,) = _results.read_runs(store)
+        assert _results.best_on_test(runs).edge == edge
+
+
 def of_experiment(runs, **changes):
     return [one._replace(experiment=one.experiment._replace(**changes)) for one in runs]
 

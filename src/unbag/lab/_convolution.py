@@ -9,6 +9,7 @@ a plan names it, so that runs of both kinds are never mixed.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
@@ -44,8 +45,11 @@ def cnn_bfloat16(
 
 
 def in_torch() -> bool:
-    """Whether PyTorch's convolutions are there and faster."""
-    return find_spec("torch") is not None and jax.default_backend() == "cpu"
+    """Whether PyTorch's convolutions are there and faster; JAX needs a second thread beside the one
+    that waits for them."""
+    cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+    threads = int(os.environ.get("NPROC") or len(cores(0)))  # as XLA counts them
+    return threads > 1 and find_spec("torch") is not None and jax.default_backend() == "cpu"
 
 
 @jax.tree_util.register_dataclass

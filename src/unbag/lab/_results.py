@@ -201,7 +201,8 @@ def best_on_test(runs: Runs, metric: Metric = "test_loss") -> Average | None:
     place, epoch = np.unravel_index(np.nanargmin(mean), mean.shape)
     rate, mine = runs.rates[place], getattr(runs, metric)[:, place, epoch]
     rates = [*runs.rates, *(each for which, each in runs.worse if which == metric)]
-    edge = bool(epoch + 1 == runs.experiment.epochs or rate in (min(rates), max(rates)))
+    last = np.isfinite(mean[place]).sum()  # some end early
+    edge = bool(epoch + 1 == last or rate in (min(rates), max(rates)))
     return Average(*mean_and_error(mine), mine, runs.repetitions, rate, int(epoch) + 1, edge)
 
 
