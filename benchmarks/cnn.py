@@ -31,6 +31,7 @@ SHAPES = {"MNIST": (28, 28, 1), "CIFAR-10": (32, 32, 3)}
 OPTIMIZER = optax.adam(1e-3)
 
 
+@jax.tree_util.register_dataclass
 class Library(models.Convolutions):
     """The same network with JAX's convolution and window."""
 
