@@ -53,9 +53,14 @@ class Runs(NamedTuple):
         """Only these repetitions and rates."""
         s = [self.repetitions.index(each) for each in repetitions]
         where = np.ix_(s, [self.rates.index(each) for each in rates])
-        arrays = (array[where] for array in (self.test_loss, self.test_auc, self.choice))
-        axes = (tuple(self.repetitions[i] for i in s), tuple(float(rate) for rate in rates))
-        return Runs(*self[:7], *axes, *arrays)
+        return self._replace(
+            repetitions=tuple(self.repetitions[i] for i in s),
+            rates=tuple(float(rate) for rate in rates),
+            test_loss=self.test_loss[where],
+            test_auc=self.test_auc[where],
+            choice=self.choice[where],
+            worse=(),
+        )
 
 
 class Average(NamedTuple):
