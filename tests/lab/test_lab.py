@@ -430,6 +430,7 @@ def test_runs_beyond_the_grid_do_not_put_the_grid_out(tmp_path, rates, repetitio
     ({0.1: 0.4}, True),  # nothing above it was tried
     ({0.1: 0.4, 0.3: 0.2}, True),  # what was tried once is better than what was repeated
     ({0.1: 0.4, 0.3: np.nan}, False),  # diverged at once
+    (dict.fromkeys((0.01, 0.1, 0.3, 0.4, 0.5, 0.6), 0.4), False),  # more rates than repetitions
 ])  # fmt: skip
 def test_a_rate_that_was_tried_once_and_was_worse_is_an_end_of_the_grid(tmp_path, losses, edge):
     """A search with one repetition, then five of the best: the five count."""

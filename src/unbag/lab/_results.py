@@ -161,7 +161,9 @@ def _runs(key: tuple, table: pa.Table) -> Runs:
         [rate for rate, every in zip(rates, made.T, strict=True) if every.all()],
     )
     wide = ([s for s, every in zip(repetitions, made, strict=True) if every.all()], runs.rates)
-    kept = runs.part(*max(long, wide, key=lambda pair: len(pair[0]) * len(pair[1])))
+    # A search for a rate, in one repetition, puts no repetitions out.
+    area = lambda pair: (len(pair[0]) > 1 and len(pair[1]) > 0, len(pair[0]) * len(pair[1]))
+    kept = runs.part(*max(long, wide, key=area))
     return kept._replace(worse=tuple(_worse_rates(runs, kept.rates, made)))
 
 
