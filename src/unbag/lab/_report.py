@@ -147,13 +147,13 @@ def _figures(
 
 def _broadest(everything: Sequence[Runs], task: str) -> Experiment | None:
     """The experiment of a task that the paper's figures have: its network where there are three
-    repetitions with it, then the most bag sizes, then the most epochs."""
+    repetitions of several bag sizes with it, then the most bag sizes, then the most epochs."""
 
     def breadth(e: Experiment) -> tuple:
         mine = [runs for runs in everything if runs.experiment == e and not runs.holdout]
         sizes, repeated = {runs.size for runs in mine}, max(len(r.repetitions) for r in mine) >= 3
         papers = has_papers_network(task, e.model)
-        return repeated, papers, e.start == "usual", len(sizes), e.epochs
+        return repeated and len(sizes) > 1, papers, e.start == "usual", len(sizes), e.epochs
 
     mine = [experiment for experiment in experiments_of(everything) if experiment.task == task]
     return max(mine, key=breadth, default=None)
