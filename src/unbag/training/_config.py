@@ -23,8 +23,9 @@ from unbag.training._sharding import Devices
 MATCHED = ("matching", "moments", "llp_fc", "llp_vat", "mixbag")
 """Methods that have no lower bound at reports outside the range of their loss."""
 
-Progress = Callable[[int, dict[str, Any]], None]
-"""Called after each epoch with its number and what was observed, by seed and rate."""
+Progress = Callable[[int, dict[str, Any]], bool | None]
+"""Called after each epoch with its number and what was observed, by seed and rate; True ends the
+training."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,7 +59,7 @@ class TrainingConfig:
         batch.
     progress : bool or callable
         True for a bar with losses and the time left, or a function called after each epoch as
-        progress(epoch, observed).
+        progress(epoch, observed), which ends the training where it returns True.
     """
 
     epochs: int = 50

@@ -36,7 +36,7 @@ from unbag.training._validation import StopRule, Validation
 
 
 @contextmanager
-def progress_of(progress: Any, epochs: int) -> Iterator[Callable[[int, dict[str, Any]], None]]:
+def progress_of(progress: Any, epochs: int) -> Iterator[Callable[[int, dict[str, Any]], Any]]:
     """A bar on stderr for True, the function itself, or what is informed in this context for
     False."""
     if progress is True:
@@ -214,8 +214,7 @@ def sweep(
             observed = {"train": np.asarray(total / sum(active for _, active in values))}
             observed |= validation.look(trainer.look, state.params)
             state = record.add(epoch, observed, state)
-            progress(epoch, observed)
-            if record.finished():
+            if progress(epoch, observed) or record.finished():
                 break
     link = setting.loss.form(setting.kind).link
     about = {"method": getattr(method, "__name__", method), "loss": setting.loss.name, "link": link}
