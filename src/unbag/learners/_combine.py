@@ -273,7 +273,7 @@ def _dispersion(score: np.ndarray, bags: Bags) -> float:
         return 1.0
     rate = np.exp(np.clip(score + offset_of(bags), -30, 30))
     mean = np.bincount(bags.bag, weights=rate, minlength=len(bags))
-    noise = np.zeros(len(bags)) if bags.noise is None else bags.noise
+    noise = bags.noise_or_zero
     squares = (bags.report * bags.size - mean) ** 2 / np.maximum(mean + noise, LEAST)
     return max(1.0, float(squares.sum() / max(len(bags) - 1, 1)))
 
@@ -437,7 +437,7 @@ def _of_bags(
     """Of each bag V^-1 J, J and the counts less their means."""
     eta = np.clip(free + design @ theta, -30, 30)
     count = bags.report.reshape(len(bags), -1) * bags.size[:, None]
-    noise = np.zeros(len(bags)) if bags.noise is None else bags.noise
+    noise = bags.noise_or_zero
 
     def total(values: np.ndarray) -> np.ndarray:
         return sum_by(bags.bag, values, len(bags))
