@@ -14,6 +14,7 @@ RESULTS = {
     "disk": lambda weights: weights == {"additive": 1.0},
     "additive": lambda score: -1 < score < 1,  # the truth is 0
     "trees": lambda rounds: max(rounds) <= scale.ROUNDS,
+    "labels": lambda trees: trees == 5 * scale.ROUNDS,
     "predict": lambda rows: rows == scale.WARM,
     "epoch": lambda history: len(history["train"]) == 1,
     "evaluate": lambda log_loss: 0.3 < log_loss < np.log(2),
