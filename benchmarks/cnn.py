@@ -1,6 +1,6 @@
 """How fast can the paper's CNN be trained on this CPU? JAX's convolution, patches times a matrix
 (ours), ours in blocks, PyTorch's network in float32 and bfloat16, and what the lab trains: JAX's
-step with PyTorch's convolutions.
+step with PyTorch's convolutions, in float32 (`cnn`) and bfloat16 (`cnn-bfloat16`).
 
 One training step (gradient and Adam) of a batch of images, all in one run and in turns; a ratio is
 the median over the rounds of the paired ratio to the first. In bfloat16 only the products are:
@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from unbag import models
-from unbag.lab._convolution import cnn
+from unbag.lab._convolution import cnn, cnn_bfloat16
 from unbag.lab._run import MICROBATCH
 from unbag.training._sharding import place_on
 
@@ -31,6 +31,7 @@ SHAPES = {"MNIST": (28, 28, 1), "CIFAR-10": (32, 32, 3)}
 OPTIMIZER = optax.adam(1e-3)
 
 
+@jax.tree_util.register_dataclass
 class Library(models.Convolutions):
     """The same network with JAX's convolution and window."""
 
@@ -94,6 +95,9 @@ def steps_of(shape, images: int):
         "patches": jax_step(patches, X, y, 0),
         "patches in blocks": jax_step(patches, X, y, MICROBATCH["cnn"]),
         "JAX's step, PyTorch's convolutions": jax_step(cnn(shape, key=0), X, y, 0),
+        "JAX's step, PyTorch's convolutions, bfloat16": jax_step(
+            cnn_bfloat16(shape, key=0), X, y, 0
+        ),
         "PyTorch": torch_step(shape, X, y, half=False),
         "PyTorch, bfloat16": torch_step(shape, X, y, half=True),
     }

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import unbag
 from unbag import models
 from unbag.lab import _convolution
 from unbag.lab._catalogue import MODELS
@@ -90,6 +91,39 @@ def test_what_is_no_longer_kept_is_made_again():
     value, pull = jax.vjp(lambda model: objective(model, X, weight, key), fast)
     _convolution._LAST.clear()
     near(kept, pull(jnp.ones_like(value)))
+
+
+def test_steps_in_bfloat16_are_those_of_float32_to_its_rounding_and_evaluation_is_exact():
+    _, fast, X, weight = networks(SHAPES[1])
+    rough = MODELS["cnn-bfloat16"](SHAPES[1], key=1)
+    key = jax.random.key(3)
+    np.testing.assert_array_equal(scores(rough, X), scores(fast, X))
+    gap = np.asarray(scores(rough, X, key) - scores(fast, X, key))
+    size = np.abs(np.asarray(scores(fast, X, key))).max()
+    assert 0 < np.abs(gap).max() < 2**-6 * size  # 8 bits, a few roundings
+    slopes, exact = (jax.tree.leaves(gradient(m, X, weight**2, key)) for m in (rough, fast))
+    for own, other in zip(slopes, exact, strict=True):
+        assert own.dtype == jnp.float32
+        assert np.linalg.norm(own - other) < 0.03 * np.linalg.norm(other)
+
+
+def test_bfloat16_without_pytorch_or_for_several_classes_is_refused(monkeypatch):
+    words = "The model cnn-bfloat16 must have PyTorch's convolutions on a CPU, and one output"
+    with pytest.raises(unbag.Refused, match=words):
+        MODELS["cnn-bfloat16"](SHAPES[0], key=0, outputs=10)
+    monkeypatch.setattr(_convolution, "in_torch", lambda: False)
+    with pytest.raises(unbag.Refused, match=words):
+        MODELS["cnn-bfloat16"](SHAPES[0], key=0)
+
+
+def test_one_thread_stays_in_jax(monkeypatch):
+    """It would wait for itself: a process on one core, or on a Ray worker with one CPU, hung."""
+    assert _convolution.in_torch()
+    monkeypatch.setenv("NPROC", "1")
+    assert not _convolution.in_torch()
+    monkeypatch.delenv("NPROC")
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0}, raising=False)
+    assert not _convolution.in_torch()
 
 
 def test_several_classes_stay_in_jax():

@@ -40,6 +40,7 @@ from unbag.lab import _claims as judging
 from unbag.lab import _online as online_reporting
 from unbag.lab._catalogue import MODELS, UNSMOOTHED
 from unbag.lab._choice import BagDeviation, bag_spread
+from unbag.lab._figures import network_of
 from unbag.lab._online import HISTORY, Cell, OnlineStore, online_preset, online_stores
 from unbag.lab._plan import Experiment, RunSettings
 from unbag.lab._report import MARKS, _broadest, latex_page, write_report
@@ -418,8 +419,39 @@ def test_runs_beyond_the_grid_do_not_put_the_grid_out(tmp_path, rates, repetitio
         store.add([row for row in invent(group) if which(row) not in store.finished()])
     everything = _results.read_runs(store)
     assert {(len(runs.rates), len(runs.repetitions)) for runs in everything} == {kept}
-    assert [str(_results.best_on_test(runs)) for runs in everything] == [
-        str(found) for found in before
+    after = [_results.best_on_test(runs) for runs in everything]
+    assert [(best.mean, best.error) for best in after] == [
+        (best.mean, best.error) for best in before
+    ]
+
+
+@pytest.mark.parametrize("losses, edge", [
+    ({0.1: 0.4, 0.3: 0.4}, False),
+    ({0.1: 0.4}, True),  # nothing above it was tried
+    ({0.1: 0.4, 0.3: 0.2}, True),  # what was tried once is better than what was repeated
+    ({0.1: 0.4, 0.3: np.nan}, False),  # diverged at once
+    (dict.fromkeys((0.01, 0.1, 0.3, 0.4, 0.5, 0.6), 0.4), False),  # more rates than repetitions
+])  # fmt: skip
+def test_a_rate_that_was_tried_once_and_was_worse_is_an_end_of_the_grid(tmp_path, losses, edge):
+    """A search with one repetition, then five of the best: the five count."""
+    store = RunStore(tmp_path)
+    plan = {**TOY, "methods": ("upm",), "sizes": (20,), "repetitions": 5, "rates": (0.2,)}
+    given = [(Plan(**plan), 0.3)]
+    given += [(Plan(**{**plan, "rates": (r,), "repetitions": 1}), x) for r, x in losses.items()]
+    for one, loss in given:
+        for group in one.groups():
+            rows = list(invent(group))
+            for each in rows:
+                history = np.full(one.epochs, loss + 0.1, np.float32)
+                history[0] = loss
+                each |= {"test_loss": history, "test_auc": 1 - history}
+            store.add(rows)
+    (runs,) = _results.read_runs(store)
+    assert (runs.rates, len(runs.repetitions)) == ((0.2,), 5)
+    found = [_results.best_on_test(runs, metric) for metric in ("test_loss", "test_auc")]
+    assert [(best.mean, best.edge) for best in found] == [
+        (pytest.approx(0.3), edge),
+        (pytest.approx(0.7), edge),
     ]
 
 
@@ -498,7 +530,8 @@ def test_runs_that_are_not_the_papers_or_end_at_an_edge_decide_nothing(changes, 
 
 @pytest.mark.parametrize("changes, reason", [
     ({"start": "trivial"}, "perceptron, trivial start, 5 epochs; the paper has the usual start"),
-    ({"batch": 1024}, "5 epochs, batches of 1024; the paper has batches of 4096"),
+    ({"batch": 8192}, "5 epochs, batches of 8192; the paper has batches of 4096"),
+    ({"batch": 7}, "5 epochs, batches of 7; the paper has batches of 4096"),
     ({"model": "cnn", "start": "trivial"}, "; the paper has perceptron and the usual start"),
 ])  # fmt: skip
 def test_another_start_or_batch_is_not_the_papers(changes, reason):
@@ -508,6 +541,64 @@ def test_another_start_or_batch_is_not_the_papers(changes, reason):
     ]
     verdict, numbers = row(runs, SMALL)
     assert (verdict, numbers.endswith(reason)) == ("not comparable", True)
+
+
+@pytest.mark.parametrize("losses, ended", [
+    ([0.4, 0.3, 0.5, 0.5], False),
+    ([0.4, 0.3, 0.5, 0.5, 0.5], True),
+    ([0.4, 0.3, 0.5, 0.37, 0.5], False),
+    ([0.3, 0.4, 0.4, 0.4], True),
+    ([0.6, 0.4], False),
+])  # fmt: skip
+def test_a_run_ends_when_its_loss_has_long_risen(losses, ended):
+    assert _run.has_risen([np.array([[loss]]) for loss in losses]) == ended
+    both = [np.array([[loss, 0.3]]) for loss in losses]  # another that has not
+    assert not _run.has_risen(both)
+
+
+def test_only_slow_networks_end_early_and_the_last_epoch_of_all_is_an_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(_run, "RISE", 0.0)  # any loss has risen
+    own = {"sizes": (20,), "methods": ("upm",), "epochs": 6, "rates": (0.1, 0.2, 0.3)}
+    plan = Plan(**{**TOY, **own})
+    rows = [row for group in plan.groups() for row in _run.train_group(group)]
+    assert {len(row["test_loss"]) for row in rows} == {6}
+    monkeypatch.setitem(_run.TOGETHER, "linear", (1, 1))
+    short = [row for group in plan.groups() for row in _run.train_group(group)]
+    assert {len(row["test_loss"]) for row in short} == {_run.PATIENCE + 1}
+    for losses, edge in (([0.4, 0.3, 0.1, 0.2], False), ([0.4, 0.3, 0.2, 0.1], True)):
+        for row in short:
+            row["test_loss"] = np.array(losses, np.float32) + (row["rate"] != 0.2)
+        store = RunStore(tmp_path / str(edge))
+        store.add(short)
+        (runs,) = _results.read_runs(store)
+        assert _results.best_on_test(runs).edge == edge
+
+
+def of_experiment(runs, **changes):
+    return [one._replace(experiment=one.experiment._replace(**changes)) for one in runs]
+
+
+def test_a_smaller_batch_decides_where_it_has_four_bags_and_is_named():
+    """As many as the paper's batch has at bags of 1,024."""
+    runs = of_experiment(invented(levels(0.34, 0.37, 0.36)), batch=64)
+    verdict, numbers = row(runs, SMALL)
+    assert verdict == "undecided"
+    assert numbers.startswith("for it at 2, 4, 8, 16; undecided at 32: not run (at 2 PM")
+    assert numbers.split("; run with")[1].startswith(" perceptron, usual start, 5 epochs, batches")
+    whole = invented(levels(0.34, 0.37, 0.36, sizes=(32,)))
+    assert row([*runs, *whole], SMALL)[0] == "supported"
+    assert row(runs, LARGE)[0] == "not comparable"
+
+
+def test_steps_in_bfloat16_are_of_the_papers_network_and_are_named():
+    given = {"task": "mnist", "rows": 60_000}
+    rough = [*invented(levels(0.34, 0.37, 0.36), model="cnn-bfloat16", **given)]
+    verdict, numbers = row(rough, SMALL, "MNIST")
+    assert verdict == "supported"
+    assert "; run with cnn-bfloat16, usual start, 5 epochs" in numbers
+    assert network_of(rough[0].experiment) == "CNN, steps in bfloat16, the paper's network"
+    exact = invented(levels(0.34, 0.37, 0.36), **given)
+    assert "run with" not in row([*rough, *exact], SMALL, "MNIST")[1]
 
 
 def test_the_numbers_beside_a_verdict_are_of_the_runs_that_decided_it():
@@ -721,12 +812,16 @@ def test_latex_tables_compile_and_none_is_wider_than_the_page(tmp_path):
     assert "Overfull" not in compiled(text, tmp_path)
 
 
-def test_the_papers_panel_is_of_its_network_once_three_repetitions_are_there():
-    levels_of = levels(0.34, 0.37, 0.35, sizes=(16, 64))
-    small = [*invented(levels_of, task="mnist", model="perceptron", rows=60_000)]
-    for seeds, model in ((2, "perceptron"), (3, "cnn")):
-        own = invented(levels(0.3, 0.3, 0.3, sizes=(16,)), task="mnist", rows=60_000, seeds=seeds)
-        assert _broadest([*small, *own], "mnist").model == model
+@pytest.mark.parametrize("seeds, sizes, model", [
+    (2, (16, 64), "perceptron"),
+    (3, (16, 64), "cnn"),
+    (3, (16,), "perceptron"),  # one size is no curve
+])  # fmt: skip
+def test_the_papers_panel_is_of_its_network_once_three_repetitions_are_there(seeds, sizes, model):
+    given = {"task": "mnist", "rows": 60_000}
+    small = invented(levels(0.34, 0.37, 0.35, sizes=(4, 16, 64)), model="perceptron", **given)
+    own = invented(levels(0.3, 0.3, 0.3, sizes=sizes), seeds=seeds, **given)
+    assert _broadest([*small, *own], "mnist").model == model
 
 
 def test_rate_and_method_are_chosen_by_unbag_choose_from_the_held_out_bags_of_each_repetition(
@@ -1102,12 +1197,13 @@ def test_the_page_on_experiments_has_the_twelve_rows_of_the_report():
     assert "\n".join(rows) in page
 
 
-@pytest.mark.parametrize("heading, experiment, digits", [
-    ("### Adult", ("adult", "perceptron", "usual", "150"), 3),
-    ("### Higgs with 28 features", ("higgs-all", "deep", "usual", "12"), 4),
+@pytest.mark.parametrize("heading, experiment, count, digits", [
+    ("### Adult", ("adult", "perceptron", "usual", "150"), 12, 3),
+    ("### Higgs with 28 features", ("higgs-all", "deep", "usual", "12"), 12, 4),
+    ("### MNIST with the paper's CNN", ("mnist", "cnn-bfloat16", "usual", "8"), 1, 4),
 ])  # fmt: skip
 def test_the_tables_of_the_page_on_experiments_are_of_the_runs_in_results(
-    heading, experiment, digits
+    heading, experiment, count, digits
 ):
     root = Path(__file__).parents[2]
     page = (root / "docs" / "experiments.md").read_text()
@@ -1119,7 +1215,7 @@ def test_the_tables_of_the_page_on_experiments_are_of_the_runs_in_results(
             if (row["task"], row["model"], row["start"], row["epochs"]) == experiment
             and (row["metric"], row["holdout"]) == ("test_loss", "0.0")
         }
-    assert len(sizes) == 12
+    assert len(sizes) == count
     for title, numbers in rows.items():
         assert numbers == [f"{best[title, size]:.{digits}f}" for size in sizes]
 

@@ -230,7 +230,7 @@ def test_the_mean_of_the_reference_over_batch_and_pool_is_exact_up_to_the_covari
 
 
 def naive_upm(size, bag, report, prior, f, w):
-    """Equation (1) of the paper (and its multi-class form), bag by bag, with leave-one-bag-out
+    """Equation (2) of the paper (and its multi-class form), bag by bag, with leave-one-bag-out
     means."""
     total = 0.0
     for j in range(len(size)):

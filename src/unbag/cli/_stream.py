@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import fields
+from math import isfinite
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unbag._rules import broken, option_spelling
-from unbag.cli._console import tell
+from unbag.cli._console import activity, tell
 from unbag.cli._options import Encoding, Features, table_verb
 
 if TYPE_CHECKING:
+    from unbag._progress import Progress
     from unbag.stream import FolderInput, StreamLearner, StreamSettings
     from unbag.tables import Columns
 
@@ -119,8 +121,8 @@ def follow_folder(
     every: int,
     follow: bool,
 ) -> Path:
-    """Learn from the files of a folder with a live view; returns the path of the report page."""
-    from unbag.stream import FolderInput, View, learner_of
+    """Learn from the files of a folder; returns the path of the report page."""
+    from unbag.stream import FolderInput, learner_of
 
     inbox = FolderInput(source, folder, columns)
     setup = inbox.setup(**how)
@@ -138,8 +140,8 @@ def follow_folder(
     if learner.chunks:
         tell(f"resumed after chunk {learner.chunks}, {learner.position} files")
     try:
-        with View(learner, chunks) as view:
-            _run(inbox, learner, setup.plan, view, chunks, follow=follow)
+        with activity("stream") as progress:
+            _run(inbox, learner, setup.plan, progress, chunks, follow=follow)
     finally:  # all that was learned is made last, however the work ended, and reported
         try:
             learner.checkpoint()
@@ -153,7 +155,7 @@ def _run(
     inbox: FolderInput,
     learner: StreamLearner,
     plan: Any,
-    view: Any,
+    progress: Progress,
     chunks: int | None,
     *,
     follow: bool,
@@ -163,7 +165,7 @@ def _run(
     while True:
         for arrival in inbox.arrivals(learner.position, settled=follow):
             inbox.feed(arrival, learner, plan)
-            view(arrival)
+            progress(learner.chunks, chunks, in_words(learner))
             if chunks is not None and learner.chunks >= chunks:
                 return
         _tell_aside(inbox, shown)
@@ -172,6 +174,15 @@ def _run(
             return
         learner.checkpoint()
         sleep(LOOKS)
+
+
+def in_words(learner: StreamLearner) -> str:
+    """Where a stream is: its last chunk, and how the last chunks were predicted."""
+    last = (learner.rows or [{}])[-1]
+    means = {"log loss": last.get("window_log_loss"), "AUC": last.get("window_auc")}
+    parts = [f"stream: chunk {learner.chunks}", f"{learner.waiting:,} events wait"]
+    parts += [f"{name} {mean:.4f}" for name, mean in means.items() if mean and isfinite(mean)]
+    return ", ".join(parts + ["the prior moved"] * bool(last.get("drift")))
 
 
 def _tell_aside(inbox: FolderInput, shown: set[str]) -> None:

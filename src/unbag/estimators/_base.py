@@ -438,7 +438,7 @@ class BagEstimator(BaseEstimator):
         if offset is None and self.fitted_ is not None and self.fitted_.needs_offset:
             old = self.old_score_  # where the rows bring their old scores or exposures
             if old is None or not _is_table(X) or old.column not in open_table(X).schema.names:
-                raise lacks_offset(None if old is None else old.column)
+                raise lacks_offset(getattr(old, "column", None))
             offset = old.scores(open_table(X).read([old.column]))
         return self.scores_at(X, offset)
 
@@ -515,7 +515,7 @@ class BagEstimator(BaseEstimator):
             "features": int(self.n_features_in_),
             "names": _plain(getattr(self, "feature_names_in_", None)),
             "classes": _plain(getattr(self, "classes_", None)),
-            "plan": None if self.plan_ is None else self.plan_.to_json(),
+            "plan": self.plan_ and self.plan_.to_json(),
             "old_score": self.old_score_,
         }
         if self.learned_ is not None:

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbag.lab._catalogue import TASKS, Way, title_of
+from unbag.lab._catalogue import TASKS, Way, has_papers_network, title_of
 from unbag.lab._choice import ALL, BagDeviation, Chosen
 from unbag.lab._markup import as_markdown
-from unbag.lab._plan import BATCH
+from unbag.lab._plan import BATCH, Experiment
 from unbag.lab._results import (
     Average,
     BestCells,
@@ -42,7 +42,8 @@ class ClaimVerdict(NamedTuple):
     supported where it is decided for it at every bag size, and not supported where it is decided
     against it at some and for it at none; otherwise it is undecided, and the reason stands beside
     it. Runs with another network than the paper's, with fewer repetitions or with fewer rows are
-    not comparable with it, whatever they show.
+    not comparable with it, whatever they show. Steps in bfloat16 and batches that are smaller than
+    the paper's, but have as many bags as its have at bags of 1,024, are named beside the verdict.
     """
 
     whose: str
@@ -172,6 +173,7 @@ BATCH_TASKS = ("adult", "mnist", "cifar-animal", "cifar-cat", "higgs")
 PM, EASY, UPM = Way("matching", "log"), Way("easy", "log"), Way("upm", "log")
 PAPERS, OURS = (PM, EASY, UPM), Way("anchored", "square")
 ENOUGH = 0.9  # of the paper's rows
+BAGS = 4  # in a batch: as many as the paper has at bags of 1,024
 LARGEST = 2048
 
 
@@ -229,31 +231,36 @@ def _on_task(everything: Sequence[Runs], task: str, metric: Metric, claim: Paper
     """By the runs that come nearest to the paper's, at each size."""
     _, a, others, sizes, never = claim
     ours = [cells for cells in _experiments(everything, task, metric) if cells.rows]
-    ran = [cells for cells in ours if _duels(cells, a, others, sizes)]
-    if not ran:
+    ran = {k: [(cells, _duels(cells, a, others, (k,))) for cells in ours] for k in sizes}
+    ran = {k: [pair for pair in pairs if pair[1]] for k, pairs in ran.items()}
+    if not any(ran.values()):
         return NOT_RUN, ""
-    reason = _obstacle(ran)
+    reason = _obstacle([(cells, k) for k, pairs in ran.items() for cells, _ in pairs])
     if reason:
         return NOT_COMPARABLE, reason
-    fit = [cells for cells in ran if not _obstacle([cells])]
     duels, nearest = [], {}
-    for k in sizes:
-        compared = [(_duels(cells, a, others, (k,)), cells) for cells in fit]
-        there, cells = max(compared, key=lambda pair: _evidence(pair[0]))
-        duels += there
-        if there:
-            nearest[k] = cells
+    for k, pairs in ran.items():
+        fit = [pair for pair in pairs if not _obstacle([(pair[0], k)])]
+        if fit:
+            nearest[k], there = max(fit, key=lambda pair: _evidence(*pair))
+            duels += there
     verdict, reason = is_best(duels, sizes, never=never)
     ends = dict.fromkeys([min(nearest), max(nearest)])  # from the runs that were judged there
     shown = {k: [f"{way.title} {nearest[k].best[way, k]}" for way in (a, *others)] for k in ends}
     numbers = "; ".join(f"at {k} {', '.join(own)}" for k, own in shown.items())
-    return verdict, f"{reason} ({numbers})"
+    other = dict.fromkeys(e.details for e in (c.experiment for c in nearest.values()) if _rough(e))
+    return verdict, f"{reason} ({numbers})" + "".join(f"; run with {words}" for words in other)
 
 
-def _evidence(duels: Sequence[Duel]) -> tuple[int, int]:
-    """Enough repetitions first, then bests inside the grid."""
+def _rough(e: Experiment) -> bool:
+    """Whether steps are rounded, or batches smaller than the paper's."""
+    return e.batch != BATCH or e.model != TASKS[e.task].model
+
+
+def _evidence(cells: BestCells, duels: Sequence[Duel]) -> tuple[int, int, bool]:
+    """Enough repetitions first, then bests inside the grid, then the paper's own steps."""
     repeated = [duel for duel in duels if duel.repetitions >= REPETITIONS]
-    return len(repeated), sum(not duel.edge for duel in duels)
+    return len(repeated), sum(not duel.edge for duel in duels), not _rough(cells.experiment)
 
 
 def _experiments(everything: Sequence[Runs], task: str, metric: Metric) -> list[BestCells]:
@@ -263,19 +270,20 @@ def _experiments(everything: Sequence[Runs], task: str, metric: Metric) -> list[
     return [cells_of(everything, experiment, metric) for experiment in known]
 
 
-def _obstacle(ran: Sequence[BestCells]) -> str:
-    """Why none of these experiments is the paper's; empty when one is."""
-    task = TASKS[ran[0].experiment.task]
+def _obstacle(ran: Sequence[tuple[BestCells, int]]) -> str:
+    """Why none of these experiments is the paper's at its bag size; empty when one is."""
+    task = TASKS[ran[0][0].experiment.task]
     reasons = []
-    for cells in ran:
+    for cells, k in ran:
         e, wanted = cells.experiment, task.paper_rows or 0
         most = max(len(average.repetitions) for average in cells.best.values())
-        papers = [
-            (e.model, task.model, task.model),
-            (e.start, "usual", "the usual start"),
-            (e.batch, BATCH, f"batches of {BATCH}"),
-        ]
-        other = " and ".join(words for own, its, words in papers if own != its)
+        its_network = has_papers_network(e.task, e.model)
+        papers = {
+            task.model: its_network,
+            "the usual start": e.start == "usual",
+            f"batches of {BATCH}": e.batch == BATCH or BAGS * k <= e.batch < BATCH,
+        }
+        other = " and ".join(words for words, same in papers.items() if not same)
         reason = ""
         if other:
             reason = f"run with {e.details}; the paper has {other}"
@@ -285,7 +293,7 @@ def _obstacle(ran: Sequence[BestCells]) -> str:
             reason = f"{most} repetitions of {e.details}"
         if not reason:
             return ""
-        reasons.append((e.model == task.model, reason))
+        reasons.append((its_network, reason))
     return max(reasons)[1]  # the nearest to the paper
 
 
@@ -296,7 +304,7 @@ def _all_trivial(everything: Sequence[Runs]) -> ClaimVerdict:
     for task in BATCH_TASKS:
         for cells in _experiments(everything, task, "test_loss"):
             there = [way for way in PAPERS if (way, LARGEST) in cells.best]
-            if there and not _obstacle([cells]):
+            if there and not _obstacle([(cells, LARGEST)]):
                 way = min(there, key=lambda way: cells.best[way, LARGEST].mean)
                 best = cells.best[way, LARGEST]
                 fit.append(best.mean + ERRORS * best.error < cells.trivial)

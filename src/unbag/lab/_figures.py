@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from unbag.lab._catalogue import LOOKS, OUR_LOOK, TASKS, Way
+from unbag.lab._catalogue import LOOKS, OUR_LOOK, TASKS, Way, has_papers_network
 from unbag.lab._plan import Experiment
 from unbag.lab._results import BestCells, Metric, in_order
 from unbag.plots import CurveLook, Level, Series, draw_curves, new_figure
@@ -66,7 +66,7 @@ def details_of(cells: BestCells, *, network: bool = True) -> str:
     parts = [experiment.details, f"{cells.repetitions} repetitions"]
     if not network:
         parts[0] = parts[0].removeprefix(f"{experiment.model}, ")
-    elif task is not None and wanted and task.model == experiment.model:
+    elif wanted and has_papers_network(experiment.task, experiment.model):
         parts.append("the paper's network")
     if not experiment.rows and cells.rows < 0.9 * wanted:
         parts.append(f"{cells.rows:,} of the paper's {wanted:,} rows")
@@ -75,7 +75,7 @@ def details_of(cells: BestCells, *, network: bool = True) -> str:
 
 NETWORKS = {
     "linear": "linear", "perceptron": "1 hidden layer of 32", "deep": "4 hidden layers of 300",
-    "cnn": "CNN",
+    "cnn": "CNN", "cnn-bfloat16": "CNN, steps in bfloat16",
 }  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def network_of(experiment: Experiment) -> str:
     own, task = NETWORKS.get(experiment.model, experiment.model), TASKS.get(experiment.task)
     if task is None or not task.paper_rows:
         return own
-    if task.model == experiment.model:
+    if has_papers_network(experiment.task, experiment.model):
         return f"{own}, the paper's network"
     return f"{own}; the paper: {NETWORKS.get(task.model, task.model)}"
 

@@ -29,7 +29,7 @@ STARTS = ("usual", "trivial")
 BATCH = 4096  # instances, in the paper
 # Rates and repetitions that train together: a large network gains nothing from company, and a kill
 # loses less.
-TOGETHER = {"cnn": (1, 1)}
+TOGETHER: dict[str, tuple[int, int]] = dict.fromkeys(("cnn", "cnn-bfloat16"), (1, 1))
 LEAST: dict[str, int] = dict.fromkeys(("repetitions", "epochs", "batch"), 1)
 LEAST |= dict.fromkeys(("rows", "rates_together", "repetitions_together"), 0)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from unbag._rules import broken
-from unbag.lab._catalogue import TASKS, Way
+from unbag.lab._catalogue import Way, has_papers_network
 from unbag.lab._choice import Chosen, read_choices, read_deviations
 from unbag.lab._claims import BATCH_TASKS, ClaimVerdict, judge, judge_ours, verdict_table
 from unbag.lab._figures import details_of, experiments_figure, name_of, save_figure
@@ -147,12 +147,13 @@ def _figures(
 
 def _broadest(everything: Sequence[Runs], task: str) -> Experiment | None:
     """The experiment of a task that the paper's figures have: its network where there are three
-    repetitions with it, then the most bag sizes, then the most epochs."""
+    repetitions of several bag sizes with it, then the most bag sizes, then the most epochs."""
 
     def breadth(e: Experiment) -> tuple:
         mine = [runs for runs in everything if runs.experiment == e and not runs.holdout]
         sizes, repeated = {runs.size for runs in mine}, max(len(r.repetitions) for r in mine) >= 3
-        return repeated, e.model == TASKS[task].model, e.start == "usual", len(sizes), e.epochs
+        papers = has_papers_network(task, e.model)
+        return repeated and len(sizes) > 1, papers, e.start == "usual", len(sizes), e.epochs
 
     mine = [experiment for experiment in experiments_of(everything) if experiment.task == task]
     return max(mine, key=breadth, default=None)

@@ -6,7 +6,7 @@ Beside it what a user can get: rate and epoch chosen from held-out bags, and wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -31,7 +31,8 @@ class Runs(NamedTuple):
     after divergence.
 
     Every repetition has every rate: where the store has more of either, the larger rectangle of
-    runs counts.
+    runs counts. Of the rates that it leaves out, `worse` has those that were worse than one of its
+    own in every repetition that has them, with the metric: an end of the rates is then no end.
     """
 
     experiment: Experiment
@@ -46,14 +47,20 @@ class Runs(NamedTuple):
     test_loss: np.ndarray
     test_auc: np.ndarray
     choice: np.ndarray
+    worse: tuple[tuple[Metric, float], ...] = ()
 
     def part(self, repetitions: Sequence[int], rates: Sequence[float]) -> Runs:
         """Only these repetitions and rates."""
         s = [self.repetitions.index(each) for each in repetitions]
         where = np.ix_(s, [self.rates.index(each) for each in rates])
-        arrays = (array[where] for array in (self.test_loss, self.test_auc, self.choice))
-        axes = (tuple(self.repetitions[i] for i in s), tuple(float(rate) for rate in rates))
-        return Runs(*self[:7], *axes, *arrays)
+        return self._replace(
+            repetitions=tuple(self.repetitions[i] for i in s),
+            rates=tuple(float(rate) for rate in rates),
+            test_loss=self.test_loss[where],
+            test_auc=self.test_auc[where],
+            choice=self.choice[where],
+            worse=(),
+        )
 
 
 class Average(NamedTuple):
@@ -154,7 +161,28 @@ def _runs(key: tuple, table: pa.Table) -> Runs:
         [rate for rate, every in zip(rates, made.T, strict=True) if every.all()],
     )
     wide = ([s for s, every in zip(repetitions, made, strict=True) if every.all()], runs.rates)
-    return runs.part(*max(long, wide, key=lambda pair: len(pair[0]) * len(pair[1])))
+    # A search for a rate, in one repetition, puts no repetitions out.
+    area = lambda pair: (len(pair[0]) > 1 and len(pair[1]) > 0, len(pair[0]) * len(pair[1]))
+    kept = runs.part(*max(long, wide, key=area))
+    return kept._replace(worse=tuple(_worse_rates(runs, kept.rates, made)))
+
+
+def _worse_rates(
+    runs: Runs, kept: Sequence[float], made: np.ndarray
+) -> Iterator[tuple[Metric, float]]:
+    """The rates that are not kept and, in each repetition that has them, worse than a kept one."""
+    own = [rate in kept for rate in runs.rates]
+    for metric in METRICS.values():
+        best = np.nan_to_num(_losses(runs, metric), nan=np.inf).min(axis=2)
+        worse = best > best[:, own].min(axis=1, keepdims=True)
+        for place, rate in enumerate(runs.rates):
+            if not own[place] and worse[made[:, place], place].all():
+                yield metric, rate
+
+
+def _losses(runs: Runs, metric: Metric) -> np.ndarray:
+    """What is to be least."""
+    return {"test_loss": runs.test_loss, "test_auc": -runs.test_auc}[metric]
 
 
 def best_on_test(runs: Runs, metric: Metric = "test_loss") -> Average | None:
@@ -174,17 +202,15 @@ def best_on_test(runs: Runs, metric: Metric = "test_loss") -> Average | None:
     Average or None
         None when nothing is left.
     """
-    values = getattr(runs, metric)
-    mean = values.mean(axis=0)
+    mean = _losses(runs, metric).mean(axis=0)
     if not np.isfinite(mean).any():
         return None
-    best = {"test_loss": np.nanargmin, "test_auc": np.nanargmax}[metric](mean)
-    rate, epoch = np.unravel_index(best, mean.shape)
-    edge = bool(epoch + 1 == runs.experiment.epochs or rate in (0, len(runs.rates) - 1))
-    mine = values[:, rate, epoch]
-    return Average(
-        *mean_and_error(mine), mine, runs.repetitions, runs.rates[rate], int(epoch) + 1, edge
-    )
+    place, epoch = np.unravel_index(np.nanargmin(mean), mean.shape)
+    rate, mine = runs.rates[place], getattr(runs, metric)[:, place, epoch]
+    rates = [*runs.rates, *(each for which, each in runs.worse if which == metric)]
+    last = np.isfinite(mean[place]).sum()  # some end early
+    edge = bool(epoch + 1 == last or rate in (min(rates), max(rates)))
+    return Average(*mean_and_error(mine), mine, runs.repetitions, rate, int(epoch) + 1, edge)
 
 
 def average_of(choices: Sequence[Chosen], among: str) -> Average:

@@ -15,13 +15,17 @@ from unbag._progress import terminal_bar, whom_to_inform
 from unbag.lab import _choice
 from unbag.lab._catalogue import METHODS, TASKS, build, data_of, trivial_loss, trivial_score
 from unbag.lab._convolution import in_torch
-from unbag.lab._plan import Group, Plan
+from unbag.lab._plan import TOGETHER, Group, Plan
 from unbag.lab._store import HISTORY, RunStore
 from unbag.training import sweep
 
 # Images whose activations are in memory at once, so that they stay in the cache, where JAX
 # convolves: see benchmarks/cnn.py. PyTorch has its own blocks.
 MICROBATCH = {"cnn": 16}
+
+# An epoch of a CNN takes so long that its run ends when the test loss has been so many times its
+# best for so many epochs.
+RISE, PATIENCE = 1.25, 3
 
 AfterEpoch = Callable[[Group, int], None]
 """Called after each epoch of a group with the group and the number of runs in it."""
@@ -131,6 +135,12 @@ def in_process(jobs: Iterator[Job], progress: AfterEpoch) -> Generator[tuple[Job
         yield job, [row for part in job.parts for row in train_group(part, progress)]
 
 
+def has_risen(losses: Sequence[np.ndarray]) -> bool:
+    """Whether the losses of all runs, by epoch, have long been far above their best."""
+    least = np.minimum.reduce(losses)
+    return len(losses) > PATIENCE and bool(np.all(losses[-PATIENCE:] > RISE * least))
+
+
 def train_group(group: Group, progress: AfterEpoch | None = None) -> list[Row]:
     """Train a group of runs; one row of the store for each."""
     common, task, data = group.common, TASKS[group.common.task], data_of(group.common.task)
@@ -145,9 +155,13 @@ def train_group(group: Group, progress: AfterEpoch | None = None) -> list[Row]:
     def network(seed: int) -> Any:
         return build(common.model, data, outputs=task.outputs, key=seed, start=starts[seed])
 
-    def after_epoch(*_: Any) -> None:
+    losses: list[np.ndarray] = []
+
+    def after_epoch(_: int, observed: dict[str, Any]) -> bool:
         if progress:
             progress(group, group.size)
+        losses.append(observed["test_loss"])
+        return common.model in TOGETHER and has_risen(losses)
 
     start = time.perf_counter()
     runs = sweep(

@@ -18,6 +18,7 @@ from unbag.tables._sources import is_matrix, open_table
 from unbag.tables._values import as_codes, as_numbers, is_number, is_text, plain
 
 FEWEST, MOST = 10, 1000  # bags to compare
+ROWS = 20_000  # that they have together, unless so many are needed for the fewest
 LEVELS = 8  # text with more values is no label
 ROUNDED = 1e-3  # of the size of a bag: shares may be rounded
 SIGMAS = 3.0
@@ -42,14 +43,18 @@ def answers(X: Any, bags: Bags) -> tuple[str, ...]:
 
     >>> rng = np.random.default_rng(0)
     >>> X = np.stack([rng.normal(size=400), rng.random(400) < 0.3], axis=1)
-    >>> from unbag.bags import from_rows
-    >>> answers(X, from_rows(np.arange(400) // 8, X[:, 1]))
+    >>> from unbag.bags import random_bags
+    >>> bags = random_bags(X, X[:, 1], size=8, seed=0)
+    >>> answers(bags.X, bags)
     ('1',)
     """
     kept = np.flatnonzero(bags.observed)
-    kept = kept[np.linspace(0, len(kept) - 1, min(MOST, len(kept))).astype(int)]
+    if len(kept) < FEWEST:
+        return ()
+    most = min(MOST, len(kept), max(FEWEST, int(ROWS / bags.size[kept].mean())))
+    kept = kept[np.linspace(0, len(kept) - 1, most).astype(int)]
     report = bags.report.reshape(len(bags), -1)[kept]
-    if len(kept) < FEWEST or not np.ptp(report, axis=0).any():
+    if not np.ptp(report, axis=0).any():
         return ()
     number = np.full(len(bags), -1)
     number[kept] = np.arange(len(kept))
@@ -57,19 +62,25 @@ def answers(X: Any, bags: Bags) -> tuple[str, ...]:
     size, noise = bags.size[kept, None].astype(float), bags.noise_or_zero[kept]
     total, bag = report * size, number[bags.bag[rows]]
     count = sparse.csr_array((np.ones(len(rows)), (bag, np.arange(len(rows)))))
+    # the sums over all bags, which tell most columns of a matrix from an answer
+    wanted = np.concatenate([total.sum(0), (size - total).sum(0), (size * total).sum(0)])
+    near = ROUNDED * size.sum() + SIGMAS * np.sqrt(noise.sum())
     return tuple(
         name
-        for name, values in _candidates(X, rows)
+        for name, values in _candidates(X, rows, wanted, near)
         if _is_answer(count @ values, total, size, noise, bool(np.isin(values, (0, 1)).all()))
     )
 
 
-def _candidates(X: Any, rows: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Numbers, truth values, and an indicator of each value of text that has few."""
+def _candidates(
+    X: Any, rows: np.ndarray, wanted: np.ndarray, near: float
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Numbers, truth values, and an indicator of each value of text that has few; of a matrix only
+    the columns whose sum is near one that is wanted."""
     if is_matrix(X):
         some: Any = X[rows].reshape(len(rows), -1)
-        some = sparse.csc_array(some) if sparse.issparse(some) else some
-        for j in range(some.shape[1]):
+        sums = np.asarray(some.sum(axis=0, dtype=float)).ravel()
+        for j in np.flatnonzero(np.any(np.abs(sums[:, None] - wanted) <= near, axis=1)):
             column = some[:, [j]]
             yield str(j), (column.toarray() if sparse.issparse(column) else column).astype(float)
         return

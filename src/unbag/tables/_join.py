@@ -166,11 +166,11 @@ class JoinedBags(Bags):
         """
         if self.plan is None or self.table is None or self.summary is None:
             return self
-        found = [name for name in answers(self.table, self) if name not in set(keep)]
-        if not found:
+        gone = [name for name in answers(self.table, self) if name not in set(keep)]
+        if not gone:
             return self
-        plan = self.plan.without(found, ANSWER)
-        notes = [f"Column {name} is left out: {ANSWER}." for name in found]
+        plan = self.plan.without(gone, ANSWER)
+        notes = [f"Column {name} is left out: {ANSWER}." for name in gone]
         summary = self.summary._replace(left_out=(*self.summary.left_out, *notes))
         known = {"X": None, "plan": plan, "summary": summary}  # X was made by the old plan
         return replace(self, **known, table=self.table.select(plan.read))
