@@ -258,6 +258,19 @@ def test_what_strata_differ_by_is_not_counted_as_worth():
     assert within < 150 < 1000 < whole
 
 
+def test_random_bags_within_campaigns_are_worth_about_a_row_each():
+    """Models of several folds give a campaign several levels, which made 60 bags worth hundreds."""
+    rng = np.random.default_rng(0)
+    bag = np.arange(60 * 100) // 100
+    campaign, x = bag // 5, rng.normal(size=len(bag))
+    y = rng.random(len(bag)) < 1 / (1 + np.exp(2 - rng.normal(size=12)[campaign] - 0.1 * x))
+    X = pd.DataFrame({"x": x, "campaign": campaign.astype(str)})
+    share = np.bincount(bag, weights=y)[bag] / 100
+    bags = unbag.from_rows(bag, share, X=X, stratum=campaign)
+    worth = unbag.fit(bags, learner="additive", folds=3).worth
+    assert 20 < worth < 120, worth
+
+
 def test_bags_of_one_are_worth_their_rows_and_noise_takes_from_it():
     rng = np.random.default_rng(0)
     score = rng.normal(size=400)

@@ -250,7 +250,8 @@ def _combined(crossed: _Crossed, bags: Bags, fold: np.ndarray) -> Fitted:
     notes = (*crossed.notes, *taught, note)
     # of one combination: that of a fold's models is steep where its own bags say that it is not
     slope = slope_of(whole.apply(own), bags, unsteady=unsteady)
-    worth = labelled_rows(scores_by_own_fold(scores, row_fold), bags)
+    # of one model: what models of several folds differ by would make bags look unlike
+    worth = labelled_rows(scores.mean(axis=0), bags)
     known: dict[str, Any] = {"notes": notes, "gain": gain, "slope": slope, "worth": worth}
     return Fitted(bags.kind, models, whole, evaluation, **known)
 
