@@ -32,7 +32,7 @@ from scipy.special import expit, log_softmax, logit, softmax, xlogy
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 import unbag
-from unbag.learners import Additive, NetworkLearner, Stacked, Trees
+from unbag.learners import Additive, NetworkLearner, Trees
 from unbag.learners._trees import TreeColumns
 from unbag.tables import levels_of, narrow, plan_features
 
@@ -75,11 +75,6 @@ def network(task: Task) -> Scores:
 def network_log(task: Task) -> Scores:
     """The same, anchored with the log loss."""
     return NetworkLearner(loss="log").fit(task.bags).scores
-
-
-def stacked(task: Task) -> Scores:
-    """Trees that start from the additive model's score."""
-    return Stacked().fit(task.bags).scores
 
 
 def ridge(task: Task) -> Scores:
@@ -150,7 +145,6 @@ LEARNERS: dict[str, Callable[[Task], Scores]] = {
     "additive": additive,
     "columns": columns,
     "trees": trees,
-    "stacked": stacked,
     "network": network,
     "network_log": network_log,
     "default": default,

@@ -13,7 +13,6 @@ import csv
 from pathlib import Path
 
 import numpy as np
-from references import best
 from rich.console import Console
 from rich.progress import track
 
@@ -25,6 +24,16 @@ from unbag.training import sweep
 RATES, SEEDS, EPOCHS = (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1), (0, 1, 2, 3), 150
 METHODS = [("anchored", "square"), ("anchored", "log")]
 METHODS += [(method, "log") for method in ("upm", "easy", "matching", "likelihood")]
+
+
+def best(runs):
+    """Lowest over rate and epoch of the mean over seeds, and its standard error."""
+    loss = np.array([[run.history["test_loss"] for run in row] for row in runs])
+    mean = np.nan_to_num(loss.mean(axis=0), nan=np.inf)
+    rate, epoch = np.unravel_index(np.argmin(mean), mean.shape)
+    chosen = loss[:, rate, epoch]
+    error = chosen.std(ddof=1) / len(chosen) ** 0.5
+    return mean[rate, epoch], error, runs[0][rate].learning_rate, int(epoch) + 1
 
 
 def main():

@@ -3,14 +3,16 @@
     python benchmarks/peers.py [--llp-learn PYTHON] [--out benchmarks/results/peers.csv]
 
 Made Gaussian rows (16,384) and Adult (the same number) in random bags of 16, test log loss, and
-seconds of CPU from the start of a process to its predictions, each side in a process of its own, so
-that imports and compiling count and other work on the machine does not. llp-learn 1.6.0 pins
-PyTorch 2.0 and runs in an environment of its own: make one with Python 3.10, `pip install
-llp-learn==1.6.0`, and give its `python`. Without it these rows are skipped, and the table says so.
+seconds of CPU on one thread, each side in a process of its own: of the whole process, imports and
+compiling included, and of the fit and its predictions (`fit`). llp-learn 1.6.0 pins PyTorch 2.0 and
+runs in an environment of its own: make one with Python 3.10, `pip install llp-learn==1.6.0`, and
+give its `python`. Without it these rows are skipped, and the table says so. All its methods with
+probabilities run, networks with its own defaults and 20 epochs; `workers` are its default too.
 """
 
 import argparse
 import csv
+import os
 import resource
 import subprocess
 import sys
@@ -26,14 +28,15 @@ from unbag import losses
 from unbag.datasets import load_adult, make_gaussian
 
 ROWS, SIZE, GOAL = 16_384, 16, 50.0
-READ = """import sys
+READ = """import os, sys
 import numpy as np
 d = np.load(sys.argv[1])
 X, bag, report = d['X'], d['bag'], d['report']
+{imports}
+start = sum(os.times()[:4])
 """
-WRITE = "np.save(sys.argv[2], np.asarray(score, float))\n"
-TORCH = """import torch
-torch.set_num_threads(1); torch.manual_seed(0)
+WRITE = "np.save(sys.argv[2], np.asarray(score, float)); print(sum(os.times()[:4]) - start)\n"
+TORCH = """torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Linear(X.shape[1], 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
 adam = torch.optim.Adam(net.parameters(), lr=3e-3)
 rows = torch.tensor(X[np.argsort(bag, kind='stable')]).reshape(len(report), -1, X.shape[1])
@@ -53,47 +56,67 @@ EASY = (
     "k = z.shape[1]; t = (k * (y - p) + p)[:, None]; "
     "loss = (torch.nn.functional.softplus(z) - t * z).mean()"
 )
-LLP_LEARN = """import torch
-from llp_learn.{module} import {name}
-clf = {name}(lr=3e-3, n_epochs=20, model_type='simple-mlp', hidden_layer_sizes=(32,), device='cpu',
-             n_jobs=1, random_state=0{more})
-clf.fit(X, bag, report); clf.model.eval()
+LLP_LEARN = """clf = {name}({more}random_state=0)
+clf.fit(X, bag, report)
+"""
+NETWORK = """clf.model.eval()
 score = clf.model(torch.tensor(d['X_test'])).detach().numpy(); score = score[:, 1] - score[:, 0]
 """
-UNBAG = """import unbag
-bags = unbag.bags.Bags(bag, report, X=X)
+LINEAR = "score = clf.model.decision_function(d['X_test'])\n"
+UNBAG = """bags = unbag.bags.Bags(bag, report, X=X)
 score = unbag.learners.{fit}.scores(d['X_test'])
 """
-SIDES = {
-    "unbag.fit": (UNBAG.format(fit="fit(bags)"), "ours"),
-    "unbag, additive": (UNBAG.format(fit="Additive().fit(bags)"), "ours"),
-    "ridge on bag means": (UNBAG.format(fit="make_learner('bag_means').fit(bags)"), "ours"),
-    "PyTorch loop, matching": (TORCH.replace("{loss}", PM), "ours"),
-    "PyTorch loop, EasyLLP": (TORCH.replace("{loss}", EASY), "ours"),
-    "llp-learn, DLLP": (LLP_LEARN.format(module="dllp", name="DLLP", more=""), "llp-learn"),
-    "llp-learn, MixBag": (
-        LLP_LEARN.format(
-            module="mixbag",
-            name="MixBag",
-            more=", consistency='none', choice='uniform', confidence_interval=0.005",
-        ),
+# without worker processes, which cost it three quarters of its CPU, and with them, its default
+EPOCHS = "lr=3e-3, n_epochs=20, model_type='simple-mlp', device='cpu', n_jobs={workers}, "
+MIXED = "consistency='none', choice='uniform', confidence_interval=0.005, "
+NETWORKS = {  # class, worker processes, settings without a default
+    "DLLP": ("DLLP", 0, ""),
+    "MixBag": ("MixBag", 0, MIXED),
+    "MixBag, workers": ("MixBag", -1, MIXED),
+    "LLPFC": ("LLPFC", 0, ""),
+    "LLPVAT": ("LLPVAT", 0, "xi=1e-6, eps=6.0, ip=1, "),
+}
+SIDES = {  # imports, code, environment
+    "unbag.fit": ("import unbag", UNBAG.format(fit="fit(bags)"), "ours"),
+    "unbag, additive": ("import unbag", UNBAG.format(fit="Additive().fit(bags)"), "ours"),
+    "ridge on bag means": (
+        "import unbag",
+        UNBAG.format(fit="make_learner('bag_means').fit(bags)"),
+        "ours",
+    ),
+    "PyTorch loop, matching": ("import torch", TORCH.replace("{loss}", PM), "ours"),
+    "PyTorch loop, EasyLLP": ("import torch", TORCH.replace("{loss}", EASY), "ours"),
+    "llp-learn, EM": (
+        "from llp_learn.em import EM\nfrom sklearn.linear_model import LogisticRegression",
+        LLP_LEARN.format(name="EM", more="LogisticRegression(), ") + LINEAR,
         "llp-learn",
     ),
+} | {
+    f"llp-learn, {side}": (
+        f"import torch\nfrom llp_learn.{name.lower()} import {name}",
+        LLP_LEARN.format(name=name, more=EPOCHS.format(workers=workers) + more) + NETWORK,
+        "llp-learn",
+    )
+    for side, (name, workers, more) in NETWORKS.items()
 }
 
 
-def race(code, python, folder):
-    """Scores of the test rows, and seconds of CPU of the process; None where it failed."""
+def race(imports, code, python, folder):
+    """Scores of the test rows, and seconds of CPU of the process and of its fit; None where it
+    failed."""
     before, out = resource.getrusage(resource.RUSAGE_CHILDREN), folder / "score.npy"
     out.unlink(missing_ok=True)
-    words = [python, "-c", READ + code + WRITE, str(folder / "bags.npz"), str(out)]
-    done = subprocess.run(words, capture_output=True, text=True)
+    program = READ.replace("{imports}", imports) + code + WRITE
+    words = [python, "-c", program, str(folder / "bags.npz"), str(out)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
+    done = subprocess.run(words, capture_output=True, text=True, env=environment)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     if done.returncode:
         print(done.stderr[-600:], file=sys.stderr)
-        return None, seconds
-    return np.load(out), seconds
+        return None, seconds, 0.0
+    return np.load(out), seconds, float(done.stdout.split()[-1])
 
 
 def rows_of(name, data, python, folder):
@@ -101,18 +124,18 @@ def rows_of(name, data, python, folder):
     bags = unbag.random_bags(data.X[:ROWS], data.y[:ROWS], size=SIZE, seed=0)
     X, X_test = np.asarray(bags.X, np.float32), np.asarray(data.X_test, np.float32)
     np.savez(folder / "bags.npz", X=X, bag=bags.bag, report=bags.report, X_test=X_test)
-    for side, (code, where) in SIDES.items():
+    for side, (imports, code, where) in SIDES.items():
         other = {"ours": sys.executable, "llp-learn": python}[where]
-        row = {"task": name, "side": side, "loss": "", "seconds": "", "note": ""}
+        row = {"task": name, "side": side, "loss": "", "seconds": "", "fit": "", "note": ""}
         if other is None:
             yield row | {"note": "skipped: llp-learn is not installed"}
             continue
-        score, seconds = race(code, other, folder)
+        score, seconds, fit = race(imports, code, other, folder)
         if score is None:
             yield row | {"note": "failed"}
             continue
         loss = float(np.mean(losses.log.value(score, data.y_test)))
-        yield row | {"loss": f"{loss:.4f}", "seconds": f"{seconds:.1f}"}
+        yield row | {"loss": f"{loss:.4f}", "seconds": f"{seconds:.2f}", "fit": f"{fit:.2f}"}
 
 
 def main():

@@ -195,6 +195,18 @@ def trees(folder, rows):
     return lambda: learner.fit(bags).rounds
 
 
+def labels(folder, rows):
+    """Plain LightGBM on a label of each row, with the parameters and as many rounds as `trees`."""
+    import lightgbm
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, FEATURES)).astype(np.float32)
+    y = rng.random(rows, dtype=np.float32) < 1 / (1 + np.exp(2 - X.sum(axis=1) / 2))
+    params = {"objective": "binary", "num_leaves": 8, "max_depth": 3, "max_bin": 63, "verbose": -1}
+    params |= {"feature_fraction": 0.5, "num_threads": 1, "force_col_wise": True}
+    return lambda: lightgbm.train(params, lightgbm.Dataset(X, y), 5 * ROUNDS).num_trees()
+
+
 def predict(folder, rows):
     """Scores of the additive model, batch by batch from a file."""
     import unbag
@@ -219,6 +231,7 @@ STATIONS = {
         disk,
         additive,
         trees,
+        labels,
         epoch,
         predict,
         evaluate,

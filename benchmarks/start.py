@@ -2,11 +2,11 @@
 
     python benchmarks/start.py [--repeats 3] [--commands network] [--out FILE.csv]
 
-Each start is a new process, and the best of some repeats counts; `warm` is the second call of the
-same command in one process. `compiled` is a network whose programs JAX finds in its cache
-folder, `cold` the first start of all, with an empty one. Seconds of the CPU (of all cores together)
-and of the clock; `load` is the load average: above the number of cores others took part of
-the clock.
+Each start is a new process, and the best of some repeats counts, which take turns; `warm` is the
+second call of the same command in one process. `compiled` is a network whose programs JAX finds in
+its cache folder, `cold` the first start of all, with an empty one. Seconds of the CPU (of all cores
+together) and of the clock; `load` is the load average: above the number of cores others took part
+of the clock.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from pathlib import Path
 from unbag.cli._tour import Files, make_tables
 make_tables(Files(Path(sys.argv[1])), 64)
 """
-ONCE = "from unbag.cli import app; app()"
+ONCE = "from unbag.cli import run; run()"
 TWICE = """
 import sys, time
 from typer.testing import CliRunner
@@ -47,6 +47,7 @@ GOALS = {("help", "cold"): 0.5, ("additive", "cold"): 3.0, ("network", "compiled
 def seconds(code, words, cache):
     """CPU and clock of one process, and what it printed."""
     environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(cache)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
     before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     command = [sys.executable, "-c", code, *map(str, words)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -56,21 +57,20 @@ def seconds(code, words, cache):
 
 
 def starts(folder, name, words, repeats):
-    """The kinds of start of one command, with the best CPU and clock of each."""
+    """The kinds of start of one command, with the best CPU and clock of each, taken in turns."""
     cache = folder / f"compiled-{name}"
-    if name == "network":
-        yield "cold", seconds(ONCE, words, cache)[0]
-        yield "compiled", best(lambda: seconds(ONCE, words, cache)[0], repeats)
-    else:
-        yield "cold", best(lambda: seconds(ONCE, words, cache)[0], repeats)
-    if name != "help":
-        second = lambda: map(float, seconds(TWICE, words, cache)[1].split()[-2:])
-        yield "warm", best(second, repeats)
-
-
-def best(run, repeats):
-    cpu, clock = zip(*(run() for _ in range(repeats)), strict=True)
-    return min(cpu), min(clock)
+    once = lambda: seconds(ONCE, words, cache)[0]
+    again = lambda: tuple(map(float, seconds(TWICE, words, cache)[1].split()[-2:]))
+    kinds = {"cold": once, "warm": again}
+    if name == "help":
+        kinds = {"cold": once}
+    elif name == "network":
+        yield "cold", once()
+        kinds = {"compiled": once, "warm": again}
+    rounds = [[run() for run in kinds.values()] for _ in range(repeats)]
+    for kind, times in zip(kinds, zip(*rounds, strict=True), strict=True):
+        cpu, clock = zip(*times, strict=True)
+        yield kind, (min(cpu), min(clock))
 
 
 def main():

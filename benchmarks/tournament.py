@@ -46,7 +46,7 @@ def against_pair_by_pair(models, n):
     bags, slopes = problem(models, n)
     scores = np.ascontiguousarray((bags.X @ slopes - 1).T.astype(float))
     fast, result = seconds(lambda: tournament(scores, bags, beta=0.1, groups=GROUPS))
-    layout, _ = plan_groups(bags, GROUPS, split="auto", seed=0)
+    layout, _ = plan_groups(bags, GROUPS, seed=0)
     components = np.stack([losses.log.components(score) for score in scores])
     pairs = models * (models - 1) // 2
     slow, Q = seconds(lambda: all_pairs(components, bags, layout))
@@ -61,7 +61,7 @@ def one_pass(models, n, progress=None):
     )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     # equality is checked on a few pairs where all of them are too many
-    layout, _ = plan_groups(bags, result.groups, split="auto", seed=0)
+    layout, _ = plan_groups(bags, result.groups, seed=0)
     some = [
         losses.log.components(np.asarray(functions[h](bags.X), float)) for h in (0, 1, models - 1)
     ]

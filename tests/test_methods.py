@@ -31,7 +31,7 @@ def test_the_linear_methods_are_those_of_the_weights():
 
 def test_what_is_centred_by_other_bags_needs_random_bags():
     for facts in METHODS.values():
-        assert facts.needs_random_bags or not (facts.leave_one_out or facts.takes_pool)
+        assert facts.needs_random_bags or not facts.leave_one_out
 
 
 @pytest.mark.parametrize("kind, expected", [("binary", 0.21), ("total", 0.3), ("histogram", 0.21)])

@@ -1,5 +1,5 @@
 """`python -m unbag`: the command line."""
 
-from unbag.cli import app
+from unbag.cli import run
 
-app()
+run()

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from unbag._arrays import is_numpy, like, log_softmax, namespace, softplus
+from unbag._arrays import like, log_softmax, namespace
 from unbag._rules import Refused, broken, one_of
 from unbag.bags import Kind
 
@@ -250,70 +250,6 @@ def _minus(log_h: Any) -> Any:
     return -log_h
 
 
-def _inverse_softplus(p: Any) -> Any:
-    return np.log(np.expm1(np.maximum(p, 1e-6)))
-
-
-def _log_softplus(score: Any) -> Any:
-    """log(log(1 + exp(score))); for very negative scores this is the score itself."""
-    xp = namespace(score)
-    low = score < -30
-    safe = xp.where(low, xp.zeros_like(score), score)
-    return xp.where(low, score, xp.log(softplus(safe)))
-
-
-@dataclass(frozen=True)
-class _LogCapped:
-    """log(cap * sigmoid(score)); two of one cap are the same link."""
-
-    cap: float
-
-    def __call__(self, score: Any) -> Any:
-        return float(np.log(self.cap)) - softplus(-score)
-
-    def constant(self, prior: Any) -> Any:
-        """The score that predicts the prior."""
-        return _logit(prior / self.cap)
-
-
-# of each link of the Poisson loss: log rate of a score, score of a prior
-_LINKS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "exp": (_itself, _log_of_positive),
-    "softplus": (_log_softplus, _inverse_softplus),
-}
-
-
-def poisson_loss(*, link: str = "exp", cap: float | None = None) -> Loss:
-    """The Poisson log loss h - y log h of a positive prediction h = link(score).
-
-    Its value leaves out log(y!), which no model changes, so it can be negative. With `cap`, counts
-    are at most `cap` by the way they were made, and h = cap * sigmoid(score) stays below it. (The
-    paper caps the labels, not the prediction.)
-
-    Parameters
-    ----------
-    link : {"exp", "softplus"}
-        With "exp" the score is the log of the rate; a log exposure may be added to it.
-    cap : float, optional
-        The largest count one instance can have; replaces the link.
-
-    >>> poisson.components(np.array([0.0]))
-    array([[ 1., -0.]])
-    """
-    one_of("A link", link, sorted(_LINKS))
-    name, (predict, constant) = f"poisson({link})", _LINKS[link]
-    if link == "exp":
-        name = "poisson"
-    if cap is not None:
-        if not cap > 0:
-            rule = "A cap must be positive"
-            raise broken(rule, f"{cap} given", "Give the largest count one instance can have.")
-        name, predict = f"poisson(cap={cap:g})", _LogCapped(cap)
-        constant = predict.constant
-    form = Form(predict, _poisson_components, reports=(0, np.inf), constant=constant)
-    return Loss(name, {"total": form, "binary": form})
-
-
 log = Loss("log", {"binary": Form(_log_sigmoids, _log_components, reports=(0, 1), constant=_logit)})
 """Log loss of the logit: f1 = log(1 + e^z), f2 = -z."""
 
@@ -328,8 +264,10 @@ square = Loss(
 the score itself; the term y^2, which no model changes and no total tells, is dropped, so values can
 be negative."""
 
-poisson = poisson_loss()
-"""Poisson log loss with h = exp(score)."""
+_OF_RATES = Form(_itself, _poisson_components, reports=(0, np.inf), constant=_log_of_positive)
+poisson = Loss("poisson", {"total": _OF_RATES, "binary": _OF_RATES})
+"""Poisson log loss h - y log h with h = exp(score), to which a log exposure may be added. Its value
+leaves out log(y!), which no model changes, so it can be negative."""
 
 cross_entropy = Loss(
     "cross_entropy",
@@ -404,9 +342,7 @@ def _smoothed_form(form: Form, epsilon: float, kind: Kind) -> Form:
     return replace(form, components={"binary": binary, "histogram": histogram}[kind])
 
 
-def from_callable(
-    loss: Callable[[Any, Any], Any], labels: Sequence[float] = (0, 1), *, affine: bool = False
-) -> Loss:
+def from_callable(loss: Callable[[Any, Any], Any], labels: Sequence[float] = (0, 1)) -> Loss:
     """Your own `loss(prediction, label)`, taken apart by asking for its value at every label.
 
     Parameters
@@ -415,9 +351,6 @@ def from_callable(
         Takes the predictions (any array) and one label, and returns one value per instance.
     labels : sequence of float
         The whole set of labels. (0, 1) makes a binary loss; 0, ..., c - 1 one for class histograms.
-    affine : bool
-        Whether the loss is affine in the label, which total counts need. NumPy values are checked,
-        with labels (0, 1) at label 2.
 
     >>> absolute = from_callable(lambda h, y: abs(y - h))
     >>> absolute.components(np.array([0.25]))
@@ -436,29 +369,9 @@ def from_callable(
         at_0, at_1 = loss(prediction, labels[0]), loss(prediction, labels[1])
         return namespace(prediction).stack([at_0, at_1 - at_0], axis=-1)
 
-    def checked_line(prediction: Any) -> Any:
-        f = line(prediction)
-        if is_numpy(f):  # values under `jit` cannot be looked at
-            for label in labels[2:] or (2.0,):
-                _check_affine(loss(prediction, label), label, f, name)
-        return f
-
     name = getattr(loss, "__name__", "loss").replace("<lambda>", "your loss")
     forms: dict[Kind, Form] = {}
     if len(labels) == 2:
         forms["binary"] = Form(_itself, line, log_space=False)
     forms["histogram"] = Form(_itself, classes, log_space=False)
-    if affine:
-        forms["total"] = Form(_itself, checked_line, log_space=False)
     return Loss(name, forms)
-
-
-def _check_affine(value: np.ndarray, label: float, f: np.ndarray, name: str) -> None:
-    line = f[..., 0] + label * f[..., 1]
-    if not np.allclose(line, value, rtol=1e-6, atol=1e-9):
-        worst = np.unravel_index(np.argmax(np.abs(line - value)), line.shape)
-        raise broken(
-            "A loss declared affine must lie on a line through its values at 0 and 1",
-            f"{name} at label {label:g} is {value[worst]:.6g}, the line says {line[worst]:.6g}",
-            "Use full histograms instead.",
-        )

@@ -55,8 +55,6 @@ class MethodFacts:
         Whether each bag is centred by the means of the others, so that a bag must not be alone.
     takes_noise : bool
         Whether noisy reports outside their range can be learned from.
-    takes_pool : bool
-        Whether further instances without a report help.
     """
 
     name: Method
@@ -67,7 +65,6 @@ class MethodFacts:
     needs_random_bags: bool = True
     leave_one_out: bool = False
     takes_noise: bool = True
-    takes_pool: bool = True
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -96,7 +93,6 @@ MATCHING = MethodFacts(
     objective="matching",
     needs_random_bags=False,
     takes_noise=False,
-    takes_pool=False,
 )
 LIKELIHOOD = MethodFacts(
     "likelihood",
@@ -104,7 +100,6 @@ LIKELIHOOD = MethodFacts(
     "a bag's count should be likely under the predictions and the noise",
     objective="likelihood",
     needs_random_bags=False,
-    takes_pool=False,
 )
 LABELS = MethodFacts(
     "labels",
@@ -112,14 +107,13 @@ LABELS = MethodFacts(
     "bags of one, which are labels: the ceiling to compare with",
     needs_random_bags=False,
     takes_noise=False,
-    takes_pool=False,
 )
 
 
 def _of_paper(name: Method, title: str, description: str, **about: Any) -> MethodFacts:
     """A method of another paper, which `unbag.objectives` has as a function."""
     binary: Mapping[Kind, str] = {"binary": about.pop("loss", "log")}
-    return MethodFacts(name, title, description, "function", binary, takes_pool=False, **about)
+    return MethodFacts(name, title, description, "function", binary, **about)
 
 
 _RANDOM = {"loss": "square", "leave_one_out": True}

@@ -152,27 +152,6 @@ class Mixed:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
-class Flat:
-    """A model of images whose pixels come as flat rows.
-
-    Parameters
-    ----------
-    inner : pytree
-        The model of images.
-    shape : tuple of int
-        Height, width and channels of an image.
-    """
-
-    inner: Any
-    shape: tuple[int, int, int] = field(metadata=STATIC)
-
-    def __call__(self, X: jax.Array, *, key: Any = None) -> jax.Array:
-        """One score (or one per class) for each row."""
-        return self.inner(X.reshape(-1, *self.shape), key=key)
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, eq=False)
 class Offset:
     """A model of all columns but the last, which is added to its score."""
 

@@ -186,3 +186,8 @@ def test_many_whole_numbers_must_each_say_more():
         terms, _ = terms_of(X)
         looked = candidates(terms, np.ones(columns), 1, pairs=False)
         assert {one.among for one in looked} == {among}
+
+
+def test_a_value_may_fill_several_blocks_of_rows_and_end_with_one():
+    x = np.repeat([1.0, 2.0, 3.0, 4.0], [2**16, 2 * 2**16 + 5, 1, 2**16])
+    assert number_term("x", x, steps=20).edges == (1.5, 2.5, 3.5)

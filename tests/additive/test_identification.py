@@ -7,8 +7,8 @@ from scipy import special
 
 import unbag
 from unbag.additive._terms import terms_of
-from unbag.learners import Additive, evaluate_cells, identifiable, rank_tables
-from unbag.learners._held_cells import mean_rate
+from unbag.learners import Additive, identifiable, rank_tables
+from unbag.learners._held_cells import held_cells, mean_rate
 from unbag.tables import plan_marginals
 
 
@@ -128,7 +128,7 @@ def test_held_out_cells_judge_the_model_and_say_what_they_are():
         noisy = np.asarray(table["n_sum"]) + rng.normal(0, np.sqrt(2), table.num_rows)
         tables.append(table.drop(["n_sum"]).append_column("n", pa.array(noisy)))
     cells = unbag.join_marginals(events, tables, total="n", noise=2.0)
-    judged = evaluate_cells(cells, Additive(), folds=5)
+    judged = held_cells(cells, Additive(), 5, 0).evaluation
     assert judged.bags == len(cells) == 74
     assert judged.source == "cells"
     assert judged["explained"].value > 0.8
@@ -148,7 +148,7 @@ def test_a_table_by_one_column_does_not_tell_of_a_level_that_was_held_out():
     total = np.bincount(level, weights=y) + rng.normal(0, 1.4, 30)
     table = pa.table({"a": [f"a{i}" for i in range(30)], "n": total})
     cells = unbag.join_marginals(events, [table], total="n", noise=2.0)
-    gain = evaluate_cells(cells)["gain_over_prior"]
+    gain = held_cells(cells, Additive(), 5, 0).evaluation["gain_over_prior"]
     assert gain.low < 0.1
 
 

@@ -609,7 +609,12 @@ def test_a_stream_resumed_by_another_column_says_only_that(tmp_path):
     events.assign(x=rng.normal(size=400)).to_csv(inbox / "e.csv", index=False)
     share = pd.DataFrame({"bag": np.arange(100), "day": np.arange(100), "p": rng.random(100)})
     share.assign(p=(4 * share.p).round() / 4).to_csv(inbox / "r.csv", index=False)
-    run("stream", inbox, "--on", "bag", "--proportion", "p", "--rows", 64)
+    (inbox / "bad.csv").write_text("x,p\n1,0.5\n")  # a report of no bag
+    first = run("stream", inbox, "--on", "bag", "--proportion", "p", "--rows", 64)
+    assert "bad.csv is set aside: A column must exist: 'bag'" in first.stderr
+    page = (tmp_path / "inbox-run" / "report.html").read_text()
+    assert "Set aside" in page
+    assert "Nothing was set aside" not in page
     said = run("stream", inbox, "--on", "day", "--proportion", "p", "--rows", 64, code=1).stderr
     assert (
         "source was 'inbox --on bag --proportion p' and is 'inbox --on day --proportion p'" in said

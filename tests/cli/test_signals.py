@@ -24,6 +24,16 @@ from unbag.cli import app
 app()
 """
 # a shell lets what it starts in the background ignore Ctrl-C, and the tests may run there
+ENDED = """
+import atexit, sys, threading
+from unbag.cli import run
+class Object:
+    def __del__(self): print("taken apart")
+kept = Object()
+atexit.register(print, "exit function")
+threading.Timer(0.1, print, ["thread"]).start()
+run()
+"""
 COMMAND = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -55,6 +65,26 @@ def test_a_stream_that_waits_is_stopped_by_a_signal(sent, code, tmp_path):
     assert process.returncode == code, said
     assert "stopped" in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(("word", "code"), [("--version", 0), ("no-such-verb", 2)])
+def test_a_process_ends_when_its_threads_and_exit_functions_have(word, code):
+    words = [sys.executable, "-c", ENDED, word]
+    ended = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True)
+    assert ended.returncode == code
+    assert ended.stdout.endswith("thread\nexit function\n")  # and no object is taken apart
+    assert ("no-such-verb" in ended.stderr) == (code == 2)
+
+
+def test_an_output_that_nobody_reads_ends_as_any_python_process_does():
+    own = {name: value for name, value in ENVIRONMENT.items() if name != "PYTHONUNBUFFERED"}
+    reads, writes = os.pipe()
+    os.close(reads)
+    words = [sys.executable, "-m", "unbag", "--version"]
+    ended = subprocess.run(words, env=own, stdout=writes, stderr=subprocess.PIPE, text=True)
+    os.close(writes)
+    assert ended.returncode == 120  # of Python where output cannot be flushed
+    assert "Traceback" not in ended.stderr
 
 
 def test_ids_do_not_steer_the_terminal(tmp_path):

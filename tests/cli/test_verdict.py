@@ -95,7 +95,7 @@ def test_explain_prints_and_draws_the_effects_with_intervals(trained):
     errors = dict(zip(effects[0]["at"], effects[0]["error"], strict=True))
     away = values["desk"] - values["phone"] - 1  # the truth is 1
     assert abs(away) < 4 * (errors["desk"] + errors["phone"])
-    for ending, start in (("svg", b"<?xml"), ("png", b"\x89PNG"), ("html", b"<!doctype html>")):
+    for ending, start in (("svg", b"<?xml"), ("png", b"\x89PNG")):
         out = folder / f"effects.{ending}"
         run("explain", folder / "m.unbag", "--out", out)
         assert out.read_bytes().lower().startswith(start.lower())
@@ -225,6 +225,37 @@ def test_a_verdict_says_how_many_bags_would_settle_it():
     assert verdict_of(None, None).answer == "unknown"
     off = verdict_of(evaluation, Estimate(1.0, 0.1, 0.8, 1.2), slope=Estimate(0.5, 0.1, 0.3, 0.7))
     assert (off.answer, off.step) == ("better", "recalibrate")
+
+
+def test_a_verdict_says_what_is_not_known():
+    """An AUC of -0.2 was printed, a slope between plus and minus a million, and a log loss above
+    that of the prior beside "better", without a word."""
+    log_loss, auc = Estimate(0.3, 0.02, 0.26, 0.34), Estimate(-0.2, 0.2, -0.6, 0.2)
+    known = {"estimates": {"log_loss": log_loss, "auc": auc}, "source": "bags", "bags": 50}
+    evaluation = type("E", (), known | {"trivial_loss": 0.29})
+    gain, slope = Estimate(1.0, 0.1, 0.8, 1.2), Estimate(2.0, 1e6, -2e6, 2e6)
+    said = str(verdict_of(evaluation, gain, slope=slope))
+    assert "of the prior 0.2900, which the interval contains; AUC not known: these bags" in said
+    assert "slope not known: these bags leave it anywhere." in said
+    evaluation.estimates["auc"], evaluation.trivial_loss = Estimate(0.7, 0.1, 0.5, 0.9), 0.4
+    said = str(verdict_of(evaluation, gain, slope=Estimate(1.0, 0.1, 0.8, 1.2)))
+    assert "of the prior 0.4000; AUC 0.7000 [0.5000, 0.9000] (0.5 is chance)" in said
+    assert "slope 1.0000 [0.8000, 1.2000]" in said
+
+
+def test_what_strata_differ_by_is_not_counted_as_worth():
+    rng = np.random.default_rng(0)
+    bag, stratum = np.arange(2000) // 20, np.arange(100) % 2
+    score = rng.normal(size=2000) + 3 * stratum[bag]
+    report = np.full(100, 0.5)
+    parts = [
+        labelled_rows(score[stratum[bag] == s], unbag.Bags(np.arange(1000) // 20, report[:50]))
+        for s in (0, 1)
+    ]
+    whole = labelled_rows(score, unbag.Bags(bag, report))
+    within = labelled_rows(score, unbag.Bags(bag, report, stratum=stratum))
+    assert min(parts) * 1.5 < within < sum(parts) * 1.5
+    assert within < 150 < 1000 < whole
 
 
 def test_bags_of_one_are_worth_their_rows_and_noise_takes_from_it():

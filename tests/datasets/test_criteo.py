@@ -9,20 +9,17 @@ from pathlib import Path
 
 import equinox as eqx
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from scipy.special import logit
 
 from unbag import models
-from unbag.datasets import Quarantine, _criteo, read_clicks, read_criteo, write_clicks
+from unbag.datasets import Quarantine, read_clicks, read_criteo, write_clicks
 from unbag.datasets._click_stream import draw_clicks
 from unbag.datasets._criteo import (
     BOUNDARIES,
     BUCKETS,
     DIMENSIONS,
     MISSING,
-    NAMES,
     TABLE,
     Records,
     encode,
@@ -69,29 +66,18 @@ def test_records_are_read_as_a_naive_reader_reads_them(file):
     assert np.array_equal(np.concatenate([c.y for c in chunks]), y)
 
 
-def test_plain_gzip_and_parquet_files_give_the_same_chunks(file, tmp_path):
+def test_a_gzip_file_gives_the_same_chunks(file, tmp_path):
     (tmp_path / "train.txt.gz").write_bytes(gzip.compress(file.read_bytes()))
-    table = _criteo._parse(file.read_bytes())
-    texts = [table[name].cast(pa.string()) if name[0] == "C" else table[name] for name in NAMES]
-    pq.write_table(pa.table(texts, NAMES), tmp_path / "train.parquet", row_group_size=170)
-    for other in ("train.txt.gz", "train.parquet"):
-        for a, b in zip(
-            read_criteo(file, rows=256), read_criteo(tmp_path / other, rows=256), strict=True
-        ):
-            assert np.array_equal(a.X, b.X)
-            assert np.array_equal(a.y, b.y)
+    both = read_criteo(file, rows=256), read_criteo(tmp_path / "train.txt.gz", rows=256)
+    for a, b in zip(*both, strict=True):
+        assert np.array_equal(a.X, b.X)
+        assert np.array_equal(a.y, b.y)
 
 
-@pytest.mark.parametrize("name", ["train.txt", "train.txt.gz", "train.parquet"])
+@pytest.mark.parametrize("name", ["train.txt", "train.txt.gz"])
 def test_reading_goes_on_from_any_position(file, tmp_path, name):
     path = tmp_path / name
-    if name.endswith("parquet"):
-        table = _criteo._parse(file.read_bytes())
-        pq.write_table(table, path, row_group_size=100)
-    else:
-        path.write_bytes(
-            gzip.compress(file.read_bytes()) if name.endswith("gz") else file.read_bytes()
-        )
+    path.write_bytes(gzip.compress(file.read_bytes()) if name.endswith("gz") else file.read_bytes())
     chunks = list(read_criteo(path, rows=130))
     for before, after in pairwise(chunks):
         again = next(read_criteo(path, rows=130, start=before.position))
@@ -126,22 +112,6 @@ def test_bad_records_are_set_aside_with_their_reason_and_the_chunks_filled_up(fi
     assert kept[1]["reason"] == "a count must be a whole number or empty, 'many' given in I3"
 
 
-def test_a_bad_row_of_a_parquet_file_is_set_aside(file, tmp_path):
-    table = _criteo._parse(file.read_bytes()[: file.read_bytes().index(b"\n") + 1])
-    columns = [table[name].cast(pa.string()) for name in NAMES]
-    table = pa.concat_tables([pa.table(columns, NAMES)] * 3)
-    broken = table["C4"].to_pylist()
-    broken[1] = "with\ttab"
-    pq.write_table(
-        table.set_column(NAMES.index("C4"), "C4", pa.array(broken)), tmp_path / "a.parquet"
-    )
-    aside = Quarantine()
-    (chunk,) = read_criteo(tmp_path / "a.parquet", quarantine=aside)
-    assert len(chunk.y) == 2
-    assert dict(aside.counts) == {"category": 1}
-    assert json.loads(aside.take_lines()[0])["where"] == "a.parquet, row 1"
-
-
 def spoiled(file, tmp_path, tail):
     """200 good records with a bad one among them, and a tail."""
     lines = file.read_text().splitlines(keepends=True)[:200]
@@ -149,16 +119,8 @@ def spoiled(file, tmp_path, tail):
     return tmp_path / "spoiled.txt"
 
 
-@pytest.mark.parametrize("kind", ["txt", "parquet"])
-def test_bad_records_after_the_last_chunk_are_set_aside_once(file, tmp_path, kind):
+def test_bad_records_after_the_last_chunk_are_set_aside_once(file, tmp_path):
     path, aside = spoiled(file, tmp_path, ["bad\n", "worse\n"]), Quarantine()
-    if kind == "parquet":
-        rows = [line.split("\t") for line in path.read_text().splitlines()]
-        columns = zip(*(row if len(row) == 40 else ["no", *[""] * 39] for row in rows), strict=True)
-        path = path.with_suffix(".parquet")
-        pq.write_table(
-            pa.table([pa.array(column) for column in columns], NAMES), path, row_group_size=70
-        )
     chunks = list(read_criteo(path, rows=100, quarantine=aside))
     assert [len(chunk.y) for chunk in chunks] == [100, 100, 0]
     assert sum(aside.counts.values()) == 3

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -420,6 +421,18 @@ def test_bags_of_one_are_labels():
     )
 
 
+def test_reports_that_alone_scatter_are_looked_at_first():
+    """Noise that nobody declared, or zeros for hidden counts: no stratum would mend it."""
+    X, y = people(4000, 0)
+    bags = random_bags(X, y, size=20, seed=1)
+    hidden = replace(bags, report=np.where(bags.report * 20 >= 9, bags.report, 0.0))
+    for found, first in (
+        (diagnose(hidden), "Remedy: No feature differs between bags, so look at"),
+        (diagnose(bags), "Bias to expect"),
+    ):
+        assert str(found).splitlines()[1].startswith(first)
+
+
 def test_a_diagnosis_reads_well_and_draws_itself(tmp_path):
     bags, _ = campaigns(6400, 32, 0.5, 0)
     found = diagnose(bags, bags.X[:, 0])
@@ -605,6 +618,6 @@ def test_a_feature_that_is_the_same_in_all_rows_of_a_bag_is_called_so():
     X = (bag[:, None] % 7).astype(float)
     report = np.random.default_rng(0).binomial(5, 0.4, 40) / 5
     text = str(unbag.diagnose(unbag.Bags(bag=bag, report=report, X=X)))
-    assert "(the same in all rows of a bag)" in text
+    assert "(the same in all rows of a bag: leave it out if it numbers the bags, or" in text
     assert "no spread" in text
     assert "e+" not in text

@@ -1,5 +1,7 @@
 """What of scikit-learn works with bags: each line of the page on it is tried here."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -26,7 +28,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import unbag
 from unbag import BagClassifier, BagKFold, BagRegressor, BagScorer, bag_targets
 from unbag.estimators._targets import row_reports
-from unbag.learners import Additive
+from unbag.learners import Additive, DataWarning
 
 ADDITIVE = {"learner": Additive(steps=3), "folds": 2}
 PIPELINE = make_pipeline(
@@ -101,7 +103,10 @@ def test_with_routing_the_bags_go_to_the_splitter_as_groups():
         given = {"bag": Shops.bag, "groups": Shops.bag}
         scores = cross_val_score(wants, Shops.X, Shops.share, cv=BagKFold(2), params=given)
         assert (scores > -0.69).all()
-        with pytest.raises(ValueError, match="A bag must stay whole, to learn from"):
+        with (
+            pytest.warns(DataWarning, match="A share must be a whole number of rows"),
+            pytest.raises(ValueError, match="A bag must stay whole, to learn from"),
+        ):
             cross_val_score(
                 wants,
                 Shops.X,
@@ -262,3 +267,16 @@ def test_counts_carry_their_bags_too():
     counts = BagRegressor(**ADDITIVE).fit(Shops.X, y)
     assert cross_val_score(BagRegressor(**ADDITIVE), Shops.X, y, cv=BagKFold(2)).shape == (2,)
     assert counts.predict(Shops.X).mean() == pytest.approx(3 * Shops.share.mean(), rel=0.2)
+
+
+def test_rows_that_were_split_one_by_one_are_warned_of():
+    """A part of a bag does not have the share of the whole: 0.3 of 7 rows is 2.1."""
+    learn = np.arange(len(Shops.bag)) % 4 > 0
+    cut = {"X": Shops.X[learn], "y": Shops.share[learn], "bag": Shops.bag[learn]}
+    model = BagClassifier(**ADDITIVE)
+    with pytest.warns(DataWarning, match="A share must be a whole number of rows: .* such bags"):
+        model.fit(**cut)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(Shops.X, np.round(Shops.share, 2), bag=Shops.bag)
+        model.fit(**cut, noise=np.ones(learn.sum()))

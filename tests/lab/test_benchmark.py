@@ -84,7 +84,7 @@ def test_everybody_takes_part():
     assert {"unbag_fit", "labels", *FOR_NETWORKS, *(peer.name for peer in PEERS)} <= names
     assert {"additive", "trees"} <= names & set(LEARNERS)
     for who in shipped().values():
-        assert who.make(TINY, False).needs_random_bags in (True, False)
+        assert who.make(TINY).needs_random_bags in (True, False)
 
 
 def test_all_methods_get_the_same_bags_and_seeds(tiny_task, tmp_path):
@@ -318,7 +318,7 @@ def test_an_objective_of_your_own_is_trained_by_the_same_network():
     def objective(score, batch, loss):
         return (score * batch.real).sum()
 
-    learner = TINY.network(objective, False)
+    learner = TINY.network(objective)
     assert learner.needs_random_bags
     assert learner.method is objective
     assert "unbag_fit" in competitors()

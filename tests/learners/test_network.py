@@ -303,14 +303,13 @@ def restored(model):
     return NetworkModel.restore(arrays, settings)
 
 
-@pytest.mark.parametrize("convolutions", [False, True])
-def test_images_are_learned_from_and_restored(convolutions):
+def test_images_are_learned_from_and_restored():
     rng = np.random.default_rng(0)
     y = rng.uniform(size=800) < 0.5
     X = rng.normal(size=(800, 4, 4, 1)).astype(np.float32)
     X[y, :2] += 1
     bags = random_bags(X, y, size=8, seed=0)
-    model = replace(QUICK, convolutions=convolutions, epochs=2, batch=100).fit(bags)
+    model = replace(QUICK, epochs=2, batch=100).fit(bags)
     z = model.scores(X)
     assert z[y].mean() > z[~y].mean() + 0.3
     assert np.array_equal(restored(model).scores(X), z)
@@ -384,12 +383,6 @@ def test_strata_go_where_they_are_of_no_use_and_a_known_prior_stays():
 def test_rows_of_another_shape_are_refused(folded):
     with pytest.raises(Refused, match="shape"):
         folded[2].final.scores(np.zeros((4, 7)))
-
-
-def test_convolutions_need_images():
-    bags, _ = world(n=400)
-    with pytest.raises(Refused, match="images"):
-        replace(QUICK, convolutions=True).fit(bags)
 
 
 def test_it_is_in_the_table_of_learners():

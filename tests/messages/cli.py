@@ -107,7 +107,7 @@ MESSAGES = [
     ),
     (
         lambda: explain(Path("m.unbag"), out=FOLDER / "effects.pdf"),
-        "A picture must be named .svg, .png, .html: effects.pdf was given. Choose such a name.",
+        "A picture must be named .svg, .png: effects.pdf was given. Choose such a name.",
     ),
     (
         lambda: _with_labels(None, Path("labels.csv"), None, alone=False),

@@ -14,7 +14,7 @@ from unbag.additive._sums import SumsFit, added
 from unbag.additive._terms import Term
 from unbag.cli._train import train_files
 from unbag.datasets import make_conversions
-from unbag.learners import LEARNERS, LocalParts, NetworkLearner, Terms
+from unbag.learners import LEARNERS, LocalParts, Terms
 from unbag.learners._files import bytes_of
 from unbag.learners._network_model import NetworkColumns, _dense
 from unbag.tables import Column, FeaturePlan, OldScore
@@ -108,11 +108,6 @@ MESSAGES = [
     (
         lambda: NetworkColumns.of(X)[0].matrix(X[:, :1]),
         "Rows must have the shape (2,) of those learned from: (1,) given. Give the same columns.",
-    ),
-    (
-        lambda: NetworkLearner(convolutions=True).fit(BAGS),
-        "Convolutions must have images of (rows, height, width, channels): rows of shape (2,) "
-        "given. Give images, or leave convolutions= out.",
     ),
     (
         lambda: _dense(EMPTY),

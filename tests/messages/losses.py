@@ -3,7 +3,7 @@
 import numpy as np
 
 from unbag import losses
-from unbag.losses import from_callable, poisson_loss, smoothed
+from unbag.losses import from_callable, smoothed
 
 
 def total_only():
@@ -56,32 +56,10 @@ MESSAGES = [
         "Smoothing must have classes to smooth over: counts has only counts. Leave it out.",
     ),
     (
-        lambda: poisson_loss(link="log"),
-        "A link must be one of exp, softplus: 'log' given. Choose one of these.",
-    ),
-    (
-        lambda: poisson_loss(cap=0),
-        "A cap must be positive: 0 given. Give the largest count one instance can have.",
-    ),
-    (
         lambda: from_callable(lambda h, y: h, labels=(1, 2)),
         (
             "Labels must be 0, 1, ..., c - 1 with c at least 2: (1.0, 2.0) given. Number your "
             "classes so."
         ),
-    ),
-    (
-        lambda: from_callable(lambda h, y: (h - y) ** 2, (0, 1, 2), affine=True).components(
-            np.array([0.5]), kind="total"
-        ),
-        "A loss declared affine must lie on a line through its values at 0 and 1: your loss at "
-        "label 2 is 2.25, the line says 0.25. Use full histograms instead.",
-    ),
-    (
-        lambda: from_callable(lambda h, y: abs(y - h), affine=True).components(
-            np.array([0.25]), kind="total"
-        ),
-        "A loss declared affine must lie on a line through its values at 0 and 1: your loss at "
-        "label 2 is 1.75, the line says 1.25. Use full histograms instead.",
     ),
 ]

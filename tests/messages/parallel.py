@@ -24,11 +24,4 @@ MESSAGES = [
         lambda: place_on("both"),
         "Devices must be a number, 'all' or devices of JAX: 'both' given. Use 'all'.",
     ),
-    (
-        lambda: unbag.train(LINEAR, BAGS, reference="last", devices=1),
-        (
-            "A training with reference='last' must be on one device: devices given. Leave one of "
-            "them out."
-        ),
-    ),
 ]

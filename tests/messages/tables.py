@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cases.tables import DAY, FOLDER, LATIN, SAID, TWO, as_csv, as_parquet, told
-from unbag import plan_features
+from unbag import join, plan_features
 from unbag.tables import (
     Column,
     Columns,
@@ -197,6 +197,11 @@ MESSAGES = [
         ),
     ),
     (
+        lambda: told(as_csv(TWO, "wide", text="bag,x\na,1\n".encode("utf-16"))),
+        "A CSV file must be written in UTF-8: a file of events is not. Save it again with that "
+        "encoding.",
+    ),
+    (
         lambda: told(as_csv(TWO, "latin", text=LATIN)),
         (
             "A CSV file must be written in UTF-8: a file of events is not. Save it again with that "
@@ -260,15 +265,16 @@ MESSAGES = [
         "name each by itself.",
     ),
     (
-        lambda: told(total=None, proportion="n", reports=replaced(SAID, n=[40, 7])),
+        lambda: join(
+            DAYS[0], replaced(DAYS[1], sales=[2, 0]), on="day", proportion="sales", features=["age"]
+        ),
         "A proportion must lie between 0 and 1, and all of these are whole numbers, as totals are: bag "
-        "a has 40 (2 such bags). Name the column with total= in place of proportion=.",
+        "mon has 2 (1 such bag). Name the column with total= in place of proportion=.",
     ),
     (
-        lambda: told(total=None, proportion="n", reports=replaced(SAID, n=[40.5, 7])),
-        "A proportion must lie between 0 and 1: bag a has 40.5 (2 such bags). Divide percentages by "
-        "100, say kind='total' where these are mean counts, or give the variance of the noise with "
-        "noise=.",
+        lambda: told(total=None, proportion="n", reports=replaced(SAID, n=[40, 7])),
+        "A proportion must lie between 0 and 1: bag a has 40 (2 such bags). Divide percentages by 100. "
+        "Mean counts are of the kind total, and noise that was added must be declared.",
     ),
     (
         lambda: told(reports=SAID.rename_columns(["Bag", *SAID.column_names[1:]])),

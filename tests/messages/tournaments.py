@@ -82,12 +82,6 @@ MESSAGES = [
     ),
     (
         lambda: tournament(
-            *problem_of("binary", ragged=True)[::-1], beta=0.1, groups=9, split="three"
-        ),
-        "The three-way split must have bags of one size: sizes 1 to 8 given. Use split='two'.",
-    ),
-    (
-        lambda: tournament(
             [np.zeros(8), np.ones(8)],
             Bags(np.arange(8), np.ones(8), stratum=[0, 1] * 4),
             beta=0.1,

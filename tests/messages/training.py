@@ -18,7 +18,7 @@ MESSAGES = [
     (
         lambda: train(model_for("binary"), world()[0], patiance=3),
         "An option of a training must be one of epochs, batch, apply, smoothing, weight_decay, "
-        "clip, patience, reference, pool, groups, importance, devices, microbatch, progress: "
+        "clip, patience, importance, devices, microbatch, progress: "
         "patiance is none. Did you mean patience=?",
     ),
     (
@@ -48,29 +48,6 @@ MESSAGES = [
         "them with random_bags(X, y, size=1, seed=0).",
     ),
     (
-        lambda: train(model_for("binary"), world()[0], "easy", groups=3),
-        "Medians of group means must have the method upm and bags of one size, without strata, "
-        "pool and importance: easy, sizes 8 to 8 given. Leave groups out.",
-    ),
-    (
-        lambda: train(
-            model_for("binary"),
-            world()[0],
-            "upm",
-            groups=3,
-            batch=64,
-            pool=8,
-            importance=np.ones(60),
-        ),
-        "Medians of group means must have the method upm and bags of one size, without strata, "
-        "pool and importance: upm, sizes 8 to 8, a pool, importance given. Leave groups out.",
-    ),
-    (
-        lambda: train(model_for("binary"), world()[0], "upm", groups=5, batch=24),
-        "The number of groups must lie between 1 and 3, the fewest bags in a batch: 5 given. "
-        "Make the batch larger, or take fewer groups.",
-    ),
-    (
         lambda: train(model_for("binary"), Bags(np.arange(4), np.ones(4))),
         "Bags to train on must have features: X is None. Give X to the bags, or to the trainer.",
     ),
@@ -85,21 +62,11 @@ MESSAGES = [
         "both (2 such). Split by bag before training, with bags.split(0.8, seed=0).",
     ),
     (
-        lambda: train(model_for("binary"), world()[0], "likelihood", pool=8, batch=64),
-        "A pool must go with a method that takes means over instances, anchored, upm, easy: "
-        "likelihood given. Leave the pool out.",
-    ),
-    (
         lambda: train(model_for("total"), world("total")[0], "likelihood", "square"),
         (
             "The likelihood must go with a loss that reads scores as poisson does: square given. "
             "Leave the loss out."
         ),
-    ),
-    (
-        lambda: train(model_for("binary"), world()[0], pool=1000),
-        "A pool must fit into the bags outside a batch: 1000 given and there are 0 such rows. "
-        "Make the pool or the batch smaller.",
     ),
     (
         lambda: train(model_for("total"), world("total")[0], "upm", "cross_entropy"),

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 import unbag
+from cases.losses import CAPPED
 from cases.metrics import BAGS, NAMED, THREE, X, sigmoid, world
 from unbag import (
     Bags,
@@ -258,10 +259,8 @@ def test_boosted_trees_say_by_their_loss_what_their_scores_are(loss, start):
 
 
 @pytest.mark.parametrize("chosen", [None, ["square"]])
-@pytest.mark.parametrize(
-    "loss", [losses.poisson_loss(link="softplus"), losses.poisson_loss(cap=5)], ids=str
-)
-def test_a_run_is_read_by_the_link_it_was_trained_with(loss, chosen):
+def test_a_run_is_read_by_the_link_it_was_trained_with(chosen):
+    loss = CAPPED
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 1)).astype(np.float32)
     bags = random_bags(X, rng.poisson(2.0, size=60), size=6, seed=0, kind="total")

@@ -1,6 +1,7 @@
 """Learners of other papers: every one against every law, on one small world."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ from unbag.peers import (
     choose_by_counts,
     count_evidence,
 )
-from unbag.peers._linear import BagData, fit_logistic, level_of, slope_and_level
+from unbag.peers._linear import BagData, LinearModel, fit_logistic, level_of, slope_and_level
 from unbag.peers._papers import best_labels, marginals, ridge
 
 RNG = np.random.default_rng(0)
@@ -242,3 +243,24 @@ def test_level_and_slope_are_those_of_the_truth():
     assert slope == pytest.approx(4, rel=0.4)
     assert expit(slope * (score / 4 + 1) + level).mean() == pytest.approx(Y.mean(), abs=2e-3)
     assert level_of(np.zeros(3), 0.25) == pytest.approx(logit(0.25))
+
+
+@pytest.mark.parametrize("name", ["mean_map", "laplacian_mean_map", "bag_means"])
+def test_declared_noise_is_taken_by_learners_that_guess_no_labels(name):
+    """Counts below zero were refused with the advice to declare the noise that was declared."""
+    bags = random_bags(X, Y, size=5, seed=0)
+    noisy = bags.report + np.random.default_rng(1).laplace(0, 1, len(bags)) / bags.size
+    assert noisy.min() < 0
+    bags = replace(bags, report=noisy, noise=np.full(len(bags), 2.0))
+    assert np.corrcoef(BY_NAME[name].fit(bags).scores(X), TRUE)[0, 1] > 0.5
+
+
+def test_ridge_on_bag_means_keeps_the_level_of_rare_labels():
+    """One label in 250, where a floor of 0.01 on each probability made the mean twice as high."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(20_000, 1))
+    y = rng.random(20_000) < 0.004
+    model = BagMeans().fit(random_bags(x, y, size=50, seed=0))
+    assert expit(model.scores(x)).mean() == pytest.approx(y.mean(), rel=0.1)
+    again = LinearModel.restore(*model.arrays())
+    np.testing.assert_array_equal(again.scores(x), model.scores(x))

@@ -65,7 +65,7 @@ def test_the_variance_of_a_bag_is_within_the_bound_of_lemma_3_1(k):
     mean = np.dot(chances, values)
     variance = np.dot(chances, (np.array(values) - mean) ** 2)
     assert mean == pytest.approx(world.loss(f))
-    assert 0 < variance <= planning.bag_variance(world.q @ f[:, 1] ** 2)
+    assert 0 < variance <= 5 / 2 * (world.q @ f[:, 1] ** 2)
 
 
 def test_sigma_of_the_classes_counts_without_a_factor_of_their_number():
@@ -182,8 +182,6 @@ def test_the_fast_rate_is_linear_in_one_over_beta_and_the_slow_rate_quadratic():
         for b in (0.02, 0.01)
     ]
     assert 2.2 < misfit[1] / misfit[0] < 4
-    supported = planning.regret_supported(fast[1], problem, curvature=curvature)
-    assert supported == pytest.approx(0.01, rel=1e-3)
 
 
 def test_bags_do_not_need_to_be_more_when_they_are_larger_but_instances_do():
@@ -200,21 +198,6 @@ def test_total_counts_pay_the_square_of_the_cap():
 
 def test_too_few_bags_for_the_groups_support_no_regret():
     assert planning.regret_supported(30, Problem(10, 8, SPREAD)) == inf
-
-
-def test_the_spread_is_measured_from_components():
-    rng = np.random.default_rng(2)
-    f = rng.normal(size=(4, 500, 2))
-    spread = planning.measure_spread(f, best=1)
-    assert spread.f2 == pytest.approx(max((f[h, :, 1] - f[1, :, 1]).var() for h in range(4)))
-    assert spread.mean == pytest.approx(
-        max((f[h, :, 1] - f[1, :, 1]).mean() ** 2 for h in range(4))
-    )
-    f = rng.normal(size=(4, 500, 3))
-    spread = planning.measure_spread(f, best=0, histogram=True)
-    difference = f - f[0]
-    assert spread.largest == pytest.approx(((difference**2).max(axis=2)).mean(axis=1).max())
-    assert spread.total == pytest.approx(difference.var(axis=1).sum(axis=1).max())
 
 
 def test_histograms_depend_on_the_classes_not_at_all_or_logarithmically():

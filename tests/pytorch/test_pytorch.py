@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cases.losses import CAPPED
 from cases.packages import needs
 from unbag import Bags, as_components, losses, random_bags, weights
 from unbag.likelihood import count_likelihood
-from unbag.losses import from_callable, poisson_loss, smoothed
+from unbag.losses import from_callable, smoothed
 from unbag.matching import proportion_matching
 from unbag.methods import FROM_BAGS
 from unbag.pytorch import BagBatchSampler, BagDataset, BagLoss, bag_loader, collate
@@ -35,17 +36,13 @@ PREDICTION = {
     ("binary", "smoothed(log, 0.1)"): lambda xp, z: 1 / (1 + xp.exp(-z)),
     ("binary", "poisson"): lambda xp, z: xp.exp(z),
     ("total", "poisson"): lambda xp, z: xp.exp(z),
-    ("total", "poisson(cap=3)"): lambda xp, z: 3 / (1 + xp.exp(-z)),
+    ("total", "capped"): lambda xp, z: 5 / (1 + xp.exp(-z)),
     ("total", "square"): lambda xp, z: z,
     ("histogram", "cross_entropy"): lambda xp, z: xp.exp(z) / xp.exp(z).sum(axis=1, keepdims=True),
     ("histogram", "brier"): lambda xp, z: xp.exp(z) / xp.exp(z).sum(axis=1, keepdims=True),
 }
-LOSSES = {
-    **losses.LOSSES,
-    "smoothed(log, 0.1)": smoothed(losses.log, 0.1),
-    "poisson(cap=3)": poisson_loss(cap=3),
-}
-OTHER_LINKS = {("binary", "poisson"), ("total", "poisson(cap=3)"), ("total", "square")}
+LOSSES = {**losses.LOSSES, "smoothed(log, 0.1)": smoothed(losses.log, 0.1), "capped": CAPPED}
+OTHER_LINKS = {("binary", "poisson"), ("total", "capped"), ("total", "square")}
 
 
 def random_batch(kind, *, strata=False, seed=0):

@@ -17,7 +17,6 @@ import numpy as np
 import optax
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 from scipy.special import expit
 from typer.testing import CliRunner
 
@@ -40,6 +39,7 @@ from cases.stream import (
 from unbag import losses, weights
 from unbag.bags import random_bags
 from unbag.cli import app
+from unbag.cli._stream import in_words
 from unbag.datasets import Chunk
 from unbag.lab import _online as online
 from unbag.lab._online import (
@@ -51,7 +51,7 @@ from unbag.lab._online import (
     write_online_report,
 )
 from unbag.metrics import evaluate, evaluate_labels
-from unbag.stream import StreamLearner, View, _checkpoint, run_stream
+from unbag.stream import StreamLearner, _checkpoint, run_stream
 from unbag.stream._checkpoint import METRICS, StreamStore
 
 METHODS = ("anchored", "upm", "easy", "matching", "likelihood", "labels")
@@ -530,20 +530,16 @@ def test_a_killed_process_resumes_to_the_same_bits(tmp_path):
     assert again.events_learned == whole.events_learned
 
 
-def test_the_view_shows_loss_auc_prior_and_drift():
+def test_a_line_says_where_a_stream_is():
     learner = StreamLearner(network(), **SMALL)
-    run_stream_without_folder(learner)
-    console = Console(width=200, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    console.print(View(learner, 6).table())
-    text = console.export_text()
-    console.file.close()
-    for word in ("log loss", "AUC", "prior", "drift", "window: log_loss", "set aside: none"):
-        assert word in text
-
-
-def run_stream_without_folder(learner):
+    assert in_words(learner) == "stream: chunk 0, 0 events wait"
     for chunk in source(0, 3):
         learner.learn(chunk)
+    last = learner.rows[-1]
+    means = f"log loss {last['window_log_loss']:.4f}, AUC {last['window_auc']:.4f}"
+    assert in_words(learner) == f"stream: chunk 3, 0 events wait, {means}"
+    learner.rows[-1]["drift"] = True
+    assert in_words(learner).endswith(", the prior moved")
 
 
 def test_the_online_experiment_runs_resumes_and_reports(tmp_path):

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from unbag import join
-from unbag.tables import open_table, plan_features, write_tables
+from unbag.tables import join_marginals, open_table, plan_features, write_tables
 
 sql = pytest.importorskip("unbag.sql")
 EVENTS = pa.table({"bag": [0, 0, 1, 1], "x": [1.0, 2.0, 3.0, 5.0], "campaign": list("aabb")})
@@ -57,6 +57,21 @@ def test_the_column_of_folders_is_read_when_somebody_names_it(tmp_path):
     bags = join(tmp_path, reports, on="day", total="n")
     assert bags.names.tolist() == ["007", "008"]
     assert bags.report.tolist() == [0.25, 0.75]
+
+
+def test_numbers_of_csv_files_that_begin_with_a_zero_are_text(tmp_path, reports):
+    """The postcode 01067 in a CSV file is that of a Parquet file: as a number it was 1067, a level
+    that predictions and marginal tables did not know, and the zero was gone from targets too."""
+    path = tmp_path / "events.csv"
+    path.write_text("bag,x,zip\n0,0.5,01067\n0,00,80331\n1,-0,01067\n1,10,80331\n")
+    table = open_table(path).read(["x", "zip"])
+    assert table["x"].to_pylist() == [0.5, 0, 0, 10]
+    assert table["zip"].to_pylist() == ["01067", "80331"] * 2
+    assert sorted(targets(path, reports)["zip"].to_pylist()) == ["01067"] * 2 + ["80331"] * 2
+    cells = tmp_path / "by_zip.csv"
+    cells.write_text("zip,n\n01067,1\n80331,2\n")
+    events = pa.table({"zip": ["01067", "80331"] * 2, "x": [1.0, 2, 3, 5]})
+    assert join_marginals(events, [cells], total="n").total.tolist() == [1, 2]
 
 
 def test_a_part_without_rows_does_not_decide_the_types(tmp_path):

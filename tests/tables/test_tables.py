@@ -807,3 +807,13 @@ def test_reports_alone_are_the_observed_ones_as_shares():
     rows = report_rows(table, Columns(on="day", total="sales", size="events", status="state"))
     assert rows.bag.to_pylist() == ["mon", "wed"]
     assert rows.value.tolist() == [0.25, 0.5]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations_are_numbers_of_seconds(unit):
+    seconds = [1, None, 3, 5]
+    given = pa.array(seconds, pa.duration("s")).cast(pa.duration(unit))
+    plan = plan_features(pa.table({"dwell": given}))
+    assert (plan.columns[0].kind, plan.columns[0].mean) == ("numeric", 3.0)
+    same = plan.apply(pa.table({"dwell": seconds}))
+    np.testing.assert_array_equal(plan.apply(pa.table({"dwell": given})), same)

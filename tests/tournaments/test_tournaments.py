@@ -38,7 +38,7 @@ def test_all_pairs_at_once_equal_pair_by_pair(case):
     kind, ragged, loss = CASES[case]
     bags, models = problem_of(kind, ragged=ragged)
     result = tournament(models, bags, beta=0.1, groups=20, loss=loss, seed=3, chunk=501)
-    layout, _ = plan_groups(bags, 20, split="auto", seed=3)
+    layout, _ = plan_groups(bags, 20, seed=3)
     components = np.stack([loss.components(score, kind=kind) for score in models])
     np.testing.assert_allclose(result.Q, all_pairs(components, bags, layout), atol=1e-9)
     assert np.array_equal(result.Q, -result.Q.T)
@@ -47,7 +47,7 @@ def test_all_pairs_at_once_equal_pair_by_pair(case):
 @pytest.mark.parametrize("ragged", [False, True])
 def test_the_split_is_the_papers(ragged):
     bags, _ = problem_of("binary", ragged=ragged)
-    layout, parts = plan_groups(bags, 20, split="auto", seed=0)
+    layout, parts = plan_groups(bags, 20, seed=0)
     in_estimator = np.flatnonzero(layout.bag_group >= 0)
     in_means = np.unique(bags.bag[layout.mean_group >= 0])
     np.testing.assert_array_equal(np.sort(parts.estimator), in_estimator)
@@ -67,7 +67,7 @@ def test_the_split_is_the_papers(ragged):
 
 def test_bags_that_are_left_over_go_to_the_means():
     bags = Bags(np.arange(11), np.zeros(11))
-    parts = split_bags(bags, "three", np.random.default_rng(0))
+    parts = split_bags(bags, np.random.default_rng(0))
     assert [len(part) for part in parts] == [5, 3, 3]
     assert sorted(np.concatenate(parts)) == list(range(11))
 

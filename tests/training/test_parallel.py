@@ -151,8 +151,7 @@ def test_a_mesh_of_one_device_keeps_the_features_on_the_host(tmp_path):
     bags = unbag.random_bags(None, rng.uniform(size=60) < 0.5, size=6, seed=0)
     model = unbag.models.linear(2, key=0)
     one, two = (
-        unbag.train(model, bags, X=X, epochs=1, pool=4, batch=20, devices=d).model
-        for d in (None, 1)
+        unbag.train(model, bags, X=X, epochs=1, batch=20, devices=d).model for d in (None, 1)
     )
     np.testing.assert_allclose(one.layers[-1].weight, two.layers[-1].weight, rtol=1e-5)
 

@@ -272,25 +272,6 @@ def test_strata_are_learned_within():
     assert abs(slopes["stratified"] - truth) < 0.3 < abs(slopes["pooled"] - truth)
 
 
-def test_a_pool_gives_better_means_and_stays_unbiased():
-    bags, _ = world(n=960, size=120)
-    loader = Loader(bags, batch=240, seed=0, pool=300)
-    plan = loader.plan(1)
-    shape = Shape(int(bags.size[plan[0]].sum()), len(plan[0]))
-    batch = loader.arrays(plan, 0, shape)
-    assert not set(batch.further) & set(batch.row)
-    setting = Setting("upm", losses.log, "binary", pool=300)
-    score = np.random.default_rng(0).normal(size=960).astype(np.float32)
-    value = batch_loss(setting, score[batch.row], batch, None, None, score[batch.further])
-    own = bags.take(plan[0])
-    W = weights.upm(own.size, own.components().report, bags.components().prior, pool=300)
-    f = losses.log.components(score.astype(float))
-    expected = np.sum(W[:-1][own.bag] * f[batch.row]) + W[-1] @ f[batch.further].mean(axis=0)
-    assert float(value) == pytest.approx(expected, rel=1e-4)
-    run = train(model_for("binary"), bags, "anchored", epochs=2, batch=240, pool=300)
-    assert np.isfinite(run.history["train"]).all()
-
-
 def first_batch(bags, loader, *, extra=0):
     """The first batch of an epoch, padded by some bags and rows, and a score for every row of the
     bags."""
@@ -299,24 +280,6 @@ def first_batch(bags, loader, *, extra=0):
     batch = loader.arrays(plan, 0, Shape(rows + 2 * extra, count + extra))
     score = np.random.default_rng(0).normal(size=(len(bags.bag), *bags.report.shape[1:]))
     return bags.take(plan[0]), batch, score.astype(np.float32)
-
-
-@pytest.mark.parametrize("kind", ["binary", "total", "histogram"])
-def test_with_a_pool_the_mean_of_the_anchor_is_taken_over_batch_and_pool(kind):
-    bags = ragged(kind)
-    loss = usual_loss("anchored", kind)
-    setting = Setting("anchored", loss, kind, pool=90)
-    own, batch, score = first_batch(bags, Loader(bags, batch=60, seed=0, pool=90), extra=3)
-    now, later = score[batch.row], score[batch.further]
-    value = batch_loss(setting, now, batch, predict_components(setting, now), None, later)
-    g = np.asarray(predict_components(setting, score), float)
-    f = loss.components(score.astype(float), kind=kind)
-    rows = np.asarray(batch.row)[np.asarray(batch.real)]
-    mean = g[np.append(rows, batch.further)].mean(axis=0)
-    given = own.bag, own.size, own.components().report, bags.components().prior, g[rows]
-    W = weights.anchored(*given, reference_mean=mean, pool=90)
-    expected = np.sum(W[:-1] * f[rows]) + W[-1] @ f[batch.further].mean(axis=0)
-    assert float(value) == pytest.approx(expected, rel=2e-4, abs=2e-5)
 
 
 def unlike_strata():
@@ -337,7 +300,7 @@ def test_strata_count_by_their_instances_in_matching_and_by_their_bags_in_the_li
     batch = Loader(bags, batch=10**6, seed=0).arrays([np.arange(22)], 0, Shape(90, 25))
     score = np.random.default_rng(1).normal(size=78)
     setting = Setting(method, losses.log, "binary", strata=True, largest=9)
-    value = batch_loss(setting, score[batch.row], batch, None, None, None)
+    value = batch_loss(setting, score[batch.row], batch, None, None)
     given = score, bags.bag, bags.size, bags.components().report
     if method == "matching":
         by_bag = unbag.proportion_matching(*given, loss=losses.log, kind="binary")
@@ -358,71 +321,9 @@ def test_a_padded_batch_may_lack_a_stratum(method):
         batch = loader.arrays(last, 0, Shape(size + 2 * extra, len(last[0]) + extra))
         score = bags.X[batch.row, 0]
         values.append(
-            float(batch_loss(setting, score, batch, predict_components(setting, score), None, None))
+            float(batch_loss(setting, score, batch, predict_components(setting, score), None))
         )
     assert values[1] == pytest.approx(values[0], rel=1e-5)
-
-
-@pytest.mark.parametrize("method", ["anchored", "upm", "easy"])
-def test_a_pool_serves_each_stratum_with_its_own_instances(method):
-    bags = stratified()
-    loss = usual_loss(method, "binary")
-    setting = Setting(method, loss, "binary", strata=True, pool=90)
-    own, batch, score = first_batch(bags, Loader(bags, batch=180, seed=0, pool=90), extra=3)
-    now, later = score[batch.row], score[batch.further]
-    value = batch_loss(setting, now, batch, predict_components(setting, now), None, later)
-    row = np.asarray(batch.row)[np.asarray(batch.real)]
-    f = loss.components(score.astype(float))
-    g = np.asarray(predict_components(setting, score), float)
-    expected, stratum = 0.0, bags.stratum[bags.bag]
-    for s, prior in enumerate(bags.components().prior):
-        part = own.take(np.flatnonzero(own.stratum == s))
-        rows, pool = row[stratum[row] == s], np.asarray(batch.further)[stratum[batch.further] == s]
-        given = part.size, part.components().report, prior
-        mean = g[np.append(rows, pool)].mean(axis=0)
-        if method == "anchored":
-            W = weights.anchored(part.bag, *given, g[rows], reference_mean=mean, pool=len(pool))
-        else:
-            W = getattr(weights, method)(*given, pool=len(pool))
-        W_rows = W[:-1] if method == "anchored" else W[:-1][part.bag]
-        expected += (
-            len(rows)
-            / len(row)
-            * (np.sum(W_rows * f[rows]) + W[-1] @ f[pool].sum(axis=0) / max(len(pool), 1))
-        )
-    assert float(value) == pytest.approx(expected, rel=2e-4, abs=2e-5)
-
-
-@pytest.mark.parametrize("noise", [None, 30.0])
-def test_medians_are_of_the_groups_of_real_bags_by_their_weights(noise):
-    bags, _ = world(n=200)
-    if noise is not None:
-        bags = Bags(bags.bag, bags.report, X=bags.X, noise=np.where(np.arange(25) % 2, noise, 0.0))
-    own, batch, score = first_batch(bags, Loader(bags, batch=72, seed=0), extra=7)
-    now = score[batch.row]
-    value = batch_loss(Setting("upm", losses.log, "binary", groups=3), now, batch, None, None, None)
-    rows = np.asarray(batch.row)[np.asarray(batch.real)]
-    f = losses.log.components(score[rows].astype(float))
-    by_bag = weights.upm_by_bag(
-        f, own.bag, own.size, own.components().report, bags.components().prior
-    )
-    w = np.ones(9) if noise is None else 1 / (np.prod([bags.prior, 1 - bags.prior]) + own.noise / 8)
-    means = [np.average(by_bag[group::3], weights=w[group::3]) for group in range(3)]
-    assert float(value) == pytest.approx(np.median(means), rel=1e-4)
-
-
-def test_medians_of_group_means_train_too():
-    bags, y = world(n=4000, size=4)
-    run = train(
-        models.linear(3, key=0),
-        bags,
-        "upm",
-        learning_rate=0.05,
-        epochs=25,
-        groups=5,
-        test=(bags.X, y[bags.rows]),
-    )
-    assert run.history["test_loss"][-1] < 0.64
 
 
 def test_noisy_reports_get_less_weight():
@@ -477,37 +378,6 @@ def test_the_square_loss_matches_reports_outside_0_and_1():
     assert np.isfinite(
         train(model_for("binary"), noised(), "matching", "square", epochs=1).history["train"]
     ).all()
-
-
-def test_the_last_visits_of_a_run_are_its_own_when_runs_share_features():
-    sets = [world(seed=s)[0] for s in (0, 1)]
-    options = {"epochs": 3, "batch": 100, "reference": "last"}
-    make = lambda seed: model_for("binary", seed)
-    together = sweep(make, sets, learning_rates=(1e-2,), seeds=(5, 6), **options)
-    for s, seed in enumerate((5, 6)):
-        alone = train(make(seed), sets[s], learning_rate=1e-2, seed=seed, **options)
-        np.testing.assert_allclose(
-            together[s][0].history["train"], alone.history["train"], rtol=2e-4, atol=2e-5
-        )
-
-
-def test_the_last_visit_can_be_the_reference():
-    bags, _ = world()
-    current, last = (
-        train(model_for("binary"), bags, epochs=3, batch=100, reference=r)
-        for r in ("current", "last")
-    )
-    assert np.isfinite(last.history["train"]).all()
-    assert not np.allclose(current.history["train"], last.history["train"])
-
-
-def test_the_mean_of_the_last_visits_is_taken_within_each_stratum():
-    bags = stratified()
-    options = {"epochs": 1, "batch": 10**6}
-    current, last = (
-        train(model_for("binary"), bags, reference=r, **options) for r in ("current", "last")
-    )
-    assert last.history["train"][0] == pytest.approx(current.history["train"][0], rel=1e-5)
 
 
 def test_a_diverging_run_is_stopped_and_reported_and_its_neighbours_go_on():

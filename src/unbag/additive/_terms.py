@@ -352,7 +352,7 @@ class Terms:
     @property
     def trends(self) -> set[str]:
         """Names of the terms that are days since 1970."""
-        used = self.plan.used if self.plan is not None else ()
+        used = getattr(self.plan, "used", ())
         return {f"{column.name} trend" for column in used if column.kind == "date"}
 
     def labels(self, term: Term) -> tuple[str, ...]:
@@ -377,8 +377,7 @@ class Terms:
         """The terms as JSON can hold them; `share` is an array and goes apart."""
         usual = asdict(Term(""))
         short = [{k: v for k, v in asdict(t).items() if v != usual[k]} for t in self.terms]
-        plan = self.plan
-        return {"terms": short, "plan": plan.to_json() if plan is not None else None}
+        return {"terms": short, "plan": self.plan and self.plan.to_json()}
 
     @classmethod
     def restore(cls, settings: dict[str, Any], share: np.ndarray) -> Terms:
@@ -393,7 +392,7 @@ class Terms:
         """
         terms = tuple(Term(**{k: _tuple(v) for k, v in t.items()}) for t in settings["terms"])
         text = settings["plan"]
-        plan = FeaturePlan.from_json(text) if text is not None else None
+        plan = text and FeaturePlan.from_json(text)
         for term in terms:
             numbers = (term.mean, term.sd, term.low, term.high, *term.edges, *term.values)
             counts = (term.levels, term.start, term.stop)
@@ -560,7 +559,7 @@ def spread_and_tail(x: np.ndarray) -> tuple[float, bool]:
     for rows in blocks(len(x)):
         squares = (x[rows].astype(float) - mean) ** 2
         second += float(squares.sum()) / len(x)
-        fourth += float(squares @ squares) / len(x)
+        fourth += float((squares**2).sum()) / len(x)  # `@` would wake BLAS's threads for this
     return float(np.sqrt(second)), fourth > LONG_TAIL * second**2
 
 
@@ -598,10 +597,11 @@ def _edges(ordered: np.ndarray, steps: int) -> tuple[float, ...]:
 
 def _ends(ordered: np.ndarray) -> Iterator[int]:
     """Where the run of each value ends."""
-    end = 0
-    while end < len(ordered):
-        end = int(np.searchsorted(ordered, ordered[end], "right"))
-        yield end
+    for rows in blocks(len(ordered)):
+        part = ordered[rows.start : rows.stop + 1]
+        yield from (rows.start + 1 + np.flatnonzero(part[1:] != part[:-1])).tolist()
+    if len(ordered):
+        yield len(ordered)
 
 
 def _last_of_bins(ordered: np.ndarray, bins: int) -> np.ndarray:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from unbag.bags._makers import make_bags as make_bags
     from unbag.bags._reports import HIDDEN_BY_VALUE as HIDDEN_BY_VALUE
     from unbag.bags._reports import REPORT_RULES as REPORT_RULES
-    from unbag.bags._reports import Components as Components
     from unbag.bags._reports import Kind as Kind
     from unbag.bags._reports import Reports as Reports
     from unbag.bags._reports import Status as Status

@@ -14,21 +14,21 @@ from unbag import __version__
 
 # in the order of the way of the data; the first sentence of each verb's own help
 VERBS = {
-    "demo": "The whole way on the shipped Adult data: from two tables to a page.",
-    "plan": "How many bags, and which size, at this noise?",
+    "demo": "Run every step on the shipped Adult data, from two tables to a report page.",
+    "plan": "How many bags do I need, and of which size, at this noise?",
     "design": "Assign events to random bags by a hash that any database can repeat.",
     "check": "Are these bags usable and random?",
     "train": "Learn a model of single events from the totals of bags.",
     "explain": "Show what each column does to the predictions, with intervals.",
     "predict": "Predict each event.",
-    "evaluate": "How good is a model? From reports of bags alone.",
+    "evaluate": "Estimate how good a model is, from reports of bags alone.",
     "recalibrate": "Correct the level and slope of a model from reports of newer bags.",
     "select": "Choose among trained models from reports of bags alone.",
     "weights": "Turn reports into a target and a sample weight for each event.",
-    "stream": "Learn from a folder into which event and report files fall.",
-    "reproduce": "Make the runs of the paper's batch experiments, and report them.",
+    "stream": "Learn from event and report files as they arrive in a folder.",
+    "reproduce": "Run the paper's batch experiments, and report the results.",
     "benchmark": "Rank every method of the field on the same bags, and your own beside them.",
-    "online": "Make the runs of the paper's online experiment, and report them.",
+    "online": "Run the paper's online experiment, and report the results.",
 }
 
 

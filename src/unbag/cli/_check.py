@@ -46,19 +46,11 @@ def check(
         check_cells(events, marginal, said, as_json=as_json)
         return
     from unbag.diagnosis import diagnose
-    from unbag.tables import join, plan_tables
 
+    diagnosis, listed = None, []
     with activity("reading"):
-        try:
-            how = {"features": features or None, "override": encoding}
-            summary, plan = plan_tables(events, reports, ctx.obj, **how)
-        except Refused as error:
-            for further in error.refusals[1:]:  # the first is told with a hint
-                tell(f"refused: {further.render(option_spelling)}")
-            raise Refused(error.refusals[0]) from None
-        diagnosis, listed = None, []
-        if summary.usable:
-            bags = join(events, reports, ctx.obj, plan=plan, features=features or None)
+        summary, bags = _joined(events, reports, ctx.obj, features or None, encoding)
+        if bags is not None:
             listed, diagnosis = readings(bags, ctx.obj), diagnose(bags)
     if as_json:
         print_json(_record(summary, diagnosis) | {"columns": dict(listed)})
@@ -72,6 +64,29 @@ def check(
         tell(f"hint: {hint}" * bool(hint))
     if diagnosis is None or not diagnosis.random:
         raise typer.Exit(UNFIT)
+
+
+def _joined(
+    events: Path, reports: Path, columns: Columns, features: Any, encoding: Any
+) -> tuple[Any, JoinedBags | None]:
+    """What the tables hold, and the bags unless something in the tables is refused."""
+    from unbag.tables import join, plan_tables
+
+    try:
+        bags = join(events, reports, columns, features=features, plan=encoding)
+        return bags.summary, bags
+    except Refused as error:
+        refusals = error.refusals
+        try:
+            said = {"features": features, "override": encoding}
+            summary, _ = plan_tables(events, reports, columns, **said)
+        except Refused:
+            for further in refusals[1:]:  # the first is told with a hint
+                tell(f"refused: {further.render(option_spelling)}")
+            raise Refused(refusals[0]) from None
+        if summary.usable:
+            raise
+        return summary, None
 
 
 def shown(summary: TablesReport) -> str:

@@ -10,15 +10,15 @@ COMMAND = stopped_verb("it starts from the beginning when it is run again")
 
 
 def demo(folder: Path = Path("demo")) -> None:
-    """The whole way on the shipped Adult data: two tables, check, train, select, evaluate without
-    labels, reveal them.
+    """Run every step on the shipped Adult data, from two tables to a report page: check, train,
+    select, evaluate without labels, and reveal the labels.
 
     Example: unbag demo
 
     Parameters
     ----------
     folder
-        where the tables, models and the page go; its own files it overwrites
+        where the tables, models and the page go; files of an earlier demo are overwritten
     """
     from unbag.cli._tour import run  # late, as all libraries come with it
 

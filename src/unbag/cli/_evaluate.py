@@ -34,8 +34,8 @@ def evaluate(
     force: bool = False,
     as_json: AsJson = False,
 ) -> None:
-    """How good is a model? From reports of bags alone, each number with an interval. Bags that it
-    learned from are left out.
+    """Estimate how good a model is, from reports of bags alone, each number with an interval. Bags
+    that it learned from are left out.
 
     Example: unbag evaluate model.unbag new-events.parquet new-reports.parquet --on bag --total
     sales --json

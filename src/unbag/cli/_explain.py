@@ -14,7 +14,7 @@ from unbag.cli._options import AsJson, check_output
 if TYPE_CHECKING:
     from unbag.learners import Effect
 
-PICTURES, MOST_ROWS, MOST_COLUMNS = (".svg", ".png", ".html"), 12, 8
+PICTURES, MOST_ROWS, MOST_COLUMNS = (".svg", ".png"), 12, 8
 UNITS = {"binary": "log odds", "total": "logarithm of the count", "histogram": "class score"}
 
 
@@ -37,7 +37,7 @@ def explain(
     column
         only this column, with all its values; repeat
     out
-        also draw: .svg, .png, or .html for a page
+        also draw them: .svg or .png
     """
     check_output(out, force=force, table=False)
     if out is not None and out.suffix.lower() not in PICTURES:
@@ -55,7 +55,7 @@ def explain(
     else:
         print(in_words(effects, estimator.kind_, classes, whole=bool(column)))
     if out is not None:
-        _draw(effects[:MOST_COLUMNS], UNITS[estimator.kind_], classes, out, model)
+        _draw(effects[:MOST_COLUMNS], UNITS[estimator.kind_], classes, out)
         tell(f"picture: {out}")
 
 
@@ -126,28 +126,10 @@ def _values(
         yield [(f"{text} {name}".strip(), v, v - 1.96 * e, v + 1.96 * e) for name, v, e in each]
 
 
-def _draw(
-    effects: Sequence[Effect], unit: str, classes: Sequence[str], out: Path, model: Path
-) -> None:
+def _draw(effects: Sequence[Effect], unit: str, classes: Sequence[str], out: Path) -> None:
     from unbag._io import whole
-    from unbag.plots import draw_effect, effects_figure
-    from unbag.report import Page, Section, Text, picture_of, write_page
+    from unbag.plots import effects_figure
 
-    if out.suffix.lower() != ".html":
-        figure = effects_figure(effects, unit=unit, classes=classes)
-        with whole(out) as temporary:
-            figure.savefig(temporary, format=out.suffix[1:].lower(), dpi=150, facecolor="white")
-        return
-    parts = [
-        picture_of(
-            lambda axes, one=one: draw_effect(axes, one, unit=unit, classes=classes),
-            f"{one.name}: standard deviation of its effect {one.strength:.2f}",
-            name=f"effect{i}",
-        )
-        for i, one in enumerate(effects)
-    ]
-    words = Text(f"What each column adds to the {unit} of a prediction, with 95% intervals.")
-    section = Section("effects", "What each column does", [words, *parts])
-    write_page(
-        Page("What the model learned", f"unbag explain {model.name}", [section]), out, force=True
-    )
+    figure = effects_figure(effects, unit=unit, classes=classes)
+    with whole(out) as temporary:
+        figure.savefig(temporary, format=out.suffix[1:].lower(), dpi=150, facecolor="white")

@@ -35,7 +35,7 @@ def online(
     only_report: bool = False,
     force: ForceReport = False,
 ) -> None:
-    """Make the runs of the paper's online experiment, and report them. What is in the store is not
+    """Run the paper's online experiment, and report the results. Runs that are in the store are not
     made again.
 
     Example: unbag online --preset smoke --report online

@@ -80,8 +80,9 @@ def plan(
     given: list[str] | None = None,
     as_json: AsJson = False,
 ) -> None:
-    """How many bags, and which size, at this noise? For the log loss, of totals the Poisson loss,
-    of histograms the cross entropy (within: of one class of this rate against the others).
+    """How many bags do I need, and of which size, at this noise? For the log loss; for
+    totals the Poisson loss, and for histograms the cross entropy (within: of one class of this rate
+    against the others).
 
     Within: half the width of the 95% interval around a model's loss. Guaranteed: the theorems'
     numbers for choosing among models, a worst case that needs far more bags than practice does.

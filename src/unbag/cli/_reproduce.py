@@ -56,7 +56,7 @@ def reproduce(
     cpus: float | None = None,
     gpus: float | None = None,
 ) -> None:
-    """Make the runs of the paper's batch experiments, and report them. What is in the store is not
+    """Run the paper's batch experiments, and report the results. Runs that are in the store are not
     made again.
 
     Example: unbag reproduce adult --preset smoke

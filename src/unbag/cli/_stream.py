@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import fields
+from math import isfinite
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unbag._rules import broken, option_spelling
-from unbag.cli._console import tell
+from unbag.cli._console import activity, tell
 from unbag.cli._options import Encoding, Features, table_verb
 
 if TYPE_CHECKING:
+    from unbag._progress import Progress
     from unbag.stream import FolderInput, StreamLearner, StreamSettings
     from unbag.tables import Columns
 
@@ -43,20 +45,20 @@ def stream(
     seed: int = 0,
     every: int = 8,
 ) -> None:
-    """Learn from a folder into which files of events and of reports fall, in any order. Each event
-    is predicted first, and learned from when the report of its bag is there. The same words go on
-    after a crash, with the files that are new.
+    """Learn from event and report files as they arrive in a folder, in any order. Each event is
+    predicted first, and learned from when the report of its bag has arrived. After a crash, run the
+    same command again: it continues where it stopped.
 
-    A file with the column of totals holds reports, another one events. Files that cannot be read
-    are set aside with the reason, and tried again when they have changed. unbag predict takes the
-    folder of the stream as a model.
+    A file that has the column of totals holds reports; any other file holds events. Files that
+    cannot be read are set aside with the reason, and tried again when they have changed. unbag
+    predict takes the folder of the stream as a model.
 
     Example: unbag stream inbox --on bag --total sales --size events --folder run --follow
 
     Parameters
     ----------
     source
-        the folder into which files of events and of reports fall
+        the folder in which files of events and of reports arrive
     folder
         for the model, checkpoints and the report; resumed if it has any; by default beside SOURCE,
         with -run at the end of its name
@@ -119,8 +121,8 @@ def follow_folder(
     every: int,
     follow: bool,
 ) -> Path:
-    """Learn from the files of a folder with a live view; returns the path of the report page."""
-    from unbag.stream import FolderInput, View, learner_of
+    """Learn from the files of a folder; returns the path of the report page."""
+    from unbag.stream import FolderInput, learner_of
 
     inbox = FolderInput(source, folder, columns)
     setup = inbox.setup(**how)
@@ -138,12 +140,12 @@ def follow_folder(
     if learner.chunks:
         tell(f"resumed after chunk {learner.chunks}, {learner.position} files")
     try:
-        with View(learner, chunks) as view:
-            _run(inbox, learner, setup.plan, view, chunks, follow=follow)
+        with activity("stream") as progress:
+            _run(inbox, learner, setup.plan, progress, chunks, follow=follow)
     finally:  # all that was learned is made last, however the work ended, and reported
         try:
             learner.checkpoint()
-            page = write_report(learner, folder)
+            page = write_report(learner, folder, files=len(inbox.aside))
         finally:
             learner.close()
     return page
@@ -153,7 +155,7 @@ def _run(
     inbox: FolderInput,
     learner: StreamLearner,
     plan: Any,
-    view: Any,
+    progress: Progress,
     chunks: int | None,
     *,
     follow: bool,
@@ -163,7 +165,7 @@ def _run(
     while True:
         for arrival in inbox.arrivals(learner.position, settled=follow):
             inbox.feed(arrival, learner, plan)
-            view(arrival)
+            progress(learner.chunks, chunks, in_words(learner))
             if chunks is not None and learner.chunks >= chunks:
                 return
         _tell_aside(inbox, shown)
@@ -174,6 +176,15 @@ def _run(
         sleep(LOOKS)
 
 
+def in_words(learner: StreamLearner) -> str:
+    """Where a stream is: its last chunk, and how the last chunks were predicted."""
+    last = (learner.rows or [{}])[-1]
+    means = {"log loss": last.get("window_log_loss"), "AUC": last.get("window_auc")}
+    parts = [f"stream: chunk {learner.chunks}", f"{learner.waiting:,} events wait"]
+    parts += [f"{name} {mean:.4f}" for name, mean in means.items() if mean and isfinite(mean)]
+    return ", ".join(parts + ["the prior moved"] * bool(last.get("drift")))
+
+
 def _tell_aside(inbox: FolderInput, shown: set[str]) -> None:
     """Say once of each file why it is not read."""
     for name, why in inbox.aside.items():
@@ -182,13 +193,26 @@ def _tell_aside(inbox: FolderInput, shown: set[str]) -> None:
             shown.add(f"{name} {why}")
 
 
-def write_report(learner: StreamLearner, folder: Path) -> Path:
-    """A page on a stream: what it was, how it went, what was set aside; `report.html`."""
+def write_report(learner: StreamLearner, folder: Path, *, files: int = 0) -> Path:
+    """A page on a stream: what it was, how it went, what was set aside; `report.html`.
+
+    Parameters
+    ----------
+    learner : StreamLearner
+        Who learned.
+    folder : Path
+        Where the page goes.
+    files : int
+        How many files of the source are not read.
+    """
     from unbag.report import stream_page, write_page
     from unbag.stream import read_metrics
 
     s = learner.settings
     line = f"{s.method}, rate {s.rate:g}, prior: {s.prior}, batches of {s.batch}, seed {s.seed}"
     known = {"learned": learner.events_learned, "waiting": learner.waiting}
-    page = stream_page(read_metrics(folder), line, **known, aside=learner.counts)
+    aside = dict(learner.counts)
+    if files:  # of which the learner knows only those whose rows it was given
+        aside["file"] = files
+    page = stream_page(read_metrics(folder), line, **known, aside=aside)
     return write_page(page, folder / "report.html", force=True)

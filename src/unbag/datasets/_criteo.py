@@ -1,4 +1,4 @@
-"""Criteo's Display Advertising Challenge as a stream: chunks of events from text or Parquet.
+"""Criteo's Display Advertising Challenge as a stream: chunks of events from its text.
 
 A record is a label, 13 whole numbers and 26 categories of 8 hexadecimal digits, tab-separated; an
 empty field is missing. The paper leaves open how 40 boundaries make "40 buckets", and where missing
@@ -17,7 +17,6 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import csv
 
 from unbag._arrays import mix
@@ -92,7 +91,6 @@ class Faults:
     def __init__(self, path: Path, aside: Quarantine) -> None:
         self.path, self.aside, self.length = path, aside, 0
         self.records: list[tuple[str, str, str, str]] = []
-        self.in_rows = path.suffix == ".parquet"  # positions are rows there, elsewhere bytes
 
     def good(self) -> None:
         """A record fits, so the schema is the old one."""
@@ -101,7 +99,7 @@ class Faults:
     def bad(self, line: bytes, position: int) -> None:
         """A record does not fit."""
         kind, reason = _fault(line)
-        where = f"{self.path.name}, {('byte', 'row')[self.in_rows]} {position}"
+        where = f"{self.path.name}, byte {position}"
         self.records.append((kind, reason, where, line.decode("utf-8", "replace")))
         self.length += 1
         if self.length >= IN_A_ROW:
@@ -126,7 +124,7 @@ def parse_lines(block: bytes, start: int, faults: Faults) -> Records:
     block : bytes
         The lines.
     start : int
-        The byte or row at which they begin.
+        The byte at which they begin.
     faults : Faults
         Takes the bad ones.
 
@@ -144,36 +142,6 @@ def parse_lines(block: bytes, start: int, faults: Faults) -> Records:
         if good:
             return _records(_parse(good))
         return Records(np.zeros(0), np.zeros((0, INTEGERS), int), np.zeros((0, CATEGORIES), int))
-
-
-def parse_rows(table: pa.Table, first: int, faults: Faults) -> Records:
-    """The same of rows, which are written as text first: one way to be bad, one to be hashed.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        The rows.
-    first : int
-        The number of the first.
-    faults : Faults
-        Takes the bad ones.
-
-    Returns
-    -------
-    Records
-        The good ones.
-    """
-    plain = pa.table([column.cast(pa.string()) for column in table.columns], NAMES)
-    try:
-        sink = pa.BufferOutputStream()
-        form = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
-        csv.write_csv(plain, sink, form)
-        block = sink.getvalue().to_pybytes()
-    except pa.ArrowInvalid:  # a tab, quote or line end inside a field, which is bad in any case
-        rows = zip(*(column.to_pylist() for column in plain.columns), strict=True)
-        lines = ["\t".join(re.sub(r"\s", " ", field or "") for field in row) for row in rows]
-        block = "".join(f"{line}\n" for line in lines).encode()
-    return parse_lines(block, first, faults)
 
 
 def _parse(block: bytes) -> pa.Table:
@@ -209,7 +177,7 @@ def _hexadecimal(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def _sift(block: bytes, start: int, faults: Faults) -> bytes:
-    """The good lines; the others go to the quarantine with the byte or row at which they begin."""
+    """The good lines; the others go to the quarantine with the byte at which they begin."""
     good = []
     for line in block.splitlines(keepends=True):
         text = line.rstrip(b"\n")
@@ -218,7 +186,7 @@ def _sift(block: bytes, start: int, faults: Faults) -> bytes:
             faults.good()
         else:
             faults.bad(text, start)
-        start += (len(line), 1)[faults.in_rows]
+        start += len(line)
     return b"".join(good)
 
 
@@ -270,16 +238,16 @@ def read_criteo(
 
     The last chunk may be shorter, or empty after bad records. A bad record (a truncated line, a
     field that is no number or no category) goes to the quarantine, the stream goes on, and chunks
-    are filled up with the records after it. A hundred bad records in a row, or other columns in a
-    Parquet file, are a new schema, which stops the stream. Bad records are set aside together with
+    are filled up with the records after it. A hundred bad records in a row are a new schema, which
+    stops the stream. Bad records are set aside together with
     their chunk: those after the last chunk that was given out are met again by whoever goes on
     after it.
 
     Parameters
     ----------
     path : str or Path, optional
-        A file: text, gzip (.gz) or Parquet (columns label, I1 to I13, C1 to C26). By default
-        `criteo/train.txt`, else any `criteo/train*`, in the data folder.
+        A file of text, or of gzip (.gz). By default `criteo/train.txt`, else any `criteo/train*`,
+        in the data folder.
     rows : int
         Events in a chunk; the paper takes 2^16.
     start : int
@@ -299,13 +267,10 @@ def read_criteo(
         raise broken(
             "A chunk must have at least one row", f"{rows} given", "The paper takes 65536."
         )
-    faults = Faults(path, quarantine or Quarantine())
-    if path.suffix == ".parquet":
-        return _read_parquet(path, rows, start, faults)
-    return _read_text(path, rows, start, faults)
+    return _read(path, rows, start, Faults(path, quarantine or Quarantine()))
 
 
-def _read_text(path: Path, rows: int, start: int, faults: Faults) -> Iterator[Chunk]:
+def _read(path: Path, rows: int, start: int, faults: Faults) -> Iterator[Chunk]:
     opener: Any = {".gz": gzip.open}.get(path.suffix, open)
     with opener(path, "rb") as file:
         file.seek(start)
@@ -329,45 +294,6 @@ def _lines(file: IO[bytes], count: int, path: Path) -> bytes:
         given = f"it breaks off or cannot be read ({error})"
         remedy = "What was read before is already out; get the file again and resume."
         raise damaged(path, "be whole", given, remedy) from error
-
-
-def _read_parquet(path: Path, rows: int, start: int, faults: Faults) -> Iterator[Chunk]:
-    parts, got = [], 0
-    for table, first in _pieces(path, start):
-        while len(table):
-            piece = table.slice(0, rows - got)
-            table, first = table.slice(len(piece)), first + len(piece)
-            records = parse_rows(piece, first - len(piece), faults)
-            got += len(records.label)
-            parts.append(records)
-            if got == rows:
-                faults.set_aside()
-                yield _chunk(parts, first)
-                parts, got = [], 0
-        start = first
-    if parts:
-        faults.set_aside()
-        yield _chunk(parts, start)
-
-
-def _pieces(path: Path, start: int) -> Iterator[tuple[pa.Table, int]]:
-    """Row groups from row `start` on, each with the number of its first row."""
-    try:
-        file = pq.ParquetFile(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise damaged(path, "be a whole Parquet file", error, "Get it again.") from error
-    with file:
-        if tuple(file.schema_arrow.names) != NAMES:
-            rule = f"The schema of {path.name} must be label, I1 to I13, C1 to C26"
-            remedy = "Choose and name the columns so."
-            raise broken(rule, f"{', '.join(file.schema_arrow.names[:4])}, ... given", remedy)
-        first = 0
-        for group in range(file.num_row_groups):
-            count = file.metadata.row_group(group).num_rows
-            skip = min(max(start - first, 0), count)
-            if skip < count:
-                yield file.read_row_group(group).slice(skip), first + skip
-            first += count
 
 
 def _chunk(parts: list[Records], position: int) -> Chunk:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from unbag.diagnosis._diagnosis import diagnose as diagnose
     from unbag.diagnosis._drift import Drift as Drift
     from unbag.diagnosis._drift import drift as drift
-    from unbag.diagnosis._variance import Variance as Variance
     from unbag.diagnosis._variance import between_bags as between_bags
 else:
     from unbag._lazy import attach

@@ -50,6 +50,10 @@ ADVICE = {
     f"{ALL_THE_SAME}",
     "strata": "Name something finer with {stratum}, or draw new bags at random within the strata, "
     f"as {{design}} does. {ALL_THE_SAME}",
+    "reports": "No feature differs between bags, so look at the reports first: declare noise that "
+    "was added with {noise}, and do not write 0 for counts that are hidden or late. If the reports "
+    "are right, bags differ in something that no column tells: name it with {stratum}. "
+    f"{ALL_THE_SAME}",
     "untested": "Give features X to the bags, or the scores of a model: they are what tells.",
 }
 SHOWN = 8
@@ -89,7 +93,10 @@ class Feature(NamedTuple):
     def spread(self) -> str:
         """How much more it varies between bags than within, in words."""
         if self.constant:
-            return "the same in all rows of a bag"
+            return (
+                "the same in all rows of a bag: leave it out if it numbers the bags, or was made "
+                "from their reports"
+            )
         return f"F = {self.F:.3g}"
 
 
@@ -146,7 +153,9 @@ class Diagnosis:
 
     def render(self, spelling: Spelling = python_spelling) -> str:
         """All of it, in the words of Python or of the command line."""
-        lines = [self.verdict, f"Remedy: {spelled(self.advice, spelling)}"]
+        lines = [self.verdict]
+        if self.advice != ADVICE["random"]:
+            lines.append(f"Remedy: {spelled(self.advice, spelling)}")
         lines += _bias_lines(self.expected_bias) + _label_lines(self.labels)
         if self.features:
             head = f"{'feature':<30} {'F':>9} {'corrected p':>12} {'intraclass correlation':>23}"
@@ -405,7 +414,9 @@ def _decide(case: _Case, bias: Bias, lone: int, tolerance: float) -> Diagnosis:
     spread = case.labels.p is not None and case.labels.p <= case.level
     random = not ((differ or spread) and bias.share > tolerance)
     advice = "random"
-    if not random:
+    if not random and not differ:
+        advice = "reports"
+    elif not random:
         advice = ("strata", "plain")[case.bags.stratum is None]
     return Diagnosis(
         verdict=_verdict(case, features, differ, bias, random=random),

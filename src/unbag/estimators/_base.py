@@ -22,7 +22,7 @@ from unbag._model_file import Misfit, save_arrays
 from unbag._rules import broken, lacks_offset
 from unbag.bags import Bags, Kind, from_rows
 from unbag.estimators._network import Training
-from unbag.estimators._targets import RowReports, row_importance, row_reports
+from unbag.estimators._targets import RowReports, impossible_shares, row_importance, row_reports
 from unbag.learners import LEARNERS, DataWarning, Fitted, Learner, fit
 from unbag.metrics import join_marks, level_note, marks
 from unbag.tables import (
@@ -229,6 +229,9 @@ class BagEstimator(BaseEstimator):
             rule = "There must be at least two bags"
             remedy = "One bag says nothing about who is who in it."
             raise broken(rule, f"{len(bags)} given (n_samples={_num_samples(X)})", remedy)
+        impossible = impossible_shares(bags)
+        if impossible is not None:
+            warnings.warn(impossible, DataWarning, stacklevel=5)
         return bags
 
     def _go_on(self, X: Any, rows: RowReports, classes: Any = None) -> Self:
@@ -435,7 +438,7 @@ class BagEstimator(BaseEstimator):
         if offset is None and self.fitted_ is not None and self.fitted_.needs_offset:
             old = self.old_score_  # where the rows bring their old scores or exposures
             if old is None or not _is_table(X) or old.column not in open_table(X).schema.names:
-                raise lacks_offset(None if old is None else old.column)
+                raise lacks_offset(getattr(old, "column", None))
             offset = old.scores(open_table(X).read([old.column]))
         return self.scores_at(X, offset)
 
@@ -512,7 +515,7 @@ class BagEstimator(BaseEstimator):
             "features": int(self.n_features_in_),
             "names": _plain(getattr(self, "feature_names_in_", None)),
             "classes": _plain(getattr(self, "classes_", None)),
-            "plan": None if self.plan_ is None else self.plan_.to_json(),
+            "plan": self.plan_ and self.plan_.to_json(),
             "old_score": self.old_score_,
         }
         if self.learned_ is not None:

@@ -308,7 +308,7 @@ class _Graph:
 
     def columns(self, plan: FeaturePlan | None) -> dict[str, _Value]:
         """What each column of a table tells: numbers, or codes of levels with -1 for unknown."""
-        used = () if plan is None else plan.used
+        used = getattr(plan, "used", ())
         for column in used:
             if column.name not in self.read:
                 self.read[column.name] = self.reading(column)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from unbag._rules import broken
-from unbag.bags import Kind, from_rows
+from unbag.bags import Bags, Kind, from_rows
 
 
 class RowReports(NamedTuple):
@@ -229,3 +229,41 @@ def row_importance(sample_weight: Any, count: int, *, labelled: bool) -> np.ndar
             "Leave the weights out for equal ones.",
         )
     return weight
+
+
+LARGE = 50  # bags in which a share of two digits may be any number of rows
+MOST_ROUNDED = 0.01  # how far a rounded share may be off
+OFTEN = 0.2  # so many impossible shares are no slip
+
+
+def impossible_shares(bags: Bags) -> str | None:
+    """A sentence where exact shares are no whole numbers of rows in many small bags, as they are
+    when rows were split one by one; else None.
+
+    Parameters
+    ----------
+    bags : Bags
+        Of shares or class shares.
+
+    >>> from unbag import Bags
+    >>> impossible_shares(Bags(np.repeat([0, 1], 7), [2 / 7, 3 / 7])) is None
+    True
+    >>> impossible_shares(Bags(np.repeat([0, 1], 7), [0.3, 0.4]))[:56]
+    'A share must be a whole number of rows: 0.3 of 7 rows is'
+    """
+    small = bags.size < LARGE
+    if bags.kind == "total" or bags.noise_or_zero.any() or not small.any():
+        return None
+    share, size = bags.report.reshape(len(bags), -1), bags.size[:, None].astype(float)
+    off = np.abs(share * size - np.round(share * size)) > MOST_ROUNDED * size
+    bad = small & off.any(axis=1)
+    if bad.sum() <= OFTEN * small.sum():
+        return None
+    j = int(np.argmax(bad))
+    first, rows = share[j, np.argmax(off[j])], bags.size[j]
+    return (
+        f"A share must be a whole number of rows: {first:.4g} of {rows} rows is {first * rows:.4g} "
+        f"({bad.sum():,} such bags). If rows were split one by one, split whole bags, with "
+        "bags.split or unbag.BagKFold: a part of a bag has another share. If noise was added, "
+        "declare its variance with noise=."
+    )

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from unbag.lab._benchmark import read_benchmark as read_benchmark
     from unbag.lab._benchmark import run_benchmark as run_benchmark
     from unbag.lab._benchmark import write_leaderboard as write_leaderboard
-    from unbag.lab._catalogue import Task as Task
     from unbag.lab._catalogue import Way as Way
     from unbag.lab._catalogue import add_method as add_method
     from unbag.lab._catalogue import add_model as add_model
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from unbag.lab._engines import EngineError as EngineError
     from unbag.lab._engines import RayEngine as RayEngine
     from unbag.lab._markup import as_latex as as_latex
-    from unbag.lab._online import NETWORKS as NETWORKS
-    from unbag.lab._online import OnlinePlan as OnlinePlan
     from unbag.lab._online import OnlineRun as OnlineRun
     from unbag.lab._online import OnlineStore as OnlineStore
     from unbag.lab._online import online_preset as online_preset

@@ -313,7 +313,7 @@ def _made(run: BenchmarkRun, who: Competitor, budget: Budget, facts: _Facts) -> 
     bags = facts.bags
     if run.method == LABELS:
         bags = facts.alone
-    learner = who.make(budget, getattr(data.X, "ndim", 2) > 2)
+    learner = who.make(budget)
     start = time.process_time()
     try:
         with warnings.catch_warnings():  # a benchmark of bags that are not random knows that

@@ -39,28 +39,16 @@ class Budget(NamedTuple):
         Of the bags that stop it.
     rates : tuple of float
         Learning rates, averaged by the likelihood of held-out counts.
-    convolutions : bool
-        Whether images go through convolutions.
     """
 
     hidden: tuple[int, ...] = (32,)
     epochs: int = 60
     folds: int = 5
     rates: tuple[float, ...] = (3e-3, 1e-2)
-    convolutions: bool = False
 
-    def network(self, method: Any, images: bool) -> NetworkLearner:
-        """A network that learns by a method.
-
-        Parameters
-        ----------
-        method : str or callable
-            Of the table, or an objective.
-        images : bool
-            Whether the rows are images.
-        """
-        options = {**self._asdict(), "convolutions": self.convolutions and images}
-        return NetworkLearner(method=method, **options)
+    def network(self, method: Any) -> NetworkLearner:
+        """A network that learns by a method of the table, or by an objective."""
+        return NetworkLearner(method=method, **self._asdict())
 
 
 class Competitor(NamedTuple):
@@ -71,13 +59,13 @@ class Competitor(NamedTuple):
     title : str
         What tables call it.
     make : callable
-        From (budget, images) to a learner.
+        From a budget to a learner.
     kinds : tuple of str
         The kinds of report that it takes.
     """
 
     title: str
-    make: Callable[[Budget, bool], Any]
+    make: Callable[[Budget], Any]
     kinds: tuple[Kind, ...] = ("binary", "total", "histogram")
 
 
@@ -247,17 +235,17 @@ def add_learner(
         rule = "A learner to add must have a new name of letters, digits and _"
         raise broken(rule, f"{name!r} given", "Choose another.")
     learner = as_learner(thing)
-    OWN[name] = Competitor(title or name, lambda budget, images: learner, kinds)
+    OWN[name] = Competitor(title or name, lambda budget: learner, kinds)
 
 
 def shipped() -> Mapping[str, Competitor]:
     """Everybody in this library, by name."""
     others = {name: LEARNERS[name] for name in ("additive", "trees")}
     return {
-        DEFAULT: Competitor("unbag.fit", lambda budget, images: Default()),
-        **{n: Competitor(n, lambda budget, images, e=e: e.make()) for n, e in others.items()},
+        DEFAULT: Competitor("unbag.fit", lambda budget: Default()),
+        **{n: Competitor(n, lambda budget, e=e: e.make()) for n, e in others.items()},
         **{n: _by_network(n, KNOWN[n].title, KNOWN[n].kinds) for n in FOR_NETWORKS},
-        **{p.name: Competitor(p.title, lambda b, images, p=p: p(), ("binary",)) for p in PEERS},
+        **{p.name: Competitor(p.title, lambda budget, p=p: p(), ("binary",)) for p in PEERS},
         LABELS: _by_network("easy", "labels, network", ("binary", "total", "histogram")),
     }
 
@@ -273,4 +261,4 @@ def competitors() -> dict[str, Competitor]:
 
 
 def _by_network(method: Any, title: str, kinds: tuple[Kind, ...]) -> Competitor:
-    return Competitor(title, lambda budget, images: budget.network(method, images), kinds)
+    return Competitor(title, lambda budget: budget.network(method), kinds)

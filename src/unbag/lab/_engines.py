@@ -13,7 +13,7 @@ import socket
 import sys
 import warnings
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import metadata, util
@@ -134,8 +134,6 @@ class RayEngine:
             words = "The engine ray must have Ray, which is not installed."
             raise ImportError(f"{words} Run pip install 'unbag[ray]'.") from error
         with self._connected(ray):
-            here = fingerprint()
-            _check_nodes(ray, here)
             wanted = {"CPU": self.cpus, "GPU": self.gpus}
             nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
             if not any(all(node.get(kind, 0) >= n for kind, n in wanted.items()) for node in nodes):
@@ -144,7 +142,7 @@ class RayEngine:
                     "until one joins. Ask for less.",
                     stacklevel=2,
                 )
-            yield from self._make(ray, jobs, progress, here)
+            yield from self._make(ray, jobs, progress, fingerprint())
 
     @contextmanager
     def _connected(self, ray: Any) -> Iterator[None]:
@@ -170,8 +168,9 @@ class RayEngine:
     def _make(
         self, ray: Any, jobs: Iterator[Job], progress: AfterEpoch, here: dict[str, str]
     ) -> Iterator[tuple[Job, Any]]:
-        remote = _by_value(ray, work)
-        make = remote.options(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=self.retries)
+        ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers may lack unbag
+        resources = {"num_cpus": self.cpus, "num_gpus": self.gpus}
+        make = ray.remote(work).options(**resources, max_retries=self.retries)
         threads = max(1, ceil(self.cpus))
         running: dict[Any, Job] = {}
         failed: list[str] = []
@@ -222,42 +221,16 @@ def _check_address(address: str, patience: float) -> None:
         ) from None
 
 
-def _check_nodes(ray: Any, here: dict[str, str]) -> None:
-    """Refuse nodes with another unbag before any work is done; a node that joins later is asked by
-    its tasks."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    ask = _by_value(ray, fingerprint)
-    asked = {}
-    for node in ray.nodes():
-        if node["Alive"]:
-            where = NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)
-            answer = ask.options(num_cpus=0, scheduling_strategy=where).remote()
-            asked[answer] = node["NodeManagerAddress"]
-    answered, _ = ray.wait(list(asked), num_returns=len(asked), timeout=60)
-    for answer in answered:
-        with suppress(ray.exceptions.RayError):  # whose worker died before it could answer
-            there = ray.get(answer)
-            if there != here:
-                raise EngineError(_differ(here, there, f" on {asked[answer]}"))
-
-
-def _differ(here: dict[str, str], there: dict[str, str], where: str = "") -> str:
+def _differ(here: dict[str, str], there: dict[str, str]) -> str:
     """What is not the same, and what to do."""
     names = [name for name in here if here[name] != there.get(name)]
     mine, theirs = (
         ", ".join(f"{name} {side.get(name, 'none')}" for name in names) for side in (here, there)
     )
     return (
-        f"Workers must have the unbag of the driver: {mine} given here and {theirs}{where}. "
+        f"Workers must have the unbag of the driver: {mine} given here and {theirs}. "
         "Install the same on all nodes; what is in the store stays."
     )
-
-
-def _by_value(ray: Any, function: Any) -> Any:
-    """A remote function that a worker can load without importing unbag."""
-    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    return ray.remote(function)
 
 
 def _rows_of(ray: Any, done: Any, here: dict[str, str]) -> list[dict[str, Any]] | str:

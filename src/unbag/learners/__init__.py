@@ -31,11 +31,8 @@ if TYPE_CHECKING:
     from unbag.learners._fitted import evaluate_further as evaluate_further
     from unbag.learners._fitted import within_constants as within_constants
     from unbag.learners._folds import FoldFit as FoldFit
-    from unbag.learners._folds import FoldLearner as FoldLearner
     from unbag.learners._folds import fit_folds as fit_folds
     from unbag.learners._folds import folds_of as folds_of
-    from unbag.learners._held_cells import evaluate_cells as evaluate_cells
-    from unbag.learners._labels import BagsWithLabels as BagsWithLabels
     from unbag.learners._labels import with_labels as with_labels
     from unbag.learners._network import NetworkLearner as NetworkLearner
     from unbag.learners._network_model import NetworkColumns as NetworkColumns
@@ -44,10 +41,7 @@ if TYPE_CHECKING:
     from unbag.learners._protocol import Learner as Learner
     from unbag.learners._protocol import Model as Model
     from unbag.learners._protocol import Progress as Progress
-    from unbag.learners._stacked import Stacked as Stacked
-    from unbag.learners._stacked import StackedModel as StackedModel
     from unbag.learners._table import LEARNERS as LEARNERS
-    from unbag.learners._table import Entry as Entry
     from unbag.learners._table import make_learner as make_learner
     from unbag.learners._trees import Trees as Trees
     from unbag.learners._trees import TreesModel as TreesModel

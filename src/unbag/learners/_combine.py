@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from unbag._arrays import sum_by
 from unbag.bags import Bags, Kind
@@ -233,7 +233,9 @@ def _likeliest_factor(log_likelihood: Callable[[float], float], kind: Kind) -> f
         factor, value = factor * SMALLER, lower
     if factor == 1.0:
         return factor
-    best = optimize.minimize_scalar(
+    from scipy.optimize import minimize_scalar  # takes a while to import
+
+    best = minimize_scalar(
         lambda other: -log_likelihood(other),
         bounds=(factor * SMALLER, factor / SMALLER),
         method="bounded",
@@ -271,7 +273,7 @@ def _dispersion(score: np.ndarray, bags: Bags) -> float:
         return 1.0
     rate = np.exp(np.clip(score + offset_of(bags), -30, 30))
     mean = np.bincount(bags.bag, weights=rate, minlength=len(bags))
-    noise = np.zeros(len(bags)) if bags.noise is None else bags.noise
+    noise = bags.noise_or_zero
     squares = (bags.report * bags.size - mean) ** 2 / np.maximum(mean + noise, LEAST)
     return max(1.0, float(squares.sum() / max(len(bags) - 1, 1)))
 
@@ -435,7 +437,7 @@ def _of_bags(
     """Of each bag V^-1 J, J and the counts less their means."""
     eta = np.clip(free + design @ theta, -30, 30)
     count = bags.report.reshape(len(bags), -1) * bags.size[:, None]
-    noise = np.zeros(len(bags)) if bags.noise is None else bags.noise
+    noise = bags.noise_or_zero
 
     def total(values: np.ndarray) -> np.ndarray:
         return sum_by(bags.bag, values, len(bags))

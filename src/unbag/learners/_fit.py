@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from time import monotonic
@@ -12,7 +13,7 @@ import numpy as np
 
 from unbag._progress import whom_to_inform
 from unbag._rules import Refused, broken
-from unbag.additive import Additive
+from unbag.additive import Additive, DataWarning
 from unbag.bags import Bags
 from unbag.boosting import level_shift
 from unbag.learners._combine import Combination, combine, offset_of, slope_of, unsteadiness
@@ -39,8 +40,12 @@ from unbag.learners._protocol import Learner, Model, Progress
 from unbag.learners._table import learners_of
 from unbag.learners._verdict import labelled_rows
 from unbag.metrics import Estimate, Evaluation, evaluate_counts, evaluate_folds, level_note, marks
-from unbag.tables import Marginals, in_range
+from unbag.tables import Marginals, answers, in_range
 
+ANSWER_NOTE = (
+    "Column {name} adds up to what was reported in every bag, as the label does: if it is the "
+    "label, or was made from the reports, leave it out, because new events do not have it."
+)
 PESSIMISTIC_CELLS = (
     "The evaluation is of the models of {folds} folds of cells. The final model learned from all "
     "cells, and knows levels that only a held-out cell counted, so this is pessimistic for it."
@@ -116,7 +121,10 @@ def fit(
     X, beyond = in_range(bags.X)
     if X is not bags.X:
         bags = replace(bags, X=X)
-    notes += dict.fromkeys([*within, *getattr(bags, "notes", ()), *beyond])
+    held = [ANSWER_NOTE.format(name=name) for name in answers(X, bags)]
+    for note in held:
+        warnings.warn(note, DataWarning, stacklevel=2)
+    notes += dict.fromkeys([*within, *getattr(bags, "notes", ()), *beyond, *held])
     fold = folds_of(bags, folds, seed=seed)
     known = marks(bags) if bags.names is not None and bags.size.max() > 1 else None
     if len(bags) < FEWEST:

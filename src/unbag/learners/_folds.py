@@ -146,8 +146,8 @@ def folds_of(bags: Bags, folds: int, *, seed: int) -> np.ndarray:
     if folds < 2:
         raise broken("There must be at least two folds", f"{folds} given", "Leave {folds} out.")
     count = max(1, min(folds, len(bags) // 2))
-    stratum = bags.stratum if bags.stratum is not None else np.zeros(len(bags), int)
-    order = np.lexsort((np.random.default_rng(seed).uniform(size=len(bags)), stratum))
+    drawn = np.random.default_rng(seed).uniform(size=len(bags))
+    order = np.lexsort((drawn, bags.stratum_or_zero))
     fold = np.empty(len(bags), np.int64)
     fold[order] = np.arange(len(bags)) % count
     return fold
@@ -227,8 +227,7 @@ def look_random(scores: np.ndarray, bags: Bags, fold: np.ndarray, *, level: floa
     """
     if bags.size.max() == 1:
         return True
-    stratum = np.zeros(len(bags), int) if bags.stratum is None else bags.stratum
-    mean, rows = np.empty_like(scores), stratum[bags.bag]
+    mean, rows = np.empty_like(scores), bags.stratum_or_zero[bags.bag]
     for number in np.unique(rows):
         mean[:, rows == number] = scores[:, rows == number].mean(axis=1, keepdims=True)
     own = scores_by_own_fold(scores - mean + mean.mean(axis=0), fold[bags.bag])

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize, sparse, special, stats
 
-from unbag._rules import broken
 from unbag.additive import Additive, AdditiveModel, DataWarning
 from unbag.bags import label_variance
 from unbag.learners._protocol import Progress
@@ -72,7 +71,15 @@ class HeldCells(NamedTuple):
 
     @property
     def evaluation(self) -> Evaluation:
-        """What the cells say, each number with its interval."""
+        """What the cells say, each number with its interval.
+
+        `explained`: the share of the squared deviations of the totals from the mean rate that the
+        model explains, each cell weighted by its variance; 1 is perfect, 0 no better than the mean
+        rate. `log_likelihood`: of a held-out total under a normal law, for comparing models.
+        `gain_over_prior`: how much larger that is than by the mean rate, with rates that scatter
+        between cells. `coverage`: the share of totals in their 95% intervals; below 0.9 the model
+        is overconfident.
+        """
         ours = stats.norm.logpdf(self.residual, scale=np.sqrt(self.variance))
         theirs = stats.norm.logpdf(self.trivial, scale=np.sqrt(self.scattered))
         # the share of the squared deviations from the mean rate that the model takes away; the
@@ -95,46 +102,11 @@ class HeldCells(NamedTuple):
         return Evaluation(estimates, [], [], "cells", n, int(self.size.sum()), LEVEL, notes)
 
 
-def evaluate_cells(
-    cells: Marginals, learner: Additive | None = None, *, folds: int = 5, seed: int = 0
-) -> Evaluation:
-    """Judge the additive model by cells that it did not use, in folds of cells.
-
-    Parameters
-    ----------
-    cells : Marginals
-        With observed reports.
-    learner : Additive, optional
-        To judge; with its usual options by default.
-    folds : int
-        How many models are fitted.
-    seed : int
-        Of the folds.
-
-    Returns
-    -------
-    Evaluation
-        `explained`: the share of the squared deviations of the totals from the mean rate that the
-        model explains, each cell weighted by its variance; 1 is perfect, 0 no better than the mean
-        rate. `log_likelihood`: of a held-out total under a normal law, for comparing models.
-        `gain_over_prior`: how much larger that is than by the mean rate, with rates that scatter
-        between cells. `coverage`: the share of
-        totals in their 95% intervals; below 0.9 the model is overconfident.
-    """
-    return held_cells(cells, learner or Additive(), folds, seed).evaluation
-
-
 def held_cells(
     cells: Marginals, learner: Additive, folds: int, seed: int, progress: Progress | None = None
 ) -> HeldCells:
     """What models of the other folds say of the cells of each fold."""
     observed = np.flatnonzero(cells.observed)
-    if len(observed) < 2 * folds or folds < 2:
-        raise broken(
-            "Held-out cells must be two or more in each of two folds or more",
-            f"{len(observed)} observed cells given for {folds} folds",
-            "Ask for fewer folds with {folds}, or give more tables.",
-        )
     fold = np.empty(len(cells), np.int64)
     fold[np.random.default_rng(seed).permutation(len(cells))] = np.arange(len(cells)) % folds
     parts = []

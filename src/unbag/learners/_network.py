@@ -55,9 +55,6 @@ class NetworkLearner(ByFolds):
     ----------
     hidden : tuple of int
         Widths of the hidden layers.
-    convolutions : bool
-        Whether images go through the paper's convolutions instead of hidden layers; many times
-        slower.
     method : str
         Of training: "anchored", "upm", "easy", "matching" or "likelihood".
     loss : str or None
@@ -77,7 +74,6 @@ class NetworkLearner(ByFolds):
     """
 
     hidden: tuple[int, ...] = (32,)
-    convolutions: bool = False
     method: Method | Objective = "anchored"
     loss: str | None = None
     rates: tuple[float, ...] = (3e-3, 1e-2)
@@ -105,7 +101,7 @@ class NetworkLearner(ByFolds):
         """
         columns, X = NetworkColumns.of(bags.X)
         outputs = bags.report.size // len(bags)
-        form = columns.form(self.hidden, outputs, convolutions=self.convolutions)
+        form = columns.form(self.hidden, outputs)
         count = int(fold.max()) + 1
         kept, learned = self._learnable(replace(bags, X=_with_offset(X, bags)))
         if len(learned) < FEWEST or count < 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -45,8 +45,6 @@ class NetworkForm:
         How many columns are numbers; bucket numbers follow.
     buckets, dimensions : tuple of int
         Of each embedding.
-    image : tuple of int
-        Height, width and channels, where convolutions are wanted.
     """
 
     hidden: tuple[int, ...]
@@ -54,7 +52,6 @@ class NetworkForm:
     numbers: int
     buckets: tuple[int, ...] = ()
     dimensions: tuple[int, ...] = ()
-    image: tuple[int, ...] = ()
 
     def make(self, key: int, start: Any) -> Any:
         """A network that starts at the trivial predictor; embeddings start at zero, so that a value
@@ -68,9 +65,6 @@ class NetworkForm:
             The score to start with, `loss.trivial_score(prior)`.
         """
         options: dict[str, Any] = {"key": key, "outputs": self.outputs, "start": start}
-        if self.image:
-            shape = cast(tuple[int, int, int], self.image)
-            return models.Flat(models.cnn(shape, **options), shape)
         if not self.buckets:
             return models.mlp(self.numbers, self.hidden, **options)
         options["key"] = jax.random.split(jax.random.key(key), len(self.buckets) + 1)[-1]
@@ -144,28 +138,18 @@ class NetworkColumns:
         columns = replace(columns, mean=mean, scale=scale)
         return columns, columns.centred(raw)
 
-    def form(self, hidden: tuple[int, ...], outputs: int, *, convolutions: bool) -> NetworkForm:
+    def form(self, hidden: tuple[int, ...], outputs: int) -> NetworkForm:
         """The form of a network for these columns.
 
         Parameters
         ----------
         hidden, outputs : tuple of int, int
             See `NetworkForm`.
-        convolutions : bool
-            Whether rows are images that go through convolutions.
         """
         if self.plan is not None:
             plan = self.plan
             return NetworkForm(hidden, outputs, plan.numbers, plan.buckets, plan.dimensions)
-        if not convolutions:
-            return NetworkForm(hidden, outputs, int(np.prod(self.shape)))
-        if len(self.shape) != 3:
-            raise broken(
-                "Convolutions must have images of (rows, height, width, channels)",
-                f"rows of shape {self.shape} given",
-                "Give images, or leave {convolutions} out.",
-            )
-        return NetworkForm((), outputs, int(np.prod(self.shape)), image=self.shape)
+        return NetworkForm(hidden, outputs, int(np.prod(self.shape)))
 
     def matrix(self, X: Any) -> np.ndarray:
         """The matrix of rows, as those of training became it."""
@@ -375,8 +359,8 @@ class NetworkModel:
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> NetworkModel:
         """The model that `arrays` described; see `Model.restore`."""
-        given = settings["form"]
-        several = ("hidden", "buckets", "dimensions", "image")
+        given = {name: v for name, v in settings["form"].items() if name != "image"}  # older files
+        several = ("hidden", "buckets", "dimensions")
         form = NetworkForm(**{**given, **{name: tuple(given[name]) for name in several}})
         text, scale = settings["plan"], np.asarray(settings["scale"], float)
         mean = np.asarray(arrays["mean"], float)

@@ -46,7 +46,6 @@ LEARNERS: dict[str, Entry] = {
     "additive": _late("unbag.additive", "Additive", "AdditiveModel"),
     "trees": _late("unbag.learners._trees", "Trees", "TreesModel"),
     "network": _late("unbag.learners._network", "NetworkLearner", "NetworkModel"),
-    "stacked": _late("unbag.learners._stacked", "Stacked", "StackedModel"),
     "mean_map": _late("unbag.peers", "MeanMap", "LinearModel"),
     "laplacian_mean_map": _late("unbag.peers", "LaplacianMeanMap", "LinearModel"),
     "alter_svm": _late("unbag.peers", "AlterSVM", "LinearModel"),

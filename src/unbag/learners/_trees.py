@@ -103,13 +103,13 @@ class TreeColumns:
 
     def settings(self) -> dict[str, Any]:
         """The columns as JSON can hold them."""
-        return {"plan": self.plan.to_json() if self.plan is not None else None}
+        return {"plan": self.plan and self.plan.to_json()}
 
     @staticmethod
     def restore(settings: dict[str, Any]) -> TreeColumns:
         """The columns that `settings` described."""
         text = settings["plan"]
-        return TreeColumns(FeaturePlan.from_json(text) if text is not None else None)
+        return TreeColumns(text and FeaturePlan.from_json(text))
 
 
 def _as_float(values: np.ndarray) -> np.ndarray:
@@ -247,30 +247,23 @@ class Trees(ByFolds):
     needs_random_bags = True  # its gradient is GeneralUPM of residuals
 
     def fit_folds(
-        self,
-        bags: Bags,
-        fold: np.ndarray,
-        *,
-        seed: int = 0,
-        progress: Progress | None = None,
-        start: np.ndarray | None = None,
+        self, bags: Bags, fold: np.ndarray, *, seed: int = 0, progress: Progress | None = None
     ) -> FoldFit:
         """A model for each fold that never learned from the fold's bags, and their mean.
 
-        See `fit_folds`; the models add to the scores `start` of each fold, if there are any:
-        (folds, rows) or (folds, rows, classes).
+        See `fit_folds`.
         """
         count, columns = int(fold.max()) + 1, TreeColumns.of(bags.X)
         grown: list[list[_Path]] = []
         data = None
         if len(bags) >= FEWEST and count > 1:
-            data = _Data.of(columns, bags, start)
+            data = _Data.of(columns, bags)
         if data is not None:
             end = monotonic() + self.seconds if self.seconds is not None else np.inf
             grown = [
                 self._grow(data, fold, depth, seed, end, progress) for depth in self._depths(bags)
             ]
-        models = [_chosen(grown, number, columns, bags, start) for number in range(count)]
+        models = [_chosen(grown, number, columns, bags) for number in range(count)]
         return FoldFit(list(models), TreesModel.mean(models))
 
     def _depths(self, bags: Bags) -> tuple[int, ...]:
@@ -336,15 +329,13 @@ class _Data(NamedTuple):
     """Bags whose rows are worked on together; see `unbag._arrays.blocks`."""
     binned: Any
     offset: np.ndarray
-    """Of each fold and row; one for all folds where they start alike."""
+    """Of each row; one for all where none was given."""
 
     @staticmethod
-    def of(columns: TreeColumns, bags: Bags, start: np.ndarray | None) -> _Data | None:
+    def of(columns: TreeColumns, bags: Bags) -> _Data | None:
         """None where no column can be split."""
         if (np.diff(bags.bag) < 0).any():
-            every = np.arange(len(bags))
-            bags, order = bags.take(every), bags.rows_of(every)
-            start = start[:, order] if start is not None else None
+            bags = bags.take(np.arange(len(bags)))
         matrix = columns.matrix(bags.X)
         # tables of the folds of another learner, which Arrow keeps although they are freed
         pa.default_memory_pool().release_unused()
@@ -357,16 +348,13 @@ class _Data(NamedTuple):
             # else columns of small tables are dropped, by a usual size of leaves that is not ours
             params=params | {"feature_pre_filter": False},
         )
-        offset = np.zeros(1 if start is None else len(bags.bag))
-        if bags.offset is not None:
-            offset = bags.offset
+        offset = np.zeros(1) if bags.offset is None else bags.offset
         if bags.kind == "histogram":
             offset = offset[:, None]
-        each = offset[None] if start is None else offset + start
         first = np.concatenate([[0], np.cumsum(bags.size)])
         ends = np.searchsorted(first, [rows.stop for rows in blocks(len(bags.bag))])
         together = [slice(a, b) for a, b in pairwise(np.unique([0, *ends]))]
-        return _Data(bags.reports, first, together, binned.construct(), each.astype(np.float32))
+        return _Data(bags.reports, first, together, binned.construct(), offset.astype(np.float32))
 
     def rows(self, bags: slice) -> slice:
         """The rows of some bags."""
@@ -409,7 +397,7 @@ class _Growth:
         draw = int(np.random.default_rng([seed, number]).integers(2**31))
         part = dense_strata(reports.take(self.learned))
         self.objective = BagObjective(part, share=trees.share, seed=draw)
-        self.offset = data.offset[number % len(data.offset)]
+        self.offset = data.offset
         classes = reports.report.shape[1] if reports.kind == "histogram" else 1
         self.shape = (reports.size.sum(), classes)[: 1 + (classes > 1)]
         self.level: Any = self.objective.start
@@ -488,13 +476,7 @@ class _Growth:
         return _Path(kind, text, self.curve, self.levels)
 
 
-def _chosen(
-    grown: list[list[_Path]],
-    number: int,
-    columns: TreeColumns,
-    bags: Bags,
-    start: np.ndarray | None,
-) -> TreesModel:
+def _chosen(grown: list[list[_Path]], number: int, columns: TreeColumns, bags: Bags) -> TreesModel:
     """The model of a fold, of the depth and after the rounds that the other folds prefer."""
     best, at, winner = np.inf, 0, None
     for paths in grown:
@@ -504,8 +486,6 @@ def _chosen(
     if winner is not None:
         return winner.model(at, columns)
     level = np.asarray(BagObjective(bags).start, float)
-    if start is not None:  # which has a level of its own
-        level = np.zeros_like(level)
     return TreesModel(bags.kind, columns, ("",), level[None])
 
 

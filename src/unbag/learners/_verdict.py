@@ -17,6 +17,8 @@ from unbag.metrics import Estimate, Evaluation, evaluate_counts
 
 MOST = 5  # so many columns are named
 OFFSET_ALONE = "the old score (or exposure) alone, at the right level"
+# intervals of an AUC and of a slope that say nothing; that of an AUC may lie outside [0, 1]
+WIDE, STEEP = 0.5, 10.0
 MANY_TIMES = 100  # beyond so many times the bags, more bags are no advice
 
 Answer = Literal["better", "unsure", "worse", "unknown"]
@@ -153,7 +155,8 @@ def labelled_rows(score: np.ndarray, bags: Bags) -> float | None:
     With v the variance of a label, u its sum over a bag, J the sum of v times the centred score
     and V = u + noise, the reports know C - B^2 / A of the slope when the level is learned as well,
     A = sum u^2 / V, B = sum u J / V, C = sum J^2 / V; one row knows the mean of v times the squared
-    score. An exact report of a random bag is worth about one row, whatever its size.
+    score. An exact report of a random bag is worth about one row, whatever its size. Strata have a
+    level each: what they differ by is known much better, and would hide what is not.
 
     Parameters
     ----------
@@ -176,14 +179,16 @@ def labelled_rows(score: np.ndarray, bags: Bags) -> float | None:
         return None
     h = special.expit(score) if bags.kind == "binary" else np.exp(score)
     v = h * (1 - h) if bags.kind == "binary" else h
-    away = score - np.average(score, weights=v)
+    stratum = np.unique(bags.stratum_or_zero, return_inverse=True)[1]
+    of_row = stratum[bags.bag]
+    away = score - (np.bincount(of_row, v * score) / np.bincount(of_row, v))[of_row]
     one = float(np.mean(v * away**2))
     if not one > 0:
         return None
     u, J = (np.bincount(bags.bag, weights=w, minlength=len(bags)) for w in (v, v * away))
     V = u + bags.noise_or_zero
-    known = np.sum(J**2 / V) - np.sum(u * J / V) ** 2 / np.sum(u**2 / V)
-    return float(known) / one
+    A, B, C = (np.bincount(stratum, x / V) for x in (u**2, u * J, J**2))
+    return float(np.sum(C - B**2 / A)) / one
 
 
 def column_strengths(scores: Any, table: Any, *, rows: int = 1000, seed: int = 0) -> dict:
@@ -244,10 +249,15 @@ def _evidence(evaluation: Evaluation, gain: Estimate) -> str:
     known, parts, thing = evaluation.estimates, [], evaluation.source.removesuffix("s")
     if "log_loss" in known:
         parts.append(f"log loss {_range(known['log_loss'])}")
-        if evaluation.trivial_loss is not None:
-            parts[0] += f", of the prior {evaluation.trivial_loss:.4f}"
-    if "auc" in known:
-        parts.append(f"AUC {_range(known['auc'])} (0.5 is chance)")
+        trivial = evaluation.trivial_loss
+        if trivial is not None:
+            inside = known["log_loss"].low <= trivial <= known["log_loss"].high
+            parts[0] += f", of the prior {trivial:.4f}{', which the interval contains' * inside}"
+    auc = known.get("auc")
+    if auc is not None and auc.high - auc.low > WIDE:
+        parts.append(f"AUC not known: these {evaluation.source} leave it anywhere")
+    elif auc is not None:
+        parts.append(f"AUC {_range(auc)} (0.5 is chance)")
     parts.append(f"reports that it did not see are likelier by {_range(gain)} nats a {thing}")
     return f"Evidence: {'; '.join(parts)}."
 
@@ -259,7 +269,9 @@ def _level(evaluation: Evaluation, slope: Estimate | None) -> str:
         off = ", which is not chance" * (not gap.low <= 0 <= gap.high)
         mean = evaluation["mean_prediction"].value
         parts.append(f"mean prediction {mean:.4f}, {_range(gap, '+')} beside the reports{off}")
-    if slope is not None and np.isfinite(slope.error):
+    if slope is not None and slope.high - slope.low > STEEP:
+        parts.append(f"slope not known: these {evaluation.source} leave it anywhere")
+    elif slope is not None and np.isfinite(slope.error):
         parts.append(f"slope {_range(slope)} (1 is right; below 1 the model is too sure)")
     return f"Level and slope: {'; '.join(parts)}." * bool(parts)
 

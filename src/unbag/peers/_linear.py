@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from unbag.learners import Progress
 
 
-EDGE = 0.01  # a linear probability is kept so far from 0 and 1
+EDGE = 0.01  # a linear probability is kept so far from 0 and 1, or closer where labels are rare
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +82,8 @@ class LinearModel:
         Whether the linear part is a probability; else it is a logit.
     waves : numpy.ndarray or None
         Frequencies of the cosines, with a last row of phases.
+    edge : float
+        How far from 0 and 1 a linear probability is kept.
     kind : {"binary"}
         What the scores mean.
     """
@@ -91,6 +93,7 @@ class LinearModel:
     intercept: float
     probability: bool = False
     waves: np.ndarray | None = None
+    edge: float = EDGE
     kind: Kind = "binary"
 
     def __repr__(self) -> str:
@@ -100,7 +103,7 @@ class LinearModel:
         """Logits of rows."""
         value = cosines(self.columns.matrix(X), self.waves) @ self.coefficients + self.intercept
         if self.probability:
-            return logit(np.clip(value, EDGE, 1 - EDGE))
+            return logit(np.clip(value, self.edge, 1 - self.edge))
         return value
 
     def arrays(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -111,7 +114,7 @@ class LinearModel:
             arrays["waves"] = self.waves
         plan = self.columns.plan
         settings = {"intercept": float(self.intercept), "probability": self.probability}
-        return arrays, settings | {"plan": plan and plan.to_json()}
+        return arrays, settings | {"edge": self.edge, "plan": plan and plan.to_json()}
 
     @classmethod
     def restore(cls, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> LinearModel:
@@ -126,7 +129,8 @@ class LinearModel:
         plan = text and FeaturePlan.from_json(text)
         columns = PeerColumns(plan, np.asarray(arrays["mean"]), np.asarray(arrays["scale"]))
         linear = (settings["intercept"], settings["probability"], arrays.get("waves"))
-        return cls(columns, np.asarray(arrays["coefficients"]), *linear)
+        edge = settings.get("edge", EDGE)  # files of before have none
+        return cls(columns, np.asarray(arrays["coefficients"]), *linear, edge=edge)
 
 
 def cosines(matrix: np.ndarray, waves: np.ndarray | None) -> np.ndarray:
@@ -155,12 +159,15 @@ class BagData(NamedTuple):
         Bag number of each row.
     size, report : numpy.ndarray
         Of each bag.
+    noise : numpy.ndarray, optional
+        The variance of the noise on each bag's count.
     """
 
     X: np.ndarray
     bag: np.ndarray
     size: np.ndarray
     report: np.ndarray
+    noise: np.ndarray | None = None
 
     @property
     def positives(self) -> np.ndarray:
@@ -179,15 +186,17 @@ class BagData(NamedTuple):
     @property
     def prior(self) -> float:
         """Mean label, inside (0, 1) by one label of each sort."""
-        return float((self.size @ self.report + 1) / (self.size.sum() + 2))
+        rows = self.size.sum()
+        return float((np.clip(self.size @ self.report, 0, rows) + 1) / (rows + 2))
 
     def take(self, bags: np.ndarray) -> BagData:
         """Some of the bags."""
         number = np.full(len(self.size), -1)
         number[bags] = np.arange(len(bags))
         kept = number[self.bag] >= 0
+        noise = None if self.noise is None else self.noise[bags]
         of_rows = self.X[kept], number[self.bag[kept]]
-        return BagData(*of_rows, self.size[bags], self.report[bags])
+        return BagData(*of_rows, self.size[bags], self.report[bags], noise)
 
 
 def fit_logistic(
@@ -285,7 +294,8 @@ def unlikelihood(score: np.ndarray, data: BagData) -> float:
         The bags.
     """
     report = np.stack([np.ones(len(data.size)), data.report], axis=1)
-    return float(count_likelihood(score, data.bag, data.size, report, exact=1).sum())
+    known = {"exact": 1, "noise": data.noise}
+    return float(count_likelihood(score, data.bag, data.size, report, **known).sum())
 
 
 def level_of(score: np.ndarray, prior: float) -> float:
@@ -370,9 +380,8 @@ class LinearPeer:
                 remedy="Use additive, trees or network, which take noise.",
             )
         columns, X = PeerColumns.of(bags.X)
-        return self.fit_data(
-            columns, BagData(X, bags.bag, bags.size.astype(float), bags.report), seed
-        )
+        of_bags = (bags.size.astype(float), bags.report, bags.noise)
+        return self.fit_data(columns, BagData(X, bags.bag, *of_bags), seed)
 
     def fit_data(self, columns: PeerColumns, data: BagData, seed: int) -> LinearModel:
         """The model of bags that were read.

@@ -4,7 +4,7 @@ and Laplacian mean map, EM within bags, and belief propagation over bags and nei
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar
 
@@ -13,7 +13,15 @@ from scipy.spatial.distance import cdist, pdist
 from scipy.special import expit, logit
 
 from unbag._rules import broken
-from unbag.peers._linear import BagData, LinearModel, LinearPeer, PeerColumns, cosines, fit_logistic
+from unbag.peers._linear import (
+    EDGE,
+    BagData,
+    LinearModel,
+    LinearPeer,
+    PeerColumns,
+    cosines,
+    fit_logistic,
+)
 
 PENALTIES = np.logspace(-6, 2, 17)
 SAMPLE = 1000  # so many rows tell the typical distance
@@ -26,7 +34,8 @@ class BagMeans(LinearPeer):
         min  sum_j k_j (a_j - b - w . mean_j x)^2 + penalty |w|^2
 
     The penalty has the least error of bags left out, which ridge regression knows without fitting
-    again. A row is then a bag of one; its value is kept in [0.01, 0.99].
+    again. A row is then a bag of one; its value is kept in [0.01, 0.99], and for rarer labels a
+    third of their share from 0.
     """
 
     name: ClassVar[str] = "bag_means"
@@ -37,7 +46,8 @@ class BagMeans(LinearPeer):
         waves = self._waves(data.X, seed)
         means = data._replace(X=cosines(data.X, waves)).means
         w = ridge(means, data.report, data.size)
-        return replace(LinearModel(columns, w[:-1], w[-1], probability=True), waves=waves)
+        edge = min(EDGE, data.prior / 3, (1 - data.prior) / 3)
+        return LinearModel(columns, w[:-1], w[-1], probability=True, waves=waves, edge=edge)
 
     def _waves(self, X: np.ndarray, seed: int) -> Any:
         return None

@@ -7,13 +7,11 @@ if TYPE_CHECKING:
     from unbag.planning._moments import ModelSpread as ModelSpread
     from unbag.planning._moments import Noise as Noise
     from unbag.planning._moments import Sandwich as Sandwich
-    from unbag.planning._moments import bag_variance as bag_variance
     from unbag.planning._moments import best_bag_size as best_bag_size
     from unbag.planning._moments import bounded_spread as bounded_spread
     from unbag.planning._moments import estimate_variance as estimate_variance
     from unbag.planning._moments import histogram_variance as histogram_variance
     from unbag.planning._moments import interval_width as interval_width
-    from unbag.planning._moments import measure_spread as measure_spread
     from unbag.planning._moments import sandwich as sandwich
     from unbag.planning._rates import Problem as Problem
     from unbag.planning._rates import bags_needed as bags_needed

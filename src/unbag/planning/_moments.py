@@ -51,33 +51,6 @@ class HistogramSpread(NamedTuple):
     bag: Any = None
 
 
-def measure_spread(
-    components: np.ndarray, best: int, *, histogram: bool = False
-) -> ModelSpread | HistogramSpread:
-    """The spread of models around one of them, from their loss components on the same instances.
-
-    Parameters
-    ----------
-    components : array of float, of shape (models, instances, components)
-        On instances that were not used to fit the models.
-    best : int
-        The model taken for the best.
-    histogram : bool
-        Whether the reports are full histograms.
-
-    >>> f = np.array([[[0.1, 1.0], [0.2, 2.0]], [[0.1, 1.5], [0.4, 1.5]]])
-    >>> measure_spread(f, best=0)
-    ModelSpread(f1=0.010000000000000002, f2=0.25, mean=0.0, bag=None)
-    """
-    difference = np.asarray(components, float) - components[best]
-    variance, mean = difference.var(axis=1), difference.mean(axis=1)
-    if histogram:
-        largest = (difference**2).max(axis=2).mean(axis=1).max()
-        return HistogramSpread(float(largest), float(variance.sum(axis=1).max()))
-    f1, f2 = variance.max(axis=0)
-    return ModelSpread(float(f1), float(f2), float((mean[:, 1] ** 2).max()))
-
-
 def bounded_spread(
     loss: Loss, scores: tuple[float, float] = (-inf, inf), *, kind: Kind = "binary"
 ) -> ModelSpread:
@@ -113,22 +86,6 @@ def bounded_spread(
         width = ends.max(axis=0) - ends.min(axis=0)
     f1, f2 = (float(np.nan_to_num(w, nan=inf, posinf=inf)) ** 2 for w in width)
     return ModelSpread(f1, f2, f2)
-
-
-def bag_variance(f2: float, *, cap: float = 1.0) -> float:
-    """Lemma 3.1: the variance of a bag's loss is at most 5/2 E[f2(h(x))^2], at any bag size.
-
-    Parameters
-    ----------
-    f2 : float
-        E[f2(h(x))^2] of the model.
-    cap : float
-        The largest label, whose square is the price of totals of counts (Appendix C.2).
-
-    >>> bag_variance(2.0), bag_variance(2.0, cap=10)
-    (5.0, 500.0)
-    """
-    return 2.5 * f2 * cap**2
 
 
 def histogram_variance(

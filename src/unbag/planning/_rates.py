@@ -40,7 +40,7 @@ class Problem:
     size : float
         Of the bags (the mean size of the smaller half when sizes vary).
     spread : ModelSpread or HistogramSpread
-        Measured by a first tournament or by `measure_spread`, or a bound.
+        Measured by a first tournament, or a bound.
     delta : float
         The chance of failure that may remain, for the whole tournament.
     means_size : float, optional
@@ -193,13 +193,7 @@ def bags_needed(
     return problem.parts * ceil(_smallest(enough, group_count(problem.share)))
 
 
-def regret_supported(
-    bags: int,
-    problem: Problem,
-    *,
-    curvature: Sandwich | None = None,
-    misfit: tuple[float, float] = (0.0, 0.0),
-) -> float:
+def regret_supported(bags: int, problem: Problem) -> float:
     """The smallest beta that so many bags support: models left in the pool have less regret.
 
     Infinite when there are fewer bags than the medians of means need groups.
@@ -210,19 +204,11 @@ def regret_supported(
         How many there are.
     problem : Problem
         The tournament.
-    curvature, misfit : optional
-        See `bags_needed`.
     """
     m = bags // problem.parts
     if m < group_count(problem.share):
         return inf
-    if curvature is None:
-        return 2 * problem.deviation(m)
-
-    def enough(beta: float) -> bool:
-        return _curved(problem, beta, curvature, misfit).deviation(m) < beta / 2
-
-    return _smallest(enough, 1e-12)
+    return 2 * problem.deviation(m)
 
 
 def _curved(

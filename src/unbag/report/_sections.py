@@ -94,7 +94,7 @@ def _read(story: Story) -> Section | None:
     if tables is not None and tables.refused:
         parts += [Text("Refused:", strong=True), items(*map(str, tables.refused))]
     if tables is not None and not (tables.left_out or tables.refused):
-        parts.append(Text("Nothing was left out, and nothing was refused."))
+        parts.append(Text("No event and no report was left out or refused."))
     if not parts:
         return None
     return Section("input", "What was read, and what was refused", parts)
@@ -248,10 +248,10 @@ def good(story: Story) -> Section | None:
             worth = f"{one.worth:,.0f} of {evaluation.instances:,}"
         name, meaning = named(metric)
         rows.append([name, value_of(one), range_of(one), worth, meaning])
-    source = (
-        f"From {count(evaluation.bags, story.unit)} with {count(evaluation.instances, 'event')} "
-        "that the model did not learn from"
-    )
+    source = f"From {count(evaluation.bags, story.unit)}"
+    if story.unit == "bag":  # an event is in several cells
+        source += f" with {count(evaluation.instances, 'event')}"
+    source += " that the model did not learn from"
     parts: list[Part] = [Grid(source, header, rows)]
     if story.trivial is not None:
         trivial = short(story.trivial)

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from unbag.stream._checkpoint import read_metrics as read_metrics
-    from unbag.stream._folder import Arrival as Arrival
     from unbag.stream._folder import FolderInput as FolderInput
-    from unbag.stream._folder import Setup as Setup
     from unbag.stream._folder import StreamModel as StreamModel
     from unbag.stream._folder import learner_of as learner_of
     from unbag.stream._learner import StreamLearner as StreamLearner
-    from unbag.stream._replay import View as View
     from unbag.stream._replay import run_stream as run_stream
     from unbag.stream._settings import StreamSettings as StreamSettings
 else:

@@ -8,6 +8,7 @@ which is stored with a model and applied at prediction.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from unbag.tables._answers import answers as answers
     from unbag.tables._columns import ColumnNames as ColumnNames
     from unbag.tables._columns import Columns as Columns
     from unbag.tables._columns import as_columns as as_columns
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from unbag.tables._marginals import plan_marginals as plan_marginals
     from unbag.tables._match import report_rows as report_rows
     from unbag.tables._plan import FeaturePlan as FeaturePlan
-    from unbag.tables._plan import Part as Part
     from unbag.tables._range import ColumnWatch as ColumnWatch
     from unbag.tables._range import in_range as in_range
     from unbag.tables._rules import EVEN as EVEN
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from unbag.tables._sources import open_table as open_table
     from unbag.tables._sources import watched as watched
     from unbag.tables._sources import write_tables as write_tables
-    from unbag.tables._values import LARGEST as LARGEST
     from unbag.tables._values import as_ids as as_ids
     from unbag.tables._values import as_moments as as_moments
     from unbag.tables._values import as_numbers as as_numbers

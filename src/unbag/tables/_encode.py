@@ -80,7 +80,7 @@ class Column:
             "numeric": f"a number, of mean {self.mean:.4g} and standard deviation {self.sd:.4g}",
             "category": f"one of {len(self.values)} values: {shown}",
             "hash": f"one of many values; a network hashes them into {self.buckets:,} buckets",
-            "date": f"a time: its {', '.join(self.parts)} and trend",
+            "date": f"a time: its {', '.join(self.parts)} and trend, in UTC",
             "boolean": "true or false",
             "drop": f"left out: {self.why}",
         }[self.kind]

@@ -19,7 +19,7 @@ from unbag._arrays import mix
 from unbag._rules import broken
 from unbag.tables._encode import DAY, MOST_BUCKETS, Column
 from unbag.tables._errors import no_rows
-from unbag.tables._plan import FeaturePlan, Wish, as_wishes, csv_types
+from unbag.tables._plan import FeaturePlan, Wish, as_wishes, csv_types, planned
 from unbag.tables._range import beyond_note
 from unbag.tables._sources import Table, open_table
 from unbag.tables._values import (
@@ -29,6 +29,7 @@ from unbag.tables._values import (
     as_codes,
     as_moments,
     as_numbers,
+    is_amount,
     is_date,
     is_known,
     is_number,
@@ -44,7 +45,7 @@ MOSTLY = 0.9  # of the texts of a column that was meant to hold numbers
 NAMES = r"(^|[\W_]|(?<=[a-z])(?=[A-Z]))(?i:id|uid|guid|key|code|zip|zip_?code|post_?code|plz|sku)$"
 SOME = 1000  # texts of a batch that are looked at for numbers
 SMALLEST = 4096  # hashes kept to count distinct values, exactly up to here, beyond to about 1.6%
-OF_TYPE = {"numeric": is_number, "date": is_date, "boolean": pa.types.is_boolean}
+OF_TYPE = {"numeric": is_amount, "date": is_date, "boolean": pa.types.is_boolean}
 
 Overrides = Mapping[str, Any] | str | Path | None
 
@@ -197,15 +198,7 @@ class Survey:
         """The plan for what the batches had."""
         if self.columns and self.rows == 0:
             raise no_rows(self.table.thing)
-        columns = tuple(self._decide(summary) for summary in self.summaries.values())
-        if all(column.kind == "drop" for column in columns):
-            reasons = "; ".join(f"{column.name}: {column.why}" for column in columns)
-            raise broken(
-                "A plan must have at least one feature",
-                f"none is left ({reasons})",
-                "Add columns to the events.",
-            )
-        return FeaturePlan(columns)
+        return planned(self._decide(summary) for summary in self.summaries.values())
 
     def _decide(self, summary: Summary) -> Column:
         name, kind, wish = summary.name, summary.kind, self.wishes.get(summary.name)

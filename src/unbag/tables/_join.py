@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from unbag._rules import Refusal, Refused, broken, refuse
 from unbag.bags import Bags, check_prior
+from unbag.tables._answers import ANSWER, answers
 from unbag.tables._columns import ColumnNames, Columns, as_columns, cut_of, ids_are_text
 from unbag.tables._infer import Overrides, Survey
 from unbag.tables._match import BagCounter, Matched, id_counter, match_tables, read_reports
@@ -155,6 +156,25 @@ class JoinedBags(Bags):
             return self
         return replace(self, X=self.table)
 
+    def without_answers(self, keep: Iterable[str] = ()) -> JoinedBags:
+        """The same bags without columns that hold the label or the report; see `answers`.
+
+        Parameters
+        ----------
+        keep : iterable of str
+            Columns that stay whatever they hold.
+        """
+        if self.plan is None or self.table is None or self.summary is None:
+            return self
+        gone = [name for name in answers(self.table, self) if name not in set(keep)]
+        if not gone:
+            return self
+        plan = self.plan.without(gone, ANSWER)
+        notes = [f"Column {name} is left out: {ANSWER}." for name in gone]
+        summary = self.summary._replace(left_out=(*self.summary.left_out, *notes))
+        known = {"X": None, "plan": plan, "summary": summary}  # X was made by the old plan
+        return replace(self, **known, table=self.table.select(plan.read))
+
     def rows_for(self, model: Any) -> Any:
         """The columns as they were, for a model that reads tables; else the matrix of features."""
         if getattr(model, "takes_tables", False):
@@ -175,7 +195,8 @@ def join(
     """Join a table of events with a table of reports into bags, and check both.
 
     Left out, with the reason in `bags.summary`: reports of bags without events, reports and bags of
-    the cut or later, older versions of a report. Bags without a report are pending. Refused: bags
+    the cut or later, older versions of a report, and columns that hold the label, unless `features`
+    or `plan` names them. Bags without a report are pending. Refused: bags
     or ids that are missing, doubled or overlap, two reports of one bag (unless `as_of` tells the
     latest), sizes that disagree, totals that cannot be.
 
@@ -227,7 +248,10 @@ def join(
     pa.default_memory_pool().release_unused()
     known = matched.known | {"known_prior": prior}
     known |= {"dropped": matched.summary.events - len(rows["bag"])}
-    return JoinedBags(plan=planned, summary=matched.summary, **rows, **known)
+    bags = JoinedBags(plan=planned, summary=matched.summary, **rows, **known)
+    if survey is None or features is not None:
+        return bags
+    return bags.without_answers(survey.wishes)
 
 
 def check_tables(

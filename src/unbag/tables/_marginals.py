@@ -356,7 +356,9 @@ def _read_cells(
     if len(there) == 0:
         raise broken(
             "A marginal table must count some of the events",
-            f"no event is in a cell of {name}, whose first cell is {labels[0]}",
+            f"no event is in a cell of {name}. Its first cell is "
+            f"{labels[0].removeprefix(name + ': ')}, and the first event would be in "
+            f"{_labels('', keys, events.slice(0, 1))[0].removeprefix(': ')}",
             "Write the keys in the same way in the table and in the events.",
         )
     value = reports.value[:, 0]

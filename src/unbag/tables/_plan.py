@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -59,6 +59,19 @@ def csv_types(columns: Mapping[str, Any]) -> dict[str, pa.DataType]:
     return {name: CSV_TYPES[c.kind] for name, c in columns.items() if c.kind in CSV_TYPES}
 
 
+def planned(columns: Iterable[Column]) -> FeaturePlan:
+    """The plan of these columns, at least one of which must be read."""
+    plan = FeaturePlan(tuple(columns))
+    if not plan.read:
+        reasons = "; ".join(f"{column.name}: {column.why}" for column in plan.columns)
+        raise broken(
+            "A plan must have at least one feature",
+            f"none is left ({reasons})",
+            "Add columns to the events.",
+        )
+    return plan
+
+
 @dataclass(frozen=True)
 class FeaturePlan:
     """How the columns of a table become features; made by `plan_features`, stored with the model as
@@ -101,6 +114,21 @@ class FeaturePlan:
     def read(self) -> list[str]:
         """What the columns that are read are called."""
         return [column.name for column in self.used]
+
+    def without(self, names: Iterable[str], why: str) -> FeaturePlan:
+        """The plan in which these columns are dropped, at least one other being left.
+
+        Parameters
+        ----------
+        names : iterable of str
+            The columns.
+        why : str
+            The reason.
+        """
+        gone = dict.fromkeys(names, why)
+        return planned(
+            Column(c.name, "drop", why=gone[c.name]) if c.name in gone else c for c in self.columns
+        )
 
     @property
     def levels(self) -> dict[str, tuple[str, ...] | None]:

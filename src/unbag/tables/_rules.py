@@ -145,8 +145,9 @@ RULES: dict[str, TableRule] = {
     ),
     "impossible_proportion": TableRule(
         "bag", "A proportion must lie between 0 and 1",
-        "Divide percentages by 100, say {kind:total} where these are mean counts, or give the "
-        "variance of the noise with {noise}.",
+        # without options, which a hint would take up: percentages are no mean counts
+        "Divide percentages by 100. Mean counts are of the kind total, and noise that was added "
+        "must be declared.",
     ),
     "impossible_report": TableRule(
         "bag", "A report without noise must be one that labels could give", NO_LABELS
@@ -437,7 +438,9 @@ def _impossible(
         return {**negative, "impossible_total": (beyond, (*has, whole, " of ", bags.size))}
     if columns.proportion is None or columns.reports_are != "binary":
         return {**negative, "impossible_report": (beyond, (*has, shares[0]))}
-    totals = engine.none(bags.usable & _outside(shares[0] - shares[0].round(), 0, 0, WHOLE))
+    fraction = _outside(shares[0] - shares[0].round(), 0, 0, WHOLE)
+    # whole numbers above the size of a bag are percentages
+    totals = engine.none(bags.usable & (fraction | (shares[0] > bags.size)))
     return {
         **negative,
         "total_as_proportion": (beyond & totals, (*has, shares[0])),

@@ -185,7 +185,8 @@ def open_table(
     that are named like day=3 make a column `day`, which is read when somebody names it and never
     takes the place of a column in the files. Everything else is turned into an Arrow table once.
     In CSV files whole numbers are read as numbers with a fraction, unless they begin above 2^53 and
-    are ids; of text nothing is taken as missing but the empty one. Checksums of Parquet pages are
+    are ids; where some begin with a zero, as 007, they are text. Of text nothing is taken as
+    missing but the empty one. Checksums of Parquet pages are
     verified where a file has them.
 
     Parameters
@@ -314,7 +315,7 @@ def _csv_format(first: Path, types: dict[str, pa.DataType]) -> ds.CsvFileFormat:
     if pa.binary() in schema.types or any("\ufffd" in _shown(name) for name in schema.names):
         raise pa.ArrowInvalid("invalid UTF8 data")
     wide = {field.name: _wider(field.type) for field in schema}
-    wide |= dict.fromkeys(_large(first, reading), pa.int64())
+    wide |= _codes(first, reading)
     return ds.CsvFileFormat(**_csv_options(first, wide | types))
 
 
@@ -361,6 +362,8 @@ def _csv_options(path: Path, types: dict[str, pa.DataType]) -> dict[str, Any]:
     opener = {".gz": gzip.open}.get(path.suffix.lower(), open)
     with opener(path, "rb") as file:
         first = re.sub(rb'"[^"]*"', b"", file.readline(CELLS))
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16, as spreadsheets write "Unicode"
+        raise pa.ArrowInvalid("invalid UTF8 data")
     separator = max(",;\t|", key=lambda mark: first.count(mark.encode()))
     return {
         "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=True),
@@ -380,16 +383,28 @@ def _wider(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _large(path: Path, options: dict[str, Any]) -> list[str]:
-    """The columns with whole numbers above 2^53 in the first megabyte: ids, which double precision
-    would mix up."""
+def _codes(path: Path, options: dict[str, Any]) -> dict[str, pa.DataType]:
+    """Types of the columns whose whole numbers are ids, by the first megabyte: text where some
+    begin with a zero, as the postcode 01067 does, which as a number would be another one; whole
+    numbers where some are above 2^53, which double precision would mix up."""
     with csv.open_csv(path, **options) as reader:
         first = next(iter(reader), None)
-    if first is None:
-        return []
-    whole = [field.name for field in first.schema if pa.types.is_integer(field.type)]
-    ends = {name: pc.min_max(first[name]).as_py().values() for name in whole}
-    return [name for name in whole if any(abs(end or 0) > 2**53 for end in ends[name])]
+    schema = first.schema if first is not None else ()
+    whole = [field.name for field in schema if pa.types.is_integer(field.type)]
+    if first is None or not whole:
+        return {}
+    as_text = csv.ConvertOptions(
+        column_types=dict.fromkeys(whole, pa.string()), include_columns=whole
+    )
+    with csv.open_csv(path, **(options | {"convert_options": as_text})) as reader:
+        text = next(iter(reader))
+    types: dict[str, pa.DataType] = {}
+    for name in whole:
+        if any(abs(end or 0) > 2**53 for end in pc.min_max(first[name]).as_py().values()):
+            types[name] = pa.int64()
+        if pc.any(pc.match_substring_regex(text[name], "^0[0-9]")).as_py():
+            types[name] = pa.string()
+    return types
 
 
 def _same_columns(fragments: list[Any], thing: str) -> None:

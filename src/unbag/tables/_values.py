@@ -27,7 +27,8 @@ SECOND = 1_000_000  # moments are microseconds since 1970, in UTC
 
 
 def plain(column: Any) -> pa.Array:
-    """A column in one piece, dictionaries and the many forms of text undone."""
+    """A column in one piece, dictionaries and the many forms of text undone, durations in
+    seconds."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
@@ -35,6 +36,9 @@ def plain(column: Any) -> pa.Array:
         array = array.dictionary_decode()
     if is_text(array.type):
         return array.cast(pa.string())
+    if pa.types.is_duration(array.type):
+        scale = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[array.type.unit]
+        return pc.divide(array.cast(pa.int64()).cast(pa.float64(), safe=False), scale)
     return array
 
 
@@ -50,6 +54,11 @@ def is_text(kind: pa.DataType) -> bool:
 def is_number(kind: pa.DataType) -> bool:
     """Whether a type is a number; truth values are not."""
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+
+
+def is_amount(kind: pa.DataType) -> bool:
+    """Whether a type is a number, or a duration, which is one of seconds."""
+    return is_number(kind) or pa.types.is_duration(kind)
 
 
 def is_date(kind: pa.DataType) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from unbag._rules import broken, refuse
 from unbag.bags import Bags, as_components, take_rows
 from unbag.losses import Loss
 from unbag.medians import median_of_means, random_groups
-
-Split = Literal["auto", "three", "two"]
 
 
 class Parts(NamedTuple):
@@ -67,17 +65,11 @@ class GroupPlan(NamedTuple):
     centred_size: np.ndarray
 
 
-def split_bags(bags: Bags, split: Split, rng: np.random.Generator) -> Parts:
-    """A random split of the observed bags into parts; bags that are left over go to the means."""
+def split_bags(bags: Bags, rng: np.random.Generator) -> Parts:
+    """A random split of the observed bags into three parts where they are of one size, else into
+    two; bags that are left over go to the means."""
     order = rng.permutation(np.flatnonzero(bags.observed))
-    smallest, largest = bags.size[order].min(), bags.size[order].max()
-    if split == "three" and smallest != largest:
-        raise broken(
-            "The three-way split must have bags of one size",
-            f"sizes {smallest} to {largest} given",
-            "Use {split:two}.",
-        )
-    if split == "three" or (split == "auto" and smallest == largest):
+    if bags.size[order].min() == bags.size[order].max():
         m = len(order) // 3
         return Parts(order[2 * m :], order[:m], order[m : 2 * m])
     order = order[np.argsort(bags.size[order], kind="stable")]
@@ -103,7 +95,7 @@ def is_wild(bags: Bags) -> bool:
     return noisy or (bags.kind == "total" and bags.cap is None)
 
 
-def plan_groups(bags: Bags, groups: int, *, split: Split, seed: int) -> tuple[GroupPlan, Parts]:
+def plan_groups(bags: Bags, groups: int, *, seed: int) -> tuple[GroupPlan, Parts]:
     """Everything that the pass over the predictions needs, drawn once.
 
     Parameters
@@ -112,8 +104,6 @@ def plan_groups(bags: Bags, groups: int, *, split: Split, seed: int) -> tuple[Gr
         Held-out bags.
     groups : int
         Of each median of means.
-    split : {"auto", "three", "two"}
-        Into how many parts.
     seed : int
         Of the split and the groups.
     """
@@ -124,7 +114,7 @@ def plan_groups(bags: Bags, groups: int, *, split: Split, seed: int) -> tuple[Gr
             "Hold one tournament for each stratum, or compare models by evaluate.",
         )
     rng = np.random.default_rng(seed)
-    parts = split_bags(bags, split, rng)
+    parts = split_bags(bags, rng)
     counts = np.array([len(parts.estimator), len(parts.prior)])
     refuse(
         f"Each part of the split must hold at least as many bags as there are groups, {groups}",

@@ -28,7 +28,6 @@ from unbag.tournaments._groups import (
     GroupMeans,
     GroupPlan,
     Parts,
-    Split,
     StepsDone,
     is_wild,
     plan_groups,
@@ -151,7 +150,6 @@ def tournament(
     scale: Literal["score", "probability"] | None = None,
     clip: float | None = None,
     spread: ModelSpread | None = None,
-    split: Split = "auto",
     groups: int | None = None,
     seed: int = 0,
     chunk: int = 65536,
@@ -190,8 +188,6 @@ def tournament(
         Scores are clipped to [-clip, clip]; the clipped models compete.
     spread : ModelSpread, optional
         Upper bounds on the spread of any two models, where you know them.
-    split : {"auto", "three", "two"}
-        Three parts for equal bags, two for any sizes.
     groups : int, optional
         Number of groups of each median of means, instead of the one that delta asks for.
     seed : int
@@ -223,7 +219,7 @@ def tournament(
     count = events(len(values), components=bags.components().report.shape[1])
     if groups is None:
         groups = group_count(delta / count)
-    plan, parts = plan_groups(bags, groups, split=split, seed=seed)
+    plan, parts = plan_groups(bags, groups, seed=seed)
     sums = sum_models(names, values, bags, loss, plan, chunk=chunk, read=read, progress=progress)
     Q, spreads = play(sums, plan, histogram=bags.kind == "histogram")
     problem = _problem(bags, parts, plan, delta, spreads, best=int(np.argmin(Q.max(axis=1))))

@@ -9,7 +9,6 @@ the results, `_sharding` the devices.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from unbag.methods import Method as Method
     from unbag.training._chunks import ChunkTrainer as ChunkTrainer
     from unbag.training._config import TrainingConfig as TrainingConfig
     from unbag.training._lanes import Lanes as Lanes

@@ -21,15 +21,7 @@ from unbag.training._loader import Batches, Loader, Shape, epoch_batches
 from unbag.training._objective import Setting, predict_components
 from unbag.training._run import is_sound
 from unbag.training._sharding import Devices, place_on
-from unbag.training._step import (
-    Adam,
-    Memory,
-    Trainer,
-    TrainState,
-    call_model,
-    split_model,
-    step_key,
-)
+from unbag.training._step import Adam, Trainer, TrainState, call_model, split_model, step_key
 
 
 class ChunkTrainer:
@@ -74,7 +66,7 @@ class ChunkTrainer:
             method = "easy"  # of bags of one
         params, static = split_model(model)
         setting, place = Setting(method, chosen, "binary"), place_on(devices, microbatch)
-        self.trainer = Trainer(setting, static, Adam(), place, call_model, "given")
+        self.trainer = Trainer(setting, static, Adam(), place, call_model)
         params = jax.tree.map(jnp.array, params)  # a copy, because steps use up what they are given
         state = TrainState(params, self.trainer.optimizer.init(params))
         self.state = self.trainer.place.copied(state)
@@ -124,8 +116,7 @@ class ChunkTrainer:
         features, state = place.features(bags.X), self.state
         if setting.method == "anchored":  # the reference are the predictions made before
             value = predict_components(setting, jnp.asarray(score, jnp.float32))
-            memory = place.copied(Memory(value, jnp.ones(len(score), jnp.float32)))
-            state = state._replace(memory=memory)
+            state = state._replace(served=place.copied(value))
         self.state = jax.tree.map(jnp.copy, self.state)  # the steps use up the other one
         loader = Loader(bags, batch=self.batch, seed=self.seed, by_noise=setting.by_noise)
         batches, self.shape = epoch_batches([loader], number, self.shape, multiple=place.count)
@@ -139,7 +130,7 @@ class ChunkTrainer:
         largest = objective[np.argmax(np.abs(objective))]  # one that is NaN counts as the largest
         if not is_sound(state.params, largest):
             return np.nan
-        self.state = state._replace(memory=None)
+        self.state = state._replace(served=None)
         return float(objective.mean())
 
     def _set_largest(self, largest: int) -> None:

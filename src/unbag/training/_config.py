@@ -18,12 +18,10 @@ from unbag.losses import Loss, named_loss, smoothed
 from unbag.matching import check_reports
 from unbag.methods import METHODS, Method, check_kind, usual_loss
 from unbag.training._objective import Objective, Setting
-from unbag.training._sharding import Devices, Place
-from unbag.training._step import Reference
+from unbag.training._sharding import Devices
 
 MATCHED = ("matching", "moments", "llp_fc", "llp_vat", "mixbag")
 """Methods that have no lower bound at reports outside the range of their loss."""
-TAKE_MEANS = tuple(name for name, facts in METHODS.items() if facts.takes_pool)
 
 Progress = Callable[[int, dict[str, Any]], bool | None]
 """Called after each epoch with its number and what was observed, by seed and rate; True ends the
@@ -50,14 +48,6 @@ class TrainingConfig:
         Largest norm of a gradient.
     patience : int, optional
         Stop when held-out bags saw no run improve for so many epochs.
-    reference : {"current", "last"}
-        Of the anchored method: the current prediction, or that of the instance's last visit.
-    pool : int
-        So many further instances estimate the means (each those of its stratum), for batches of
-        few bags.
-    groups : int, optional
-        Replace the mean over bags by the median of so many group means, in which noisier bags
-        weigh less (with `upm` and bags of one size).
     importance : array, optional
         Of each bag, a factor on its weight; for bags of one, which are labels, this is what others
         call the sample weight.
@@ -79,9 +69,6 @@ class TrainingConfig:
     weight_decay: float = 0.0
     clip: float | None = None
     patience: int | None = None
-    reference: Reference = "current"
-    pool: int = 0
-    groups: int | None = None
     importance: np.ndarray | None = None
     devices: Devices | None = None
     microbatch: int | None = None
@@ -93,8 +80,8 @@ class TrainingConfig:
         >>> TrainingConfig().with_options({"epoch": 3})
         Traceback (most recent call last):
         unbag.Refused: An option of a training must be one of epochs, batch, apply, smoothing, \
-weight_decay, clip, patience, reference, pool, groups, importance, devices, microbatch, progress: \
-epoch is none. Did you mean epochs=?
+weight_decay, clip, patience, importance, devices, microbatch, progress: epoch is none. Did you \
+mean epochs=?
         """
         known = [field.name for field in fields(self)]
         unknown = [name for name in options if name not in known]
@@ -130,13 +117,6 @@ def make_setting(
         rule = "The method labels must have bags of one, which are labels"
         remedy = "Make them with random_bags(X, y, {size:1}, seed=0)."
         raise broken(rule, f"bags of up to {largest} given", remedy)
-    if config.pool and method not in TAKE_MEANS:  # it lends its instances to means
-        raise broken(
-            "A pool must go with a method that takes means over instances, "
-            f"{', '.join(TAKE_MEANS)}",
-            f"{getattr(method, '__name__', method)} given",
-            "Leave the pool out.",
-        )
     if method == "likelihood":
         check_link(chosen, kind)
     if config.smoothing:
@@ -148,8 +128,6 @@ def make_setting(
         kind=kind,
         strata=many[0].stratum is not None,
         largest=largest * (method == "likelihood"),  # other methods need not compile it in
-        pool=config.pool,
-        groups=config.groups,
     )
 
 
@@ -163,53 +141,3 @@ def resolve_loss(loss: Loss | str | None, method: Method | Objective, kind: Kind
     if isinstance(loss, str):
         return named_loss(loss)
     return loss
-
-
-def check_groups(
-    config: TrainingConfig,
-    method: Method | Objective,
-    many: Sequence[Bags],
-    plans: Sequence[list[np.ndarray]],
-) -> None:
-    """Medians are of upm's losses by bag, and each batch has a bag for each group.
-
-    Parameters
-    ----------
-    config : TrainingConfig
-        With its number of groups.
-    method : str or callable
-        Of the training.
-    many : sequence of Bags
-        Of each seed.
-    plans : sequence of list of array
-        The batches of each seed in the first epoch.
-    """
-    if config.groups is None:
-        return
-    smallest, largest = min(b.size.min() for b in many), max(b.size.max() for b in many)
-    excluded = {
-        "strata": many[0].stratum is not None,
-        "a pool": config.pool > 0,
-        "importance": config.importance is not None,
-    }
-    if method != "upm" or smallest != largest or any(excluded.values()):
-        given = [str(getattr(method, "__name__", method)), f"sizes {smallest} to {largest}"]
-        given += [name for name, present in excluded.items() if present]
-        raise broken(
-            "Medians of group means must have the method upm and bags of one size, without "
-            "strata, pool and importance",
-            f"{', '.join(given)} given",
-            "Leave groups out.",
-        )
-    fewest = min(len(numbers) for plan in plans for numbers in plan)
-    if not 1 <= config.groups <= fewest:
-        rule = f"The number of groups must lie between 1 and {fewest}, the fewest bags in a batch"
-        raise broken(rule, f"{config.groups} given", "Make the batch larger, or take fewer groups.")
-
-
-def check_place(config: TrainingConfig, place: Place) -> None:
-    """Refuse what needs all rows on one device."""
-    needs = {"reference='last'": config.reference == "last", "groups": config.groups is not None}
-    if place.mesh is not None and any(needs.values()):
-        rule = f"A training with {max(needs, key=lambda name: needs[name])} must be on one device"
-        raise broken(rule, "devices given", "Leave one of them out.")

@@ -29,8 +29,6 @@ class Batches(NamedTuple):
         Of each bag.
     prior : array
         In component form.
-    further, further_stratum : array
-        Rows of other bags, which help to estimate the means, and their strata.
     noise : array
         Of each bag, the variance of the noise on its count; empty where none is declared.
     """
@@ -43,8 +41,6 @@ class Batches(NamedTuple):
     stratum: np.ndarray
     report: np.ndarray
     prior: np.ndarray
-    further: np.ndarray
-    further_stratum: np.ndarray
     noise: np.ndarray
 
 
@@ -66,28 +62,16 @@ class Loader:
         About how many instances a batch holds.
     seed : int
         Of the order of the bags.
-    pool : int
-        Further instances of each batch.
-    importance : array, optional
-        Of each bag, a factor on its weight.
     by_noise : bool
         Whether noisier bags weigh less; not where the objective knows the noise itself.
     """
 
-    def __init__(
-        self,
-        bags: Bags,
-        *,
-        batch: int,
-        seed: int,
-        pool: int = 0,
-        importance: np.ndarray | None = None,
-        by_noise: bool = True,
-    ) -> None:
-        self.bags, self.batch, self.seed, self.pool = bags, batch, seed, pool
-        self.importance, self.by_noise = importance, by_noise
+    def __init__(self, bags: Bags, *, batch: int, seed: int, by_noise: bool = True) -> None:
+        self.bags, self.batch, self.seed = bags, batch, seed
+        self.by_noise = by_noise
+        self.importance: np.ndarray | None = None  # of each bag, a factor on its weight
         self.report, self.prior = (array.astype(np.float32) for array in bags.components())
-        self.stratum = np.zeros(len(bags.size), int) if bags.stratum is None else bags.stratum
+        self.stratum = bags.stratum_or_zero
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """Bag numbers of each batch."""
@@ -100,7 +84,6 @@ class Loader:
         rows, size, own = bags.rows_of(numbers), bags.size[numbers], self.stratum[numbers]
         short, missing = shape.rows - len(rows), shape.bags - len(numbers)
         padding = np.arange(short) % max(missing, 1) + len(numbers)
-        further, further_stratum = self._further(plan, number)
         bag = np.concatenate([np.repeat(np.arange(len(numbers)), size), padding])
         noise = np.zeros(0) if bags.noise is None else _filled(bags.noise[numbers], missing)
         return Batches(
@@ -112,8 +95,6 @@ class Loader:
             stratum=np.append(own, np.repeat(own[:1], missing)).astype(np.int32),
             report=_filled(self.report[numbers], missing),
             prior=self.prior,
-            further=further.astype(np.int32),
-            further_stratum=further_stratum.astype(np.int32),
             noise=noise.astype(np.float32),
         )
 
@@ -129,20 +110,6 @@ class Loader:
             return weight
         weight = weight * self.importance[numbers]
         return weight / np.maximum(np.bincount(stratum, weights=weight)[stratum], 1e-30)
-
-    def _further(self, plan: list[np.ndarray], number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of the bags that come after a batch in the epoch, and round to its beginning: never
-        its own."""
-        if self.pool == 0:
-            return np.zeros(0, int), np.zeros(0, int)
-        others = np.concatenate([*plan[number + 1 :], *plan[:number], np.zeros(0, int)])
-        rows = self.bags.rows_of(others)
-        if len(rows) < self.pool:
-            rule = "A pool must fit into the bags outside a batch"
-            remedy = "Make the pool or the batch smaller."
-            raise broken(rule, f"{self.pool} given and there are {len(rows)} such rows", remedy)
-        stratum = np.repeat(self.stratum[others], self.bags.size[others])
-        return rows[: self.pool], stratum[: self.pool]
 
 
 def _filled(values: np.ndarray, missing: int) -> np.ndarray:

@@ -11,12 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from unbag import weights
-from unbag._arrays import mean_by, sum_by
+from unbag._arrays import sum_by
 from unbag.bags import Bags, Kind
 from unbag.likelihood import count_likelihood
 from unbag.losses import LOSSES, Loss
 from unbag.matching import proportion_matching
-from unbag.medians import median_objective
 from unbag.methods import BOUNDED, PROPER, Method
 from unbag.objectives import OBJECTIVES, Ask
 from unbag.training._loader import Batches
@@ -43,10 +42,6 @@ class Setting(NamedTuple):
         Whether the bags have strata.
     largest : int
         The largest bag, which only the likelihood must know.
-    pool : int
-        Further instances of a batch.
-    groups : int, optional
-        Groups of bags whose median is taken.
     """
 
     method: Method | Objective
@@ -54,8 +49,6 @@ class Setting(NamedTuple):
     kind: Kind
     strata: bool = False
     largest: int = 0
-    pool: int = 0
-    groups: int | None = None
 
     @property
     def by_noise(self) -> bool:
@@ -98,7 +91,6 @@ def batch_loss(
     batch: Batches,
     reference: Any,
     reference_mean: Any,
-    further: Any,
     ask: Ask | None = None,
 ) -> Any:
     """The objective of a batch: what its bags say of the loss of these scores.
@@ -114,9 +106,7 @@ def batch_loss(
     reference : array
         Of the anchored method: predictions in component form, fixed.
     reference_mean : array, optional
-        Their mean; by default that of the batch and its pool.
-    further : array, optional
-        Scores of the pool.
+        Their mean; by default that of the batch.
     ask : Ask, optional
         What a method of `unbag.objectives` may ask of the model.
     """
@@ -137,26 +127,7 @@ def batch_loss(
         )
         return _bag_mean(setting, by_bag, batch, share=batch.size)
     f = setting.loss.components(score, kind=setting.kind) * batch.real[:, None]
-    if setting.groups is not None:
-        by_bag = weights.upm_by_bag(f, batch.bag, batch.size, batch.report, batch.prior)
-        group = jnp.arange(len(by_bag)) % setting.groups
-        return median_objective(by_bag, group, setting.groups, weight=batch.weight)
-    if setting.pool and setting.method == "anchored" and reference_mean is None:
-        # E g over batch and pool alike: a bag's own share in it must be that of other instances
-        stratum = jnp.concatenate([batch.stratum[batch.bag], batch.further_stratum])
-        real = jnp.concatenate([batch.real, jnp.ones(setting.pool)])
-        g = jnp.concatenate([reference, predict_components(setting, further)]) * real[:, None]
-        count = sum_by(stratum, real, len(_pool(setting, batch)))
-        reference_mean = mean_by(stratum, g, jnp.maximum(count, 1))
-        if not setting.strata:
-            reference_mean = reference_mean[0]
-    W, from_pool = _weights(setting, batch, reference, reference_mean)
-    total = jnp.sum(W * f)
-    if setting.pool:
-        f = setting.loss.components(further, kind=setting.kind)
-        count = jnp.maximum(_pool(setting, batch), 1)
-        total += jnp.sum(from_pool * mean_by(batch.further_stratum, f, count))
-    return total
+    return jnp.sum(_weights(setting, batch, reference, reference_mean) * f)
 
 
 def _bag_mean(setting: Setting, by_bag: Any, batch: Batches, *, share: Any) -> Any:
@@ -174,27 +145,15 @@ def _bag_mean(setting: Setting, by_bag: Any, batch: Batches, *, share: Any) -> A
     return jnp.sum(jnp.where(weight > 0, by_bag, 0.0) * weight) / total
 
 
-def _pool(setting: Setting, batch: Batches) -> Any:
-    """The number of instances of the pool in each stratum."""
-    strata = len(batch.prior) if setting.strata else 1
-    return sum_by(batch.further_stratum, jnp.ones(setting.pool), strata)
-
-
-def _weights(
-    setting: Setting, batch: Batches, reference: Any, reference_mean: Any
-) -> tuple[Any, Any]:
-    """Weights per row, and those for the pool's mean; outside the gradient."""
+def _weights(setting: Setting, batch: Batches, reference: Any, reference_mean: Any) -> Any:
+    """Weights per row, outside the gradient."""
     options = {"weight": batch.weight}
     if setting.strata:
         options["stratum"] = batch.stratum
-    if setting.pool:
-        options["pool"] = _pool(setting, batch)
     given = (batch.size, batch.report, batch.prior)
     if setting.method == "anchored":
         reference = reference * batch.real[:, None]
         W = weights.anchored(batch.bag, *given, reference, reference_mean=reference_mean, **options)
-        W, rows = jax.lax.stop_gradient(W), len(batch.bag)
-        return W[:rows], W[rows:]
+        return jax.lax.stop_gradient(W)
     linear: dict[Any, Callable[..., Any]] = {"upm": weights.upm, "easy": weights.easy}
-    W, count = linear[setting.method](*given, **options), len(batch.size)
-    return W[:count][batch.bag], W[count:]
+    return linear[setting.method](*given, **options)[batch.bag]

@@ -53,11 +53,11 @@ class Place:
         return jax.device_put(_single(X))
 
     def batch(self, features: Any, batch: Any) -> Any:
-        """What a step is given of the features: all of them, or with a mesh the rows of the batch
-        and of its pool."""
+        """What a step is given of the features: all of them, or with a mesh the rows of the
+        batch."""
         if self.mesh is None:
             return features
-        return self.divided(features, batch.row), self.divided(features, batch.further)
+        return self.divided(features, batch.row)
 
     def whole(self, X: Any) -> Any:
         """Features to score all at once: on the device, or divided among the devices of a mesh,

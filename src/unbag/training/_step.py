@@ -10,47 +10,37 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from unbag._arrays import sum_by
 from unbag.models import side_by_side
 from unbag.objectives import Ask
 from unbag.training._loader import Batches
 from unbag.training._objective import Setting, batch_loss, predict_components
 from unbag.training._sharding import Place
 
-Reference = Literal["current", "last", "given"]
-"""What the anchored method takes as reference: the prediction of the moment, that of the instance's
-last visit, or, in a stream, the one that was served before the chunk was learned."""
-
-
-class Memory(NamedTuple):
-    """Predictions that serve as reference, which rows are instances of this run's bags, and their
-    stratum."""
-
-    value: Any
-    own: Any
-    stratum: Any = None
-
-    def mean(self, strata: int) -> Any:
-        """Over the instances of this run's bags, a row for each stratum where there are strata."""
-        own = self.value * self.own[:, None]
-        if self.stratum is None:
-            return jnp.sum(own, axis=0) / jnp.sum(self.own)
-        count = sum_by(self.stratum, self.own, strata)
-        return sum_by(self.stratum, own, strata) / jnp.maximum(count, 1)[:, None]
-
 
 class TrainState(NamedTuple):
-    """Everything that a step changes; in a sweep with leading axes (seeds, rates)."""
+    """Everything that a step changes; in a sweep with leading axes (seeds, rates).
+
+    Parameters
+    ----------
+    params : pytree
+        Of the model.
+    moments : Moments
+        Of the optimiser.
+    served : array, optional
+        What the anchored method takes as reference, a prediction of every row: in a stream those
+        that were served before the chunk was learned. By default it is the prediction of the
+        moment.
+    """
 
     params: Any
     moments: Any
-    memory: Memory | None = None
+    served: Any = None
 
 
 @dataclass(frozen=True)
@@ -69,8 +59,6 @@ class Trainer:
         Of the rows of a batch.
     apply : callable
         From (model, X, key) to scores.
-    reference : {"current", "last", "given"}
-        Of the anchored method.
     side_by_side : bool
         Whether runs share their rows.
     """
@@ -80,7 +68,6 @@ class Trainer:
     optimizer: Adam
     place: Place
     apply: Callable[..., Any]
-    reference: Reference = "current"
     side_by_side: bool = False
 
     def model(self, params: Any) -> Any:
@@ -96,22 +83,18 @@ class Trainer:
             model = side_by_side(model)
         return self.place.scores(lambda rows, key: self.apply(model, rows, key), X, key)
 
-    def objective(
-        self, params: Any, X: Any, batch: Batches, memory: Any, further: Any, key: Any
-    ) -> Any:
-        """The loss of a batch, and the predictions of its rows as components."""
-        score = self.scores(params, X, key)
-        fixed = jax.lax.stop_gradient(predict_components(self.setting, score))
-        reference, mean, others = fixed, None, None
-        if memory is not None:
-            reference, mean = memory.value[batch.row], memory.mean(len(batch.prior))
-        if self.setting.pool:
-            others = self.scores(params, further, key)
+    def objective(self, params: Any, X: Any, batch: Batches, served: Any, key: Any) -> Any:
+        """The loss of a batch."""
+        score, mean = self.scores(params, X, key), None
+        if served is None:
+            reference = jax.lax.stop_gradient(predict_components(self.setting, score))
+        else:
+            reference, mean = served[batch.row], jnp.sum(served, axis=0) / len(served)
         ask = Ask(lambda rows: self.scores(params, rows, key), X, key)
-        return batch_loss(self.setting, score, batch, reference, mean, others, ask), fixed
+        return batch_loss(self.setting, score, batch, reference, mean, ask)
 
     def step(
-        self, state: TrainState, rate: Any, X: Any, further: Any, batch: Batches, key: Any
+        self, state: TrainState, rate: Any, X: Any, batch: Batches, key: Any
     ) -> tuple[TrainState, Any]:
         """One step of Adam of one run on one batch.
 
@@ -121,8 +104,8 @@ class Trainer:
             Before the step.
         rate : float
             Of this run.
-        X, further : array
-            Features of the batch, and of its pool.
+        X : array
+            Features of the batch.
         batch : Batches
             Of this run.
         key : array
@@ -135,15 +118,11 @@ class Trainer:
         value : array
             The objective before it.
         """
-        gradient = jax.value_and_grad(self.objective, has_aux=True)
-        (value, predicted), slope = gradient(state.params, X, batch, state.memory, further, key)
+        gradient = jax.value_and_grad(self.objective)
+        value, slope = gradient(state.params, X, batch, state.served, key)
         updates, moments = self.optimizer.update(slope, state.moments, state.params)
         params = jax.tree.map(lambda p, u: (p - rate * u).astype(p.dtype), state.params, updates)
-        memory = state.memory
-        if memory is not None and self.reference == "last":
-            row = jnp.where(batch.real, batch.row, len(memory.value))
-            memory = memory._replace(value=memory.value.at[row].set(predicted, mode="drop"))
-        return TrainState(params, moments, memory), value
+        return TrainState(params, moments, state.served), value
 
     @partial(jax.jit, static_argnums=0, donate_argnums=1)
     def step_alone(
@@ -153,8 +132,8 @@ class Trainer:
 
         Parameters as in `step_all`, without the axis of seeds.
         """
-        rows, further = self._gathered(X, batch)
-        return self.place.together(self.step(state, rate, rows, further, batch, _key(key)))
+        rows = self._gathered(X, batch)
+        return self.place.together(self.step(state, rate, rows, batch, _key(key)))
 
     @partial(jax.jit, static_argnums=0)
     def step_all(
@@ -169,7 +148,7 @@ class Trainer:
         rates : array
             Of each rate.
         X : array
-            All features; with a mesh those of the batch and its pool, by seed, already gathered.
+            All features; with a mesh those of the batch, by seed, already gathered.
         batches : Batches
             One of each seed.
         active : array of bool
@@ -180,10 +159,10 @@ class Trainer:
 
         def of_seed(given: tuple[TrainState, Batches, Any, Any, Any]) -> tuple[TrainState, Any]:
             state, batch, active, key, gathered = given
-            rows, further = gathered or self._gathered(X, batch)
+            rows = self._gathered(X if gathered is None else gathered, batch)
 
             def of_rate(given: tuple[TrainState, Any]) -> tuple[TrainState, Any]:
-                return self.step(*given, rows, further, batch, _key(key))
+                return self.step(*given, rows, batch, _key(key))
 
             new, value = _mapped(_together, of_rate, (state, rates))
             return jax.tree.map(lambda a, b: jnp.where(active, a, b), new, state), value
@@ -231,28 +210,19 @@ class Trainer:
         key : tuple of array
             The seed and a count.
         """
-        rows, further = self._gathered(X, batch)
+        rows = self._gathered(X, batch)
 
         def lane(state: TrainState, rate: Any, weight: Any, prior: Any) -> tuple[TrainState, Any]:
             own = batch._replace(weight=weight, prior=prior)
-            return self.step(state, rate, rows, further, own, _key(key))
+            return self.step(state, rate, rows, own, _key(key))
 
         state, _ = jax.vmap(lane)(state, rates, weight, prior)
         return state, jax.tree.map(lambda a, p: a + share * (p - a), average, state.params)
 
-    def _gathered(self, X: Any, batch: Batches) -> tuple[Any, Any]:
+    def _gathered(self, X: Any, batch: Batches) -> Any:
         if self.place.mesh is not None:
             return X
-        return X[batch.row], X[batch.further]
-
-    @partial(jax.jit, static_argnums=0)
-    def first_predictions(self, params: Any, X: Any) -> Any:
-        """Of all rows by all runs, as components."""
-
-        def predictions(params: Any) -> Any:
-            return predict_components(self.setting, self.scores(params, X))
-
-        return jax.vmap(jax.vmap(predictions))(params)
+        return X[batch.row]
 
     @partial(jax.jit, static_argnums=0)
     def scores_alone(self, params: Any, X: Any) -> Any:
@@ -379,35 +349,3 @@ class Adam:
             decay = lambda s, p, own: s + self.weight_decay * p if own else s
             step = jax.tree.map(decay, step, params, which)
         return step, Moments(count, first, second)
-
-
-def start_state(trainer: Trainer, params: Any, X: Any, many: Sequence[Any]) -> TrainState:
-    """The state of a sweep before the first step; a memory starts with the first predictions.
-
-    Parameters
-    ----------
-    trainer : Trainer
-        Of the sweep.
-    params : pytree
-        With leading axes (seeds, rates).
-    X : array
-        All features.
-    many : sequence of Bags
-        Of each seed.
-    """
-    runs = jax.tree.leaves(params)[0].shape[:2]
-    state = TrainState(jax.device_put(params), trainer.optimizer.init(params, runs))
-    if trainer.reference == "current" or trainer.setting.method != "anchored":
-        return state
-    value = trainer.first_predictions(params, X)
-    own = np.zeros(value.shape[:3], np.float32)
-    stratum = np.zeros(own.shape, np.int32)
-    for seed, bags in enumerate(many):
-        rows = bags.rows_of(np.arange(len(bags.report)))
-        own[seed][:, rows] = 1
-        if trainer.setting.strata:
-            stratum[seed][:, rows] = np.repeat(bags.stratum, bags.size)
-    memory = Memory(value, jnp.asarray(own))
-    if trainer.setting.strata:
-        memory = memory._replace(stratum=stratum)
-    return state._replace(memory=memory)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 
 from unbag._progress import Progress, terminal_bar, whom_to_inform
@@ -17,7 +18,7 @@ from unbag.bags import Bags
 from unbag.losses import Loss
 from unbag.methods import Method
 from unbag.metrics import check_apart
-from unbag.training._config import TrainingConfig, check_groups, check_place, make_setting
+from unbag.training._config import TrainingConfig, make_setting
 from unbag.training._loader import Loader, epoch_batches, shared_features
 from unbag.training._objective import Objective, judging_loss, trivial_value
 from unbag.training._run import DIVERGED, Record, Run
@@ -25,10 +26,10 @@ from unbag.training._sharding import place_on
 from unbag.training._step import (
     Adam,
     Trainer,
+    TrainState,
     call_model,
     split_model,
     stack_models,
-    start_state,
     step_key,
 )
 from unbag.training._validation import StopRule, Validation
@@ -168,7 +169,6 @@ def sweep(
     """
     config = (config or TrainingConfig()).with_options(options)
     place = place_on(config.devices, config.microbatch)
-    check_place(config, place)
     given, judges = (
         [b] * len(seeds) if isinstance(b, Bags) else list(b or ()) for b in (bags, held_out)
     )
@@ -181,13 +181,10 @@ def sweep(
     features = place.features(host)
     loaders = []
     for own, seed, every in zip(pointing, seeds, given, strict=True):
-        loader = Loader(
-            own, batch=config.batch, seed=seed, pool=config.pool, by_noise=setting.by_noise
-        )
+        loader = Loader(own, batch=config.batch, seed=seed, by_noise=setting.by_noise)
         if config.importance is not None:
             loader.importance = config.importance[every.observed]
         loaders.append(loader)
-    check_groups(config, method, reported, [loader.plan(1) for loader in loaders])
     for learned, held in zip(reported, judges, strict=False):
         if learned.size.max() > 1:  # bags of one are rows, which many tables number alike
             check_apart(None, held, learned)
@@ -197,10 +194,9 @@ def sweep(
     params, static = split_model(stack_models([make(seed) for seed in seeds], len(learning_rates)))
     optimizer = Adam(config.weight_decay, config.clip)
     apply = config.apply or call_model
-    trainer = Trainer(
-        setting, static, optimizer, place, apply, config.reference, len(learning_rates) > 1
-    )
-    state = place.copied(start_state(trainer, params, features, pointing))
+    trainer = Trainer(setting, static, optimizer, place, apply, len(learning_rates) > 1)
+    moments = optimizer.init(params, (len(seeds), len(learning_rates)))
+    state = place.copied(TrainState(jax.device_put(params), moments))
     rule = StopRule(len(seeds), len(learning_rates), config.patience)
     # losses of counts grow with the counts, so that what is wild is so beside the trivial one
     usual = max(trivial_value(setting, each) for each in reported)

@@ -74,8 +74,6 @@ class FoldStopRule:
     ----------
     folds, rates : int
         How many there are.
-    patience : float
-        Training ends at `patience` times the best moment, and some steps more.
 
     Attributes
     ----------
@@ -85,11 +83,12 @@ class FoldStopRule:
         The sums at the first look.
     """
 
-    MORE = 64
-    """Steps that are always taken: a network may learn nothing for a while."""
+    PATIENCE, MORE = 2.0, 64
+    """Training ends at so many times the best moment, and these steps more, which are always taken:
+    a network may learn nothing for a while."""
 
-    def __init__(self, folds: int, rates: int, patience: float = 2.0) -> None:
-        self.patience, self.now = patience, 0
+    def __init__(self, folds: int, rates: int) -> None:
+        self.now = 0
         self.value = np.full((folds + 1, rates), np.inf)
         self.step = np.zeros((folds + 1, rates), int)
         self.start = np.full(folds + 1, np.inf)
@@ -122,7 +121,7 @@ class FoldStopRule:
     def finished(self) -> bool:
         """Whether the best moment of the best rate has long passed."""
         best = self.step[-1, np.argmin(self.value[-1])]
-        return bool(self.now >= self.patience * best + self.MORE)
+        return bool(self.now >= self.PATIENCE * best + self.MORE)
 
     def shares(self) -> np.ndarray:
         """How much each rate counts in a mean over rates, (folds + 1, rates).
