@@ -10,6 +10,7 @@ from cases.lab import HERE, TOY, made_up, toy, written
 from unbag.cli._reproduce import _pair, reproduce
 from unbag.lab import Plan, RunStore, Way, _choice, add_method, add_task, preset, read_plan
 from unbag.lab._catalogue import METHODS, MODELS, TASKS
+from unbag.lab._convolution import cnn_bfloat16
 from unbag.lab._online import OnlineStore, online_preset
 from unbag.lab._store import FORMAT
 
@@ -39,6 +40,13 @@ def other_choices():
 
 
 MESSAGES = [
+    (
+        lambda: cnn_bfloat16((8, 8, 1), key=0, outputs=2),
+        (
+            "The model cnn-bfloat16 must have PyTorch's convolutions on a CPU, and one output: they "
+            "are not there. Take the model cnn, or pip install torch."
+        ),
+    ),
     (
         lambda: Way.named("magic"),
         lambda: (
