@@ -95,7 +95,7 @@ FAULTS = {
     "reports_too_even": EVEN,
     "no_sizes": ({}, {"events": pa.nulls(3, pa.int64())}, {}),
     "impossible_counts": ({}, {"b": [1.0, 2, 2]}, {"total": None, "counts": ["sales", "b"]}),
-    "total_as_proportion": ({}, {"sales": [1.0, 0, 7]}, {"total": None, "proportion": "sales"}),
+    "total_as_proportion": ({}, {"sales": [1.0, 0, 2]}, {"total": None, "proportion": "sales"}),
     "impossible_proportion": (
         {}, {"sales": [0.5, 0, 7]}, {"total": None, "proportion": "sales"}
     ),
