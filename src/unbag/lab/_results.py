@@ -161,10 +161,15 @@ def _runs(key: tuple, table: pa.Table) -> Runs:
         [rate for rate, every in zip(rates, made.T, strict=True) if every.all()],
     )
     wide = ([s for s, every in zip(repetitions, made, strict=True) if every.all()], runs.rates)
-    # A search for a rate, in one repetition, puts no repetitions out.
-    area = lambda pair: (len(pair[0]) > 1 and len(pair[1]) > 0, len(pair[0]) * len(pair[1]))
-    kept = runs.part(*max(long, wide, key=area))
+    kept = runs.part(*max(long, wide, key=_extent))
     return kept._replace(worse=tuple(_worse_rates(runs, kept.rates, made)))
+
+
+def _extent(part: tuple[Sequence[int], Sequence[float]]) -> tuple[bool, int]:
+    """How much of a grid repetitions and rates cover; a search for a rate, in one repetition, puts
+    no repetitions out."""
+    repetitions, rates = part
+    return len(repetitions) > 1 and len(rates) > 0, len(repetitions) * len(rates)
 
 
 def _worse_rates(
