@@ -352,6 +352,26 @@ def refuse_probabilities(score: np.ndarray) -> None:
         )
 
 
+ROUNDING = 1e-6  # single precision may put a probability so far beyond 0 and 1
+
+
+def check_probabilities(probability: np.ndarray) -> None:
+    """Refuse what cannot be probabilities.
+
+    Parameters
+    ----------
+    probability : numpy.ndarray
+        What is said to be.
+    """
+    beyond = (probability < -ROUNDING) | (probability > 1 + ROUNDING)
+    if beyond.any():
+        raise broken(
+            "A probability must lie between 0 and 1",
+            f"{probability[beyond][0]:.6g} given ({beyond.sum():,} such)",
+            "Leave {scale} out if these are scores.",
+        )
+
+
 def lacks_offset(column: str | None = None) -> Refused:
     """The error of a prediction without the offset that a model learned with: it would be that of
     offset 0, which no row may have.

@@ -399,7 +399,7 @@ def test_plan_knows_totals_histograms_and_bags_of_mixed_sizes():
             12, 16, ModelSpread(25.0, 0.25, 0.25), prior=0.02, cap=10
         ),
         ("--kind", "histogram", "--classes", 5): Problem(
-            12, 16, HistogramSpread(0.25, 1.25), classes=5
+            12, 16, HistogramSpread(1.25, 1.25), classes=5  # E max_r is at most the sum over r
         ),
         ("--larger-size", 64): Problem(
             12, 16, ModelSpread(0.25, 0.25, 0.25), prior=0.2, means_size=64
@@ -409,6 +409,8 @@ def test_plan_knows_totals_histograms_and_bags_of_mixed_sizes():
         asked = ["plan", "--rate", 0.2, "--size", 16, "--regret", 0.5, *words, "--json"]
         needed = json.loads(run(*asked).stdout)["needed"]
         assert needed["guaranteed_bags"] == bags_needed(0.5, problem)
+        printed = run(*asked[:-1]).stdout
+        assert ("an order of magnitude" in printed) == ("histogram" in words)
 
 
 def test_plan_names_the_bags_for_each_size_and_the_fast_rate_where_it_helps():

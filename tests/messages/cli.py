@@ -189,8 +189,24 @@ MESSAGES = [
         "A rate must lie between 0 and 1: 1.0 was given. It is the share of events with a label 1.",
     ),
     (
-        lambda: _cap("total", None),
+        lambda: _cap("total", None, 2.0),
         "A plan for totals must know the largest count of an event: none was given. Give --cap.",
+    ),
+    (
+        lambda: _cap("total", 0.0, 2.0),
+        "The largest count of an event must be at least the mean count: 0 was given for a mean of 2. "
+        "Change --cap or --rate.",
+    ),
+    (
+        lambda: _noise(-1.0, 0.0, 1.0, "total"),
+        "A mean count must be positive: -1.0 was given. It is the total per event.",
+    ),
+    (
+        lambda: answers(
+            None, 0.1, None, 64, _noise(0.5, 0.0, 1.0), Contest(12, 0.5, 0.5, larger=8.0)
+        ),
+        "The larger half of the bags must have a mean size of at least that of the smaller: 8 given "
+        "for 64. Raise --larger-size, or lower --size.",
     ),
     (
         lambda: answers(None, -1.0, None, 64, _noise(0.5, 0.0, 1.0), Contest(12, 0.5, 0.5)),

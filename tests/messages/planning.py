@@ -38,6 +38,16 @@ MESSAGES = [
         "A range of scores must go from low to high: (2, -2) given. Use (-5, 5), say.",
     ),
     (
+        lambda: sandwich(losses.cross_entropy, (-2, 2), kind="histogram"),
+        "A kind of report with known constants must be one of binary, total: 'histogram' given. "
+        "The paper has none for full histograms.",
+    ),
+    (
+        lambda: planning.bounded_spread(losses.brier, kind="histogram"),
+        "A kind of report with known constants must be one of binary, total: 'histogram' given. "
+        "The paper has none for full histograms.",
+    ),
+    (
         lambda: sandwich(from_callable(lambda z, y: abs(y - z)), (-2, 2)),
         "The sandwich must have a proper loss, best where it predicts the mean label: your loss "
         "is not. Use log or square, or poisson for totals.",

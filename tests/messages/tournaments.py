@@ -6,6 +6,7 @@ from cases.tournaments import binary_problem, problem_of
 from unbag import Bags, losses, tournament
 from unbag.planning import ModelSpread
 
+PROBABLY = {"scale": "probability"}
 ONE, TWO = binary_problem(n=600, models=2)
 
 
@@ -49,6 +50,16 @@ MESSAGES = [
         ),
         "A known spread must come with exact binary reports or totals with a cap: there are "
         "histograms, noise or counts without a cap. Leave spread= out, or give the bags a cap.",
+    ),
+    (
+        lambda: tournament(TWO, ONE, beta=0.1, groups=9, spread=ModelSpread(np.nan, 1, -1)),
+        "A known spread must hold upper bounds of variances and squares: f1 nan, f2 1, mean -1, bag "
+        "None given. Measure them on rows without labels, or take them from bounded_spread.",
+    ),
+    (
+        lambda: tournament([np.zeros(600), np.full(600, -2.0)], ONE, beta=0.1, groups=9, **PROBABLY),
+        "A probability must lie between 0 and 1: -2 given (400 such). Leave scale= out if these are "
+        "scores.",
     ),
     (
         lambda: tournament(TWO[:1], ONE, beta=0.1, groups=9),

@@ -29,6 +29,18 @@ MESSAGES = [
         "matching or likelihood.",
     ),
     (
+        lambda: weights.upm(SIZE, 0.5, 0.3),
+        "There must be one report for each bag: 0.5 given. Give a list.",
+    ),
+    (
+        lambda: weights.upm(2, [0.5, 0.25], 0.3),
+        "There must be one size for each bag: 2 given. Repeat it for bags of one size.",
+    ),
+    (
+        lambda: weights.upm(SIZE, [0.5, 0.25], 0.3, stratum=[0, 0]),
+        "There must be one prior for each stratum: 0.3 given. Give a list.",
+    ),
+    (
         lambda: weights.upm(SIZE, REPORT, np.ones(3)),
         "A prior must have one entry per component, of shape (2,): one of shape (3,) given. Take "
         "it from Bags.components().",

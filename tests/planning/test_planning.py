@@ -65,7 +65,7 @@ def test_the_variance_of_a_bag_is_within_the_bound_of_lemma_3_1(k):
     mean = np.dot(chances, values)
     variance = np.dot(chances, (np.array(values) - mean) ** 2)
     assert mean == pytest.approx(world.loss(f))
-    assert 0 < variance <= 5 / 2 * (world.q @ f[:, 1] ** 2)
+    assert 0 < variance <= planning.bag_variance(world.q @ f[:, 1] ** 2)
 
 
 def test_sigma_of_the_classes_counts_without_a_factor_of_their_number():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, isfinite, log
+from math import ceil, inf, isfinite, log
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -132,7 +132,7 @@ def plan(
     if marginals is not None:
         _refuse_bags(ctx)
         kind, cap = "binary", None
-    contest = Contest(models, apart, rate, kind, _cap(kind, cap), classes or 2, larger_size)
+    contest = Contest(models, apart, rate, kind, _cap(kind, cap, rate), classes or 2, larger_size)
     known = _noise(rate, variance, score_sd, kind)
     if marginals is not None:
         from unbag.cli._marginals import in_words, ranked  # the learners take a second to import
@@ -148,7 +148,7 @@ def plan(
     if as_json:
         print_json(replies)
     else:
-        print(_in_words(replies, variance, LOSSES[kind]))
+        print(_in_words(replies, variance, kind))
 
 
 def _refuse_bags(ctx: typer.Context) -> None:
@@ -163,21 +163,33 @@ def _refuse_bags(ctx: typer.Context) -> None:
         )
 
 
-def _cap(kind: Kinds, cap: float | None) -> float:
+def _cap(kind: Kinds, cap: float | None, rate: float) -> float:
     """The largest label; the theorems for totals pay its square."""
-    if kind == "total" and cap is None:
+    if kind != "total":
+        return 1.0
+    if cap is None:
         raise broken(
             "A plan for totals must know the largest count of an event",
             "none was given",
             "Give --cap.",
         )
-    return float(cap or 1.0)
+    if not rate <= cap < inf:
+        raise broken(
+            "The largest count of an event must be at least the mean count",
+            f"{cap:g} was given for a mean of {rate:g}",
+            "Change --cap or --rate.",
+        )
+    return cap
 
 
 def _noise(rate: float, noise: float, score_sd: float, kind: Kinds = "binary") -> planning.Noise:
     """For the log loss and the Poisson loss f2 is minus the score, whose mean is about the logit,
     or the logarithm, of the rate; counts are taken to have the variance of Poisson's."""
-    if kind == "total" and rate > 0:
+    if kind == "total":
+        if not rate > 0:
+            raise broken(
+                "A mean count must be positive", f"{rate} was given", "It is the total per event."
+            )
         return planning.Noise(label=rate, report=noise, mean_f2=-log(rate), var_f2=score_sd**2)
     if not 0 < rate < 1:
         raise broken(
@@ -272,20 +284,26 @@ def _by_theorems(
 def _problem(size: int, contest: Contest) -> planning.Problem:
     """Scores that differ by `apart`: f1 and f2 of the log loss differ by no more, as their slopes
     are at most 1; f1 of the Poisson loss, exp(score), by `cap` times as much. Of the cross entropy
-    each component does, about."""
+    each component does, about, and the largest of a row by no more than all of them together."""
     square, cap = contest.apart**2, contest.cap
+    if contest.larger is not None and contest.larger < size:
+        raise broken(
+            "The larger half of the bags must have a mean size of at least that of the smaller",
+            f"{contest.larger:g} given for {size}",
+            "Raise --larger-size, or lower --size.",
+        )
     spread: Any = planning.ModelSpread((cap**2) * square, square, square)
     further: dict[str, Any] = {"prior": contest.rate / cap, "cap": cap}
     if contest.kind == "histogram":
-        spread = planning.HistogramSpread(square, contest.classes * square)
+        spread = planning.HistogramSpread(*[contest.classes * square] * 2)
         further = {"classes": contest.classes}
     return planning.Problem(
         models=contest.models, size=size, spread=spread, means_size=contest.larger, **further
     )
 
 
-def _in_words(replies: dict[str, Any], noise: float, loss: str) -> str:
-    best = count(replies["best_size"], "event")
+def _in_words(replies: dict[str, Any], noise: float, kind: Kinds) -> str:
+    loss, best = LOSSES[kind], count(replies["best_size"], "event")
     lines = [f"Best size at noise variance {noise:g}: {best} a bag."]
     if "sizes" in replies:
         title = f"With these events: bags, and how well they tell the {loss}"
@@ -313,4 +331,6 @@ def _in_words(replies: dict[str, Any], noise: float, loss: str) -> str:
             lines += [f"The theorem for choosing guarantees {promise}."]
     if noise:
         lines += ["The theorem is for exact reports; with noise it says nothing."]
+    elif kind == "histogram" and {"needed", "supported"} & set(replies):
+        lines += ["For histograms this is an order of magnitude: the paper hides its constants."]
     return "\n".join(lines)

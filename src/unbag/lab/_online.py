@@ -32,6 +32,7 @@ from unbag.lab._claims import (
     NOT_COMPARABLE,
     NOT_RUN,
     ClaimVerdict,
+    Duel,
     duel_of,
     is_best,
     verdict_table,
@@ -579,7 +580,11 @@ def judge_online(plan: OnlinePlan, results: Results) -> ClaimVerdict:
             averages = {way: _average(plan, runs, "label_log_loss") for way, runs in sides.items()}
             trivial = float(_trivial(results, "label_log_loss").mean())
             duels.append(duel_of(size, averages, -1, trivial))
-    verdict, reason = is_best([duel for duel in duels if duel.repetitions >= 2], large)
+        else:  # one that was not run is not beaten
+            duels.append(Duel(size, np.nan, np.nan, 0))
+    if max(duel.repetitions for duel in duels) < 2:
+        duels = []
+    verdict, reason = is_best(duels, large)
     k, ahead = max(large), "not run"
     if of(upm, k) and of(pm, k):
         mine, theirs = (_values(of(way, k), "label_log_loss").mean(axis=0)[1:] for way in (upm, pm))

@@ -27,6 +27,7 @@ from unbag.losses import LOSSES
 
 STARTS = ("usual", "trivial")
 BATCH = 4096  # instances, in the paper
+BAGS = 4  # in a smaller batch, at least: as many as the paper has at bags of 1,024
 # Rates and repetitions that train together: a large network gains nothing from company, and a kill
 # loses less.
 TOGETHER: dict[str, tuple[int, int]] = dict.fromkeys(("cnn", "cnn-bfloat16"), (1, 1))
@@ -58,6 +59,7 @@ class Experiment(NamedTuple):
     def details(self) -> str:
         """What else belongs beside every number."""
         batch, rows = f", batches of {self.batch}" * (self.batch != BATCH), ""
+        batch += f" or {BAGS} bags" * (self.batch < BATCH)
         if self.rows:
             rows = f", first {self.rows:,} rows"
         return f"{self.model}, {self.start} start, {self.epochs} epochs{batch}{rows}"
@@ -107,6 +109,11 @@ class RunSettings(NamedTuple):
     def experiment(self) -> Experiment:
         """The figure that the run belongs to."""
         return Experiment.of(self)
+
+    @property
+    def instances(self) -> int:
+        """In a step: a batch that is smaller than the paper's grows with the bags."""
+        return max(self.batch, min(BAGS * self.size, BATCH))
 
     def identity(self) -> str:
         """A name for the run that depends on nothing but its settings."""
@@ -172,7 +179,7 @@ class Plan:
     epochs : int
         How often a run passes over the data.
     batch : int
-        Instances in a step.
+        Instances in a step; a batch of fewer than 4,096 grows to hold four bags.
     smoothing : float
         Of the labels in the log loss (the square loss, the likelihood and labels have none).
     holdout : float

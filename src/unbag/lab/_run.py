@@ -23,9 +23,10 @@ from unbag.training import sweep
 # convolves: see benchmarks/cnn.py. PyTorch has its own blocks.
 MICROBATCH = {"cnn": 16}
 
-# An epoch of a CNN takes so long that its run ends when the test loss has been so many times its
-# best for so many epochs.
-RISE, PATIENCE = 1.25, 3
+# An epoch of a CNN takes so long that its run ends when its test loss is past the best: when it has
+# been so many times the best for so many epochs, or has not improved for so many, and half as many
+# as the best took. A loss that is not yet this share of the trivial one may only be slow to start.
+RISE, RISEN, FLAT, LEFT = 1.25, 3, 4, 0.98
 
 AfterEpoch = Callable[[Group, int], None]
 """Called after each epoch of a group with the group and the number of runs in it."""
@@ -135,10 +136,13 @@ def in_process(jobs: Iterator[Job], progress: AfterEpoch) -> Generator[tuple[Job
         yield job, [row for part in job.parts for row in train_group(part, progress)]
 
 
-def has_risen(losses: Sequence[np.ndarray]) -> bool:
-    """Whether the losses of all runs, by epoch, have long been far above their best."""
-    least = np.minimum.reduce(losses)
-    return len(losses) > PATIENCE and bool(np.all(losses[-PATIENCE:] > RISE * least))
+def is_past_best(losses: Sequence[np.ndarray], trivial: Any) -> bool:
+    """Whether the losses of all runs, by epoch, have risen far above their best, or stay there."""
+    history = np.array(losses)
+    least, epochs = history.min(axis=0), history.argmin(axis=0) + 1
+    risen = len(losses) > RISEN and np.all(history[-RISEN:] > RISE * least, axis=0)
+    flat = len(losses) - epochs >= np.maximum(FLAT, epochs / 2)
+    return bool(np.all(risen | flat & (least < LEFT * trivial)))
 
 
 def train_group(group: Group, progress: AfterEpoch | None = None) -> list[Row]:
@@ -156,12 +160,13 @@ def train_group(group: Group, progress: AfterEpoch | None = None) -> list[Row]:
         return build(common.model, data, outputs=task.outputs, key=seed, start=starts[seed])
 
     losses: list[np.ndarray] = []
+    trivial = [trivial_loss(data, learn.prior, task.kind) for learn, _ in parts]
 
     def after_epoch(_: int, observed: dict[str, Any]) -> bool:
         if progress:
             progress(group, group.size)
         losses.append(observed["test_loss"])
-        return common.model in TOGETHER and has_risen(losses)
+        return common.model in TOGETHER and is_past_best(losses, np.c_[trivial])
 
     start = time.perf_counter()
     runs = sweep(
@@ -172,7 +177,7 @@ def train_group(group: Group, progress: AfterEpoch | None = None) -> list[Row]:
         learning_rates=group.rates,
         seeds=seeds,
         epochs=common.epochs,
-        batch=common.batch,
+        batch=common.instances,
         smoothing=common.smoothing,
         held_out=[held for _, held in parts if held is not None] or None,
         test=(data.X_test, data.y_test),
@@ -182,8 +187,8 @@ def train_group(group: Group, progress: AfterEpoch | None = None) -> list[Row]:
     )
     facts = {"seconds": (time.perf_counter() - start) / group.size, "version": unbag.__version__}
     made: list[Row] = []
-    for seed, (learn, held), by_rate in zip(seeds, parts, runs, strict=True):
-        facts |= {"bags": len(learn), "trivial": trivial_loss(data, learn.prior, task.kind)}
+    for seed, (learn, held), by_rate, level in zip(seeds, parts, runs, trivial, strict=True):
+        facts |= {"bags": len(learn), "trivial": level}
         for rate, run in zip(group.rates, by_rate, strict=True):
             row = {**common._replace(rate=rate, repetition=seed)._asdict(), **facts}
             row["diverged"] = run.diverged

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
 
-from unbag._rules import broken, one_of, refuse_probabilities
+from unbag._rules import broken, check_probabilities, one_of, refuse_probabilities
 from unbag.bags import Bags, Kind
 from unbag.losses import PROPER, Link, Loss, named_loss, proper_loss
 from unbag.metrics._leakage import check_apart
@@ -216,9 +216,6 @@ def _reread(score: np.ndarray, link: Link, kind: Kind, loss: Loss) -> np.ndarray
     return _from_prediction(h, kind, loss)
 
 
-ROUNDING = 1e-6  # single precision may put a probability so far beyond 0 and 1
-
-
 def _are_logits(decision: np.ndarray, probability: np.ndarray, kind: Kind) -> bool:
     """Whether the decisions are the logits of the probabilities, up to rounding."""
     from scipy.special import expit, softmax
@@ -235,13 +232,8 @@ def _are_logits(decision: np.ndarray, probability: np.ndarray, kind: Kind) -> bo
 def _given(score: np.ndarray, kind: Kind, scale: Scale | None, loss: Loss) -> np.ndarray:
     """Scores as they are; what looks like probabilities must be called so."""
     if scale == "probability":
-        beyond = (score < -ROUNDING) | (score > 1 + ROUNDING)
-        if kind != "total" and beyond.any():
-            raise broken(
-                "A probability must lie between 0 and 1",
-                f"{score[beyond][0]:.6g} given ({beyond.sum():,} such)",
-                "Leave {scale} out if these are scores.",
-            )
+        if kind != "total":
+            check_probabilities(score)
         return _from_prediction(score, kind, loss)
     shares = score.ndim == 2 and np.all(score >= 0) and np.allclose(score.sum(axis=1), 1)
     if scale is None and kind == "histogram" and shares:

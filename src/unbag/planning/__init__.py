@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from unbag.planning._moments import ModelSpread as ModelSpread
     from unbag.planning._moments import Noise as Noise
     from unbag.planning._moments import Sandwich as Sandwich
+    from unbag.planning._moments import bag_variance as bag_variance
     from unbag.planning._moments import best_bag_size as best_bag_size
     from unbag.planning._moments import bounded_spread as bounded_spread
     from unbag.planning._moments import estimate_variance as estimate_variance

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from unbag._rules import broken
+from unbag._rules import broken, one_of
 from unbag.bags import Kind
 from unbag.losses import Loss
 
@@ -76,6 +76,7 @@ def bounded_spread(
     >>> bounded_spread(losses.log, (-2, 2)).f2
     16.0
     """
+    _refuse_histograms(kind)
     low, high = scores
     if not low < high:
         raise broken(
@@ -86,6 +87,32 @@ def bounded_spread(
         width = ends.max(axis=0) - ends.min(axis=0)
     f1, f2 = (float(np.nan_to_num(w, nan=inf, posinf=inf)) ** 2 for w in width)
     return ModelSpread(f1, f2, f2)
+
+
+def _refuse_histograms(kind: Kind) -> None:
+    """Constants of f1 and f2 exist where there is one score per instance."""
+    one_of(
+        "A kind of report with known constants",
+        kind,
+        ("binary", "total"),
+        "The paper has none for full histograms.",
+    )
+
+
+def bag_variance(f2: float, *, cap: float = 1.0) -> float:
+    """Lemma 3.1: the variance of a bag's loss is at most 5/2 E[f2(h(x))^2], at any bag size.
+
+    Parameters
+    ----------
+    f2 : float
+        E[f2(h(x))^2] of the model.
+    cap : float
+        The largest label, whose square is the price of totals of counts (Appendix C.2).
+
+    >>> bag_variance(2.0), bag_variance(2.0, cap=10)
+    (5.0, 500.0)
+    """
+    return 2.5 * f2 * cap**2
 
 
 def histogram_variance(
@@ -238,6 +265,7 @@ def sandwich(
     >>> [round(c, 3) for c in sandwich(losses.log, (-2, 2))]
     [0.135, 7.389, 0.105, 0.25]
     """
+    _refuse_histograms(kind)
     low, high = max(scores[0], -35.0), min(scores[1], 35.0)
     if not low < high:
         raise broken(

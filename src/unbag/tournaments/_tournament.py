@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unbag import losses
-from unbag._rules import broken, one_of, refuse_probabilities
+from unbag._rules import broken, check_probabilities, one_of, refuse_probabilities
 from unbag.bags import Bags, Kind
 from unbag.losses import Loss
 from unbag.medians import group_count
@@ -266,6 +266,8 @@ def _reading(
         if scale is None and kind == "binary" and len(given) >= ENOUGH:
             refuse_probabilities(given)
         if scale == "probability":
+            if kind != "total":
+                check_probabilities(given)
             if kind == "binary" and given.ndim == 2 and given.shape[1] <= 2:
                 given = given[:, -1]  # of the two columns of `predict_proba`
             given = loss.trivial_score(given, kind=kind)
@@ -291,6 +293,12 @@ def _bounds(bags: Bags, loss: Loss, clip: float | None, spread: ModelSpread | No
             "A known spread must come with exact binary reports or totals with a cap",
             "there are histograms, noise or counts without a cap",
             "Leave {spread} out, or give the bags a cap.",
+        )
+    if spread is not None and not all(bound is None or bound >= 0 for bound in spread):
+        raise broken(
+            "A known spread must hold upper bounds of variances and squares",
+            f"{', '.join(f'{name} {bound}' for name, bound in spread._asdict().items())} given",
+            "Measure them on rows without labels, or take them from bounded_spread.",
         )
     if spread is not None or not exact:
         return spread or UNBOUNDED

@@ -224,6 +224,10 @@ def in_components(report: Any, prior: Any, *, strata: bool = False) -> tuple[Any
     """
     if isinstance(report, list | tuple) or is_numpy(report):
         report = np.asarray(report, float)
+    if np.ndim(report) == 0:
+        raise broken("There must be one report for each bag", f"{report} given", "Give a list.")
+    if strata and np.ndim(prior) == 0:
+        raise broken("There must be one prior for each stratum", f"{prior} given", "Give a list.")
     if report.ndim > 1:
         return report, prior
     if np.ndim(prior) == int(strata):
@@ -299,6 +303,9 @@ def check_batch(
     leave_one_out : bool
         Whether each bag is centred by the means of the others.
     """
+    if np.ndim(size) == 0:
+        remedy = "Repeat it for bags of one size."
+        raise broken("There must be one size for each bag", f"{size} given", remedy)
     rows(len(size), len(report), thing="size", of="bag")
     expected, each = report.shape[1:], ""
     if stratum is not None:

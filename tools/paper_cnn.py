@@ -1,0 +1,82 @@
+"""The paper's CNN on images: for each bag size and method, the rate is looked for in the first
+repetition, and the best one is repeated. Runs that are there are not made again, and several
+processes may share a store: each takes the next bag size and method that nobody works on.
+
+    python tools/paper_cnn.py mnist 16 256 [--repetitions 5] [--start trivial] [--store results]
+"""
+
+import argparse
+import os
+
+import numpy as np
+
+from unbag.lab import Plan, RunStore, run_plan
+from unbag.lab._catalogue import smoothing_of
+
+METHODS = ("upm", "matching", "easy", "anchored:square")
+STEP = 10**0.4  # between rates, as in the paper's grid of 16
+PLAN = {"model": "cnn", "batch": 256, "epochs": 60}
+
+
+def loss_of(plan: Plan, store: RunStore) -> float:
+    """The least test loss of a plan's only run, which is made if it is not there."""
+    run_plan(plan, store)
+    (way,), own = plan.ways, plan.experiment._asdict()
+    own |= {"size": plan.sizes[0], "rate": plan.rates[0], "repetition": 0, "holdout": 0.0}
+    own |= {**way._asdict(), "smoothing": smoothing_of(way, plan.smoothing)}
+    (history,) = store.runs(("test_loss",), **own)["test_loss"].to_pylist()
+    print(f"{own['task']} {way} {own['size']} {own['rate']:.3g}: {np.round(history, 4)}", flush=True)
+    return np.nanmin(history)
+
+
+def best_rate(plan_at, store: RunStore, first: float, most: int) -> float:
+    """The rate that is better than both its neighbours in the first repetition, of at most so many
+    rates."""
+    losses: dict[int, float] = {}
+
+    def at(place: int) -> float:
+        if place not in losses and len(losses) < most:
+            losses[place] = loss_of(plan_at(rates=[rate_at(first, place)], repetitions=1), store)
+        return losses.get(place, np.inf)
+
+    place, last = 0, None
+    while place != last:
+        last, place = place, min((place, place + 1, place - 1), key=at)
+    return rate_at(first, place)
+
+
+def rate_at(first: float, place: int) -> float:
+    """Rounded as plans write it."""
+    return float(f"{first * STEP**place:.6g}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("task")
+    parser.add_argument("sizes", nargs="+", type=int)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--methods", nargs="+", default=METHODS)
+    parser.add_argument("--start", default="usual")
+    parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--rates", type=int, default=4)
+    parser.add_argument("--store", default="results")
+    given = parser.parse_args()
+    store = RunStore(given.store)
+    for size in given.sizes:
+        for method in given.methods:
+            with store.claim(f"cnn-{given.task}-{given.start}-{size}-{method}") as mine:
+                if not mine:
+                    continue
+
+                def plan_at(own={"sizes": [size], "methods": [method]}, **changes) -> Plan:
+                    return Plan(given.task, start=given.start, **PLAN, **own, **changes)
+
+                rate = best_rate(plan_at, store, given.rate, given.rates)
+                for count in range(2, given.repetitions + 1):  # each is kept when it is there
+                    run_plan(plan_at(rates=[rate], repetitions=count), store)
+                print(f"{given.task} {method} {size}: {given.repetitions} at {rate:.3g}", flush=True)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("NPROC", "2")  # XLA waits for PyTorch in a second thread
+    main()
