@@ -399,7 +399,10 @@ def test_plan_knows_totals_histograms_and_bags_of_mixed_sizes():
             12, 16, ModelSpread(25.0, 0.25, 0.25), prior=0.02, cap=10
         ),
         ("--kind", "histogram", "--classes", 5): Problem(
-            12, 16, HistogramSpread(1.25, 1.25), classes=5  # E max_r is at most the sum over r
+            12,
+            16,
+            HistogramSpread(1.25, 1.25),
+            classes=5,  # E max_r is at most the sum over r
         ),
         ("--larger-size", 64): Problem(
             12, 16, ModelSpread(0.25, 0.25, 0.25), prior=0.2, means_size=64
