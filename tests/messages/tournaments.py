@@ -57,7 +57,9 @@ MESSAGES = [
         "None given. Measure them on rows without labels, or take them from bounded_spread.",
     ),
     (
-        lambda: tournament([np.zeros(600), np.full(600, -2.0)], ONE, beta=0.1, groups=9, **PROBABLY),
+        lambda: tournament(
+            [np.zeros(600), np.full(600, -2.0)], ONE, beta=0.1, groups=9, **PROBABLY
+        ),
         "A probability must lie between 0 and 1: -2 given (400 such). Leave scale= out if these are "
         "scores.",
     ),
