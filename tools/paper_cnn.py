@@ -2,7 +2,7 @@
 repetition, and the best one is repeated. Runs that are there are not made again, and several
 processes may share a store: each takes the next bag size and method that nobody works on.
 
-    python tools/paper_cnn.py mnist 16 256 [--repetitions 5] [--start trivial] [--store results]
+    python tools/paper_cnn.py mnist 4 16 64 [--repetitions 5] [--start trivial] [--store results]
 """
 
 import argparse
@@ -14,7 +14,7 @@ from unbag.lab import Plan, RunStore, run_plan
 from unbag.lab._catalogue import smoothing_of
 
 METHODS = ("upm", "matching", "easy", "anchored:square")
-STEP = 10**0.4  # between rates, as in the paper's grid of 16
+RATES = [float(f"{rate:.6g}") for rate in np.logspace(-7, -1, 16)]  # the paper's, as in plans
 PLAN = {"model": "cnn", "batch": 256, "epochs": 60}
 
 
@@ -25,56 +25,56 @@ def loss_of(plan: Plan, store: RunStore) -> float:
     own |= {"size": plan.sizes[0], "rate": plan.rates[0], "repetition": 0, "holdout": 0.0}
     own |= {**way._asdict(), "smoothing": smoothing_of(way, plan.smoothing)}
     (history,) = store.runs(("test_loss",), **own)["test_loss"].to_pylist()
-    print(f"{own['task']} {way} {own['size']} {own['rate']:.3g}: {np.round(history, 4)}", flush=True)
+    which = f"{own['task']} {way} {own['size']} {own['rate']:.3g}"
+    print(f"{which}: {np.round(history, 4)}", flush=True)
     return np.nanmin(history)
 
 
-def best_rate(plan_at, store: RunStore, first: float, most: int) -> float:
+def best_rate(settings: dict, store: RunStore, first: float, most: int) -> float:
     """The rate that is better than both its neighbours in the first repetition, of at most so many
     rates."""
     losses: dict[int, float] = {}
 
     def at(place: int) -> float:
         if place not in losses and len(losses) < most:
-            losses[place] = loss_of(plan_at(rates=[rate_at(first, place)], repetitions=1), store)
+            losses[place] = loss_of(Plan(**settings, rates=[RATES[place]], repetitions=1), store)
         return losses.get(place, np.inf)
 
-    place, last = 0, None
+    place, last = int(np.argmin(np.abs(np.log(RATES) - np.log(first)))), None
     while place != last:
         last, place = place, min((place, place + 1, place - 1), key=at)
-    return rate_at(first, place)
+    return RATES[place]
 
 
-def rate_at(first: float, place: int) -> float:
-    """Rounded as plans write it."""
-    return float(f"{first * STEP**place:.6g}")
+def make_cell(settings: dict, store: RunStore, given: argparse.Namespace) -> None:
+    """All runs of a bag size and method, unless another process makes them."""
+    which = " ".join([given.task, given.start, *map(str, settings["sizes"] + settings["methods"])])
+    with store.claim(f"cnn {which}".replace(" ", "-").replace(":", "-")) as mine:
+        if not mine:
+            return
+        rate = best_rate(settings, store, given.rate, given.rates)
+        for count in range(2, given.repetitions + 1):  # each is kept when it is there
+            run_plan(Plan(**settings, rates=[rate], repetitions=count), store)
+        print(f"{which}: {given.repetitions} at {rate:.3g}", flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    """Read the words and make the cells in their order."""
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task")
     parser.add_argument("sizes", nargs="+", type=int)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--start", default="usual")
-    parser.add_argument("--rate", type=float, default=1e-3)
-    parser.add_argument("--rates", type=int, default=4)
+    parser.add_argument("--rate", type=float, default=1e-3, help="the first that is tried")
+    parser.add_argument("--rates", type=int, default=4, help="that are tried at most")
     parser.add_argument("--store", default="results")
     given = parser.parse_args()
     store = RunStore(given.store)
     for size in given.sizes:
         for method in given.methods:
-            with store.claim(f"cnn-{given.task}-{given.start}-{size}-{method}") as mine:
-                if not mine:
-                    continue
-
-                def plan_at(own={"sizes": [size], "methods": [method]}, **changes) -> Plan:
-                    return Plan(given.task, start=given.start, **PLAN, **own, **changes)
-
-                rate = best_rate(plan_at, store, given.rate, given.rates)
-                for count in range(2, given.repetitions + 1):  # each is kept when it is there
-                    run_plan(plan_at(rates=[rate], repetitions=count), store)
-                print(f"{given.task} {method} {size}: {given.repetitions} at {rate:.3g}", flush=True)
+            own = {"sizes": [size], "methods": [method]}
+            make_cell({"task": given.task, "start": given.start, **PLAN, **own}, store, given)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ PAPER: Any = {  # the style of figures in papers
 }
 GREY = "#777777"
 OTHERS = (CurveLook("#444444", "X"), CurveLook("#8C564B", "*"), CurveLook("#B8A800", "h"))
+LEVELS = ("labels", "the truth", "trivial predictor")  # lines across
 POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -133,7 +134,7 @@ def experiments_figure(
         size, width = (3.3 * columns, 2.9 * rows + 0.5), 56  # a longer line is wider than a panel
     captions = [f"number of bags; {details_of(cells, network=False)}" for cells in results]
     if len(results) == 1:
-        captions[0] += "; bars: one standard error"  # where there is no legend
+        captions[0] += "; bars: one standard error; hollow: at an end of rates or epochs"
     wrapped = [textwrap.wrap(caption, width) for caption in captions]
     with rc_context(PAPER):
         figure = new_figure(*size)
@@ -159,6 +160,7 @@ def experiments_figure(
             panel.annotate(network_of(cells.experiment), (0.5, 1), (0, pad), fontsize=8, **place)
             if sizes is not None:
                 panel.set_ylim(*_zoom(cells, there))
+                _point_at_levels(panel)
         if len(results) > 1:
             share_legend(figure)
         else:
@@ -180,7 +182,25 @@ def _draw_panel(axes: Axes, cells: BestCells, sizes: Sequence[int]) -> None:
     y = name_of(cells.metric, cells.experiment)
     how: Any = {"dots": True, "bars": True, "outliers": True}
     draw_curves(axes, curves, x="bag size", y=y, levels=levels, **how)
+    for (way, k), average in cells.learned.items():
+        if average.edge and k in sizes:
+            colour, marker, _ = _look(way, ways)
+            style: Any = {"markerfacecolor": "white", "markeredgecolor": colour, "linestyle": ""}
+            axes.plot([k], [average.mean], marker=marker, markersize=4, **style)
     name_sizes(axes, sizes)
+
+
+def _point_at_levels(axes: Axes) -> None:
+    """A line across that lies outside of the frame is named at the edge that it lies behind."""
+    low, high = axes.get_ylim()
+    place: Any = {"xycoords": "axes fraction", "fontsize": 6.5, "color": GREY, "ha": "right"}
+    levels: Any = zip(*axes.get_legend_handles_labels(), strict=True)
+    for line, name in levels:
+        y = float(line.get_ydata()[0])
+        if name in LEVELS and y > high:
+            axes.annotate(f"{name} {y:.3f} \N{UPWARDS ARROW}", (0.99, 0.99), va="top", **place)
+        if name in LEVELS and y < low:
+            axes.annotate(f"{name} {y:.3f} \N{DOWNWARDS ARROW}", (0.99, 0.01), **place)
 
 
 def name_sizes(axes: Axes, sizes: Sequence[int]) -> None:
@@ -191,10 +211,13 @@ def name_sizes(axes: Axes, sizes: Sequence[int]) -> None:
 
 
 def _zoom(cells: BestCells, sizes: Sequence[int]) -> tuple[float, float]:
-    """As far as the curves go; but no farther on the wrong side of the trivial predictor than the
-    best result is on the right one, so that no failure makes the others one line."""
-    means = [average.mean for (_, k), average in cells.learned.items() if k in sizes]
-    low, high, trivial = min(means), max(means), cells.trivial
+    """As far as the curves and their bars go; but no farther on the wrong side of the trivial
+    predictor than the best result is on the right one, so that no failure makes the others one
+    line."""
+    shown = [average for (_, k), average in cells.learned.items() if k in sizes]
+    mean, error = np.array([(average.mean, average.error) for average in shown]).T
+    reach = np.nan_to_num(error)
+    low, high, trivial = (mean - reach).min(), (mean + reach).max(), cells.trivial
     if cells.metric == "test_auc":
         low = max(low, min(high, 2 * trivial - high))
     elif low < trivial:
@@ -254,13 +277,21 @@ def share_legend(figure: Figure) -> None:
     """One legend below all panels; levels last, and what the bars are."""
     from matplotlib.lines import Line2D
 
-    shown = [panel.get_legend_handles_labels() for panel in figure.axes]
-    named = {name: line for pair in shown for line, name in zip(*pair, strict=True)}
-    last = [name for name in ("labels", "trivial predictor") if name in named]
+    named: dict[str, Any] = {}
+    hollow = False
+    for panel in figure.axes:
+        for line, name in zip(*panel.get_legend_handles_labels(), strict=True):
+            named.setdefault(name, line)  # of the first panel that has it
+        hollow |= any(line.get_markerfacecolor() == "white" for line in panel.get_lines())
+    last = [name for name in LEVELS if name in named]
     names = [name for name in named if name not in last] + last
     handles = [named[name] for name in names]
-    handles.append(Line2D([], [], color=GREY, marker="|", markersize=9, linestyle=""))
+    style: Any = {"color": GREY, "linestyle": ""}
+    handles.append(Line2D([], [], marker="|", markersize=9, **style))
     names.append("one standard error")
+    if hollow:
+        handles.append(Line2D([], [], marker="o", markersize=4, markerfacecolor="white", **style))
+        names.append("at an end of rates or epochs")
     columns = min(len(names), 5)
     figure.legend(handles, names, loc="outside lower center", ncols=columns, frameon=False)
 

@@ -97,7 +97,8 @@ def as_latex(
 
 
 def floating(tabulars: Sequence[str], *, caption: str, label: str = "") -> str:
-    """Tables of `as_latex` as one floating table, one below the other, none wider than the page.
+    """Tables of `as_latex` as one floating table, one below the other, none wider than the page;
+    where a page has two columns, it takes both.
 
     Parameters
     ----------
@@ -107,9 +108,9 @@ def floating(tabulars: Sequence[str], *, caption: str, label: str = "") -> str:
         Of all together.
     """
     parts = [FITTED.replace("TABULAR", tabular.rstrip("\n")) for tabular in tabulars]
-    lines = ["\\begin{table}", "\\centering\\small\\setlength{\\tabcolsep}{3pt}"]
-    lines += ["\n\\par\\medskip\n".join(parts), f"\\caption{{{escaped(caption)}}}"]
-    lines += [f"\\label{{{label}}}"] * bool(label) + ["\\end{table}"]
+    lines = ["\\begin{table*}", "\\centering\\small\\setlength{\\tabcolsep}{3pt}"]
+    lines += [f"\\caption{{{escaped(caption)}}}"] + [f"\\label{{{label}}}"] * bool(label)
+    lines += ["\\par\\smallskip", "\n\\par\\medskip\n".join(parts), "\\end{table*}"]
     return "\n".join([*lines, ""])
 
 

@@ -38,7 +38,7 @@ from unbag.lab._claims import (
     verdict_table,
 )
 from unbag.lab._figures import GREY, PAPER, curve_of_means, name_sizes, save_figure, share_legend
-from unbag.lab._markup import as_markdown
+from unbag.lab._markup import as_latex, as_markdown
 from unbag.lab._plan import as_tuple, check_counts, identity_of, shipped
 from unbag.lab._results import Average, mean_and_error
 from unbag.lab._store import RunFolder, schema_of
@@ -434,11 +434,18 @@ def write_online_report(plan: OnlinePlan, store: OnlineStore, folder: str | Path
     for name, (metric, title) in METRICS.items():
         figure = draw_online(plan, results, metric, title)
         written.append(save_figure(figure, folder / f"online-{name}"))
-        page += [f"## {title}\n", _table(plan, results, metric), f"![{title}](online-{name}.svg)\n"]
+        table = as_markdown(*metric_rows(plan, results, metric))
+        page += [f"## {title}\n", table, f"![{title}](online-{name}.svg)\n"]
     if np.isfinite(_values(next(iter(results.values())), "true_log_loss")).all():
         page.append("## Regret: log loss above that of the true probability\n")
-        page.append(_table(plan, results, "regret"))
-    page += ["## The claim\n", verdict_table([judge_online(plan, results)])]
+        page.append(as_markdown(*metric_rows(plan, results, "regret")))
+    rates = _rows(results, lambda runs: f"{runs[0]['rate']:.3g}")
+    page += [
+        "## Rates\n",
+        as_markdown(*rates),
+        "## The claim\n",
+        verdict_table([judge_online(plan, results)]),
+    ]
     (folder / "online.md").write_text("\n".join(page))
     return [*written, folder / "online.md"]
 
@@ -485,19 +492,83 @@ def _average(plan: OnlinePlan, runs: Sequence[dict[str, Any]], metric: str) -> A
     return Average(*mean_and_error(values), values, seeds, rate, edge=edge)
 
 
-def _table(plan: OnlinePlan, results: Results, metric: str) -> str:
+def _rows(
+    results: Results, cell_text: Callable[[list[dict[str, Any]]], str]
+) -> tuple[list[str], list[list[str]]]:
+    """A header, and a row of text for each method and prior."""
     sizes = sorted({cell.size for cell in results if cell.way.method != "labels"})
-    numbers: dict[str, dict[int, str]] = {}
+    texts: dict[str, dict[int, str]] = {}
     for cell, runs in results.items():
-        mean, error, *_, rate, _, edge = _average(plan, runs, metric)
-        text = f"{mean:.4f} ± {error:.4f} (rate {rate:.2g}{'*' * edge})"
         name = cell.way.title + ", prior of the first chunk" * (cell.prior == "first")
         there = sizes if cell.way.method == "labels" else [cell.size]
-        numbers.setdefault(name, {}).update(dict.fromkeys(there, text))
-    rows = [[name, *(own.get(k, "") for k in sizes)] for name, own in numbers.items()]
+        texts.setdefault(name, {}).update(dict.fromkeys(there, cell_text(runs)))
+    rows = [[name, *(own.get(k, "") for k in sizes)] for name, own in texts.items()]
+    return ["bags of", *map(str, sizes)], rows
+
+
+def metric_rows(plan: OnlinePlan, results: Results, metric: str) -> tuple[list[str], list]:
+    """The table of a metric: a header, and rows of means with their standard errors; a star where
+    the rate is at an end of those tried.
+
+    Parameters
+    ----------
+    plan : OnlinePlan
+        Which runs.
+    results : dict
+        The runs of each cell.
+    metric : str
+        "label_log_loss", "label_auc" or "regret".
+    """
+    header, rows = _rows(results, lambda runs: str(_average(plan, runs, metric)))
     if metric == "label_log_loss":
-        rows.append(["(trivial)", *[f"{_trivial(results, metric).mean():.4f}"] * len(sizes)])
-    return as_markdown(["", *(f"k = {k}" for k in sizes)], rows)
+        trivial = f"{_trivial(results, metric).mean():.4f}"
+        rows.append(["(trivial)", *[trivial] * (len(header) - 1)])
+    return header, rows
+
+
+def as_tables(plan: OnlinePlan, results: Results) -> list[str]:
+    """The tables of a stream in LaTeX: bag sizes go down, as in those of batches.
+
+    Parameters
+    ----------
+    plan : OnlinePlan
+        Which runs.
+    results : dict
+        The runs of each cell.
+    """
+    parts = []
+    for name, (metric, title) in METRICS.items():
+        (corner, *sizes), rows = metric_rows(plan, results, metric)
+        header = [corner, *(name for name, *_ in rows)]
+        turned = [[k, *(row[i] for row in rows)] for i, k in enumerate(sizes, 1)]
+        caption = f"{caption_of(plan, results)}: average {title} over the chunks, with its "
+        caption += "standard error; a star: at an end of the rates that were tried."
+        label = f"tab:online-{plan.source}-{plan.rows}-{name}"
+        parts.append(as_latex(header, turned, caption=caption, label=label))
+    return parts
+
+
+def caption_of(plan: OnlinePlan, results: Results) -> str:
+    """What belongs below every figure of a stream.
+
+    Parameters
+    ----------
+    plan : OnlinePlan
+        Which runs.
+    results : dict
+        The runs of each cell.
+    """
+    chunks = max(len(run["label_log_loss"]) for runs in results.values() for run in runs)
+    counts = [len(runs) for runs in results.values()]
+    repetitions = " to ".join(str(n) for n in dict.fromkeys([min(counts), max(counts)]))
+    network = f"network {plan.model}"
+    if plan.model == "paper":
+        network = "embeddings and layers of 256, 128 and 64, the paper's network"
+    return (
+        f"{TITLES.get(plan.source, plan.source)}: {chunks} chunks of {plan.rows:,}, "
+        f"{chunks * plan.rows:,} events where the paper has {PAPER_EVENTS:,}; {network}, usual "
+        f"start; {repetitions} repetitions"
+    )
 
 
 def draw_online(plan: OnlinePlan, results: Results, metric: str, title: str) -> Figure:
@@ -532,9 +603,9 @@ def draw_online(plan: OnlinePlan, results: Results, metric: str, title: str) -> 
         chunks.append(curve_of_means(way, range(1, len(points) + 1), points, look))
     truth = _values(next(iter(results.values())), "true_log_loss")[0]
     if metric == "label_log_loss" and np.isfinite(truth).any():
-        look = CurveLook(GREY, dashes=":")
+        look = CurveLook(GREY, dashes="-.")
+        levels.append(Level("the truth", truth.mean(), "-."))
         chunks.append(Series("the truth", range(1, len(truth) + 1), truth, look=look))
-    network = "the paper's network" if plan.model == "paper" else f"network {plan.model}"
     with rc_context(PAPER):  # pyright: ignore[reportArgumentType]
         figure = new_figure(8.4, 3.4)
         left, right = figure.subplots(1, 2)
@@ -545,9 +616,7 @@ def draw_online(plan: OnlinePlan, results: Results, metric: str, title: str) -> 
         y = f"{title}, bags of {max(cell.size for cell in shown)}"
         draw_curves(right, chunks, x=f"chunk of {plan.rows:,}", y=y, **how)
         right.plot(time, trivial, ":", color=GREY, linewidth=1)
-        caption = f"{TITLES.get(plan.source, plan.source)}: {len(time)} chunks of {plan.rows:,}; "
-        caption += f"{network}, usual start; {plan.repetitions} repetitions"
-        figure.suptitle(caption, fontsize=8, color=GREY)
+        figure.suptitle(caption_of(plan, results), fontsize=8, color=GREY)
         share_legend(figure)
     return figure
 
@@ -584,18 +653,22 @@ def judge_online(plan: OnlinePlan, results: Results) -> ClaimVerdict:
             duels.append(Duel(size, np.nan, np.nan, 0))
     if max(duel.repetitions for duel in duels) < 2:
         duels = []
-    verdict, reason = is_best(duels, large)
-    k, ahead = max(large), "not run"
-    if of(upm, k) and of(pm, k):
-        mine, theirs = (_values(of(way, k), "label_log_loss").mean(axis=0)[1:] for way in (upm, pm))
-        ahead = f"{upm.title} ahead of {pm.title} in {int((mine < theirs).sum())} of {len(mine)} "
-        ahead += "chunks after the first"
-    there = [of(way, k) for way in (pm, easy, upm)]
-    aucs = [f"{_average(plan, r, 'label_auc').mean:.4f}" if r else "not run" for r in there]
-    reason += f". At {k}: {ahead}; AUC of PM {aucs[0]}, EasyLLP {aucs[1]}, GeneralUPM {aucs[2]}"
+    found, k = is_best(duels, large), max(large)
+    there = {way: of(way, k) for way in (pm, easy, upm) if of(way, k)}
+    sees = f"at {k} not run"
+    if there:
+        means = [f"{way.title} {_average(plan, r, 'label_log_loss')}" for way, r in there.items()]
+        aucs = [f"{_average(plan, r, 'label_auc').mean:.4f}" for r in there.values()]
+        sees = f"at {k} {', '.join(means)}, AUC {', '.join(aucs)}"
+    if upm in there and pm in there:
+        mine, theirs = (_values(there[way], "label_log_loss").mean(axis=0)[1:] for way in (upm, pm))
+        sees += f"; {upm.title} ahead of {pm.title} in {int((mine < theirs).sum())} of "
+        sees += f"{len(mine)} chunks after the first"
     events = plan.rows * max(_values(runs, "label_log_loss").shape[1] for runs in results.values())
-    if verdict != NOT_RUN and events < PAPER_EVENTS / 2:
-        verdict = NOT_COMPARABLE
-        reason = f"{events:,} of the paper's {PAPER_EVENTS:,} events; {reason}"
+    obstacles = [f"{events:,} of the paper's {PAPER_EVENTS:,} events"] * (events < PAPER_EVENTS / 2)
+    obstacles += ["the paper has another network"] * (plan.model != "paper")
+    if found.verdict != NOT_RUN and obstacles:
+        why = "; ".join([*obstacles, found.why])
+        found = found._replace(verdict=NOT_COMPARABLE, why=why)
     where = f"{TITLES[plan.source]}, chunks of {plan.rows:,}"
-    return ClaimVerdict("paper", claim, where, verdict, reason)
+    return ClaimVerdict("paper", claim, where, *found._replace(sees=sees))

@@ -13,10 +13,24 @@ import numpy as np
 from unbag._rules import broken
 from unbag.lab._catalogue import Way, has_papers_network
 from unbag.lab._choice import Chosen, read_choices, read_deviations
-from unbag.lab._claims import BATCH_TASKS, ClaimVerdict, judge, judge_ours, verdict_table
+from unbag.lab._claims import (
+    BATCH_TASKS,
+    OURS,
+    PAPERS,
+    ClaimVerdict,
+    judge,
+    judge_ours,
+    verdict_table,
+)
 from unbag.lab._figures import details_of, experiments_figure, name_of, save_figure
 from unbag.lab._markup import as_latex, floating
-from unbag.lab._online import judge_online, online_stores, results_of, write_online_report
+from unbag.lab._online import (
+    as_tables,
+    judge_online,
+    online_stores,
+    results_of,
+    write_online_report,
+)
 from unbag.lab._plan import Experiment, Plan
 from unbag.lab._results import (
     METRICS,
@@ -35,6 +49,7 @@ from unbag.lab._results import (
 from unbag.lab._store import RunStore, write_csv
 from unbag.losses import LOSSES
 
+FEW = (*PAPERS, OURS)
 ZOOM = tuple(2**i for i in range(4, 11))  # the paper leaves 2^11 and what is below 2^4 out
 
 
@@ -64,6 +79,10 @@ def write_report(
         rule = "A report must have runs"
         raise broken(rule, f"{store.folder} has none", "Make some: unbag reproduce adult")
     folder.mkdir(parents=True, exist_ok=True)
+    command = f"unbag reproduce --store {store.folder} --report {folder} --force"
+    command += " --latex" * latex + "".join(
+        f" --compare {way.method}:{way.loss}" for way in compare or ()
+    )
     spreads, choices = read_deviations(store), read_choices(store)
     verdicts, ours, streams = judge(everything), judge_ours(everything, spreads, choices), []
     for plan, runs in online_stores(store.folder / "online"):
@@ -88,10 +107,15 @@ def write_report(
     pages = {
         "claims.md": f"# The paper says, we see\n\n{rule}\n\n{verdict_table(verdicts)}\n## Our own "
         f"claims, and the theory\n\n{verdict_table(ours, says='claim')}",
-        "report.md": _report_page(store, folder, everything, experiments, choices),
+        "report.md": _report_page(command, folder, everything, experiments, choices),
     }
     if latex:
-        pages["tables.tex"] = latex_page(everything, experiments, compare)
+        online = [
+            part for plan, runs in streams for part in as_tables(plan, results_of(plan, runs))
+        ]
+        preamble = PREAMBLE.format(command=command)
+        tables = [preamble, latex_page(everything, experiments, compare), *online]
+        pages["tables.tex"] = "\n\n".join(tables) + "\n"
     for name, text in pages.items():
         (folder / name).write_text(text)
     return [*written, *figures, *(folder / name for name in pages)]
@@ -126,10 +150,10 @@ def _figures(
     broadest = [_broadest(everything, task) for task in (*BATCH_TASKS, "higgs-all")]
     pictures["paper"] = [experiment for experiment in broadest if experiment]
     written = []
-    # Controls with another smoothing, whose loss has a name of its own, stay out of the paper's.
-    usual = [runs for runs in everything if runs.way.loss in LOSSES]
+    # As many curves as the paper has, and ours: controls and further methods have own figures.
+    few = [runs for runs in everything if runs.way in FEW or runs.way.method == "labels"]
     for (name, shown), (title, metric) in product(pictures.items(), METRICS.items()):
-        drawn = {"paper": usual}.get(name, everything)
+        drawn = {"paper": few}.get(name, everything)
         cells = [cells_of(drawn, experiment, metric) for experiment in shown]
         inside = [each for each in cells if {k for _, k in each.learned} & {*ZOOM}]
         files: dict[str, tuple[list[BestCells], tuple[int, ...] | None]] = {
@@ -160,7 +184,7 @@ def _broadest(everything: Sequence[Runs], task: str) -> Experiment | None:
 
 
 def _report_page(
-    store: RunStore,
+    command: str,
     folder: Path,
     everything: Sequence[Runs],
     experiments: Sequence[Experiment],
@@ -169,14 +193,22 @@ def _report_page(
     parts = [
         "# Results\n\nFor each method and bag size the best over learning rate and epoch of the "
         "mean over repetitions, with its standard error; the best is chosen on test data, as in "
-        "the paper. A star: found in the last epoch or at an end of the rates, so that longer "
-        "runs or other rates may do better. Details: `best.csv`. What held-out bags choose, and "
-        "what that costs: below and in `choice.csv`. Claims: `claims.md`. Made by `unbag "
-        f"reproduce --report ... --store {store.folder}`.\n"
+        "the paper. A star, or a hollow point: found in the last epoch or at an end of the rates, "
+        "so that longer runs or other rates may do better. Details: `best.csv`. What held-out bags "
+        "choose, and what that costs: below and in `choice.csv`. Verdicts on what the paper says: "
+        f"[claims.md](claims.md). Made by `{command}`.\n"
     ]
-    together = [metric for metric in METRICS if (folder / f"paper-{metric}.svg").exists()]
-    parts += [f"![{metric} of the paper's tasks](paper-{metric}.svg)\n" for metric in together]
-    for experiment in experiments:
+    for name, words in TOGETHER.items():
+        if (folder / f"{name}.svg").exists():
+            parts.append(f"![{words}]({name}.svg)\n")
+    streams = sorted(folder.glob("online-*/online.md"))
+    if streams:
+        links = [f"[{path.parent.name}]({path.relative_to(folder)})" for path in streams]
+        parts.append(f"Streams: {', '.join(links)}.\n")
+    short = [e for e in experiments if _is_short(everything, e)]
+    for experiment in (*(e for e in experiments if e not in short), *short):
+        if short and experiment == short[0]:
+            parts.append("# Too short or too few to say anything\n")
         cells = {name: cells_of(everything, experiment, m) for name, m in METRICS.items()}
         details = details_of(cells["log-loss"])
         parts.append(f"## {experiment.data} ({details})\n")
@@ -195,18 +227,38 @@ def _report_page(
     return "\n".join(parts)
 
 
+TOGETHER = {
+    "paper-log-loss-zoom": "Test log loss over bag size, 16 to 1,024, one panel per task",
+    "paper-log-loss": "Test log loss over all bag sizes, one panel per task",
+    "paper-auc-zoom": "Test AUC over bag size, 16 to 1,024, one panel per task",
+    "paper-auc": "Test AUC over all bag sizes, one panel per task",
+}
+FEWEST = 3  # repetitions, of which something may be said
+
+
+def _is_short(everything: Sequence[Runs], experiment: Experiment) -> bool:
+    """Whether no method has enough repetitions, while others of the task have."""
+    most = {
+        e: max(len(r.repetitions) for r in everything if r.experiment == e and not r.holdout)
+        for e in experiments_of(everything)
+        if e.task == experiment.task
+    }
+    return most[experiment] < FEWEST <= max(most.values())
+
+
 BETTER = {"test_loss": min, "test_auc": max}
 PANEL = 6  # methods beside each other; more would be too small to read
 MARKS = (
-    "Rate and epoch are the best on test. Bold: the best at a bag size; underlined: within one "
-    "standard error of it, paired; a star: at an end of the rates or epochs that were run."
+    "Rate and epoch are the best on test. Bold: the best at a bag size, of the methods as they are "
+    "and of the unsmoothed controls; underlined: within one standard error of it, paired over the "
+    "repetitions in common; a star: at an end of the rates or epochs that were run."
 )
 
 
 PREAMBLE = """\
-% Made by unbag reproduce --report ... --latex. In a paper:
-%   \\usepackage{booktabs,graphicx}
-%   \\input{tables}"""
+% Made by {command}. In a paper:
+%   \\usepackage{{booktabs,graphicx}}
+%   \\input{{tables}}"""
 
 
 def latex_page(
@@ -225,7 +277,7 @@ def latex_page(
     compare : tuple of Way, optional
         Two methods: every table that has both gets a column with a paired t test between them.
     """
-    parts = [PREAMBLE]
+    parts = []
     for experiment, (name, metric) in product(experiments, METRICS.items()):
         cells = cells_of(everything, experiment, metric)
         if not cells.learned:
@@ -235,28 +287,43 @@ def latex_page(
         ways, pair = in_order([way for way, _ in cells.learned]), None
         if compare and any(all((way, k) in cells.learned for way in compare) for k in cells.bags):
             pair = compare
-            caption += f" p: of a paired t test of {pair[0].title} and {pair[1].title}."
+            caption += f" p: of a paired t test of {pair[0].title} and {pair[1].title}, not "
+            caption += "corrected for the number of sizes."
         # Controls with another smoothing stand in panels of their own; as few panels as can be,
         # each of about as many methods.
-        panels = []
+        tabulars = []
         for usual in (True, False):
             some = [way for way in ways if (way.loss in LOSSES) == usual]
             width = ceil(len(some) / max(ceil(len(some) / PANEL), 1)) or 1
-            panels += [some[start : start + width] for start in range(0, len(some), width)]
-        tabulars = [_panel(cells, panels[0], pair), *(_panel(cells, own) for own in panels[1:])]
+            for start in range(0, len(some), width):
+                own = some[start : start + width]
+                if tabulars:
+                    tabulars.append(_panel(cells, own, some))
+                else:
+                    tabulars.append(_panel(cells, own, some, pair, _levels(cells)))
         label = f"tab:{experiment.name}-{name}"
         parts.append(floating(tabulars, caption=caption, label=label))
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts)
 
 
-def _panel(results: BestCells, ways: Sequence[Way], compare: tuple[Way, Way] | None = None) -> str:
+def _panel(
+    results: BestCells,
+    ways: Sequence[Way],
+    rivals: Sequence[Way],
+    compare: tuple[Way, Way] | None = None,
+    foot: Sequence[Sequence[str]] = (),
+) -> str:
+    """Some methods by bag sizes, the best among their rivals marked, with a test and levels."""
     cells = results.learned
     sizes = sorted({size for way, size in cells if way in ways})
-    header = ["bags of", *(way.title for way in ways), *["p"] * bool(compare)]
-    rows, best, level, foot = [], [], [], []
+    header = ["bags of", *(way.title for way in ways)]
+    if compare:
+        header.append(", ".join(["p", *(way.title for way in compare)]))
+    rows, best, level = [], [], []
     for row, k in enumerate(sizes):
         there = {way: average for (way, size), average in cells.items() if size == k}
-        first = BETTER[results.metric](there, key=lambda way: there[way].mean)
+        able = [way for way in rivals if way in there]
+        first = BETTER[results.metric](able, key=lambda way: there[way].mean)
         rows.append([str(k), *(str(there.get(way, "")) for way in ways)])
         for column, way in enumerate(ways, 1):
             if way == first:
@@ -274,8 +341,14 @@ def _panel(results: BestCells, ways: Sequence[Way], compare: tuple[Way, Way] | N
             if p < 0.001:
                 text = "< 0.001"
             rows[-1].append(text)
+    return as_latex(header, rows, bold=best, underlined=level, foot=foot)
+
+
+def _levels(results: BestCells) -> list[list[str]]:
+    """What labels and the trivial predictor reach."""
+    foot = []
     if results.labels is not None:
         foot.append(["labels", str(results.labels)])
     if results.metric == "test_loss":
         foot.append(["trivial", f"{results.trivial:.4f}"])
-    return as_latex(header, rows, bold=best, underlined=level, foot=foot)
+    return foot
