@@ -571,7 +571,8 @@ def test_a_batch_smaller_than_the_papers_grows_to_hold_four_bags(batch, size, in
     ([0.4, 0.3, 0.33, 0.32, 0.33, 0.32], True),  # four epochs without a better one
     ([*np.linspace(0.6, 0.3, 10), 0.31, 0.31, 0.31, 0.31], False),
     ([*np.linspace(0.6, 0.3, 10), 0.31, 0.31, 0.31, 0.31, 0.31], True),  # half as many as it took
-    ([0.75, 0.69, 0.69, 0.69, 0.69, 0.69, 0.69], False),  # it has not left its start
+    ([0.75, 0.69, *[0.69] * 11], False),  # it has not left its start
+    ([0.75, 0.69, *[0.69] * 12], True),
 ])  # fmt: skip
 def test_a_run_ends_when_its_best_loss_has_long_gone_by(losses, ended):
     assert _run.is_past_best([np.array([[loss]]) for loss in losses], np.c_[[0.7]]) == ended

@@ -25,8 +25,9 @@ MICROBATCH = {"cnn": 16}
 
 # An epoch of a CNN takes so long that its run ends when its test loss is past the best: when it has
 # been so many times the best for so many epochs, or has not improved for so many, and half as many
-# as the best took. A loss that is not yet this share of the trivial one may only be slow to start.
-RISE, RISEN, FLAT, LEFT = 1.25, 3, 4, 0.98
+# as the best took. A loss that is not yet this share of the trivial one may only be slow to start,
+# and has more time.
+RISE, RISEN, FLAT, LEFT, SLOW = 1.25, 3, 4, 0.98, 12
 
 AfterEpoch = Callable[[Group, int], None]
 """Called after each epoch of a group with the group and the number of runs in it."""
@@ -141,8 +142,9 @@ def is_past_best(losses: Sequence[np.ndarray], trivial: Any) -> bool:
     history = np.array(losses)
     least, epochs = history.min(axis=0), history.argmin(axis=0) + 1
     risen = len(losses) > RISEN and np.all(history[-RISEN:] > RISE * least, axis=0)
-    flat = len(losses) - epochs >= np.maximum(FLAT, epochs / 2)
-    return bool(np.all(risen | flat & (least < LEFT * trivial)))
+    patience = np.where(least < LEFT * trivial, FLAT, SLOW)
+    flat = len(losses) - epochs >= np.maximum(patience, epochs / 2)
+    return bool(np.all(risen | flat))
 
 
 def train_group(group: Group, progress: AfterEpoch | None = None) -> list[Row]:
