@@ -285,8 +285,8 @@ def _on_task(everything: Sequence[Runs], task: str, metric: Metric, claim: Paper
 
 
 def _leaders(cells: Mapping[int, BestCells], ways: Sequence[Way]) -> str:
-    """Who has the best mean at which bag sizes, with numbers at the least and the largest, and of
-    which runs they are."""
+    """Who has the best mean at which bag sizes, with the two best at the least and the largest, and
+    of which runs they are; errors are in `best.csv`."""
     auc = next(iter(cells.values())).metric == "test_auc"
     order = {}
     for k, own in cells.items():
@@ -298,7 +298,7 @@ def _leaders(cells: Mapping[int, BestCells], ways: Sequence[Way]) -> str:
         parts.append(f"{way.title} at {', '.join(sizes)}")
     numbers = []
     for k in dict.fromkeys((min(cells), max(cells))):
-        best = [f"{way.title} {cells[k].best[way, k]}" for way in order[k][:2]]
+        best = [f"{way.title} {cells[k].best[way, k].mean:.3f}" for way in order[k][:2]]
         numbers.append(f"at {k} {' before '.join(best)}")
     runs = dict.fromkeys(own.experiment.details for own in cells.values())
     best = "highest" if auc else "lowest"
