@@ -29,6 +29,7 @@ from unbag.lab import (
     Way,
     _catalogue,
     _choice,
+    _report,
     _results,
     _run,
     add_method,
@@ -41,7 +42,7 @@ from unbag.lab import _claims as judging
 from unbag.lab import _online as online_reporting
 from unbag.lab._catalogue import MODELS, UNSMOOTHED
 from unbag.lab._choice import BagDeviation, bag_spread
-from unbag.lab._figures import network_of
+from unbag.lab._figures import experiments_figure, network_of
 from unbag.lab._online import HISTORY, Cell, OnlineStore, online_preset, online_stores
 from unbag.lab._plan import Experiment, RunSettings
 from unbag.lab._report import MARKS, _broadest, latex_page, write_report
@@ -612,9 +613,8 @@ def test_a_smaller_batch_decides_and_is_named():
     both = list(invented(levels(0.34, 0.37, 0.36)))  # the paper's own steps go first
     assert row([*runs, *both], SMALL).sees.endswith("; perceptron, usual start, 5 epochs)")
     both = [one for one in both if one.size == 2]
-    assert (
-        f"; perceptron, usual start, 5 epochs and {rough[:10]}" in row([*runs, *both], SMALL).sees
-    )
+    own = f"; {rough} at 4, 8, 16, 32)"
+    assert row([*runs, *both], SMALL).sees.endswith(f"; {rough[:33]} at 2{own}")
     assert row(runs, LARGE).verdict == "not supported"
 
 
@@ -751,6 +751,18 @@ def test_our_claim_is_judged_by_the_same_rules(level, changes, verdict):
     assert worse == ("undecided" if "seeds" in changes else "not supported")
 
 
+@pytest.mark.parametrize("both, why", [
+    ({("matching", 16): 0.34, ("anchored:square", 16): 0.33}, "undecided at 16: not run"),
+    (
+        levels(0.55, 0.62, 0.62, sizes=(16,)) | {("anchored:square", 16): 0.6},
+        "undecided at 16: nobody beats the trivial predictor",
+    ),
+])  # fmt: skip
+def test_our_claim_is_not_supported_by_what_is_not_there_or_by_a_loss_to_a_trivial_model(both, why):
+    _, verdict, reason = row(invented(both), OURS, judge=ours)
+    assert (verdict, reason) == ("undecided", why)
+
+
 def test_our_claim_is_judged_on_the_longer_of_two_that_compare_as_much():
     both = levels(0.34, 0.37, 0.36, sizes=(16,)) | {("anchored:square", 16): 0.33}
     # shorter, more repetitions and one method more: its bests lie in the last epoch
@@ -770,9 +782,9 @@ def test_the_variance_of_all_tasks_is_one_line():
     assert found(0.9).sees == "Adult: 0.800 at 2, 0.900 at 64 (EasyLLP 1.000, 6.000)"
 
 
-def chosen(losses, size=16, seeds=5):
+def chosen(losses, size=16, seeds=5, epochs=5):
     """What held-out bags chose, by share and among what."""
-    experiment = next(invented({("upm", size): 0.39})).experiment
+    experiment = next(invented({("upm", size): 0.39})).experiment._replace(epochs=epochs)
     return [
         _choice.Chosen(
             experiment, size, holdout, s, among, 1, "upm", "log", 0.1, 1, loss + s / 1000, 0.5
@@ -794,6 +806,19 @@ def test_the_choice_among_methods_is_compared_with_the_best_single_method():
     assert told({**alone, "all": 0.36} | other) == "supported"
     worthless = {name: loss + 0.2 for name, loss in alone.items()}  # the trivial loss is 0.55
     assert told({**worthless, "all": 0.56}) == "undecided"
+
+
+def test_two_repetitions_of_a_choice_decide_nothing():
+    losses = {(0.2, "all"): 0.37, (0.2, "upm:log"): 0.36}
+    choices = chosen(losses, seeds=2)
+    full = list(invented({("upm", 16): 0.39}))
+    _, verdict, why = row(full, CHOICE, judge=lambda runs: ours(runs, choices))
+    assert (verdict, why) == ("undecided", "too few repetitions")
+    longer = of_experiment(full, epochs=9)  # two and four are not six
+    choices += chosen(losses, seeds=4, epochs=9)
+    sees, verdict, _ = row([*full, *longer], CHOICE, judge=lambda runs: ours(runs, choices))
+    assert (verdict, sees.count("at 16")) == ("undecided", 2)
+    assert sees.endswith("5 epochs; trivial 0.5500; perceptron, usual start, 9 epochs")
 
 
 def test_shares_of_held_out_bags_are_judged_apart():
@@ -1072,9 +1097,39 @@ def test_a_report_has_tables_claims_and_figures(tmp_path):
         "| 1 | PM has the lowest loss at small bag sizes | Adult | lowest mean: "
     )
     assert first.endswith(" | not comparable | 1,000 of the paper's 32,561 rows |")
-    again = write_report(store, tmp_path / "report", latex=True)
-    assert "\\begin{tabular}{lrrrrrr}" in (tmp_path / "report" / "tables.tex").read_text()
+    pair = (Way("upm", "log"), Way("anchored", "square"))
+    again = write_report(store, tmp_path / "my report", latex=True, compare=pair)
+    tables = (tmp_path / "my report" / "tables.tex").read_text()
+    assert "\\begin{tabular}{lrrrrrrr}" in tables
+    words = "my report' --force --latex --compare upm:log --compare anchored:square. In a paper:"
+    assert tables.splitlines()[0].endswith(words)
     assert len(again) == len(written) + 1
+
+
+def test_what_has_too_few_repetitions_ends_the_report(tmp_path):
+    runs = [*invented({("upm", 16): 0.39})]
+    runs += of_experiment(invented({("upm", 16): 0.39}, seeds=2), epochs=3)
+    runs += [runs[0]._replace(holdout=0.2)]
+    experiments = _results.experiments_of(runs)
+    page = _report._report_page("x", tmp_path, runs, experiments, chosen({(0.2, "all"): 0.4}))
+    own = [line for line in page.splitlines() if line.startswith("#")]
+    assert own == [
+        "# Results",
+        "## Adult (perceptron, usual start, 5 epochs; 5 repetitions; the paper's network)",
+        "## Adult (perceptron, usual start, 5 epochs): chosen from held-out bags",
+        "# Too few repetitions to say anything",
+        "## Adult (perceptron, usual start, 3 epochs; 2 repetitions; the paper's network)",
+    ]
+
+
+def test_levels_that_lie_outside_of_a_zoom_are_named_one_below_the_other():
+    """Where nobody learns, both lie below: their names stood on one another."""
+    runs = [*invented({("upm", 16): 0.70, ("upm", 32): 0.72, ("labels", 1): 0.4})]
+    cells = _results.cells_of(runs, runs[0].experiment, "test_loss")
+    panel = experiments_figure([cells], sizes=(16, 32)).axes[0]
+    words = [text.get_text() for text in panel.texts if "\N{DOWNWARDS ARROW}" in text.get_text()]
+    assert [line.split()[0] for line in words[0].splitlines()] == ["trivial", "labels"]
+    assert len(words) == 1
 
 
 def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path, monkeypatch):
@@ -1121,15 +1176,17 @@ def test_a_stream_decides_nothing_where_nobody_beats_the_trivial_predictor(
     own = {"sizes": (256,), "rates": (0.1, 0.2, 0.3), "repetitions": 5, "model": "paper"}
     plan = online_preset("smoke", **own)
 
-    def run(loss, seed):
-        levels = {"label_log_loss": loss + 0.001 * seed, "label_auc": 0.7, "prior_of_chunk": share}
+    def run(method, seed):
+        auc = 0.7 + 0.1 * (method == "easy")
+        loss = losses[method] + 0.001 * seed
+        levels = {"label_log_loss": loss, "label_auc": auc, "prior_of_chunk": share}
         values = {name: [level] * 9 for name, level in levels.items()}
         return {"rate": 0.2, "repetition": seed, **values}
 
     losses = {"upm": 0.5, "matching": 0.6, "easy": 0.65}
     results = {
-        Cell(Way(method, "log"), 256, "chunk"): [run(loss, seed) for seed in range(5)]
-        for method, loss in losses.items()
+        Cell(Way(method, "log"), 256, "chunk"): [run(method, seed) for seed in range(5)]
+        for method in losses
     }
     found = online_reporting.judge_online(plan, results)
     assert found.verdict == verdict

@@ -43,10 +43,10 @@ class ClaimVerdict(NamedTuple):
     against it at half of them or more and for it at none; otherwise it is undecided, and the reason
     stands beside it. Runs with another network than the paper's, with fewer repetitions or with
     fewer rows are not comparable with it, whatever they show; the table says what they show all the
-    same. Batches that are smaller than the paper's have four bags at least, as its own have at bags
-    of 1,024; they and steps in bfloat16 are named. That a method is not worse is supported where no
-    size is decided against it and at none a repetition or the grid is too small: its difference
-    need not be significant.
+    same. Batches may be smaller than the paper's: they hold at least four bags, as its own do at
+    bags of 1,024. These and steps in bfloat16 are named. That a method is not worse is supported
+    where no size is decided against it and each difference decides or, with enough repetitions and
+    inside the grid, is within two standard errors.
     """
 
     whose: str
@@ -58,11 +58,15 @@ class ClaimVerdict(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """The same of a claim that the caller knows."""
+    """What the runs show, a verdict, and why; the claim itself stands elsewhere."""
 
     sees: str
     verdict: str
     why: str = ""
+
+
+def _times(repetitions: int) -> str:
+    return f"{repetitions} repetition{'s' * (repetitions != 1)}"
 
 
 class Duel(NamedTuple):
@@ -94,12 +98,14 @@ class Duel(NamedTuple):
     @property
     def doubt(self) -> str:
         """Why it decides nothing; empty when it does."""
+        if not self.repetitions:
+            return "not run"
         if self.repetitions < REPETITIONS:
-            return f"{self.repetitions} repetitions"
+            return _times(self.repetitions)
         if self.edge:
             return EDGE
         if not abs(self.lead) > ERRORS * self.error:
-            return "no difference beyond two standard errors"
+            return LEVEL
         if not self.useful:
             return "nobody beats the trivial predictor"
         return ""
@@ -143,7 +149,7 @@ def is_best(duels: Sequence[Duel], sizes: Sequence[int], *, never: bool = False)
         there = [duel for duel in duels if duel.size == k]
         score[k] = min((duel.winner for duel in there), default=0) * (1 - 2 * never)
         doubts = [(d.doubt, d.edge) for d in there if d.doubt]
-        reason, edge = (*doubts, ("not run", ""))[0]
+        reason, edge = (*doubts, ("not run as in the paper", ""))[0]
         if not score[k]:
             reasons.setdefault(reason, []).append(f"{k}{f' ({edge})' * (reason == EDGE)}")
     parts = [
@@ -162,6 +168,7 @@ def is_best(duels: Sequence[Duel], sizes: Sequence[int], *, never: bool = False)
 
 
 EDGE = "a best at an end of the rates or in the last epoch"
+LEVEL = "no difference beyond two standard errors"
 
 
 def verdict_table(verdicts: Sequence[ClaimVerdict], *, says: str = "the paper says") -> str:
@@ -300,9 +307,14 @@ def _leaders(cells: Mapping[int, BestCells], ways: Sequence[Way]) -> str:
     for k in dict.fromkeys((min(cells), max(cells))):
         best = [f"{way.title} {cells[k].best[way, k].mean:.3f}" for way in order[k][:2]]
         numbers.append(f"at {k} {' before '.join(best)}")
-    runs = dict.fromkeys(own.experiment.details for own in cells.values())
+    runs: dict[str, list[str]] = {}
+    for k, own in cells.items():
+        runs.setdefault(own.experiment.details, []).append(str(k))
+    shown = list(runs)
+    if len(runs) > 1:
+        shown = [f"{own} at {', '.join(there)}" for own, there in runs.items()]
     best = "highest" if auc else "lowest"
-    text = f"{best} mean: {'; '.join(parts)} ({'; '.join(numbers)}; {' and '.join(runs)})"
+    text = f"{best} mean: {'; '.join(parts)} ({'; '.join(numbers)}; {'; '.join(shown)})"
     idle = [str(k) for k, own in cells.items() if not _is_useful(own, order[k][0], k)]
     if idle:
         text += f". Nobody is better than the trivial predictor at {', '.join(idle)}"
@@ -345,7 +357,7 @@ def _obstacle(cells: BestCells) -> str:
     if cells.rows < ENOUGH * wanted:
         return f"{cells.rows:,} of the paper's {wanted:,} rows"
     if most < REPETITIONS:
-        return f"{most} repetitions"
+        return _times(most)
     return ""
 
 
@@ -395,11 +407,13 @@ def judge_ours(
         compared = sum(way in (*PAPERS, OURS) for way, _ in cells.best)
         return min(most, REPETITIONS), compared, cells.experiment.epochs
 
-    verdicts = [_spread(spreads)]
+    # Of runs with all bags where there are some.
+    runs = sorted(everything, key=lambda runs: -runs.holdout)
+    verdicts, trivial = [_spread(spreads)], {r.experiment: r.trivial for r in runs}
     for task in sorted({r.experiment.task for r in everything if np.isfinite(r.test_auc).any()}):
         cells = max(_experiments(everything, task, "test_loss"), key=breadth)
         chosen = [choice for choice in choices if choice.experiment.task == task]
-        e, own = cells.experiment, (_is_not_worse(cells), _choice_is_good(chosen, cells.trivial))
+        e, own = cells.experiment, (_is_not_worse(cells), _choice_is_good(chosen, trivial))
         verdicts.append(ClaimVerdict("ours", NOT_WORSE, e.data, *own[0]))
         verdicts.append(ClaimVerdict("ours", CHOSEN_WELL, e.data, *own[1]))
     return [verdict for verdict in verdicts if verdict.verdict != NOT_RUN]
@@ -413,7 +427,11 @@ def _is_not_worse(cells: BestCells) -> Judgement:
     """One size against it is enough."""
     duels = []
     for k in sorted({size for way, size in cells.best if way == OURS}):
-        duels += _duels(cells, OURS, [way for way in PAPERS if (way, k) in cells.best], (k,))
+        others = [way for way in PAPERS if (way, k) in cells.best]
+        if others:
+            duels += _duels(cells, OURS, others, (k,))
+            # One that was not run decides nothing, as on a stream.
+            duels += [Duel(k, np.nan, np.nan, 0)] * (len(others) < len(PAPERS))
     both = sorted({duel.size for duel in duels})
     found = is_best(duels, both)
     if not duels:
@@ -421,27 +439,31 @@ def _is_not_worse(cells: BestCells) -> Judgement:
     verdict = SUPPORTED
     if any(duel.winner < 0 for duel in duels):
         verdict = NOT_SUPPORTED
-    elif any(duel.edge or duel.repetitions < REPETITIONS for duel in duels):
+    elif any(duel.doubt not in ("", LEVEL) for duel in duels):
         verdict = UNDECIDED
     sees = _leaders(dict.fromkeys(both, cells), (OURS, *PAPERS))
     return Judgement(sees, verdict, found.why)
 
 
-def _choice_is_good(choices: Sequence[Chosen], trivial: float) -> Judgement:
-    sees, gaps, idle = [], [], []
-    for where in sorted({(c.size, c.holdout) for c in choices if c.among == ALL}):
-        here = [c for c in choices if (c.size, c.holdout) == where]
+def _choice_is_good(choices: Sequence[Chosen], trivial: Mapping[Experiment, float]) -> Judgement:
+    """By the bag sizes and held-out shares of each experiment of a task."""
+    sees, gaps, idle, runs = [], [], [], []
+    for where in sorted({c[:3] for c in choices if c.among == ALL}):
+        (experiment, size, _), here = where, [c for c in choices if c[:3] == where]
         names = [name for name in dict.fromkeys(c.among for c in here) if " smoothed" not in name]
         averages = {name: average_of(here, name) for name in names}
         chosen = averages.pop(ALL)
         name, best = min(averages.items(), key=lambda pair: pair[1].mean)
         gaps.append((*chosen.minus(best), len(chosen.values)))
-        idle += [str(where[0])] * (not chosen.mean + ERRORS * chosen.error < trivial)
-        sees.append(f"at {where[0]} {chosen}, {Way.read(name).title} {best}")
+        level = trivial.get(experiment, np.nan)
+        idle += [str(size)] * (not chosen.mean + ERRORS * chosen.error < level)
+        sees.append(f"at {size} {chosen}, {Way.read(name).title} {best}")
+        runs.append(f"trivial {level:.4f}; {experiment.details}")
     if not sees:
         return Judgement("", NOT_RUN)
-    text = f"chosen, and the best single method: {'; '.join(sees)}; trivial {trivial:.4f}"
-    if any(gap > ERRORS * error for gap, error, _ in gaps):
+    facts = "; ".join([*sees, *dict.fromkeys(runs)])
+    text = f"chosen, and the best single method: {facts}"
+    if any(gap > ERRORS * error and n >= REPETITIONS for gap, error, n in gaps):
         return Judgement(text, NOT_SUPPORTED, "worse beyond two standard errors")
     if min(count for *_, count in gaps) < REPETITIONS:
         return Judgement(text, UNDECIDED, "too few repetitions")

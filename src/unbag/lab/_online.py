@@ -31,6 +31,8 @@ from unbag.lab._claims import (
     LARGE,
     NOT_COMPARABLE,
     NOT_RUN,
+    SUPPORTED,
+    UNDECIDED,
     ClaimVerdict,
     Duel,
     duel_of,
@@ -655,15 +657,23 @@ def judge_online(plan: OnlinePlan, results: Results) -> ClaimVerdict:
         duels = []
     found, k = is_best(duels, large), max(large)
     there = {way: of(way, k) for way in (pm, easy, upm) if of(way, k)}
-    sees = f"at {k} not run"
+    sees, rest = f"at {k} not run", []
     if there:
         means = [f"{way.title} {_average(plan, r, 'label_log_loss')}" for way, r in there.items()]
-        aucs = [f"{_average(plan, r, 'label_auc').mean:.4f}" for r in there.values()]
-        sees = f"at {k} {', '.join(means)}, AUC {', '.join(aucs)}"
+        aucs = {way: _average(plan, runs, "label_auc").mean for way, runs in there.items()}
+        sees = f"at {k} {', '.join(means)}, AUC {', '.join(f'{auc:.4f}' for auc in aucs.values())}"
+        if easy in there and pm in there and not aucs[easy] > aucs[pm]:
+            rest.append(f"by AUC {easy.title} is not ahead of {pm.title} at {k}")
     if upm in there and pm in there:
         mine, theirs = (_values(there[way], "label_log_loss").mean(axis=0)[1:] for way in (upm, pm))
-        sees += f"; {upm.title} ahead of {pm.title} in {int((mine < theirs).sum())} of "
-        sees += f"{len(mine)} chunks after the first"
+        ahead = int((mine < theirs).sum())
+        sees += (
+            f"; {upm.title} ahead of {pm.title} in {ahead} of {len(mine)} chunks after the first"
+        )
+        if ahead < len(mine):
+            rest.append(f"{upm.title} is not ahead of {pm.title} over the entire duration at {k}")
+    if found.verdict == SUPPORTED and rest:
+        found = found._replace(verdict=UNDECIDED, why="; ".join([found.why, *rest]))
     events = plan.rows * max(_values(runs, "label_log_loss").shape[1] for runs in results.values())
     obstacles = [f"{events:,} of the paper's {PAPER_EVENTS:,} events"] * (events < PAPER_EVENTS / 2)
     obstacles += ["the paper has another network"] * (plan.model != "paper")
