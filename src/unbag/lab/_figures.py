@@ -191,16 +191,15 @@ def _draw_panel(axes: Axes, cells: BestCells, sizes: Sequence[int]) -> None:
 
 
 def _point_at_levels(axes: Axes) -> None:
-    """A line across that lies outside of the frame is named at the edge that it lies behind."""
+    """Lines across that lie outside of the frame are named at the edge that they lie behind."""
     low, high = axes.get_ylim()
     place: Any = {"xycoords": "axes fraction", "fontsize": 6.5, "color": GREY, "ha": "right"}
-    levels: Any = zip(*axes.get_legend_handles_labels(), strict=True)
-    for line, name in levels:
-        y = float(line.get_ydata()[0])
-        if name in LEVELS and y > high:
-            axes.annotate(f"{name} {y:.3f} \N{UPWARDS ARROW}", (0.99, 0.99), va="top", **place)
-        if name in LEVELS and y < low:
-            axes.annotate(f"{name} {y:.3f} \N{DOWNWARDS ARROW}", (0.99, 0.01), **place)
+    pairs: Any = zip(*axes.get_legend_handles_labels(), strict=True)
+    levels = {name: float(line.get_ydata()[0]) for line, name in pairs if name in LEVELS}
+    above = [f"{name} {y:.3f} \N{UPWARDS ARROW}" for name, y in levels.items() if y > high]
+    below = [f"{name} {y:.3f} \N{DOWNWARDS ARROW}" for name, y in levels.items() if y < low]
+    axes.annotate("\n".join(above), (0.99, 0.99), va="top", **place)
+    axes.annotate("\n".join(below), (0.99, 0.01), **place)
 
 
 def name_sizes(axes: Axes, sizes: Sequence[int]) -> None:

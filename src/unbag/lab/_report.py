@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from inspect import cleandoc
 from itertools import product
@@ -79,10 +80,10 @@ def write_report(
         rule = "A report must have runs"
         raise broken(rule, f"{store.folder} has none", "Make some: unbag reproduce adult")
     folder.mkdir(parents=True, exist_ok=True)
-    command = f"unbag reproduce --store {store.folder} --report {folder} --force"
-    command += " --latex" * latex + "".join(
-        f" --compare {way.method}:{way.loss}" for way in compare or ()
-    )
+    words = ["unbag", "reproduce", "--store", str(store.folder), "--report", str(folder), "--force"]
+    words += ["--latex"] * latex
+    words += [word for way in compare or () for word in ("--compare", str(way))]
+    command = shlex.join(words)
     spreads, choices = read_deviations(store), read_choices(store)
     verdicts, ours, streams = judge(everything), judge_ours(everything, spreads, choices), []
     for plan, runs in online_stores(store.folder / "online"):
@@ -206,17 +207,9 @@ def _report_page(
         links = [f"[{path.parent.name}]({path.relative_to(folder)})" for path in streams]
         parts.append(f"Streams: {', '.join(links)}.\n")
     short = [e for e in experiments if _is_short(everything, e)]
-    for experiment in (*(e for e in experiments if e not in short), *short):
-        if short and experiment == short[0]:
-            parts.append("# Too short or too few to say anything\n")
-        cells = {name: cells_of(everything, experiment, m) for name, m in METRICS.items()}
-        details = details_of(cells["log-loss"])
-        parts.append(f"## {experiment.data} ({details})\n")
-        for name, metric in METRICS.items():
-            if cells[name].learned:
-                table = experiment_table(cells[name])
-                parts.append(f"{name_of(metric, experiment)}\n\n{table}")
-                parts.append(f"![{name}]({experiment.name}-{name}.svg)\n")
+    for experiment in experiments:
+        if experiment not in short:
+            parts += _section(everything, experiment)
     parts += [
         f"## {experiment.title}: chosen from held-out bags\n\nTest loss of what a share of "
         f"{holdout:g} of the bags chooses among the rates of a method, and among all methods. "
@@ -224,7 +217,22 @@ def _report_page(
         f"{choice_table(everything, choices, experiment, holdout)}"
         for experiment, holdout in sorted({(c.experiment, c.holdout) for c in choices})
     ]
+    parts += ["# Too few repetitions to say anything\n"] * bool(short)
+    for experiment in short:
+        parts += _section(everything, experiment)
     return "\n".join(parts)
+
+
+def _section(everything: Sequence[Runs], experiment: Experiment) -> list[str]:
+    """The tables and figures of one experiment."""
+    cells = {name: cells_of(everything, experiment, m) for name, m in METRICS.items()}
+    parts = [f"## {experiment.data} ({details_of(cells['log-loss'])})\n"]
+    for name, metric in METRICS.items():
+        if cells[name].learned:
+            table = experiment_table(cells[name])
+            parts.append(f"{name_of(metric, experiment)}\n\n{table}")
+            parts.append(f"![{name}]({experiment.name}-{name}.svg)\n")
+    return parts
 
 
 TOGETHER = {
