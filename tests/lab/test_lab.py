@@ -561,6 +561,20 @@ def test_a_batch_smaller_than_the_papers_grows_to_hold_four_bags(batch, size, in
     assert (f"batches of {batch} or 4 bags" in words) == (batch < 4096)
 
 
+def test_training_takes_the_batch_that_has_grown(monkeypatch):
+    batches = []
+
+    def no_sweep(*_, batch, **__):
+        batches.append(batch)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_run, "sweep", no_sweep)
+    own = {**TOY, "sizes": (128,), "methods": ("upm",), "batch": 256}
+    with pytest.raises(KeyboardInterrupt):
+        _run.train_group(next(Plan(**own).groups()))
+    assert batches == [512]
+
+
 @pytest.mark.parametrize("losses, ended", [
     ([0.4, 0.3, 0.5, 0.5], False),
     ([0.4, 0.3, 0.5, 0.5, 0.5], True),
@@ -1122,6 +1136,32 @@ def test_what_has_too_few_repetitions_ends_the_report(tmp_path):
     ]
 
 
+def test_a_zoom_has_bars_inside_and_hollow_points_at_an_end_of_the_grid():
+    runs = [*invented({("upm", 16): 0.40, ("matching", 16): 0.41}, wobble=0.1, edge=("upm",))]
+    cells = _results.cells_of(runs, runs[0].experiment, "test_loss")
+    panel = experiments_figure([cells], sizes=(16,)).axes[0]
+    hollow = [line.get_ydata()[0] for line in panel.lines if line.get_markerfacecolor() == "white"]
+    assert hollow == pytest.approx([0.40])
+    low, high = panel.get_ylim()
+    error = cells.best[Way("upm", "log"), 16].error
+    assert error > 0.05
+    assert low < 0.40 - error < 0.41 + error < high
+
+
+def test_the_figures_of_the_papers_tasks_have_its_methods_and_ours_only(tmp_path, monkeypatch):
+    drawn = {}
+    monkeypatch.setattr(_report, "experiments_figure", lambda cells, sizes: cells)
+    monkeypatch.setattr(
+        _report, "save_figure", lambda cells, path: drawn.update({path.name: cells})
+    )
+    every = {(way, k): 0.4 for way in ("upm", "anchored:log", "labels") for k in (2, 16)}
+    runs = [*invented(every), *invented(every, task="mnist", rows=60_000)]
+    _report._figures(runs, _results.experiments_of(runs), tmp_path)
+    of = lambda name: {way.method for cells in drawn[name] for way, _ in cells.best}
+    assert of("paper-log-loss") == {"upm", "labels"}
+    assert of("adult-perceptron-usual-5-log-loss") == {"upm", "anchored", "labels"}
+
+
 def test_levels_that_lie_outside_of_a_zoom_are_named_one_below_the_other():
     """Where nobody learns, both lie below: their names stood on one another."""
     runs = [*invented({("upm", 16): 0.70, ("upm", 32): 0.72, ("labels", 1): 0.4})]
@@ -1149,7 +1189,9 @@ def test_a_report_judges_online_runs_beside_the_batch_ones(tmp_path, monkeypatch
             history = {name: [loss + run.rate] * run.chunks for name in HISTORY}
             online.add([{**run._asdict(), **history}])
     OnlineStore(tmp_path / "store" / "online" / "begun").keep_plan(plan)  # nothing to report of yet
-    write_report(store, tmp_path / "report")
+    write_report(store, tmp_path / "report", latex=True)
+    tables = (tmp_path / "report" / "tables.tex").read_text()
+    assert tables.count(f"\\label{{tab:online-clicks-{plan.rows}-") == 2
     text = (tmp_path / "report" / "claims.md").read_text()
     few = "not comparable | 3,072 of the paper's 37,000,000 events; the paper has another network; "
     assert few in text
@@ -1191,6 +1233,17 @@ def test_a_stream_decides_nothing_where_nobody_beats_the_trivial_predictor(
     found = online_reporting.judge_online(plan, results)
     assert found.verdict == verdict
     assert found.why == reason
+
+
+def test_both_panels_of_a_stream_have_the_true_loss():
+    plan = online_preset("smoke", sizes=(256,), repetitions=1)
+    names = ("label_log_loss", "label_auc", "prior_of_chunk", "true_log_loss")
+    run = {"rate": plan.rates[0], "repetition": 0, **{name: [0.5, 0.4] for name in names}}
+    figure = online_reporting.draw_online(
+        plan, {Cell(Way("upm", "log"), 256, "chunk"): [run]}, "label_log_loss", "log loss"
+    )
+    for panel in figure.axes:
+        assert "the truth" in panel.get_legend_handles_labels()[1]
 
 
 def test_the_trivial_predictor_of_a_stream_knows_the_chunk_before():
