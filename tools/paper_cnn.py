@@ -27,7 +27,7 @@ def loss_of(plan: Plan, store: RunStore) -> float:
     (history,) = store.runs(("test_loss",), **own)["test_loss"].to_pylist()
     which = f"{own['task']} {way} {own['size']} {own['rate']:.3g}"
     print(f"{which}: {np.round(history, 4)}", flush=True)
-    return np.nanmin(history)
+    return min((loss for loss in history if np.isfinite(loss)), default=np.inf)
 
 
 def best_rate(settings: dict, store: RunStore, first: float, most: int) -> float:
@@ -36,7 +36,7 @@ def best_rate(settings: dict, store: RunStore, first: float, most: int) -> float
     losses: dict[int, float] = {}
 
     def at(place: int) -> float:
-        if place not in losses and len(losses) < most:
+        if place not in losses and len(losses) < most and 0 <= place < len(RATES):
             losses[place] = loss_of(Plan(**settings, rates=[RATES[place]], repetitions=1), store)
         return losses.get(place, np.inf)
 

@@ -9,6 +9,10 @@ OF_CLASSES = Problem(10, 8, HistogramSpread(1, 1), classes=3)
 
 MESSAGES = [
     (
+        lambda: planning.bag_variance(-1.0),
+        "f2, the mean of a square, must not be negative: -1 given. Give E[f2(h(x))^2] of a model.",
+    ),
+    (
         lambda: planning.bags_needed(0, Problem(10, 8, SPREAD)),
         "beta must be positive: 0 given. It is the regret that you can accept.",
     ),

@@ -185,6 +185,7 @@ def verdict_table(verdicts: Sequence[ClaimVerdict], *, says: str = "the paper sa
     return as_markdown(["", says, "where", "we see", "verdict", "why"], rows)
 
 
+READINGS = {"higgs": ("higgs", "higgs-all")}  # the paper does not say which features it takes
 BATCH_TASKS = ("adult", "mnist", "cifar-animal", "cifar-cat", "higgs")
 PM, EASY, UPM = Way("matching", "log"), Way("easy", "log"), Way("upm", "log")
 PAPERS, OURS = (PM, EASY, UPM), Way("anchored", "square")
@@ -235,11 +236,15 @@ def judge(everything: Sequence[Runs]) -> list[ClaimVerdict]:
     large = dict.fromkeys(BATCH_TASKS, BEST_LARGE) | {"mnist": NOT_ON_MNIST}
     verdicts = []
     for task, claim in (*((task, BEST_SMALL) for task in BATCH_TASKS), *large.items()):
-        found = _on_task(everything, task, "test_loss", claim)
+        there = _nearest(everything, task, "test_loss", claim)
+        found = _decided(there, claim)
         if found.verdict not in (NOT_RUN, NOT_COMPARABLE):
-            by_auc = _on_task(everything, task, "test_auc", claim)
+            by_auc = _decided(_nearest(everything, task, "test_auc", claim), claim)
             found = found._replace(why=f"{found.why}. By AUC: {by_auc.why or by_auc.verdict}")
-        verdicts.append(ClaimVerdict("paper", claim.text, title_of(task), *found))
+        if there:
+            found = found._replace(sees=_leaders(there, (claim.method, *claim.others)))
+        where = ", or ".join(title_of(reading) for reading in READINGS.get(task, (task,)))
+        verdicts.append(ClaimVerdict("paper", claim.text, where, *found))
     return [*verdicts, _all_trivial(everything)]
 
 
@@ -272,61 +277,64 @@ class Nearest(NamedTuple):
         return not self.obstacle, *evidence, *likeness, not _is_rough(e), e.epochs
 
 
-def _on_task(everything: Sequence[Runs], task: str, metric: Metric, claim: PaperClaim) -> Judgement:
-    """By the runs that come nearest to the paper's, at each size."""
-    _, a, others, sizes, never = claim
+def _nearest(
+    everything: Sequence[Runs], task: str, metric: Metric, claim: PaperClaim
+) -> dict[int, Nearest]:
+    """At each of the claim's bag sizes the runs that come nearest to the paper's; of all, where
+    none are the paper's."""
     there: dict[int, Nearest] = {}
-    for k, cells in product(sizes, _experiments(everything, task, metric)):
-        duels = _duels(cells, a, others, (k,))
+    for k, cells in product(claim.sizes, _experiments(everything, task, metric)):
+        duels = _duels(cells, claim.method, claim.others, (k,))
         if duels:
-            one = Nearest(cells, duels, _obstacle(cells))
+            one = Nearest(cells, duels, _obstacle(cells, min(duel.repetitions for duel in duels)))
             there[k] = max(there.get(k, one), one, key=Nearest.place)
+    fit = {k: one for k, one in there.items() if not one.obstacle}
+    return fit or there
+
+
+def _decided(there: Mapping[int, Nearest], claim: PaperClaim) -> Judgement:
+    """What these runs decide."""
     if not there:
         return Judgement("", NOT_RUN)
-    fit = {k: one for k, one in there.items() if not one.obstacle}
-    sees = _leaders({k: one.cells for k, one in (fit or there).items()}, (a, *others))
-    if not fit:
-        return Judgement(sees, NOT_COMPARABLE, max(there.values(), key=Nearest.place).obstacle)
-    duels = [duel for one in fit.values() for duel in one.duels]
-    return is_best(duels, sizes, never=never)._replace(sees=sees)
+    first = max(there.values(), key=Nearest.place)
+    if first.obstacle:
+        return Judgement("", NOT_COMPARABLE, first.obstacle)
+    duels = [duel for one in there.values() for duel in one.duels]
+    return is_best(duels, claim.sizes, never=claim.never)
 
 
-def _leaders(cells: Mapping[int, BestCells], ways: Sequence[Way]) -> str:
-    """Who has the best mean at which bag sizes, with the two best at the least and the largest, and
-    of which runs they are; errors are in `best.csv`."""
-    auc = next(iter(cells.values())).metric == "test_auc"
-    order = {}
-    for k, own in cells.items():
-        there = {way: own.best[way, k].mean for way in ways if (way, k) in own.best}
-        order[k] = sorted(there, key=there.__getitem__, reverse=auc)
-    parts = []
+def _leaders(there: Mapping[int, Nearest], ways: Sequence[Way]) -> str:
+    """Who has the lowest mean at which bag sizes, with the two best at the least and the largest,
+    and of which runs they are; errors are in `best.csv`."""
+    best = {k: one.cells.best for k, one in there.items()}
+    order = {
+        k: sorted((way for way in ways if (way, k) in own), key=lambda way: own[way, k].mean)
+        for k, own in best.items()
+    }
+    parts: list[str] = []
+    runs: dict[str, list[str]] = {}
     for way in dict.fromkeys(first for first, *_ in order.values()):
         sizes = [str(k) for k, (first, *_) in order.items() if first == way]
         parts.append(f"{way.title} at {', '.join(sizes)}")
     numbers = []
-    for k in dict.fromkeys((min(cells), max(cells))):
-        best = [f"{way.title} {cells[k].best[way, k].mean:.3f}" for way in order[k][:2]]
-        numbers.append(f"at {k} {' before '.join(best)}")
-    runs: dict[str, list[str]] = {}
-    for k, own in cells.items():
-        runs.setdefault(own.experiment.details, []).append(str(k))
+    for k in dict.fromkeys((min(there), max(there))):
+        means = [best[k][way, k].mean for way in order[k][:2]]
+        digits = 3 + (f"{means[0]:.3f}" == f"{means[-1]:.3f}")
+        both = zip(order[k], means, strict=False)
+        leaders = " before ".join(f"{way.title} {mean:.{digits}f}" for way, mean in both)
+        numbers.append(f"at {k} {leaders}")
+    for k, one in there.items():
+        e = one.cells.experiment
+        words = e.title if any(e.task in tasks for tasks in READINGS.values()) else e.details
+        runs.setdefault(words, []).append(str(k))
     shown = list(runs)
     if len(runs) > 1:
-        shown = [f"{own} at {', '.join(there)}" for own, there in runs.items()]
-    best = "highest" if auc else "lowest"
-    text = f"{best} mean: {'; '.join(parts)} ({'; '.join(numbers)}; {'; '.join(shown)})"
-    idle = [str(k) for k, own in cells.items() if not _is_useful(own, order[k][0], k)]
+        shown = [f"{own} at {', '.join(sizes)}" for own, sizes in runs.items()]
+    text = f"lowest mean: {'; '.join(parts)} ({'; '.join(numbers)}; {'; '.join(shown)})"
+    idle = [str(k) for k, own in best.items() if own[order[k][0], k].mean >= there[k].cells.trivial]
     if idle:
         text += f". Nobody is better than the trivial predictor at {', '.join(idle)}"
     return text
-
-
-def _is_useful(cells: BestCells, way: Way, size: int) -> bool:
-    """Whether a mean is on the right side of the trivial predictor."""
-    mean = cells.best[way, size].mean
-    if cells.metric == "test_auc":
-        return mean > cells.trivial
-    return mean < cells.trivial
 
 
 def _is_rough(e: Experiment) -> bool:
@@ -336,16 +344,15 @@ def _is_rough(e: Experiment) -> bool:
 
 def _experiments(everything: Sequence[Runs], task: str, metric: Metric) -> list[BestCells]:
     """Those of a task with all bags, the longest first."""
-    known = [e for e in experiments_of(everything) if e.task == task]
+    known = [e for e in experiments_of(everything) if e.task in READINGS.get(task, (task,))]
     known.sort(key=lambda experiment: -experiment.epochs)
     return [cells_of(everything, experiment, metric) for experiment in known]
 
 
-def _obstacle(cells: BestCells) -> str:
-    """Why an experiment is not the paper's; empty when it is."""
+def _obstacle(cells: BestCells, repetitions: int) -> str:
+    """Why an experiment with so many repetitions is not the paper's; empty when it is."""
     e, task = cells.experiment, TASKS[cells.experiment.task]
     wanted = task.paper_rows or 0
-    most = max(len(average.repetitions) for average in cells.best.values())
     papers = {
         task.model: has_papers_network(e.task, e.model),
         "the usual start": e.start == "usual",
@@ -356,8 +363,8 @@ def _obstacle(cells: BestCells) -> str:
         return f"the paper has {other}"
     if cells.rows < ENOUGH * wanted:
         return f"{cells.rows:,} of the paper's {wanted:,} rows"
-    if most < REPETITIONS:
-        return _times(most)
+    if repetitions < REPETITIONS:
+        return _times(repetitions)
     return ""
 
 
@@ -371,12 +378,13 @@ def _all_trivial(everything: Sequence[Runs]) -> ClaimVerdict:
             there = {
                 way: cells.best[way, LARGEST] for way in PAPERS if (way, LARGEST) in cells.best
             }
-            there = {w: a for w, a in there.items() if len(a.repetitions) >= REPETITIONS}
-            if there and not _obstacle(cells):
+            there = {w: a for w, a in there.items() if not _obstacle(cells, len(a.repetitions))}
+            if there:
                 way, best = min(there.items(), key=lambda pair: pair[1].mean)
                 fit[task] = fit.get(task, False) or best.mean + ERRORS * best.error < cells.trivial
                 facts = f"{way.title} {best}, trivial {cells.trivial:.4f}"
-                sees.append(f"{title_of(task)}, {cells.experiment.epochs} epochs: {facts}")
+                e = cells.experiment
+                sees.append(f"{e.data}, {e.epochs} epochs: {facts}")
     found = Judgement("", NOT_RUN, "not run as in the paper")
     if any(fit.values()):
         found = Judgement("; ".join(sees), NOT_SUPPORTED, "one that is not trivial is enough")
@@ -441,7 +449,7 @@ def _is_not_worse(cells: BestCells) -> Judgement:
         verdict = NOT_SUPPORTED
     elif any(duel.doubt not in ("", LEVEL) for duel in duels):
         verdict = UNDECIDED
-    sees = _leaders(dict.fromkeys(both, cells), (OURS, *PAPERS))
+    sees = _leaders(dict.fromkeys(both, Nearest(cells, duels, "")), (OURS, *PAPERS))
     return Judgement(sees, verdict, found.why)
 
 

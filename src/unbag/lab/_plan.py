@@ -179,7 +179,7 @@ class Plan:
     epochs : int
         How often a run passes over the data.
     batch : int
-        Instances in a step; a batch of fewer than 4,096 grows to hold four bags.
+        Instances in a step; fewer than 4,096 grow to hold four bags, up to 4,096.
     smoothing : float
         Of the labels in the log loss (the square loss, the likelihood and labels have none).
     holdout : float

@@ -257,10 +257,11 @@ def _is_short(everything: Sequence[Runs], experiment: Experiment) -> bool:
 BETTER = {"test_loss": min, "test_auc": max}
 PANEL = 6  # methods beside each other; more would be too small to read
 MARKS = (
-    "Rate and epoch are the best on test. Bold: the best at a bag size, of the methods as they are "
-    "and of the unsmoothed controls; underlined: within one standard error of it, paired over the "
-    "repetitions in common; a star: at an end of the rates or epochs that were run."
+    "Rate and epoch are the best on test. Bold: the best at a bag size; underlined: within one "
+    "standard error of it, paired over the repetitions in common; a star: at an end of the rates "
+    "or epochs that were run."
 )
+CONTROLS = " The unsmoothed controls have a best of their own."
 
 
 PREAMBLE = """\
@@ -297,6 +298,7 @@ def latex_page(
             pair = compare
             caption += f" p: of a paired t test of {pair[0].title} and {pair[1].title}, not "
             caption += "corrected for the number of sizes."
+        caption += CONTROLS * any(way.loss not in LOSSES for way in ways)
         # Controls with another smoothing stand in panels of their own; as few panels as can be,
         # each of about as many methods.
         tabulars = []

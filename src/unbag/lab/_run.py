@@ -24,9 +24,9 @@ from unbag.training import sweep
 MICROBATCH = {"cnn": 16}
 
 # An epoch of a CNN takes so long that its run ends when its test loss is past the best: when it has
-# been so many times the best for so many epochs, or has not improved for so many, and half as many
-# as the best took. A loss that is not yet this share of the trivial one may only be slow to start,
-# and has more time.
+# been RISE times the best for RISEN epochs, or has not improved for FLAT epochs and half as many as
+# the best took. A loss that is not yet LEFT times the trivial one may only be slow to start: it has
+# SLOW epochs in place of FLAT.
 RISE, RISEN, FLAT, LEFT, SLOW = 1.25, 3, 4, 0.98, 12
 
 AfterEpoch = Callable[[Group, int], None]

@@ -112,6 +112,9 @@ def bag_variance(f2: float, *, cap: float = 1.0) -> float:
     >>> bag_variance(2.0), bag_variance(2.0, cap=10)
     (5.0, 500.0)
     """
+    if not f2 >= 0:
+        rule = "f2, the mean of a square, must not be negative"
+        raise broken(rule, f"{f2:g} given", "Give E[f2(h(x))^2] of a model.")
     return 2.5 * f2 * cap**2
 
 
