@@ -31,7 +31,7 @@ def build(out: Path) -> None:
     """Write the folder anew."""
     shutil.rmtree(out, ignore_errors=True)
     pages = {path.relative_to(DOCS): path for path in DOCS.rglob("*.md")}
-    pages |= {Path("report") / path.name: path for path in REPORT.glob("*.md")}
+    pages |= {"report" / path.relative_to(REPORT): path for path in REPORT.rglob("*.md")}
     for target, path in pages.items():
         text = path.read_text().replace("<!-- report -->", report_links())
         write(out / target, carry_links(text, path, out / target, out))

@@ -732,6 +732,15 @@ def test_the_least_repeated_of_the_compared_methods_counts():
     assert row(runs, SMALL)[1:] == ("not comparable", "3 repetitions")
 
 
+def test_rows_that_fill_no_bag_do_not_put_longer_runs_behind():
+    given = {"task": "mnist", "model": "perceptron"}
+    short = list(invented(levels(0.3, 0.4, 0.5), rows=60_000, **given))
+    longer = [r._replace(experiment=r.experiment._replace(epochs=60))
+              for r in invented(levels(0.3, 0.4, 0.5, sizes=(64, 256)), rows=59_968, **given)]  # fmt: skip
+    sees = row([*short, *longer], "GeneralUPM does not have", "MNIST").sees
+    assert "perceptron, usual start, 60 epochs at 256)" in sees
+
+
 def test_means_that_look_alike_have_a_fourth_decimal():
     sees = row(invented(levels(0.3401, 0.37, 0.3403)), SMALL).sees
     assert "at 2 PM 0.3401 before GeneralUPM 0.3403;" in sees
@@ -1412,6 +1421,7 @@ def test_the_page_on_experiments_has_the_twelve_rows_of_the_report():
     ("### Adult", ("adult", "perceptron", "usual", "150"), 12, 3),
     ("### Higgs with 28 features", ("higgs-all", "deep", "usual", "12"), 12, 4),
     ("### MNIST with the paper's CNN", ("mnist", "cnn-bfloat16", "usual", "8"), 1, 4),
+    ("### MNIST with the paper's CNN until", ("mnist", "cnn", "usual", "60"), 1, 3),
 ])  # fmt: skip
 def test_the_tables_of_the_page_on_experiments_are_of_the_runs_in_results(
     heading, experiment, count, digits

@@ -273,7 +273,8 @@ class Nearest(NamedTuple):
             repeated = [duel.repetitions >= REPETITIONS for duel in self.duels]
             evidence = (sum(repeated), sum(not duel.edge for duel in self.duels))
         rows = self.cells.rows / (TASKS[e.task].paper_rows or self.cells.rows)
-        likeness = (has_papers_network(e.task, e.model), e.start == "usual", min(rows, 1.0))
+        share = min(round(rows, 2), 1.0)  # the last rows fill no bag
+        likeness = (has_papers_network(e.task, e.model), e.start == "usual", share)
         return not self.obstacle, *evidence, *likeness, not _is_rough(e), e.epochs
 
 
