@@ -176,9 +176,9 @@ def _broadest(everything: Sequence[Runs], task: str) -> Experiment | None:
 
     def breadth(e: Experiment) -> tuple:
         mine = [runs for runs in everything if runs.experiment == e and not runs.holdout]
-        sizes, repeated = {runs.size for runs in mine}, max(len(r.repetitions) for r in mine) >= 3
+        sizes = {runs.size for runs in mine if len(runs.repetitions) >= FEWEST}
         papers = has_papers_network(task, e.model)
-        return repeated and len(sizes) > 1, papers, e.start == "usual", len(sizes), e.epochs
+        return len(sizes) > 1, papers, e.start == "usual", len(sizes), e.epochs
 
     mine = [experiment for experiment in experiments_of(everything) if experiment.task == task]
     return max(mine, key=breadth, default=None)
